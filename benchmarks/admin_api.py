@@ -51,8 +51,7 @@ def approved(topics: int) -> Catalog:
     versions = tuple(SchemaVersion(number, info, commit) for number, info in enumerate(infos))
     spaces = [NamespaceName("shop", f"n{n}") for n in range(-(-topics // TOPICS_IN_A_NAMESPACE))]
     names = [
-        TopicName("shop", f"n{n // TOPICS_IN_A_NAMESPACE}", f"t{n % TOPICS_IN_A_NAMESPACE}")
-        for n in range(topics)
+        TopicName("shop", f"n{n // TOPICS_IN_A_NAMESPACE}", f"t{n % TOPICS_IN_A_NAMESPACE}") for n in range(topics)
     ]
     return Catalog(
         {name: Namespace(name, Policies()) for name in spaces},
@@ -187,9 +186,7 @@ def main(topics: int) -> None:
     finally:
         server.terminate()
         server.wait()
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        1024 if sys.platform == "linux" else 1 << 20
-    )
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1 << 20)
     print(f"{topics:,} topics, {len(paths):,} requests")
     print(f"http.client  CPU {raw_s:6.2f} s   wall {raw_wall_s:6.2f} s   {CONNECTIONS} connections")
     print(f"plan         CPU {ours_s:6.2f} s   wall {ours_wall_s:6.2f} s   peak {peak_mb:.0f} MB")

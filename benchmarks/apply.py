@@ -32,9 +32,7 @@ _cpu_s: dict[str, float] = {}
 
 def main() -> None:
     """Print the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--registry", help="the admin API of a broker")
     parser.add_argument("--topics", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3, help="of each apply of one changed topic")
@@ -90,12 +88,7 @@ def measure(path: Path, url: str, args: argparse.Namespace) -> None:
 def run(path: Path, *arguments: str) -> float:
     """Run a command that must succeed, and return how many seconds it took."""
     start_s = time.perf_counter()
-    process = subprocess.Popen(
-        [*COMMAND, "--quiet", *arguments],
-        cwd=path,
-        env=ENVIRONMENT,
-        stdout=subprocess.DEVNULL,
-    )
+    process = subprocess.Popen([*COMMAND, "--quiet", *arguments], cwd=path, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

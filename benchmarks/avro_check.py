@@ -55,9 +55,7 @@ Judges = Callable[[], list[Any]]
 
 def main() -> None:
     """A line for each task; the run ends with 1 where the fast way gives other verdicts than the full one."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--versions", type=int, default=30)

@@ -41,9 +41,7 @@ class Sides:
 
     def decode(self) -> list[pa.RecordBatch]:
         """By the codec."""
-        return [
-            self.codec.decode_batch(batch["payload"], batch["schema_version"]).rows for batch in self.messages
-        ]
+        return [self.codec.decode_batch(batch["payload"], batch["schema_version"]).rows for batch in self.messages]
 
     def decode_fastavro(self) -> list[pa.RecordBatch]:
         """By fastavro, row by row, then to columns."""

@@ -85,10 +85,7 @@ def main() -> None:
                 found = [
                     json.loads(
                         subprocess.run(
-                            [sys.executable, "-c", WORKER, *arguments],
-                            capture_output=True,
-                            check=True,
-                            text=True,
+                            [sys.executable, "-c", WORKER, *arguments], capture_output=True, check=True, text=True
                         ).stdout
                     )
                     for _ in range(rounds)

@@ -29,12 +29,7 @@ AVRO = {
     "namespace": "com.example.shop",
     "doc": "What a customer ordered.",
     "fields": [
-        {
-            "name": f"field{number}",
-            "type": ["null", "string"],
-            "default": None,
-            "doc": f"field {number} of an order",
-        }
+        {"name": f"field{number}", "type": ["null", "string"], "default": None, "doc": f"field {number} of an order"}
         for number in range(9)
     ],
 }
@@ -60,9 +55,7 @@ DOCUMENTS = {
     "Avro as JSON text": HEAD + "  definition: |\n" + indented(json.dumps(AVRO, indent=2)),
     "Avro as YAML": HEAD + "  definition:\n" + indented(yaml.safe_dump(AVRO, sort_keys=False)),
     "Avro in a file": HEAD + "  definition: orders.avsc\n  references: [../common/money.avsc]\n",
-    "ten documents": "---\n".join(
-        f"topic: shop/ops/sensor{number}\nschema: {{type: INT64}}\n" for number in range(10)
-    ),
+    "ten documents": "---\n".join(f"topic: shop/ops/sensor{number}\nschema: {{type: INT64}}\n" for number in range(10)),
 }
 
 

@@ -43,9 +43,7 @@ def floor_s(folder: Path) -> float:
     """CPU seconds that git needs for the record and every object in it."""
     before = children_s()
     log = ["git", "log", "--first-parent", "--raw", "--no-renames", "--no-abbrev", "--root", "--format="]
-    record = subprocess.run(
-        [*log, "main"], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True
-    ).stdout
+    record = subprocess.run([*log, "main"], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True).stdout
     ids = {line.split(b" ")[3] for line in record.splitlines()}
     subprocess.run(
         ["git", "cat-file", "--batch", "--buffer"],
@@ -62,10 +60,7 @@ def derive(folder: Path, *topics: str) -> dict[str, float]:
     """The figures of one reading, and of `topics` out of it, in a process of its own."""
     before = children_s()
     done = subprocess.run(
-        [sys.executable, __file__, "--derive", str(folder), *topics],
-        env=ENVIRONMENT,
-        check=True,
-        capture_output=True,
+        [sys.executable, __file__, "--derive", str(folder), *topics], env=ENVIRONMENT, check=True, capture_output=True
     )
     figures: dict[str, float] = json.loads(done.stdout)
     return figures | {"cpu_s": children_s() - before}
@@ -160,12 +155,8 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--derive"]:
         print(json.dumps(derive_here(*sys.argv[2:])))
         sys.exit()
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "sizes", nargs="*", metavar="SIZE", help="small, medium, large (default: the first two)"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", nargs="*", metavar="SIZE", help="small, medium, large (default: the first two)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()

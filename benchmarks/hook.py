@@ -34,9 +34,7 @@ FIELD = '"fields": [{"name": "memo", "type": ["null", "string"], "default": null
 
 def main() -> None:
     """Print every row that can be measured here."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("topics", nargs="*", type=int, default=[200, 2_000, 10_000])
     parser.add_argument("--folder", type=Path, help="where the repositories are, or are made and kept")
     parser.add_argument("--commits", type=int, default=1_000)
@@ -98,10 +96,7 @@ def row(name: str, path: Path, base: Sequence[str], command: Sequence[str], roun
     """Print the medians of both commands, and their ratio."""
     taken = [(cpu_s(base, path), cpu_s(command, path)) for _ in range(rounds)]
     one, other = (statistics.median(column) for column in zip(*taken, strict=True))
-    print(
-        f"  {name:<22} base {one * 1000:6.1f} ms   check {other:6.3f} s   ratio {other / one:6.2f}",
-        flush=True,
-    )
+    print(f"  {name:<22} base {one * 1000:6.1f} ms   check {other:6.3f} s   ratio {other / one:6.2f}", flush=True)
 
 
 def cpu_s(command: Sequence[str], path: Path) -> float:

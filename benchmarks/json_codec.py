@@ -44,9 +44,7 @@ class Sides:
     def decode_unchecked(self) -> list[pa.RecordBatch]:
         """By `json.loads` and `from_pylist`."""
         return [
-            pa.RecordBatch.from_pylist(
-                [json.loads(payload) for payload in payloads.to_pylist()], schema=self.columns
-            )
+            pa.RecordBatch.from_pylist([json.loads(payload) for payload in payloads.to_pylist()], schema=self.columns)
             for payloads in self.messages
         ]
 

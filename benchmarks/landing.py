@@ -90,9 +90,7 @@ class Sides:
             ours = spark.read.parquet(*(task.file.file_path for task in found.scan().plan_files()))
             theirs = spark.table(_TABLE)
         else:
-            ours, theirs = (
-                spark.read.format(kind).load(f"{self.out}/{side}/{kind}") for side in ("ours", "theirs")
-            )
+            ours, theirs = (spark.read.format(kind).load(f"{self.out}/{side}/{kind}") for side in ("ours", "theirs"))
         columns = [name for name in theirs.columns if name != "attributes"]
         ours, theirs = ours.select(columns), theirs.select(columns)
         return ours.count() != theirs.count() or ours.exceptAll(theirs).count() > 0
@@ -101,9 +99,7 @@ class Sides:
 def shown(costs: list[Cost]) -> str:
     """Medians of the costs."""
     jvm, python = (statistics.median(part) for part in zip(*(cost[:2] for cost in costs), strict=True))
-    return (
-        f"{statistics.median(cost.cpu_s for cost in costs):.2f} s of CPU (JVM {jvm:.2f}, Python {python:.2f})"
-    )
+    return f"{statistics.median(cost.cpu_s for cost in costs):.2f} s of CPU (JVM {jvm:.2f}, Python {python:.2f})"
 
 
 def commits() -> list[float]:
@@ -156,13 +152,9 @@ def compared(sides: Sides, kind: str, rounds: int, times_s: list[float]) -> None
 
 def main() -> None:
     """The cost of all sides, their ratios, and the memory of a worker at two sizes."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jars", type=Path, required=True, help="the folder that make spark-jars fills")
-    parser.add_argument(
-        "--data", type=Path, default=Path(tempfile.gettempdir()), help="where messages are kept"
-    )
+    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()), help="where messages are kept")
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--conf", action="append", default=[], help="a setting of Spark; may be repeated")

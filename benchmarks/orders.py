@@ -48,20 +48,12 @@ def versions() -> list[dict[str, Any]]:
         field("items", {"type": "array", "items": item}),
     ]
     found = [fields]
-    found.append(
-        [field("customer_id", "long") if part["name"] == "customer_id" else part for part in found[-1]]
-    )
+    found.append([field("customer_id", "long") if part["name"] == "customer_id" else part for part in found[-1]])
     found.append([*found[-1], field("note", ["null", "string"], default=None)])
-    found.append(
-        [field("unit_price", "double") if part["name"] == "unit_price" else part for part in found[-1]]
-    )
+    found.append([field("unit_price", "double") if part["name"] == "unit_price" else part for part in found[-1]])
     attributes = {"type": "map", "values": "string"}
     found.append(
-        [
-            *found[-1],
-            field("attributes", attributes, default={}),
-            field("score", ["null", "double"], default=None),
-        ]
+        [*found[-1], field("attributes", attributes, default={}), field("score", ["null", "double"], default=None)]
     )
     return [{"type": "record", "name": "Order", "fields": fields} for fields in found]
 
@@ -92,9 +84,7 @@ class Orders:
 
     def __init__(self) -> None:
         self.schemas = [json.dumps(schema) for schema in versions()]
-        self.codec = Codec(
-            [Version(number, Definition("AVRO", schema)) for number, schema in enumerate(self.schemas)]
-        )
+        self.codec = Codec([Version(number, Definition("AVRO", schema)) for number, schema in enumerate(self.schemas)])
 
     @cached_property
     def parsed(self) -> list[Any]:

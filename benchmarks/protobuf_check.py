@@ -25,9 +25,7 @@ WORDS = ("id", "name", "price", "count", "note", "zone", "email", "score", "labe
 
 def main() -> None:
     """The table is printed; a difference in what is found ends the run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--buf", default=shutil.which("buf"))
     parser.add_argument("--files", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -40,9 +38,7 @@ def main() -> None:
         old, new = Path(folder, "old.binpb"), Path(folder, "new.binpb")
         started = time.perf_counter()
         write_images(old, new, args.files)
-        print(
-            f"{args.files} files, each with one change; both sides compiled in {time.perf_counter() - started:.2f} s"
-        )
+        print(f"{args.files} files, each with one change; both sides compiled in {time.perf_counter() - started:.2f} s")
         for category in ("WIRE", "WIRE_JSON"):
             compare(old, new, category, buf=args.buf, rounds=args.rounds)
 
@@ -63,9 +59,7 @@ def compare(old: Path, new: Path, category: str, *, buf: str | None, rounds: int
     line = f"{category:<10} ours {ours.wall_s:.2f} s, {ours.memory_mb:.0f} MB, {len(ours.lines)} findings"
     if buf:
         other = best["buf"]
-        line += (
-            f"   buf {other.wall_s:.2f} s, {other.memory_mb:.0f} MB   ratio {ours.wall_s / other.wall_s:.2f}"
-        )
+        line += f"   buf {other.wall_s:.2f} s, {other.memory_mb:.0f} MB   ratio {ours.wall_s / other.wall_s:.2f}"
         if ours.lines != [fixed(found) for found in other.lines]:
             raise SystemExit(f"{line}\nthe findings differ")
     print(line, flush=True)
@@ -144,9 +138,7 @@ def file_pair(number: int, rng: random.Random) -> tuple[str, str]:
         for field, name in enumerate(names, start=1):
             label = rng.choice(("", "", "optional ", "repeated "))
             kind = rng.choice((*SCALARS, f"M{rng.randrange(5)}", "Kind", "map<string, int64>"))
-            lines.append(
-                f"  {'' if kind.startswith('map') else label}{kind} {name} = {field};  // {name} of it"
-            )
+            lines.append(f"  {'' if kind.startswith('map') else label}{kind} {name} = {field};  // {name} of it")
         lines += ["}", ""]
     lines += ["enum Kind {", *(f"  KIND_{value} = {value};" for value in range(6)), "}", ""]
     lines += ["service Api {", *(f"  rpc Do{rpc}(M{rpc}) returns (M{4 - rpc});" for rpc in range(5)), "}", ""]

@@ -71,9 +71,7 @@ class Sides:
         def word() -> str:
             return "".join(pick.choices("abcdefghij", k=pick.randrange(1, 12)))
 
-        order = self.classes[number](
-            order_id=word(), customer_id=pick.randrange(2**40), status=pick.randrange(3)
-        )
+        order = self.classes[number](order_id=word(), customer_id=pick.randrange(2**40), status=pick.randrange(3))
         order.amount = pick.randrange(-(10**9), 10**9)
         order.created_at.seconds = pick.randrange(2 * 10**9)
         order.created_at.nanos = pick.randrange(1000) * 10**6

@@ -78,9 +78,7 @@ def main() -> None:
     client.close()
     source_s, loop_s = (statistics.median(side) for side in zip(*rounds, strict=True))
     ratio = statistics.median(source / loop for source, loop in rounds)
-    print(
-        f"source  {source_s / given.messages * 1e6:.1f} us a message, {given.messages / source_s:,.0f} a second"
-    )
+    print(f"source  {source_s / given.messages * 1e6:.1f} us a message, {given.messages / source_s:,.0f} a second")
     print(f"loop    {loop_s / given.messages * 1e6:.1f} us a message")
     print(f"ratio   {ratio:.2f}")
     grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb

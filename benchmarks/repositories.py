@@ -176,34 +176,24 @@ class Generator:
         self.mark += 1
         time_s = FIRST_COMMIT_S + 60 * self.mark
         committer = f"committer Dev <dev@acme.example> {time_s} +0000"
-        parts = [
-            f"commit refs/heads/{branch}\nmark :{self.mark}\n{committer}\ndata {len(subject)}\n{subject}\n"
-        ]
+        parts = [f"commit refs/heads/{branch}\nmark :{self.mark}\n{committer}\ndata {len(subject)}\n{subject}\n"]
         if start:
             parts.append(f"from :{start}\n")
         if merge:
             parts.append(f"merge :{merge}\n")
         for path, text in files.items():
-            parts.append(
-                f"D {path}\n" if text is None else f"M 100644 inline {path}\ndata {len(text)}\n{text}\n"
-            )
+            parts.append(f"D {path}\n" if text is None else f"M 100644 inline {path}\ndata {len(text)}\n{text}\n")
         return "".join(parts).encode() + b"\n"
 
 
 def _record(name: str, version: int, fields: int, more: list[dict[str, object]]) -> str:
     """A record that differs with `version`: in its number of fields, and always in a field's doc and default."""
     each: list[dict[str, object]] = [
-        {
-            "name": f"field_{number}",
-            "type": ["null", ("string", "long", "double")[number % 3]],
-            "default": None,
-        }
+        {"name": f"field_{number}", "type": ["null", ("string", "long", "double")[number % 3]], "default": None}
         for number in range(fields + version % 20)
     ]
     each.append({"name": "revision", "type": "int", "default": version, "doc": f"Revision {version}."})
-    return json.dumps(
-        {"type": "record", "name": name, "namespace": "com.acme", "fields": each + more}, indent=2
-    )
+    return json.dumps({"type": "record", "name": name, "namespace": "com.acme", "fields": each + more}, indent=2)
 
 
 def make(folder: Path, topics: int, commits: int, namespaces: int) -> None:
@@ -214,9 +204,7 @@ def make(folder: Path, topics: int, commits: int, namespaces: int) -> None:
         subprocess.run(["git", *arguments], cwd=folder, env=ENVIRONMENT, check=True)
 
     git("init", "--quiet", "--initial-branch=main")
-    importing = subprocess.Popen(
-        ["git", "fast-import", "--quiet"], cwd=folder, env=ENVIRONMENT, stdin=subprocess.PIPE
-    )
+    importing = subprocess.Popen(["git", "fast-import", "--quiet"], cwd=folder, env=ENVIRONMENT, stdin=subprocess.PIPE)
     with importing:
         if importing.stdin is None:
             raise SystemExit("git fast-import reads nothing")

@@ -75,11 +75,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         markdown = _moved(introduction) + markdown.partition("\n")[2]
     folder = posixpath.dirname(page.file.src_uri)
     # Where the file is in the repository.
-    here = (
-        folder.removeprefix(f"{OUTSIDE}/")
-        if folder.startswith(f"{OUTSIDE}/")
-        else posixpath.join("docs", folder)
-    )
+    here = folder.removeprefix(f"{OUTSIDE}/") if folder.startswith(f"{OUTSIDE}/") else posixpath.join("docs", folder)
 
     def inside(found: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(here, found[2]))
@@ -207,8 +203,7 @@ def _described(title: str, about: str, names: Iterable[str]) -> str:
                 heading = re.sub(r"Shape$", "", name) or "The document"
                 about = f"{shape['description']}\n\n" if shape.get("description") else ""
                 parts.append(
-                    f"### {heading}\n\n{about}| key | what it says | value |\n|---|---|---|\n"
-                    + "\n".join(rows)
+                    f"### {heading}\n\n{about}| key | what it says | value |\n|---|---|---|\n" + "\n".join(rows)
                 )
     return "\n\n".join(parts) + "\n"
 

@@ -48,9 +48,7 @@ class GitHub:
     def __init__(self, token: str) -> None:
         variables = os.environ
         address = f"{variables['GITHUB_API_URL']}/repos/{variables['GITHUB_REPOSITORY']}"
-        self._api = _Api(
-            address, {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-        )
+        self._api = _Api(address, {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"})
         self._run = f"{variables['GITHUB_SERVER_URL']}/{variables['GITHUB_REPOSITORY']}/actions/runs/{variables['GITHUB_RUN_ID']}"
 
     @property
@@ -106,12 +104,7 @@ class GitLab:
         """See `Host`."""
         # In a pipeline of merged results the commit is one that nobody pushed.
         commit = os.environ.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or os.environ["CI_COMMIT_SHA"]
-        status = {
-            "state": "success",
-            "name": name,
-            "description": digest,
-            "target_url": os.environ["CI_JOB_URL"],
-        }
+        status = {"state": "success", "name": name, "description": digest, "target_url": os.environ["CI_JOB_URL"]}
         self._api.ask("POST", f"/statuses/{commit}", status)
 
     def approved(self, name: str, commit: str) -> str | None:
@@ -119,12 +112,8 @@ class GitLab:
         for merged in self._api.pages(f"/repository/commits/{commit}/merge_requests"):
             made = {merged["merge_commit_sha"], merged["squash_commit_sha"], merged["sha"]}
             if merged["state"] == "merged" and commit in made:
-                statuses = self._api.pages(
-                    f"/repository/commits/{merged['sha']}/statuses", all="true", name=name
-                )
-                ours = [
-                    each for each in statuses if each["author"]["id"] == self._me and each["name"] == name
-                ]
+                statuses = self._api.pages(f"/repository/commits/{merged['sha']}/statuses", all="true", name=name)
+                ours = [each for each in statuses if each["author"]["id"] == self._me and each["name"] == name]
                 if ours:
                     return str(max(ours, key=lambda each: int(each["id"]))["description"])
         return None
@@ -167,13 +156,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """The token goes to the host's own address and to no other."""
 
     def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: HTTPMessage,
-        newurl: str,
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> None:
         """Follow nothing."""
 

@@ -18,9 +18,7 @@ def main(arguments: list[str]) -> int:
         return 0
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     found = re.search(
-        rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$\n(.*?)(?=^## \[|\Z)",
-        changelog,
-        re.MULTILINE | re.DOTALL,
+        rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$\n(.*?)(?=^## \[|\Z)", changelog, re.MULTILINE | re.DOTALL
     )
     if found is None:
         print(f"CHANGELOG.md has no section `## [{version}] - YYYY-MM-DD`", file=sys.stderr)

@@ -167,9 +167,7 @@ class GeneratedTopic(Generic[Row]):
         found: str = json.loads(data or b"{}")[self.name][str(version)]["commit"]
         return found
 
-    def decode_one(
-        self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
-    ) -> Row:
+    def decode_one(self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None) -> Row:
         """Return the value of one message (see `Codec.decode_one`)."""
         value: Row = self.codec.decode_one(payload, version, key)
         return value
@@ -201,11 +199,7 @@ class GeneratedTopic(Generic[Row]):
         return self.codec.encode_key(to_value(value), version)
 
     def decode_as(
-        self,
-        kind: type[Kind],
-        payload: bytes | None,
-        version: int | bytes | None = None,
-        key: bytes | None = None,
+        self, kind: type[Kind], payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
     ) -> Kind:
         """Return one message, of a pair its value, as an instance of a class of the package (see `Codec.decode_one`)."""
         value = self.codec.decode_one(payload, version, key)
@@ -311,9 +305,7 @@ class GeneratedTopic(Generic[Row]):
 
         return sink(self.codec, path, **self._named(options))
 
-    def replay(
-        self, spark: SparkSession, path: str | PathLike[str], **options: Unpack[LandingOptions]
-    ) -> Landed:
+    def replay(self, spark: SparkSession, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Landed:
         """Make rows of those rejected messages that this package can read (see `spark.replay`)."""
         from .spark.landing import replay
 
@@ -341,9 +333,7 @@ class GeneratedTopic(Generic[Row]):
     def _definition(self, files: SchemaFile | KeyValueFiles) -> Any:
         """Return the schema, read from its files."""
         if isinstance(files, KeyValueFiles):
-            return KeyValueDefinition(
-                self._definition(files.key), self._definition(files.value), files.encoding
-            )
+            return KeyValueDefinition(self._definition(files.key), self._definition(files.value), files.encoding)
         properties = {"__charset": files.charset} if files.charset else {}
         return Definition(files.type, self._text(files.file), properties, self._text(files.proto))
 

@@ -63,8 +63,6 @@ def begin(estate: Estate, strategy: str, definition: str) -> None:
 def enum(*symbols: str, default: str | None = None, note: bool = False) -> str:
     """An Order with a status, and perhaps with a note."""
     status = {"type": "enum", "name": "Status", "symbols": symbols}
-    fields: list[dict[str, Any]] = [
-        {"name": "status", "type": status | ({"default": default} if default else {})}
-    ]
+    fields: list[dict[str, Any]] = [{"name": "status", "type": status | ({"default": default} if default else {})}]
     fields += [{"name": "note", "type": "string", "default": ""}] if note else []
     return json.dumps({"type": "record", "name": "Order", "fields": fields})

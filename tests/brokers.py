@@ -84,11 +84,7 @@ def running(kind: str) -> Broker:
         state = folder / f"{kind}.json"
         if not state.exists():
             broker = _started(folder / kind, version, checks_tokens=kind.startswith("token"))
-            told = {
-                "url": broker.url,
-                "service_url": broker.service_url,
-                "environment": dict(broker.environment),
-            }
+            told = {"url": broker.url, "service_url": broker.service_url, "environment": dict(broker.environment)}
             state.write_text(json.dumps(told))
         return Broker(**json.loads(state.read_text()))
 
@@ -100,9 +96,7 @@ def start(folder: Path, version: str = RELEASES["4.0"], *, cluster: str = "stand
     return _started(folder, version, cluster=cluster)
 
 
-def _started(
-    folder: Path, version: str, *, checks_tokens: bool = False, cluster: str = "standalone"
-) -> Broker:
+def _started(folder: Path, version: str, *, checks_tokens: bool = False, cluster: str = "standalone") -> Broker:
     http, binary = _free_ports()
     environment = {
         "SCHEMACTL_BROKER_DATA": str(folder),
@@ -114,10 +108,7 @@ def _started(
     if checks_tokens:
         folder.mkdir(parents=True)
         (folder / "key").write_bytes(KEY)
-        environment |= {
-            "SCHEMACTL_TOKEN_SECRET": str(folder / "key"),
-            "SCHEMACTL_ADMIN_TOKEN": token("admin"),
-        }
+        environment |= {"SCHEMACTL_TOKEN_SECRET": str(folder / "key"), "SCHEMACTL_ADMIN_TOKEN": token("admin")}
     recipe("start", environment)
     return Broker(f"http://127.0.0.1:{http}", f"pulsar://127.0.0.1:{binary}", environment)
 

@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-AXE = Path(
-    os.environ.get("SCHEMACTL_AXE") or Path(__file__).parents[1] / ".axe/node_modules/axe-core/axe.min.js"
-)
+AXE = Path(os.environ.get("SCHEMACTL_AXE") or Path(__file__).parents[1] / ".axe/node_modules/axe-core/axe.min.js")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SERIOUS = ("serious", "critical")
 """What axe-core calls a finding that keeps somebody from reading."""
@@ -62,12 +60,8 @@ def judged(folder: Path, page: str, *, width: int, dark: bool) -> dict[str, Any]
     page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     page = page.replace("</body>", f"<script>{axe}</script></body>")
     page = page.replace('<html lang="en"', f'<html lang="en" data-theme="{"dark" if dark else "light"}"')
-    frame = (
-        f'<iframe style="border: 0; width: {width}px; height: 900px" srcdoc="{html.escape(page)}"></iframe>'
-    )
-    (folder / "judge.html").write_text(
-        f"<!DOCTYPE html><body>{frame}<script>{JUDGE}</script></body>", encoding="utf-8"
-    )
+    frame = f'<iframe style="border: 0; width: {width}px; height: 900px" srcdoc="{html.escape(page)}"></iframe>'
+    (folder / "judge.html").write_text(f"<!DOCTYPE html><body>{frame}<script>{JUDGE}</script></body>", encoding="utf-8")
     out = chromium("--virtual-time-budget=60000", "--dump-dom", f"file://{folder}/judge.html")
     found = re.search(r'<pre id="found">(.*?)</pre>', out, re.DOTALL)
     assert found, out[-2_000:]

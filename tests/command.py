@@ -27,9 +27,7 @@ class Printed(NamedTuple):
     code: int
 
 
-def schemactl(
-    folder: Path, *arguments: str, code: int | Collection[int] = 0, stdin: str | TextIO = ""
-) -> Printed:
+def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0, stdin: str | TextIO = "") -> Printed:
     """What the command prints in `folder`, given `stdin`; it must exit with `code`, or one of these."""
     out, err = io.StringIO(), io.StringIO()
     given = io.TextIOWrapper(io.BytesIO(stdin.encode())) if isinstance(stdin, str) else stdin

@@ -50,9 +50,7 @@ def _nobody_is_waited_for(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 @pytest.fixture(autouse=True, scope="session")
 def _no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What is kept for the user who runs the tests is not theirs to touch."""
-    os.environ["XDG_STATE_HOME"] = scratch.ENVIRONMENT["XDG_STATE_HOME"] = str(
-        tmp_path_factory.mktemp("state")
-    )
+    os.environ["XDG_STATE_HOME"] = scratch.ENVIRONMENT["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
 LONGEST = (
@@ -162,9 +160,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from hypothesis import settings
 
     # The same examples in every run, so that a change is never held up by luck; `make soak` looks for new ones.
-    settings.register_profile(
-        "same", derandomize="SCHEMACTL_EXAMPLES" not in os.environ, database=None, deadline=None
-    )
+    settings.register_profile("same", derandomize="SCHEMACTL_EXAMPLES" not in os.environ, database=None, deadline=None)
     settings.load_profile("same")
     if not hasattr(config, "workerinput"):
         brokers.begin()

@@ -90,9 +90,7 @@ def _serve(questions: IO[str], answers: IO[str], *, forks: bool) -> None:
         print(code, file=answers, flush=True)
 
 
-def _run(
-    folder: str, arguments: Sequence[str], environment: Mapping[str, str] | None, out: str, error: str
-) -> int:
+def _run(folder: str, arguments: Sequence[str], environment: Mapping[str, str] | None, out: str, error: str) -> int:
     from schemactl.__main__ import main
 
     for stream, place in ((0, os.devnull), (1, out), (2, error)):

@@ -65,9 +65,7 @@ class Estate:
     def orders(self, *fields: str, **default: Any) -> int:
         """A commit in which orders has these fields; its mark."""
         text = record(*fields, **default)
-        return self.scratch.commit(
-            {"namespaces/orders.avsc": text}, f"Orders have {len((*fields, *default))}"
-        )
+        return self.scratch.commit({"namespaces/orders.avsc": text}, f"Orders have {len((*fields, *default))}")
 
     def run(self, *arguments: str, code: int | Collection[int] = 0, stdin: str | TextIO = "") -> Printed:
         """What the command line prints in the repository; it must exit with `code`, or one of these."""
@@ -92,10 +90,7 @@ class Estate:
         """The numbers that foreign uploads get; None deletes."""
         name = topic or self.topic
         with self.registry() as registry:
-            return [
-                registry.delete_schema(name) if info is None else registry.put_schema(name, info)
-                for info in infos
-            ]
+            return [registry.delete_schema(name) if info is None else registry.put_schema(name, info) for info in infos]
 
     def versions(self, topic: TopicName | None = None) -> tuple[SchemaVersion, ...]:
         """What the registry holds."""

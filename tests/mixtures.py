@@ -164,9 +164,7 @@ class Mixture:
             self.registry.delete_schema(topic.name, force=True)
             # Where it is not rebuilt, what was sent before has no number that anybody could know.
             file = str(self.scratch.path / ".schemactl/kept.json")
-            rebuilt = self.run(
-                "rebuild", file, "--auto-approve", "--relax-while-replaying", *only, code=(0, 3, 100)
-            )
+            rebuilt = self.run("rebuild", file, "--auto-approve", "--relax-while-replaying", *only, code=(0, 3, 100))
             if rebuilt.code:
                 self.forget(topic)
         elif what == "lose all":

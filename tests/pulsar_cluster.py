@@ -105,18 +105,10 @@ class Namespace:
     ) -> list[str]:
         """The messages are sent, many in an entry; their ids as the data source writes them."""
         topic = self.topic(name)
-        schema = (
-            {}
-            if version is None
-            else {"schema": Registered(self.client._client.get_schema_info(topic, version))}
-        )
+        schema = {} if version is None else {"schema": Registered(self.client._client.get_schema_info(topic, version))}
         ids: list[str] = []
         producer = self.client.create_producer(
-            topic,
-            batching_enabled=True,
-            batching_max_publish_delay_ms=100,
-            block_if_queue_full=True,
-            **schema,
+            topic, batching_enabled=True, batching_max_publish_delay_ms=100, block_if_queue_full=True, **schema
         )
 
         def sent(result: Any, found: Any) -> None:
@@ -132,9 +124,7 @@ class Namespace:
 
 
 @contextmanager
-def namespace(
-    broker: brokers.Broker, log: Path, *, retention: Mapping[str, int] = FOREVER
-) -> Iterator[Namespace]:
+def namespace(broker: brokers.Broker, log: Path, *, retention: Mapping[str, int] = FOREVER) -> Iterator[Namespace]:
     """A new namespace that keeps its messages, and takes any version of a schema."""
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(log))
     tenant = brokers.new_tenant()
@@ -143,9 +133,7 @@ def namespace(
         made.call("PUT", f"/tenants/{tenant}", {"allowedClusters": ["standalone"]})
         bundles = {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}
         policies = {"bundles": bundles, "retention_policies": dict(retention)}
-        made.call(
-            "PUT", "/namespaces/NAMESPACE", {**policies, "schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}
-        )
+        made.call("PUT", "/namespaces/NAMESPACE", {**policies, "schema_compatibility_strategy": "ALWAYS_COMPATIBLE"})
         yield made
 
 
@@ -153,9 +141,7 @@ def run_java(program: Path, folder: Path, space: Namespace, *arguments: str) -> 
     """The lines that the Java program prints, which is told the namespace and the arguments; its classes are kept in `folder`."""
     path = f"{folder}:{brokers.jars()}/*"
     if not (folder / f"{program.stem}.class").exists():
-        subprocess.run(
-            ["javac", "-nowarn", "-cp", path, "-d", folder, program], check=True, capture_output=True
-        )
+        subprocess.run(["javac", "-nowarn", "-cp", path, "-d", folder, program], check=True, capture_output=True)
     command = ["java", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", "-cp", path, program.stem]
     done = subprocess.run(
         [*command, space.broker.service_url, space.name, *arguments],

@@ -50,10 +50,7 @@ _ADDED: tuple[dict[str, JsonValue], ...] = (
     {"type": {"type": "array", "items": "int"}, "default": [1, 2]},
     {"type": {"type": "map", "values": "double"}, "default": {"a": 0.5, "b": -1}},
     {"type": "string", "default": "straße"},
-    {
-        "type": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2},
-        "default": "\u0001\u0000",
-    },
+    {"type": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}, "default": "\u0001\u0000"},
     {"type": ["null", "long"], "default": None},
     {"type": ["long", "null"], "default": -(2**40)},
     {"type": {"type": "enum", "name": "AddedE", "symbols": ["X", "Y"]}, "default": "Y"},
@@ -79,8 +76,7 @@ class Maker:
     def record(self, depth: int = 3) -> JsonValue:
         """A record schema of up to six fields."""
         fields = [
-            {"name": f"f{number}", "type": self._field_type(depth - 1)}
-            for number in range(self.random.randrange(1, 6))
+            {"name": f"f{number}", "type": self._field_type(depth - 1)} for number in range(self.random.randrange(1, 6))
         ]
         return {"type": "record", "name": self._name("R"), "fields": fields}
 
@@ -201,9 +197,7 @@ class Maker:
         if kind == "bytes":
             return pick.randbytes(pick.choice((0, 1, 20)))
         bits = 31 if kind == "int" else 63
-        return pick.choice(
-            (0, -1, 63, 64, -64, -65, 2**bits - 1, -(2**bits), pick.randrange(-(2**bits), 2**bits))
-        )
+        return pick.choice((0, -1, 63, 64, -64, -65, 2**bits - 1, -(2**bits), pick.randrange(-(2**bits), 2**bits)))
 
     def _branch(self, depth: int) -> JsonValue:
         while True:

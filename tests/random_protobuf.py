@@ -7,19 +7,8 @@ import json
 import random
 from typing import Any
 
-from google.protobuf import (
-    descriptor_pool,
-    duration_pb2,
-    empty_pb2,
-    message_factory,
-    timestamp_pb2,
-    wrappers_pb2,
-)
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    FileDescriptorProto,
-    FileDescriptorSet,
-)
+from google.protobuf import descriptor_pool, duration_pb2, empty_pb2, message_factory, timestamp_pb2, wrappers_pb2
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from schemactl.codec import Definition
 
@@ -57,9 +46,7 @@ class ProtoMaker:
         self.proto3 = self.random.random() < 0.6
         self._groups = groups and not self.proto3
         self._count = 0
-        self.file = FileDescriptorProto(
-            name="random.proto", package="r", syntax="proto3" if self.proto3 else "proto2"
-        )
+        self.file = FileDescriptorProto(name="random.proto", package="r", syntax="proto3" if self.proto3 else "proto2")
         self.file.dependency.extend(file.name for file in _KNOWN)
         values = [("A", 0), ("B", 1), ("C", -5), ("ANOTHER", 1)]
         enum = self.file.enum_type.add(name="E")
@@ -221,9 +208,7 @@ class ProtoMaker:
             message.seconds = pick.choice([0, pick.randrange(-(10**10), 10**10), 2**62])
             message.nanos = pick.choice([0, pick.randrange(10**9), -7])
         elif message.DESCRIPTOR.full_name == "google.protobuf.Duration":
-            message.seconds, message.nanos = pick.choice(
-                [(0, 0), (-3, -500_001), (5, 1), (pick.randrange(2**40), 0)]
-            )
+            message.seconds, message.nanos = pick.choice([(0, 0), (-3, -500_001), (5, 1), (pick.randrange(2**40), 0)])
         elif depth:
             self._fill(message, depth - 1)
 
@@ -247,9 +232,7 @@ class ProtoMaker:
 
 def definition_of(file: Any, root: str) -> Definition:
     """A PROTOBUF_NATIVE definition."""
-    files = FileDescriptorSet(
-        file=[*(FileDescriptorProto.FromString(one.serialized_pb) for one in _KNOWN), file]
-    )
+    files = FileDescriptorSet(file=[*(FileDescriptorProto.FromString(one.serialized_pb) for one in _KNOWN), file])
     wrapper = {
         "fileDescriptorSet": base64.b64encode(files.SerializeToString()).decode(),
         "rootMessageTypeName": f"r.{root}",

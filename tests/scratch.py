@@ -170,12 +170,7 @@ class Scratch:
             target.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def _run(
-        self,
-        arguments: Sequence[str],
-        data: bytes = b"",
-        *,
-        check: bool = True,
-        variables: Mapping[str, str] = {},
+        self, arguments: Sequence[str], data: bytes = b"", *, check: bool = True, variables: Mapping[str, str] = {}
     ) -> str:
         done = subprocess.run(
             ["git", *arguments],
@@ -223,9 +218,7 @@ def declared(topic: str = "shop/sales/orders", definition: str = "orders.avsc", 
     return f"topic: {topic}\nschema:\n  type: AVRO\n  definition: {definition}\n{more}"
 
 
-def record(
-    *fields: str, doc: str = "", name: str = "Order", indent: int | None = None, **default: Any
-) -> str:
+def record(*fields: str, doc: str = "", name: str = "Order", indent: int | None = None, **default: Any) -> str:
     """An Avro record of string fields, and int fields with a default."""
     each = [{"name": field, "type": "string"} for field in fields]
     each += [{"name": field, "type": "int", "default": value} for field, value in default.items()]

@@ -28,6 +28,4 @@ def jars(*names: str) -> str:
 def needs(*names: str) -> pytest.MarkDecorator:
     """The test is skipped where one of the jars is not."""
     missing = [name for name in names if not (FOLDER / name).is_file()]
-    return pytest.mark.skipif(
-        bool(missing), reason=f"no {', '.join(missing)} in {FOLDER}: make spark-jars fetches it"
-    )
+    return pytest.mark.skipif(bool(missing), reason=f"no {', '.join(missing)} in {FOLDER}: make spark-jars fetches it")

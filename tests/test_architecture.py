@@ -40,10 +40,7 @@ ROOMS = {room: set(below.split()) for room, _, below in (line.partition(":") for
 ON_TOP = {"cli", "__main__", "__init__"}
 """May import anything below."""
 
-ONLY = {
-    ("declare", "registry"): "schemactl.registry.url",
-    ("declare", "comparison"): "schemactl.comparison.changes",
-}
+ONLY = {("declare", "registry"): "schemactl.registry.url", ("declare", "comparison"): "schemactl.comparison.changes"}
 """Rooms of which another room may import one module alone."""
 
 # The rooms that may import a heavy package: as few as possible.
@@ -99,9 +96,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_vendor" not in path
 
 def test_a_room_imports_only_the_rooms_below_it_and_few_a_heavy_package() -> None:
     known = ROOMS.keys() | ON_TOP
-    assert {room_of(path) for path in MODULES} <= known, (
-        "a room has no place: add it to TABLE and to DESIGN.md"
-    )
+    assert {room_of(path) for path in MODULES} <= known, "a room has no place: add it to TABLE and to DESIGN.md"
     wrong = []
     for path in MODULES:
         room = room_of(path)
@@ -139,9 +134,7 @@ def test_no_modules_import_each_other_in_a_cycle() -> None:
     def nearest(name: str) -> str:
         return name if name in known or not name else nearest(name.rpartition(".")[0])
 
-    imports = {
-        name: {nearest(each) for each in imports_of(path)} - {name, ""} for name, path in known.items()
-    }
+    imports = {name: {nearest(each) for each in imports_of(path)} - {name, ""} for name, path in known.items()}
     assert sum(map(len, imports.values())) > len(known)
     # It raises CycleError, which names the cycle.
     assert {*TopologicalSorter(imports).static_order()} == known.keys()
@@ -193,19 +186,7 @@ def test_the_command_line_starts_without_heavy_packages() -> None:
 
 
 def test_the_arguments_of_a_command_need_none_of_the_rooms_that_do_its_work() -> None:
-    rooms = {
-        "formats",
-        "broker",
-        "comparison",
-        "registry",
-        "declare",
-        "history",
-        "codegen",
-        "checks",
-        "deploy",
-    }
+    rooms = {"formats", "broker", "comparison", "registry", "declare", "history", "codegen", "checks", "deploy"}
     working = {f"schemactl.{room}" for room in rooms}
     loaded = zip(COMMANDS, modules_after(*([command, "--help"] for command in COMMANDS)), strict=True)
-    assert {command: working & modules for command, modules in loaded} == {
-        command: set() for command in COMMANDS
-    }
+    assert {command: working & modules for command, modules in loaded} == {command: set() for command in COMMANDS}

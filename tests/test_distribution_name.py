@@ -91,8 +91,6 @@ def test_the_version_says_where_the_other_is_installed_too(tmp_path: Path) -> No
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: schemactl\nVersion: 2.0\n")
     program = f"import sys; sys.path.append({str(tmp_path)!r}); sys.argv[1:] = ['--version']\n"
     program += "from schemactl.__main__ import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("schemactl ")
     assert "pip uninstall schemactl pulsar-schemactl && pip install pulsar-schemactl" in done.stderr

@@ -26,12 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(out)]
     done = subprocess.run(
-        command,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        command, cwd=ROOT, capture_output=True, text=True, check=False, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     )
     assert done.returncode == 0, done.stderr
     return out
@@ -46,11 +41,7 @@ def test_every_link_leads_to_a_page_of_the_site(site: Path) -> None:
             for attribute in ("href", "src"):
                 parts = urlsplit(element.get(attribute) or "")
                 target = (path.parent / unquote(parts.path)).resolve()
-                if (
-                    not parts.scheme
-                    and parts.path
-                    and not (target.is_file() or (target / "index.html").is_file())
-                ):
+                if not parts.scheme and parts.path and not (target.is_file() or (target / "index.html").is_file()):
                     broken.add((str(path.relative_to(site)), element.get(attribute)))
     assert broken == set()
     assert len(pages) > 150

@@ -32,10 +32,7 @@ from schemactl.registry.interface import Scope
 README: Final = Path(history.__file__).with_name("README.md")
 TARGETS: Final = ("dev", "stage", "prod")
 MESSAGES: Final[dict[str, dict[int, dict[str, Any]]]] = {
-    "orders": {
-        0: {"order_id": "a", "total": 1.5},
-        1: {"order_id": "b", "total": 2.5, "tags": ["new"]},
-    },
+    "orders": {0: {"order_id": "a", "total": 1.5}, 1: {"order_id": "b", "total": 2.5, "tags": ["new"]}},
     "refunds": {0: {"order_id": "a", "amount": 1.5}, 1: {"order_id": "b", "refunded": "2.50"}},
 }
 
@@ -81,9 +78,7 @@ def follow(folder: Path) -> Path:
             printed = done.out + done.err
         else:
             assert program == "git"
-            subprocess.run(
-                [program, *arguments], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True
-            )
+            subprocess.run([program, *arguments], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
         lines = [" ".join(line.split()) for line in printed.splitlines()]
         for each in shown:
             pattern = ".*".join(map(re.escape, " ".join(each.split()).split("...")))
@@ -136,9 +131,7 @@ def expect_one_package_for_all(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-def test_the_tutorial_leads_to_the_same_numbers_everywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tutorial_leads_to_the_same_numbers_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = follow(history.make(tmp_path / "environments").parent)
     expect_one_package_for_all(folder, monkeypatch)
 
@@ -161,9 +154,9 @@ def test_two_applies_at_once_to_two_environments_do_not_interfere(tmp_path: Path
     for name in ("dev", "stage"):
         result = json.loads((folder / f".schemactl/results/{name}.json").read_bytes())
         assert (result["target"], result["outcome"], len(result["done"])) == (name, "applied", 6)
-        assert {
-            step.get("topic", f"shop-{name}/").split("/")[-3] for step in result["steps"] if "topic" in step
-        } == {f"shop-{name}"}
+        assert {step.get("topic", f"shop-{name}/").split("/")[-3] for step in result["steps"] if "topic" in step} == {
+            f"shop-{name}"
+        }
         plan = schemactl(folder, "plan", "--trust-working-tree", "--target", name).out
         assert "No changes." in plan
 

@@ -54,16 +54,16 @@ def test_the_picture_of_the_readme_is_what_the_tool_prints(tmp_path: Path) -> No
 
 def test_the_versions_are_those_its_commits_made(tmp_path: Path) -> None:
     found = shop.approved(shop.make(tmp_path))
-    assert {
-        f"{name.namespace}/{name.topic}": len(topic.versions) for name, topic in found.topics.items()
-    } == VERSIONS
+    assert {f"{name.namespace}/{name.topic}": len(topic.versions) for name, topic in found.topics.items()} == VERSIONS
     assert [name.topic for name, topic in found.topics.items() if topic.deleted] == ["coupons"]
 
 
 def test_it_has_every_type_of_schema(tmp_path: Path) -> None:
     found = shop.approved(shop.make(tmp_path))
     kinds = {topic.schema.type for topic in found.topics.values() if topic.schema}
-    wanted = "AVRO JSON PROTOBUF PROTOBUF_NATIVE KEY_VALUE STRING BOOLEAN INT64 DOUBLE TIMESTAMP INSTANT LOCAL_DATE_TIME"
+    wanted = (
+        "AVRO JSON PROTOBUF PROTOBUF_NATIVE KEY_VALUE STRING BOOLEAN INT64 DOUBLE TIMESTAMP INSTANT LOCAL_DATE_TIME"
+    )
     assert kinds == {SchemaType[name] for name in wanted.split()}
 
 

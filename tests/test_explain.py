@@ -9,12 +9,9 @@ from schemactl.core.rules import rules
 
 
 @pytest.mark.parametrize(
-    "written",
-    ["MISSING_ENUM_SYMBOLS", "missing_enum_symbols", "Missing-Enum-Symbols", " MISSING_ENUM_SYMBOLS "],
+    "written", ["MISSING_ENUM_SYMBOLS", "missing_enum_symbols", "Missing-Enum-Symbols", " MISSING_ENUM_SYMBOLS "]
 )
-def test_a_rule_is_explained_however_its_name_is_written(
-    written: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rule_is_explained_however_its_name_is_written(written: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", written]) == 0
     told = capsys.readouterr().out
     rule = rules()["MISSING_ENUM_SYMBOLS"]
@@ -38,18 +35,14 @@ def test_a_rule_that_nobody_looks_for_unasked_says_how_to_ask(capsys: pytest.Cap
         ("", ": `schemactl explain --all` lists them"),
     ],
 )
-def test_an_unknown_rule_gets_the_nearest_one(
-    written: str, hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_rule_gets_the_nearest_one(written: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", written]) == 64
     assert capsys.readouterr() == ("", f"schemactl: there is no rule {written!r}{hint}\n")
 
 
 def test_every_rule_is_listed_once_with_its_summary(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", "--all"]) == 0
-    lines = [
-        line for line in capsys.readouterr().out.splitlines() if line and not line.startswith("only with")
-    ]
+    lines = [line for line in capsys.readouterr().out.splitlines() if line and not line.startswith("only with")]
     assert sorted(line.split()[0] for line in lines) == sorted(rules())
     for line in lines:
         assert line.endswith(rules()[line.split()[0]].summary)

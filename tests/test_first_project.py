@@ -39,9 +39,7 @@ def test_the_tutorial_leads_from_nothing_to_messages_of_two_versions(tmp_path: P
                 folder /= arguments[0]
             elif program == "git":
                 arguments += ["-b", "main"] if arguments[0] == "init" else []
-                subprocess.run(
-                    [program, *arguments], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True
-                )
+                subprocess.run([program, *arguments], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
             elif program == "schemactl":
                 # Who follows the page answers `yes`.
                 arguments += ["--auto-approve"] * (arguments[0] == "apply")

@@ -108,11 +108,7 @@ def _imports(text: str) -> object:
     """A file that imports as many others as there are references, none of which it finds."""
     names = [f"{text[:20]}{number}.proto" for number in range(len(text) // 20)]
     imports = "".join(f'import "{name}";\n' for name in names).encode()
-    return gather(
-        "a/b.proto",
-        lambda path: imports if path == "a/b.proto" else b"",
-        [f"c/x{name}" for name in names],
-    )
+    return gather("a/b.proto", lambda path: imports if path == "a/b.proto" else b"", [f"c/x{name}" for name in names])
 
 
 def _answer(content_type: str, front: str = "") -> Parser:
@@ -157,9 +153,7 @@ PARSERS: Final[dict[str, Parser]] = {
     "a broker's JSON": _answer("application/json", '{"reason":"An unexpected error occurred in the server'),
     "uploads": lambda text: http.read(text.encode()),
     "legacy JSON": lambda text: validation.read(text.encode()),
-    "numbers in legacy JSON": _in_avro(
-        '{"type":"number","maximum":$}', lambda text: validation.read(text.encode())
-    ),
+    "numbers in legacy JSON": _in_avro('{"type":"number","maximum":$}', lambda text: validation.read(text.encode())),
     "a KEY_VALUE's text": lambda text: SPECS[SchemaType.KEY_VALUE].from_text(SchemaType.KEY_VALUE, text, {}),
     "a KEY_VALUE's value": lambda text: SPECS[SchemaType.KEY_VALUE].from_text(
         SchemaType.KEY_VALUE, '{"key":"","value":' + text, {}

@@ -31,10 +31,7 @@ def manifest() -> dict[str, dict[str, Any]]:
 def here(hook: dict[str, Any]) -> dict[str, Any]:
     """The hook as the manifest has it, with our interpreter."""
     found = {key: value for key, value in hook.items() if key != "additional_dependencies"}
-    return found | {
-        "language": "system",
-        "entry": hook["entry"].replace("schemactl", f"{sys.executable} -m schemactl"),
-    }
+    return found | {"language": "system", "entry": hook["entry"].replace("schemactl", f"{sys.executable} -m schemactl")}
 
 
 class Team(Scratch):
@@ -280,18 +277,13 @@ def test_what_is_committed_is_laid_out_and_the_rest_stays(all_hooks: Team) -> No
     all_hooks.git("rm", "-q", "topics/refunds.yaml", "topics/refunds.avsc")
     moved, other = declared(definition="order.avsc"), "- [1,   2]\n"
     all_hooks.write(
-        {
-            "topics/orders.yaml": moved.replace("  type", "      type").replace("  def", "      def"),
-            "other.yaml": other,
-        }
+        {"topics/orders.yaml": moved.replace("  type", "      type").replace("  def", "      def"), "other.yaml": other}
     )
     all_hooks.git("add", ".")
     draft = "version: 1\nroots:   [topics]\n"
     all_hooks.write({"schemactl.yaml": draft})
     assert "laid out topics/orders.yaml" in all_hooks.fails("commit", "-m", "untidy")
-    found = [
-        (all_hooks.path / name).read_text() for name in ("topics/orders.yaml", "other.yaml", "schemactl.yaml")
-    ]
+    found = [(all_hooks.path / name).read_text() for name in ("topics/orders.yaml", "other.yaml", "schemactl.yaml")]
     assert found == [moved, other, draft]
     all_hooks.git("add", "topics")
     all_hooks.passes("commit", "-m", "tidy")
@@ -312,18 +304,14 @@ def test_a_push_is_checked_whatever_way_its_commits_came(all_hooks: Team) -> Non
 def test_what_the_manifest_brings_is_enough_for_every_hook(all_hooks: Team) -> None:
     """As a user has it: pre-commit makes the environment, of the commit that is checked out here."""
     source = MANIFEST.parent
-    found = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=source, capture_output=True, text=True, check=False
-    )
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=source, capture_output=True, text=True, check=False)
     if found.returncode:
         pytest.skip("needs a repository to install the hooks from")
     repo = {"repo": str(source), "rev": found.stdout.strip(), "hooks": [{"id": name} for name in manifest()]}
     all_hooks.write({".pre-commit-config.yaml": yaml.safe_dump({"repos": [repo]})})
     all_hooks.git("add", ".")
     assert all_hooks.passes(*PRE_COMMIT, "run", "--all-files").count("Passed") == 4
-    assert "Passed" in all_hooks.passes(
-        *PRE_COMMIT, "run", "--hook-stage", "pre-push", "schemactl-check-push"
-    )
+    assert "Passed" in all_hooks.passes(*PRE_COMMIT, "run", "--hook-stage", "pre-push", "schemactl-check-push")
 
 
 def test_the_first_commit_of_a_repository_is_checked(tmp_path: Path) -> None:

@@ -31,8 +31,7 @@ def pinned() -> dict[str, str]:
     """The version of every package that constraints.txt has."""
     text = (ROOT / "constraints.txt").read_text()
     return {
-        canonicalize_name(name): version
-        for name, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", text, re.MULTILINE)
+        canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", text, re.MULTILINE)
     }
 
 
@@ -95,9 +94,7 @@ def test_the_jars_that_make_fetches_have_checksums() -> None:
         assert all(re.fullmatch(r"[0-9a-f]{64}  \S+\.jar", row) for row in sums.read_text().split("\n")[:-1])
 
 
-def fetched(
-    script: Path, *arguments: str, cache: Path, jars: Path, **more: str
-) -> subprocess.CompletedProcess[str]:
+def fetched(script: Path, *arguments: str, cache: Path, jars: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """A recipe, with a Maven that delivers `jars`."""
     maven = cache.parent / "mvn"
     maven.write_text(MAVEN)
@@ -109,11 +106,7 @@ def fetched(
         "SCHEMACTL_SPARK_JARS": str(cache),
     }
     return subprocess.run(
-        ["sh", str(script), *arguments],
-        env={**os.environ, **told, **more},
-        capture_output=True,
-        text=True,
-        check=False,
+        ["sh", str(script), *arguments], env={**os.environ, **told, **more}, capture_output=True, text=True, check=False
     )
 
 
@@ -151,9 +144,7 @@ def test_a_jar_that_was_altered_in_the_cache_is_noticed(tmp_path: Path) -> None:
     assert name in done.stderr
 
 
-def test_a_release_without_checksums_is_refused_with_the_way_to_record_them(
-    tmp_path: Path, altered: Path
-) -> None:
+def test_a_release_without_checksums_is_refused_with_the_way_to_record_them(tmp_path: Path, altered: Path) -> None:
     done = fetched(BROKER, "jars", cache=tmp_path / "cache", jars=altered, PULSAR_VERSION="9.9.9")
     assert done.returncode == 1
     assert "no checksums are recorded" in done.stderr
@@ -165,9 +156,7 @@ def test_recorded_jars_pass_and_a_missing_or_a_further_one_does_not(tmp_path: Pa
     contents = {"a.jar": b"one", "b c.jar": b"two"}
     for name, content in contents.items():
         (folder / name).write_bytes(content)
-    sums.write_text(
-        "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in contents.items())
-    )
+    sums.write_text("".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in contents.items()))
 
     def judged() -> tuple[int, str]:
         command = ["sh", str(ROOT / "tests" / "jar_sums.sh"), str(folder), str(sums)]

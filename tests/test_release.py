@@ -58,9 +58,7 @@ def test_the_distributions_are_the_same_wherever_they_are_built(
 
 
 @pytest.mark.live
-def test_the_wheel_has_what_the_package_needs_and_nothing_else(
-    distributions: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_the_wheel_has_what_the_package_needs_and_nothing_else(distributions: dict[str, bytes], tmp_path: Path) -> None:
     path = tmp_path / "wheel.zip"
     path.write_bytes(distributions[f"{NAME}-{VERSION}-py3-none-any.whl"])
     with zipfile.ZipFile(path) as wheel:
@@ -84,13 +82,7 @@ def test_the_source_distribution_can_be_tested(distributions: dict[str, bytes], 
     path.write_bytes(distributions[f"{NAME}-{VERSION}.tar.gz"])
     with tarfile.open(path) as source:
         names = {name.partition("/")[2] for name in source.getnames()}
-    assert {
-        "Makefile",
-        "constraints.txt",
-        "tests/conftest.py",
-        "docs/README.md",
-        "examples/shop/demo.py",
-    } <= names
+    assert {"Makefile", "constraints.txt", "tests/conftest.py", "docs/README.md", "examples/shop/demo.py"} <= names
     assert [name for name in names if name.startswith((".git/", ".venv"))] == []
 
 

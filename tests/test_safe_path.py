@@ -59,8 +59,7 @@ def hostile(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["--version"], ["check"], ["check", "--staged"], ["plan"], ["log", "shop/sales/orders"]],
+    "arguments", [["--version"], ["check"], ["check", "--staged"], ["plan"], ["log", "shop/sales/orders"]]
 )
 def test_python_m_runs_no_module_of_the_working_directory(hostile: Path, arguments: list[str]) -> None:
     done = start(hostile, "schemactl", *arguments)

@@ -25,11 +25,7 @@ ID = {"name": "id", "type": "int"}
 TAGS = {"type": "map", "values": {"type": "array", "items": "string"}}
 ORDERS = (
     avro(ID, {"name": "customer_id", "type": "int"}),
-    avro(
-        ID,
-        {"name": "customer_id", "type": "long"},
-        {"name": "paid", "type": ["null", "boolean"], "default": None},
-    ),
+    avro(ID, {"name": "customer_id", "type": "long"}, {"name": "paid", "type": ["null", "boolean"], "default": None}),
     avro(
         ID,
         {"name": "customer", "type": "long", "aliases": ["customer_id"]},
@@ -90,9 +86,7 @@ def odd(text: str) -> SchemaInfo:
 
 
 def approved(name: str, versions: tuple[SchemaInfo, ...], reader: Any = "latest") -> Approved:
-    numbered = tuple(
-        SchemaVersion(number, info, Commit(f"{number:040x}", 0)) for number, info in enumerate(versions)
-    )
+    numbered = tuple(SchemaVersion(number, info, Commit(f"{number:040x}", 0)) for number, info in enumerate(versions))
     topic = Topic(TopicName.parse(f"shop/sales/{name}"), versions[-1], numbered, reader=reader)
     return Approved(topic, len(versions) - 1)
 

@@ -63,17 +63,7 @@ def main(folder: Path) -> None:
 
     title("4. The package that reads every version, and 230,000 messages that old and new producers sent")
     package = folder / "shop_schemas.zip"
-    run(
-        shop,
-        "git",
-        "--no-pager",
-        "show",
-        "--stat=90",
-        "--oneline",
-        "HEAD",
-        "--",
-        "generated/shop_schemas/shop/sales",
-    )
+    run(shop, "git", "--no-pager", "show", "--stat=90", "--oneline", "HEAD", "--", "generated/shop_schemas/shop/sales")
     schemactl(shop, "generate", "--check")
     schemactl(shop, "generate", "--zip", str(package))
     raw = folder / "messages.parquet"
@@ -125,9 +115,7 @@ def run(folder: Path, *command: str, shown: str = "", expect: int = 0) -> None:
     words = [shown, *command[3:]] if shown else [Path(command[0]).name, *command[1:]]
     print(f"$ {' '.join(words)}", flush=True)
     # The demo plays somebody at work, also where a build server shows it: there `check` wants to be told a --base.
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("GIT_") and name != "CI"
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") and name != "CI"}
     done = subprocess.run(command, cwd=folder, env=environment, check=False)
     if done.returncode != expect:
         raise SystemExit(f"that ended with {done.returncode}, not {expect}")

@@ -44,10 +44,7 @@ class Messages:
 
 
 def _money(rng: random.Random, *, taxed: bool) -> dict[str, Any]:
-    money = {
-        "amount": Decimal(rng.randrange(100, 50_000)) / 100,
-        "currency": rng.choice(("EUR", "EUR", "USD", "CHF")),
-    }
+    money = {"amount": Decimal(rng.randrange(100, 50_000)) / 100, "currency": rng.choice(("EUR", "EUR", "USD", "CHF"))}
     return money | {"tax_included": rng.random() < 0.9} if taxed else money
 
 
@@ -60,11 +57,7 @@ def order(rng: random.Random, version: int) -> dict[str, Any]:
     taxed = version >= 3
     statuses = ("PLACED", "PAID", "SHIPPED", "CANCELLED") if version >= 5 else ("PLACED", "PAID", "SHIPPED")
     lines = [
-        {
-            "sku": f"SKU-{rng.randrange(500):03d}",
-            "quantity": rng.randrange(1, 6),
-            "price": _money(rng, taxed=taxed),
-        }
+        {"sku": f"SKU-{rng.randrange(500):03d}", "quantity": rng.randrange(1, 6), "price": _money(rng, taxed=taxed)}
         for _ in range(rng.randrange(1, 4))
     ]
     value: dict[str, Any] = {
@@ -102,11 +95,7 @@ def payment(rng: random.Random, version: int) -> dict[str, Any]:
 
 def page_view(rng: random.Random, version: int) -> dict[str, Any]:
     """A page somebody looked at."""
-    value = {
-        "url": f"/products/{rng.randrange(500)}",
-        "viewed_at": _moment(rng),
-        "visitor": f"v{rng.randrange(5_000)}",
-    }
+    value = {"url": f"/products/{rng.randrange(500)}", "viewed_at": _moment(rng), "visitor": f"v{rng.randrange(5_000)}"}
     return value | {"referrer": rng.choice((None, "https://example.com/"))} if version >= 1 else value
 
 
@@ -142,9 +131,7 @@ def session(rng: random.Random, _version: int) -> dict[str, Any]:
 TOPICS: Mapping[str, Messages] = {
     "persistent://shop/sales/orders": Messages(90_000, order),
     "persistent://shop/sales/payments": Messages(40_000, payment),
-    "persistent://shop/sales/order-notes": Messages(
-        5_000, lambda rng, _: rng.choice(("ring twice", "Grüße", "注意"))
-    ),
+    "persistent://shop/sales/order-notes": Messages(5_000, lambda rng, _: rng.choice(("ring twice", "Grüße", "注意"))),
     "persistent://shop/sales/receipts": Messages(5_000, lambda rng, _: f"Käse {rng.randrange(1, 90)},-"),
     "persistent://shop/web/page-views": Messages(25_000, page_view),
     "persistent://shop/web/clicks": Messages(10_000, click),

@@ -9,15 +9,7 @@ from hashlib import sha256
 from typing import Final, Protocol
 
 from schemactl.broker import validation
-from schemactl.broker.exceptions import (
-    IO,
-    NULL_POINTER,
-    PARSE,
-    VALIDATION,
-    incompatible,
-    is_error,
-    shown,
-)
+from schemactl.broker.exceptions import IO, NULL_POINTER, PARSE, VALIDATION, incompatible, is_error, shown
 from schemactl.broker.validation import (
     SchemaData,
     advanced_violation,
@@ -257,9 +249,7 @@ DEFAULT: Final = DefaultChecker()
 
 _CHECKERS: Final[Mapping[str, Callable[[Release], Checker]]] = {
     "avro": AvroChecker,
-    "json": lambda release: (
-        LegacyJsonChecker(release) if release is Release.R4_0 else StrictJsonChecker(release)
-    ),
+    "json": lambda release: LegacyJsonChecker(release) if release is Release.R4_0 else StrictJsonChecker(release),
     "proto": lambda _release: NativeChecker(),
     "external": lambda _release: ExternalChecker(),
 }
@@ -288,9 +278,7 @@ def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[Schema
         UsageError: an optional checker is unknown, or that release has not got it.
     """
     known = {type_: each for type_, each in SPECS.items() if release >= each.first_release}
-    found = {
-        type_: _CHECKERS[each.checker](release) for type_, each in known.items() if each.checker in _CHECKERS
-    }
+    found = {type_: _CHECKERS[each.checker](release) for type_, each in known.items() if each.checker in _CHECKERS}
     for entry in of_other_packages(ENTRY_POINTS):
         found[SchemaType[entry.name]] = entry.load()()
     for name in optional:

@@ -64,9 +64,7 @@ def require_consumable(latest: SchemaInfo, release: Release) -> None:
         _require_instance(data, release)
     elif isinstance(_parse(data, release), Enum | Fixed) and data.type is SchemaType.JSON:
         # It looks for a Java class of that name, which an application hardly ever has.
-        raise JavaException(
-            ILLEGAL_ARGUMENT, "Must specify one of the pojo or jsonDef for the schema definition."
-        )
+        raise JavaException(ILLEGAL_ARGUMENT, "Must specify one of the pojo or jsonDef for the schema definition.")
 
 
 def require_producible(latest: SchemaInfo, release: Release) -> None:
@@ -155,11 +153,7 @@ class PoliciesInForce:
 
 
 def policies_in_force(
-    topic: Policies | None,
-    namespace: Policies | None,
-    defaults: BrokerDefaults,
-    *,
-    strategy: CompatibilityStrategy,
+    topic: Policies | None, namespace: Policies | None, defaults: BrokerDefaults, *, strategy: CompatibilityStrategy
 ) -> PoliciesInForce:
     """Return the policies that the levels come to, given the `strategy` that is in force.
 
@@ -171,8 +165,7 @@ def policies_in_force(
     return PoliciesInForce(
         strategy,
         defaults.is_allow_auto_update_schema if auto_update is None else auto_update,
-        next((value for value in enforced if value is not None), False)
-        or defaults.schema_validation_enforced,
+        next((value for value in enforced if value is not None), False) or defaults.schema_validation_enforced,
         defaults.checkers,
     )
 
@@ -183,10 +176,7 @@ def policies_at(
     """Return the policies in force for a topic by what `catalog` holds of it and its namespace."""
     topic, namespace = catalog.topics.get(name), catalog.namespaces.get(name.namespace_name)
     return policies_in_force(
-        topic.policies if topic else None,
-        namespace.policies if namespace else None,
-        defaults,
-        strategy=strategy,
+        topic.policies if topic else None, namespace.policies if namespace else None, defaults, strategy=strategy
     )
 
 
@@ -237,9 +227,7 @@ def admit(
         try:
             _AUTO[client.type](latest, release)
         except JavaException as thrown:
-            return Decision(
-                allowed=False, row="J1", error=thrown.exception, message=thrown.message, by_client=True
-            )
+            return Decision(allowed=False, row="J1", error=thrown.exception, message=thrown.message, by_client=True)
     if client is not None and client.type is SchemaType.AUTO_PUBLISH:
         client = latest
     if client is not None and client.type in WITHOUT_SCHEMA:
@@ -288,7 +276,9 @@ def _admit_consumer(
             topic.versions, client, policies.strategy, release, optional=known_to(release, policies.checkers)
         )
         if answered.exception == NOT_EXIST:
-            message = f"Failed to add schema to an active topic with empty(BYTES) schema: new schema type {client.type.name}"
+            message = (
+                f"Failed to add schema to an active topic with empty(BYTES) schema: new schema type {client.type.name}"
+            )
             answered = Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
         if live(topic.versions):
             rows = {Outcome.INCOMPATIBLE: "C7", Outcome.ERROR: "C10"}

@@ -159,13 +159,7 @@ def _parse_exception(json: JsonValue, steps: list[str], what: str) -> str:
     if last == "default":
         symbols = ", ".join(_at(json, [*steps[:-1], "symbols"]) or ())
         return f"The Enum Default: {value} is not in the enum symbol set: [{symbols}]"
-    if (
-        isinstance(value, str)
-        and last == "type"
-        and isinstance(around, dict)
-        and "name" in around
-        and steps[1:]
-    ):
+    if isinstance(value, str) and last == "type" and isinstance(around, dict) and "name" in around and steps[1:]:
         expected = 'must be a defined name or a {"type": ...} expression.'
         return f'"{value}" is not a defined name. The type of the "{around["name"]}" field {expected}'
     if last == "type" and not isinstance(value, str):
@@ -207,11 +201,7 @@ def _runtime_exception(json: JsonValue, steps: list[str], what: str) -> str:
     around = _at(json, steps[:-1])
     if isinstance(around, list) and steps[-2:-1] != ["fields"]:
         nested = isinstance(_at(json, steps), list)
-        return (
-            f"Nested union: {json_text(around)}"
-            if nested
-            else f"Duplicate in union:{what.rsplit(maxsplit=1)[-1]}"
-        )
+        return f"Nested union: {json_text(around)}" if nested else f"Duplicate in union:{what.rsplit(maxsplit=1)[-1]}"
     return f"Malformed data. Length is negative: {_at(json, steps)}" if steps[-1:] == ["size"] else ""
 
 

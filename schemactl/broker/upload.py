@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.broker.checkers import DEFAULT, Checker, checkers
-from schemactl.broker.exceptions import (
-    INCOMPATIBLE,
-    NOT_EXIST,
-    NULL_POINTER,
-    answer,
-    incompatible,
-    is_error,
-    shown,
-)
+from schemactl.broker.exceptions import INCOMPATIBLE, NOT_EXIST, NULL_POINTER, answer, incompatible, is_error, shown
 from schemactl.broker.validation import SchemaData, parse_avro_strictly, stored, uploaded, validate
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
@@ -79,20 +71,14 @@ def check_consumer(
     optional: tuple[str, ...] = (),
 ) -> Answer:
     """Return the answer to a consumer that brings a schema to an active topic (checkConsumerCompatibility)."""
-    return _answer(
-        _Inquiry(versions, uploaded(consumer), strategy, release, checkers(release, optional)).consumer
-    )
+    return _answer(_Inquiry(versions, uploaded(consumer), strategy, release, checkers(release, optional)).consumer)
 
 
 def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
     """Return the number of the oldest live version with the same type and bytes (findSchemaVersion); -1: there is none."""
     wanted = uploaded(info).content
     return next(
-        (
-            version.number
-            for version in live(versions)
-            if version.info and stored(version.info).content == wanted
-        ),
+        (version.number for version in live(versions) if version.info and stored(version.info).content == wanted),
         NOT_FOUND,
     )
 
@@ -126,9 +112,7 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
     return NOT_FOUND
 
 
-def unreadable_version(
-    versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release
-) -> SchemaVersion | None:
+def unreadable_version(versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release) -> SchemaVersion | None:
     """Return the live version on which the search for one that equals `new` fails, so that no upload can follow it.
 
     None: there is no such version, or `new` itself does not parse.

@@ -99,9 +99,7 @@ def _half(whole: SchemaData, half: str, data: bytes | None, release: Release) ->
     name = whole.properties.get(f"{half}.schema.type", SchemaType.BYTES.name)
     kind = SchemaType.__members__.get(name)
     if kind is None or release < SPECS[kind].first_release:
-        raise JavaException(
-            ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}"
-        )
+        raise JavaException(ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
     return SchemaData(kind, data, _properties(whole.properties.get(f"{half}.schema.properties")))
 
 

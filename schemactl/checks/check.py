@@ -73,9 +73,7 @@ def untouched(target: Catalog, fork: Fork) -> frozenset[TopicName]:
     return frozenset(
         name
         for name in fork.unchanged
-        if name not in fork.combined
-        and name.namespace_name not in changed
-        and target.topics[name].reader == "latest"
+        if name not in fork.combined and name.namespace_name not in changed and target.topics[name].reader == "latest"
     )
 
 
@@ -114,8 +112,7 @@ def _since(now: Sequence[SchemaVersion], then: Sequence[SchemaVersion]) -> str:
     if not new:
         return "other policies"
     return ", ".join(
-        format_version(version) + (f' "{version.commit.subject}"' if version.commit else "")
-        for version in new[-3:]
+        format_version(version) + (f' "{version.commit.subject}"' if version.commit else "") for version in new[-3:]
     )
 
 
@@ -175,12 +172,8 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
     known, line = run.versions(name), _line(name, stepwise)
     _, (strategy, level) = run.strategies(name)
     end = identity(topic.schema.load())
-    waived_at_end = (
-        {each.key for each in stepwise.waivers(stepwise.commits[-1])} if stepwise.commits else set()
-    )
-    is_end_bad = any(
-        finding.severity == "error" and finding.verdict in ("broker", "data") for finding in found
-    )
+    waived_at_end = {each.key for each in stepwise.waivers(stepwise.commits[-1])} if stepwise.commits else set()
+    is_end_bad = any(finding.severity == "error" and finding.verdict in ("broker", "data") for finding in found)
     yield from _generation_left(run, topic, line[len(known) :], stepwise)
     for position in range(len(known), len(line)):
         version = line[position]
@@ -208,9 +201,7 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
             yield from _failed_step(run, bad[0], version.commit, stepwise, is_waived_later=is_late)
 
 
-def _generation_left(
-    run: Run, topic: Topic, added: Sequence[SchemaVersion], stepwise: Stepwise
-) -> Iterator[Finding]:
+def _generation_left(run: Run, topic: Topic, added: Sequence[SchemaVersion], stepwise: Stepwise) -> Iterator[Finding]:
     """Yield the finding that a commit begins a generation that the end of the branch does not declare."""
     former = run.former(topic.name)
     generation = approved = former.generation if former else 1
@@ -317,9 +308,7 @@ def check(
         targets=targets,
     )
     names = sorted(
-        name
-        for name in {*target.topics, *run.target.topics, *approved.topics}
-        if only is None or name in only
+        name for name in {*target.topics, *run.target.topics, *approved.topics} if only is None or name in only
     )
     topics: list[TopicCheck] = []
     findings: list[Finding] = []

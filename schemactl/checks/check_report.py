@@ -111,12 +111,7 @@ def _refusals(cause: Cause, refusals: Mapping[Hashable, Sequence[Finding]]) -> I
 
 def _identity(finding: Finding) -> Hashable:
     """Return what tells a finding from all others of its report."""
-    return (
-        finding.fingerprint,
-        finding.rule,
-        str(finding.topic),
-        "" if finding.fingerprint else finding.message,
-    )
+    return (finding.fingerprint, finding.rule, str(finding.topic), "" if finding.fingerprint else finding.message)
 
 
 def _edit(finding: Finding) -> Hashable | None:
@@ -357,9 +352,7 @@ def _marked(targets: tuple[str, ...], report: CheckReport) -> CheckReport:
 
 def _with_own_clients(topic: TopicCheck) -> TopicCheck:
     """Return the topic without the clients that run on other targets alone."""
-    return replace(
-        topic, clients=tuple(each for each in topic.clients if each.client.runs_on(*topic.targets))
-    )
+    return replace(topic, clients=tuple(each for each in topic.clients if each.client.runs_on(*topic.targets)))
 
 
 def _joined(parts: Sequence[tuple[tuple[str, ...], Sequence[T]]], about: Callable[[T], Hashable]) -> list[T]:

@@ -35,17 +35,12 @@ def changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
 
 
 def _changes(
-    run: Run,
-    name: NamespaceName | TopicName,
-    before: Namespace | Topic | None,
-    after: Namespace | Topic | None,
+    run: Run, name: NamespaceName | TopicName, before: Namespace | Topic | None, after: Namespace | Topic | None
 ) -> Iterator[PolicyChange]:
     for policy in Policies.names():
         was, will = (each.policies.get(policy) if each else None for each in (before, after))
         if was != will:
-            yield PolicyChange(
-                name, policy, was, will, _inherited(run, name, policy) if will is None else None
-            )
+            yield PolicyChange(name, policy, was, will, _inherited(run, name, policy) if will is None else None)
     was, will = (getattr(each, "partitions", None) for each in (before, after))
     if was != will and after:
         yield PolicyChange(name, "partitions", was, will)

@@ -189,12 +189,7 @@ class Environment:
 
 
 def environments(
-    proposed: Project,
-    judging: Project,
-    read: ProjectFiles,
-    forked: Forked,
-    repository: Repository,
-    note: Note,
+    proposed: Project, judging: Project, read: ProjectFiles, forked: Forked, repository: Repository, note: Note
 ) -> list[Environment]:
     """Return the environments of the project's targets, each once, and one for topics that are on no target.
 
@@ -250,9 +245,7 @@ def _left(
         yield Environment((), None, release, only=left if found else None)
 
 
-def setting_problems(
-    files: Files, project: Project, declared: Catalog, approved: Catalog
-) -> Iterator[Problem]:
+def setting_problems(files: Files, project: Project, declared: Catalog, approved: Catalog) -> Iterator[Problem]:
     """Yield globs of targets that match no topic, declared or approved, and namespaces without a name on a target."""
     names = {*declared.topics, *approved.topics}
     for target in project.targets.values():

@@ -468,9 +468,7 @@ def without_doc(definition: LintedDefinition) -> Iterator[Remark]:
     for part in definition.of_kind("record", "enum", "fixed", "field"):
         if not part.keys.get("doc"):
             what = "field" if part.kind == "field" else part.kind
-            yield Remark(
-                part.parts, f"The {what} {part.full_name or part.field} has no doc.", field=part.field
-            )
+            yield Remark(part.parts, f"The {what} {part.full_name or part.field} has no doc.", field=part.field)
 
 
 def out_of_order(definition: LintedDefinition) -> Iterator[Remark]:
@@ -499,9 +497,7 @@ _SIBLINGS: Final = 3
 """So many topics make a custom."""
 
 
-def rejected_elsewhere(
-    declared: Declared, project: Project, only: Collection[TopicName]
-) -> Iterator[TopicRemark]:
+def rejected_elsewhere(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[TopicRemark]:
     """Yield what brokers of other releases reject; the defaults of a later branch of a union apart."""
     others = [release for release in Release if release is not project.release]
     for name in only:
@@ -529,9 +525,7 @@ def _rejections(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
             yield InvalidSchema(problem.what, pointer=at, fix=problem.fix)
 
 
-def unlike_siblings(
-    declared: Declared, _project: Project, only: Collection[TopicName]
-) -> Iterator[TopicRemark]:
+def unlike_siblings(declared: Declared, _project: Project, only: Collection[TopicName]) -> Iterator[TopicRemark]:
     """Yield the topics whose type has another namespace than nearly all types of its Pulsar namespace."""
     found: dict[NamespaceName, dict[TopicName, str]] = defaultdict(dict)
     for name, files in declared.written.items():
@@ -552,11 +546,7 @@ def unlike_siblings(
                     f"The type of {name} is in {f'the namespace {space}' if space else 'no namespace'}; those of "
                     f"{counted(followers, 'other topic')} in {name.namespace_name} are in {custom or 'none'}."
                 )
-                fix = (
-                    f'Write "namespace": "{custom}", before anybody generates classes of it.'
-                    if custom
-                    else ""
-                )
+                fix = f'Write "namespace": "{custom}", before anybody generates classes of it.' if custom else ""
                 yield "NAMESPACE_UNLIKE_SIBLINGS", name, file.locate(parts), Remark(parts, message, fix)
 
 
@@ -636,9 +626,7 @@ class Linted:
     remark: Remark
 
 
-def lint(
-    declared: Declared, project: Project, only: frozenset[TopicName]
-) -> tuple[CheckReport, list[Linted]]:
+def lint(declared: Declared, project: Project, only: frozenset[TopicName]) -> tuple[CheckReport, list[Linted]]:
     """Return all findings about what is declared, and apart those remarks that are about one place in a definition.
 
     Raises:
@@ -682,9 +670,7 @@ def _by_place(finding: Finding) -> tuple[int, str]:
     return ORDER[finding.severity], f"{place.path}:{place.line:9}:{place.column:9}" if place else ""
 
 
-def _finding(
-    run: Run, rule: str, name: TopicName, source: Source | None, remark: Remark
-) -> Iterator[Finding]:
+def _finding(run: Run, rule: str, name: TopicName, source: Source | None, remark: Remark) -> Iterator[Finding]:
     # A rule that is off by itself is found where the project gives it a severity.
     severity = run.severity(rule, name)
     return run.find(
@@ -724,8 +710,7 @@ def fixed(files: Files, project: Project, declared: Declared, linted: Iterable[L
 
     def contents(chosen: Mapping[str, Iterable[Replacement]]) -> dict[str, bytes]:
         return {
-            path: replaced(decode(path, read_bytes(files, path)), changes).encode()
-            for path, changes in chosen.items()
+            path: replaced(decode(path, read_bytes(files, path)), changes).encode() for path, changes in chosen.items()
         }
 
     kept = proved(files, project, declared, contents(edits), is_harmless)

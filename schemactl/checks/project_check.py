@@ -96,14 +96,11 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
         return
     if tip and tip == repository.commit("HEAD"):
         raise UsageError(
-            f"in CI, --base is needed here: HEAD is {ref} ({tip.short}), and would be judged against itself",
-            fix=fix,
+            f"in CI, --base is needed here: HEAD is {ref} ({tip.short}), and would be judged against itself", fix=fix
         )
 
 
-def _is_settled(
-    repository: Repository, project: Project, tip: Commit, reviewed: ApprovedProject | None
-) -> bool:
+def _is_settled(repository: Repository, project: Project, tip: Commit, reviewed: ApprovedProject | None) -> bool:
     """Whether it is not for a change to move what leads to the commit `tip`: a remote has it, or there is none."""
     from schemactl.history.approved_history import by_default, is_clone, resolve
 
@@ -131,8 +128,7 @@ def files_of(
     files: CommitFiles | HashedFiles
     if repository.top is None and not request.staged:
         raise SchemactlError(
-            "a bare repository has no files to check",
-            fix="check in a clone; `schemactl log` and `plan` work here",
+            "a bare repository has no files to check", fix="check in a clone; `schemactl log` and `plan` work here"
         )
     if request.staged or request.base:
         head = None if request.staged else repository.commit("HEAD")
@@ -402,9 +398,7 @@ class _Check:
             declared=declared.findings,
             only=only,
             fork=fork,
-            stepwise=Stepwise(
-                stepwise.catalog, [each.commit for each in branch.commits], forked.recorded, waivers
-            )
+            stepwise=Stepwise(stepwise.catalog, [each.commit for each in branch.commits], forked.recorded, waivers)
             if stepwise and branch
             else None,
             targets=environment.targets,
@@ -477,8 +471,7 @@ class _Check:
         kept = tuple(
             finding
             for finding in found.findings
-            if finding.key in waived
-            or is_touched(finding.topic, finding.source.path if finding.source else None)
+            if finding.key in waived or is_touched(finding.topic, finding.source.path if finding.source else None)
         )
         dropped = {id(each) for each in found.findings} - {id(each) for each in kept}
         # What is waived would stop no commit.

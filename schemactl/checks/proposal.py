@@ -201,9 +201,7 @@ class Proposal:
         """Return both verdicts on the schema, for the brokers of `project`."""
         release = project.release
         checkers = known_to(release, project.defaults.checkers)
-        return judge(
-            self.versions, self.schema, self.strategy, release, checkers=checkers, by_any_release=True
-        )
+        return judge(self.versions, self.schema, self.strategy, release, checkers=checkers, by_any_release=True)
 
 
 def is_rejected(verdict: Verdict) -> bool:
@@ -237,9 +235,7 @@ def merged(
     namespaces = {}
     for name in {*base.namespaces, *target.namespaces, *approved.namespaces}:
         space = _namespace(
-            target.namespaces.get(name),
-            base=base.namespaces.get(name),
-            approved=approved.namespaces.get(name),
+            target.namespaces.get(name), base=base.namespaces.get(name), approved=approved.namespaces.get(name)
         )
         if space:
             namespaces[name] = space
@@ -264,16 +260,12 @@ def declared(catalog: Catalog, name: TopicName) -> Topic | None:
     return None if topic is None or topic.deleted else topic
 
 
-def _namespace(
-    target: Namespace | None, *, base: Namespace | None, approved: Namespace | None
-) -> Namespace | None:
+def _namespace(target: Namespace | None, *, base: Namespace | None, approved: Namespace | None) -> Namespace | None:
     if target == base:
         return approved
     if target is None or approved is None:
         return target
-    policies = _policies(
-        target.policies, base=base.policies if base else Policies(), approved=approved.policies
-    )
+    policies = _policies(target.policies, base=base.policies if base else Policies(), approved=approved.policies)
     said = base.metadata if base else NO_METADATA
     metadata = approved.metadata if target.metadata == said else target.metadata
     return replace(target, policies=policies, metadata=metadata)
@@ -285,9 +277,7 @@ def _topic(target: Topic | None, *, base: Topic | None, approved: Topic | None) 
     if approved is None:
         # Gone from the approved files meanwhile: it comes back only if something was changed here.
         return None if _is_same(target, base) else target
-    taken = {
-        name: getattr(approved, name) for name in _MERGED if getattr(target, name) == getattr(base, name)
-    }
+    taken = {name: getattr(approved, name) for name in _MERGED if getattr(target, name) == getattr(base, name)}
     if is_same_schema(target.schema, base.schema):
         taken["schema"] = approved.schema
     policies = _policies(target.policies, base=base.policies, approved=approved.policies)
@@ -295,9 +285,7 @@ def _topic(target: Topic | None, *, base: Topic | None, approved: Topic | None) 
 
 
 def _policies(target: Policies, *, base: Policies, approved: Policies) -> Policies:
-    kept = {
-        policy: approved.get(policy) for policy in Policies.names() if target.get(policy) == base.get(policy)
-    }
+    kept = {policy: approved.get(policy) for policy in Policies.names() if target.get(policy) == base.get(policy)}
     return Policies.of({**target.managed(), **kept})
 
 

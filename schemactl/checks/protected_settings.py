@@ -143,9 +143,7 @@ def is_below(path: str, folder: str) -> bool:
     return not folder or path == folder or path.startswith(f"{folder}/")
 
 
-def _defaults(
-    approved: Project, proposed: Project, run: Run, topics: tuple[TopicName, ...]
-) -> Iterator[SettingChange]:
+def _defaults(approved: Project, proposed: Project, run: Run, topics: tuple[TopicName, ...]) -> Iterator[SettingChange]:
     before, after = approved.defaults, proposed.defaults
     old, new = before.schema_compatibility_strategy, after.schema_compatibility_strategy
     if old is not new:
@@ -233,26 +231,20 @@ def _settings(
     before: Target, after: Target, approved: Project, proposed: Project, topics: tuple[TopicName, ...]
 ) -> Iterator[SettingChange]:
     key = ("targets", after.name)
-    was, will = (
-        target.release or project.release for target, project in ((before, approved), (after, proposed))
-    )
+    was, will = (target.release or project.release for target, project in ((before, approved), (after, proposed)))
     if was != will and (before.release or after.release):
         what = f"answers of {after.name} are predicted for Pulsar {will}, not {was}"
         yield SettingChange((*key, "pulsar"), what, loses=will < was, topics=_of(after, topics))
     if lost := tuple(sorted({*_of(before, topics)} - {*_of(after, topics)})):
         at = "exclude" if before.exclude != after.exclude else "include"
         yield SettingChange((*key, at), f"{after.name} has fewer topics", loses=True, topics=lost)
-    moved = tuple(
-        name for name in _of(after, topics) if _there(before, name) not in (None, _there(after, name))
-    )
+    moved = tuple(name for name in _of(after, topics) if _there(before, name) not in (None, _there(after, name)))
     if moved:
         at = "namespaces" if before.namespaces != after.namespaces else "tenants"
         what = f"{after.name} has other names, and what it holds by the names so far is looked at no more"
         yield SettingChange((*key, at), what, loses=True, topics=moved)
     if before.promoted and before.promoted != after.promoted:
-        what = (
-            f"{after.name} is at {after.promoted or 'the tip of what is approved'}, not at {before.promoted}"
-        )
+        what = f"{after.name} is at {after.promoted or 'the tip of what is approved'}, not at {before.promoted}"
         yield SettingChange((*key, "promoted"), what, loses=True, topics=_of(after, topics))
     if gone := [other for other in before.after if other not in after.after]:
         what = f"{after.name} waits no more for {', '.join(gone)}"
@@ -269,9 +261,7 @@ def _policies(
 ) -> Iterator[SettingChange]:
     """Yield what becomes of the approved topics and namespaces by what differs on a target alone."""
     spaces = [
-        name
-        for name in {*before.namespaces, *after.namespaces}
-        if _differ(before.namespaces, after.namespaces, name)
+        name for name in {*before.namespaces, *after.namespaces} if _differ(before.namespaces, after.namespaces, name)
     ]
     changed = {name for name in {*before.topics, *after.topics} if _differ(before.topics, after.topics, name)}
     weaker: dict[tuple[Source | None, str], list[TopicName]] = {}
@@ -283,9 +273,7 @@ def _policies(
                 place = holder.locate("/schema_compatibility_strategy") if holder else None
                 weaker.setdefault((place, f"{target} is {will}, was {was}"), []).append(name)
     for (place, what), names in weaker.items():
-        yield SettingChange(
-            ("targets", target, "overlays"), what, loses=True, topics=tuple(names), source=place
-        )
+        yield SettingChange(("targets", target, "overlays"), what, loses=True, topics=tuple(names), source=place)
     for space in sorted(spaces):
         for policy, strict in STRICT_POLICIES.items():
             held, left = (_flag(space, policy, overlays, run) for overlays in (before, after))
@@ -298,9 +286,7 @@ def _policies(
                 yield SettingChange(key, what, loses=True, topics=concerned, source=source)
 
 
-def _differ(
-    before: Mapping[Any, Topic | Namespace], after: Mapping[Any, Topic | Namespace], name: object
-) -> bool:
+def _differ(before: Mapping[Any, Topic | Namespace], after: Mapping[Any, Topic | Namespace], name: object) -> bool:
     one, other = before.get(name), after.get(name)
     return (one.policies if one else Policies()) != (other.policies if other else Policies())
 
@@ -349,9 +335,7 @@ def judging(proposed: Project, approved: Project | None) -> Project:
     roots = {*proposed.roots, *approved.roots}
     return replace(
         proposed,
-        roots=tuple(
-            sorted(root for root in roots if not any(is_below(root, each) for each in roots - {root}))
-        ),
+        roots=tuple(sorted(root for root in roots if not any(is_below(root, each) for each in roots - {root}))),
         previous_roots=tuple(
             sorted({*proposed.previous_roots, *approved.previous_roots, *approved.roots} - {*proposed.roots})
         ),
@@ -388,9 +372,7 @@ def with_settings(
     weaker = [change for change in changes if change.loses]
     named = sorted(name for name, topic in run.target.topics.items() if topic.lifecycle == "draft")
     drafts = [
-        topic
-        for topic in map(run.target.topics.__getitem__, named)
-        if not (topic.deleted or run.is_draft(topic))
+        topic for topic in map(run.target.topics.__getitem__, named) if not (topic.deleted or run.is_draft(topic))
     ]
     removes = any(change.key == ("roots",) for change in weaker)
 

@@ -129,9 +129,7 @@ def rollout(
     )
 
 
-def _in_git(
-    rows: Sequence[TopicCheck], git: Sequence[SchemaVersion], apart: Collection[str]
-) -> tuple[int, int | None]:
+def _in_git(rows: Sequence[TopicCheck], git: Sequence[SchemaVersion], apart: Collection[str]) -> tuple[int, int | None]:
     """Return Git's number of the new version, and of the latest before it."""
     for row in rows:
         if row.version is not None and (not row.targets or {*row.targets}.difference(apart)):
@@ -260,7 +258,9 @@ class _Planner:
                 + (", or with a definition that understands both (`schema: FILE`)" if has_file else ""),
                 f"schemactl check --topic {self._short}",
             )
-        rebased = f" (after a rebase merge version {version + self._more}: add {self._more} to the number in each command)"
+        rebased = (
+            f" (after a rebase merge version {version + self._more}: add {self._more} to the number in each command)"
+        )
         yield RolloutStep(
             "merge",
             "",

@@ -264,19 +264,13 @@ def _reasons(
         against = _codec(known, options, approved[-1]) if approved else None
         payloads, numbers, keys = zip(*(sample.message for sample in samples), strict=True)
         judged = judge(
-            codec,
-            pa.array(payloads, pa.binary()),
-            pa.array(numbers, pa.int64()),
-            pa.array(keys, pa.binary()),
-            against,
+            codec, pa.array(payloads, pa.binary()), pa.array(numbers, pa.int64()), pa.array(keys, pa.binary()), against
         )
     except CodecError as error:
         return [(str(error), None)] * len(samples)
     return [
         (reason or "", approved_reason)
-        for reason, approved_reason in zip(
-            judged.reasons.to_pylist(), judged.with_approved.to_pylist(), strict=True
-        )
+        for reason, approved_reason in zip(judged.reasons.to_pylist(), judged.with_approved.to_pylist(), strict=True)
     ]
 
 

@@ -14,16 +14,7 @@ from schemactl.checks.proposal import Proposal, Run
 from schemactl.comparison.compatibility import breakages
 from schemactl.comparison.fingerprint import broker_fingerprint
 from schemactl.core.errors import Source
-from schemactl.core.findings import (
-    Answer,
-    Breakage,
-    DataState,
-    Direction,
-    Finding,
-    Incompatibility,
-    Outcome,
-    Verdict,
-)
+from schemactl.core.findings import Answer, Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, live
 from schemactl.core.terminal import on_one_line
@@ -89,9 +80,7 @@ def unprotected(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
             severity="warning",
             message=f"{proposal.topic.name} is {proposal.strategy} ({policy_origin(proposal.level)}), which protects no reader. Under "
             f"FULL this is {finding.rule}:\n{reason}",
-            fingerprint=proposal.fingerprint(
-                UNPROTECTED, finding.pointer, finding.direction, against=finding.against
-            ),
+            fingerprint=proposal.fingerprint(UNPROTECTED, finding.pointer, finding.direction, against=finding.against),
         )
         yield from run.weigh(weighed)
 

@@ -75,9 +75,7 @@ def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Fin
             source=proposal.schema.locate(at),
             field=change.column,
             pointer=at,
-            fingerprint=proposal.fingerprint(
-                "TABLE_REWRITE", f"{at}#{change.column}", against=_latest(proposal)
-            ),
+            fingerprint=proposal.fingerprint("TABLE_REWRITE", f"{at}#{change.column}", against=_latest(proposal)),
         )
     changes = [change for change in found.changes if change.effect != "rewrite"]
     if changes or found.refusal:
@@ -105,9 +103,7 @@ def _latest(proposal: Proposal) -> list[int]:
 # second.
 
 
-Effect = Literal[
-    "rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"
-]
+Effect = Literal["rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"]
 
 _OF_TYPES: Final[tuple[Effect, ...]] = ("rewrite", "type widened")
 """What happens to a column for its type, the graver first."""
@@ -170,10 +166,7 @@ _NOTHING: Final = Past((), {})
 
 
 def changes(
-    old: Struct,
-    new: Struct,
-    former_names: Mapping[Path, Sequence[str]],
-    past: Callable[[], Past] = lambda: _NOTHING,
+    old: Struct, new: Struct, former_names: Mapping[Path, Sequence[str]], past: Callable[[], Past] = lambda: _NOTHING
 ) -> tuple[ColumnChange, ...]:
     """Return what is different, in the order of the new columns, those that are gone last; () if tables stay as they are.
 
@@ -189,9 +182,7 @@ def changes(
 
 
 class _StructComparison:
-    def __init__(
-        self, former_names: Mapping[Path, Sequence[str]], past: Callable[[], Past] = lambda: _NOTHING
-    ) -> None:
+    def __init__(self, former_names: Mapping[Path, Sequence[str]], past: Callable[[], Past] = lambda: _NOTHING) -> None:
         self._former_names = former_names
         self._past = cache(past)
         # Asked for once a struct, which may have thousands of columns.
@@ -270,9 +261,7 @@ class _StructComparison:
                 effect: Effect = "type widened" if widens(old, new) else "rewrite"
                 yield ColumnChange(effect, at, sql(old), sql(new))
 
-    def _insides(
-        self, was: Path, at: Path, name: str, old: SparkType, new: SparkType
-    ) -> Iterator[ColumnChange]:
+    def _insides(self, was: Path, at: Path, name: str, old: SparkType, new: SparkType) -> Iterator[ColumnChange]:
         yield from self.types((*was, name), (*at, name), old, new)
 
 
@@ -447,12 +436,7 @@ class Impact:
 
 
 def impact(
-    old: SchemaInfo,
-    new: SchemaInfo,
-    *,
-    older: Sequence[SchemaInfo] = (),
-    generate: Generate,
-    release: Release,
+    old: SchemaInfo, new: SchemaInfo, *, older: Sequence[SchemaInfo] = (), generate: Generate, release: Release
 ) -> Impact | None:
     """Return the impact of reading with `new` what was read with `old`; None where there are no columns to compare.
 

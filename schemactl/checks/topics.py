@@ -58,9 +58,7 @@ def breaking(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding
             yield from _finding(run, proposal, client, *bad[0], aside)
 
 
-def client_findings(
-    run: Run, proposal: Proposal, before: Topic | None, *, is_changed: bool
-) -> Iterator[Finding]:
+def client_findings(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: bool) -> Iterator[Finding]:
     """Yield clients with a version that the topic lacks, those that break with its schema, and those that a broker rejects.
 
     What was so in `before` is left out. Where the schema `is_changed`, the clients that it breaks are left to `breaking`.
@@ -111,18 +109,14 @@ def _pinned(client: Client, proposal: Proposal) -> list[ClientBuild]:
     return [] if client.is_latest else client.builds(proposal.versions)
 
 
-def _broken(
-    client: Client, builds: list[ClientBuild], schema: SchemaInfo
-) -> list[tuple[ClientBuild, Breakage]]:
+def _broken(client: Client, builds: list[ClientBuild], schema: SchemaInfo) -> list[tuple[ClientBuild, Breakage]]:
     """Return why the client and real clients that are built with `schema` do not understand each other."""
     # A consumer has to read what is written from now on; what a producer writes, everybody has to read.
     meets = CompatibilityStrategy.FORWARD if client.reads else CompatibilityStrategy.BACKWARD
     return [
         (build, found if build.number is not None else replace(found, older=on_one_line(client.file)))
         for build in builds
-        for found in breakages(
-            [SchemaVersion(build.number or 0, build.info)], schema, meets, by_any_release=True
-        )
+        for found in breakages([SchemaVersion(build.number or 0, build.info)], schema, meets, by_any_release=True)
         if not found.incompatibility.strict_only
     ]
 
@@ -132,13 +126,7 @@ def _reason(proposal: Proposal, build: ClientBuild, bad: Breakage) -> str:
 
 
 def _finding(
-    run: Run,
-    proposal: Proposal,
-    client: Client,
-    build: ClientBuild,
-    bad: Breakage,
-    aside: str = "",
-    **details: Any,
+    run: Run, proposal: Proposal, client: Client, build: ClientBuild, bad: Breakage, aside: str = "", **details: Any
 ) -> Iterator[Finding]:
     pointer = bad.incompatibility.pointer
     explanation = explain(bad, new=proposal.schema, old=build.info)
@@ -217,12 +205,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
     if before and not change and _is_same(before, declared):
         return None, []
     seen = TopicCheck(
-        name,
-        change or "policies",
-        strategy,
-        level,
-        source=declared.source,
-        owner=run.target.metadata(name).owner,
+        name, change or "policies", strategy, level, source=declared.source, owner=run.target.metadata(name).owner
     )
     if before and old is not strategy:
         seen = replace(seen, strategy_before=old)
@@ -266,10 +249,7 @@ def _besides_schema(declared: Topic, before: Topic | None, *, is_same_strategy: 
     """Return whether strategy, policies or partitions, or else clients, have changed; None: they have not."""
     if before is None:
         return "policies"
-    if not is_same_strategy or (before.partitions, before.policies) != (
-        declared.partitions,
-        declared.policies,
-    ):
+    if not is_same_strategy or (before.partitions, before.policies) != (declared.partitions, declared.policies):
         return "policies"
     return None if before.clients == declared.clients else "clients"
 
@@ -371,11 +351,7 @@ def _generation(run: Run, proposal: Proposal, former: Topic) -> Iterator[Finding
             source=topic.locate("/generation"),
             # What ends is all that there is, which may be more on one target than on another.
             fingerprint=fingerprint(
-                "NEW_GENERATION",
-                topic.name,
-                new=proposal.schema,
-                against=[],
-                pointer=f"/generation/{topic.generation}",
+                "NEW_GENERATION", topic.name, new=proposal.schema, against=[], pointer=f"/generation/{topic.generation}"
             ),
         )
 
@@ -397,8 +373,7 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
         "DELETED_TOPIC",
         before,
         f"{name} is no longer declared. Its version numbers stay taken, and nothing is deleted from a registry unless "
-        f"`apply --allow-delete {name}` is asked for."
-        + (f"\nIts declared clients: {clients}." if clients else ""),
+        f"`apply --allow-delete {name}` is asked for." + (f"\nIts declared clients: {clients}." if clients else ""),
         before_change=True,
         fingerprint=_end("DELETED_TOPIC", before),
     )

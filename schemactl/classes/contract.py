@@ -139,14 +139,7 @@ def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) 
         version = versions[each.against]
         if version.info is not None:
             explanation = explain(each, new=info, old=version.info)
-            yield Reason(
-                role,
-                explanation.reason,
-                explanation.fix,
-                version,
-                each.incompatibility,
-                explanation.field,
-            )
+            yield Reason(role, explanation.reason, explanation.fix, version, each.incompatibility, explanation.field)
 
 
 def _rejected(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> Iterator[Reason]:
@@ -161,7 +154,5 @@ def _rejected(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> 
         short = str(contract.name).removeprefix("persistent://")
         fix = f"`schemactl extract {class_} --out FILE`, then `schemactl admit {role} {short} --file FILE` shows what the broker compares"
         yield Reason(
-            role,
-            f"A broker does not let it connect ({decision.row}): {decision.error}: {decision.first_line}",
-            fix,
+            role, f"A broker does not let it connect ({decision.row}): {decision.error}: {decision.first_line}", fix
         )

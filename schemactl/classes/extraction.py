@@ -83,10 +83,7 @@ class DefaultWriter:
                     f"{self.place}: its default is of the class itself, whose fields are not known before it",
                     fix="leave out the default",
                 )
-            return {
-                each.name: self.json(getattr(value, each.attribute), types[each.name])
-                for each in fields_of(kind)
-            }
+            return {each.name: self.json(getattr(value, each.attribute), types[each.name]) for each in fields_of(kind)}
         return self._leaf(value, node)
 
     def _leaf(self, value: Any, node: Mapping[str, Any]) -> Json:
@@ -171,9 +168,7 @@ def load_class(text: str, folder: str) -> type:
             )
         found = getattr(found, part)
     if not isinstance(found, type):
-        raise SchemactlError(
-            f"{text} is not a class, but a value of type {type(found).__name__}", fix="name a class"
-        )
+        raise SchemactlError(f"{text} is not a class, but a value of type {type(found).__name__}", fix="name a class")
     return found
 
 
@@ -322,18 +317,12 @@ def _require_type(kind: type, what: str, asked: SchemaType | None, *possible: Sc
 
 
 def _is_pulsar_record(kind: type) -> bool:
-    return any(
-        each.__module__ == "pulsar.schema.definition" and each.__name__ == "Record" for each in kind.__mro__
-    )
+    return any(each.__module__ == "pulsar.schema.definition" and each.__name__ == "Record" for each in kind.__mro__)
 
 
 def _is_message(kind: type) -> bool:
     descriptor = getattr(kind, "DESCRIPTOR", None)
-    return (
-        hasattr(descriptor, "full_name")
-        and hasattr(descriptor, "file")
-        and hasattr(kind, "SerializeToString")
-    )
+    return hasattr(descriptor, "full_name") and hasattr(descriptor, "file") and hasattr(kind, "SerializeToString")
 
 
 # The Avro definition of a class with annotations. docs/how-to/extract.md has the table of types.
@@ -390,9 +379,7 @@ class _Definer:
 
     def record(self, kind: type, namespace: str) -> Json:
         """Return the record that a class stands for, where types without a namespace are in `namespace`."""
-        node, own, is_known = self._named(
-            kind, {"type": "record", "name": kind.__name__, **_about(kind)}, namespace
-        )
+        node, own, is_known = self._named(kind, {"type": "record", "name": kind.__name__, **_about(kind)}, namespace)
         if is_known:
             return node
         node["fields"] = []
@@ -531,9 +518,7 @@ class _Definer:
         fix = _FIXES.get(key, "write a dataclass, or the type that travels, such as str")
         return SchemactlError(f"{place}: Avro has no type for {_shown(kind)}", fix=fix)
 
-    def _literal(
-        self, symbols: tuple[Any, ...], attributes: dict[str, Json], namespace: str, place: str
-    ) -> Json:
+    def _literal(self, symbols: tuple[Any, ...], attributes: dict[str, Json], namespace: str, place: str) -> Json:
         if not all(isinstance(each, str) for each in symbols):
             texts = [each for each in symbols if isinstance(each, str) and not isinstance(each, Enum)]
             others = [type(each) for each in symbols if each not in texts]
@@ -588,8 +573,7 @@ def _fields(kind: type) -> Sequence[ClassField]:
     # A factory may raise anything.
     except Exception as error:  # noqa: BLE001
         raise SchemactlError(
-            f"{name_of(kind)}: a default factory fails: {error!r}",
-            fix="make it work without any surroundings",
+            f"{name_of(kind)}: a default factory fails: {error!r}", fix="make it work without any surroundings"
         ) from None
 
 

@@ -71,9 +71,7 @@ def configure_admit(parser: argparse.ArgumentParser) -> None:
     )
     add_target(parser, "the registry whose topic is asked about", from_environment=False)
     parser.add_argument("--producers", type=number(0), default=0, metavar="N", help="how many are connected")
-    add_options(
-        parser, "--consumers N: the same, not counting AUTO_CONSUME consumers", type=number(0), default=0
-    )
+    add_options(parser, "--consumers N: the same, not counting AUTO_CONSUME consumers", type=number(0), default=0)
     add_options(parser, "--has-data: the topic holds messages")
     add_format(parser)
     add_options(parser, "--jsonl: answer questions on standard input")
@@ -223,7 +221,9 @@ def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
 def _fix(question: _Question, decision: Decision) -> str:
 
     if decision.by_client:
-        return "give the client the topic's schema by a class of its own; a consumer may take bytes instead (Schema.BYTES)"
+        return (
+            "give the client the topic's schema by a class of its own; a consumer may take bytes instead (Schema.BYTES)"
+        )
     if question.client is None:
         return "give the client the topic's schema, or turn schema_validation_enforced off"
     stored = live(question.topic.versions)
@@ -295,9 +295,7 @@ def connect(request: Request) -> Answer:
         held = live(registry.versions(topic))
     return {
         "allowed": decision.allowed,
-        "live_after": [
-            {"type": version.info.type.name, "version": version.number} for version in held if version.info
-        ],
+        "live_after": [{"type": version.info.type.name, "version": version.number} for version in held if version.info],
         "reason": f"{decision.error}: {decision.message}" if decision.error else None,
     }
 
@@ -309,9 +307,7 @@ def _prepare(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]
     registry.set_namespace_policies(
         _SPACE,
         Policies(
-            CompatibilityStrategy.ALWAYS_COMPATIBLE,
-            is_allow_auto_update_schema=True,
-            schema_validation_enforced=False,
+            CompatibilityStrategy.ALWAYS_COMPATIBLE, is_allow_auto_update_schema=True, schema_validation_enforced=False
         ),
     )
     steps = state.get("steps", [])
@@ -457,9 +453,7 @@ class Matrix(NamedTuple):
         return [entry for entry in self.entries if entry.client]
 
 
-def matrix(
-    git: Topic, state: TopicState, policies: PoliciesInForce, release: Release, target: str | None
-) -> Matrix:
+def matrix(git: Topic, state: TopicState, policies: PoliciesInForce, release: Release, target: str | None) -> Matrix:
     """Return the answers to the clients that `git` declares, those on `target` if there is one, and with each version.
 
     Args:

@@ -112,9 +112,7 @@ def _apply(args: argparse.Namespace, context: Context, deadline: Deadline) -> in
         return targets.exit_code([*codes, *_applied(plans, args, context, deadline)])
 
 
-def _applied(
-    plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline
-) -> list[int]:
+def _applied(plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline) -> list[int]:
     """Show the plans, ask for confirmation if needed, carry them out in parallel, and return the exit code of each."""
     from schemactl.report.plan import render
 
@@ -507,8 +505,7 @@ def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, l
         numbers=numbers,
     )
     files = {
-        name: args.numbers if name in listed else f"the record {numbers.path if numbers else ''}"
-        for name in lists
+        name: args.numbers if name in listed else f"the record {numbers.path if numbers else ''}" for name in lists
     }
     plan = replace(plan, whole=not (args.topic or args.namespace))
     return ReadyPlan(plan, target, approved), list(_sources(git, lists, files, plan))
@@ -526,11 +523,7 @@ def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: P
     ]
     declared = [name for name, topic in applicable(git).topics.items() if topic.schema and name not in listed]
     alone = [name for name in declared if name not in others]
-    gone = [
-        name
-        for name, topic in git.topics.items()
-        if topic.versions and not topic.schema and name not in listed
-    ]
+    gone = [name for name, topic in git.topics.items() if topic.versions and not topic.schema and name not in listed]
     for file in sorted({files[name] for name in listed}):
         of_file = [name for name in listed if files[name] == file]
         yield f"Numbers of {_counted(of_file)}: taken from {file}; versions deleted since then are left out, and versions approved since then follow."

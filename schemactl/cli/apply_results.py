@@ -191,9 +191,7 @@ def awaited(target: OpenTarget, plan: Plan, ask: Ask | None = None) -> dict[Topi
         for own in sorted(asked):
             name = declared[own]
             if missing := _missing(wanted[name], held.versions(own)):
-                found.setdefault(
-                    name, Awaited(other, f"{other} does not hold Git's {versions(missing)} yet: {source}")
-                )
+                found.setdefault(name, Awaited(other, f"{other} does not hold Git's {versions(missing)} yet: {source}"))
     return found
 
 
@@ -213,9 +211,7 @@ def _missing(wanted: Iterable[SchemaVersion], held: tuple[SchemaVersion, ...]) -
     return [each.number for each in wanted if each.info and not contents.find(each.info.load())]
 
 
-def _held(
-    place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, ask: Ask | None
-) -> tuple[Catalog, str]:
+def _held(place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, ask: Ask | None) -> tuple[Catalog, str]:
     """Return what the target at `place` holds of `topics`, by declared names, and where that is known from."""
     from schemactl.core.catalog import Catalog
     from schemactl.registry.interface import Scope

@@ -65,9 +65,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         "--target NAME: judge for this target alone (default: for all): by its release, its policies, its topics, and what its numbers file "
         "records; no registry is asked",
     )
-    add_options(
-        parser, "--strict: warnings fail, too, and so does what breaks readers that no strategy protects"
-    )
+    add_options(parser, "--strict: warnings fail, too, and so does what breaks readers that no strategy protects")
     add_timeout(parser, DEFAULT_S)
 
 
@@ -169,9 +167,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     """Return 0: the entries are written."""
     from schemactl.checks.project_check import CheckRequest, check_project
 
-    request = CheckRequest(
-        context.directory, context.config, args.staged, args.base, strict=True, target=args.target
-    )
+    request = CheckRequest(context.directory, context.config, args.staged, args.base, strict=True, target=args.target)
     until = last_day(args.until, request.today)
     for option, text in (("--reason", args.reason), ("--owner", args.owner)):
         if text is not None and not text.strip():
@@ -206,9 +202,7 @@ def last_day(text: str, today: date) -> date:
     try:
         until = parse_day(text)
     except ValueError:
-        raise UsageError(
-            f"--until {text}: expected a day {days}, such as {today + timedelta(days=30)}"
-        ) from None
+        raise UsageError(f"--until {text}: expected a day {days}, such as {today + timedelta(days=30)}") from None
     if not today < until <= today + LONGEST:
         raise UsageError(f"--until {text}: expected a day in the future, at most 366 days ahead: {days}")
     return until
@@ -279,9 +273,7 @@ def _label(findings: list[Finding]) -> str:
     return f"{first.rule} on {first.topic}{more} {first.field}".rstrip()
 
 
-def _waiver(
-    finding: Finding, args: argparse.Namespace, until: date, owners: Mapping[TopicName, str]
-) -> Waiver:
+def _waiver(finding: Finding, args: argparse.Namespace, until: date, owners: Mapping[TopicName, str]) -> Waiver:
     """Return the waiver of a finding. Raise UsageError if no owner is known."""
     if finding.topic is None:
         raise AssertionError(f"a finding of no topic has a fingerprint: {finding}")
@@ -325,9 +317,7 @@ _VERDICTS = ("data", "broker", "declaration", "tables", "lint")
 
 def configure_explain(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `explain`."""
-    parser.epilog = (
-        "examples:\n  schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n  schemactl explain --all\n"
-    )
+    parser.epilog = "examples:\n  schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n  schemactl explain --all\n"
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("rule", nargs="?", metavar="RULE", help="the rule's id, as reports print it")
     add_options(which, "--all: one line for every rule")
@@ -351,9 +341,7 @@ def overview(known: list[Rule]) -> Iterator[str]:
     """Yield a line for each rule: first those of `check` and `lint`, by verdict; then the optional ones, under their command."""
     width = max(len(rule.id) for rule in known)
     command = ""
-    for rule in sorted(
-        known, key=lambda rule: len(_VERDICTS) if rule.asked_with else _VERDICTS.index(rule.verdict)
-    ):
+    for rule in sorted(known, key=lambda rule: len(_VERDICTS) if rule.asked_with else _VERDICTS.index(rule.verdict)):
         if rule.asked_with != command:
             command = rule.asked_with
             yield f"\nonly with `{command}`:"

@@ -118,11 +118,7 @@ def _compile_ahead(requests: Sequence[Request]) -> None:
 
 
 def _verdicts(
-    request: Request,
-    *,
-    release: Release,
-    category: ProtoCategory | None = None,
-    optional: tuple[str, ...] = (),
+    request: Request, *, release: Release, category: ProtoCategory | None = None, optional: tuple[str, ...] = ()
 ) -> Answer:
     from schemactl.comparison.compatibility import judge
     from schemactl.core.json_values import breakage_value
@@ -176,9 +172,7 @@ def _fingerprint(request: Request) -> Answer:
     return {"canonical": form, "crc64": crc64, "sha256": sha256}
 
 
-def _proto_rules(
-    existing: Sequence[SchemaVersion], new: SchemaInfo, category: ProtoCategory
-) -> list[Answer] | None:
+def _proto_rules(existing: Sequence[SchemaVersion], new: SchemaInfo, category: ProtoCategory) -> list[Answer] | None:
     """Return the findings of buf's `category` between the latest live version and `new`; None if one of them does not parse."""
     from schemactl.formats import spec
 
@@ -229,7 +223,9 @@ _PARSE_ERROR = "SchemaParseException"
 
 def configure_struct(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `struct`."""
-    parser.description = "Print Spark's types for definitions in bulk, as Spark's own SchemaConverters makes them, with its errors."
+    parser.description = (
+        "Print Spark's types for definitions in bulk, as Spark's own SchemaConverters makes them, with its errors."
+    )
     parser.epilog = _STRUCT_EPILOG
     add_options(parser, "--spark MAJOR.MINOR: the release of Spark to follow (default: 4.1)", default="4.1")
 
@@ -259,9 +255,7 @@ def _struct(request: Request, *, spark: str) -> Answer:
         spark,
         recursive_field_max_depth=recursion_depth(given, default=-1),
         stable_union_identifiers=str(given.get("enableStableIdentifiersForUnionType")).lower() == "true",
-        stable_union_prefix=str(
-            given.get("stableIdentifierPrefixForUnionType", StructOptions().stable_union_prefix)
-        ),
+        stable_union_prefix=str(given.get("stableIdentifierPrefixForUnionType", StructOptions().stable_union_prefix)),
     )
     try:
         info = described(request, "schema")

@@ -100,9 +100,7 @@ def print_words(words: Sequence[str]) -> int:
 def candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the candidates for the last of `words`, each with a description that may be empty."""
     # bash splits `--option=value` into three words.
-    *before, current = [word for word in words[:-1] if word != "="] + [
-        words[-1].removeprefix("=") if words else ""
-    ]
+    *before, current = [word for word in words[:-1] if word != "="] + [words[-1].removeprefix("=") if words else ""]
     prefix = ""
     if current.startswith("--") and "=" in current:
         option, _, current = current.partition("=")

@@ -173,7 +173,5 @@ class Progress:
             self._shown = False
         elif now_s >= self._next_s and done != total:
             number = f"{done}" if total is None else f"{done} of {total}"
-            print(
-                f"\r\x1b[K{self._what}: {number} {self._of}", end="", file=uncleaned(sys.stderr), flush=True
-            )
+            print(f"\r\x1b[K{self._what}: {number} {self._of}", end="", file=uncleaned(sys.stderr), flush=True)
             self._next_s, self._shown = now_s + 0.1, True

@@ -81,9 +81,7 @@ def configure_decode(parser: argparse.ArgumentParser) -> None:
     add_options(written, "--version-bytes HEX: the same, as the message carries it")
     source = parser.add_mutually_exclusive_group()
     add_options(
-        source,
-        "--base64 TEXT: the payload",
-        "--file FILE: the file that holds the payload (default: standard input)",
+        source, "--base64 TEXT: the payload", "--file FILE: the file that holds the payload (default: standard input)"
     )
     add_options(parser, "--key-base64 TEXT: the message's key, of a SEPARATED KEY_VALUE")
     add_numbers_of(parser)
@@ -103,12 +101,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     if args.jsonl:
         one = ("topic", "version", "version_bytes", "base64", "file", "key_base64")
         target = args.target is not None and not isinstance(args.target, EnvironmentTarget)
-        if (
-            any(getattr(args, name) is not None for name in one)
-            or target
-            or args.strict
-            or args.json_defaults
-        ):
+        if any(getattr(args, name) is not None for name in one) or target or args.strict or args.json_defaults:
             raise UsageError(
                 "--jsonl reads everything from its lines: remove TOPIC and the options of a single message"
             )
@@ -289,13 +282,9 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC[@N|@work|@REF]", help=STATE_HELP)
     add_options(parser, "-n, --count N: how many messages (default: 1)", type=number(1), default=1)
     add_options(parser, "--seed S: a number; another one gives other messages (default: 0)", type=int)
-    parser.add_argument(
-        "--format", choices=_FORMATS, help="see below (default: json; with --out or --from: messages)"
-    )
+    parser.add_argument("--format", choices=_FORMATS, help="see below (default: json; with --out or --from: messages)")
     add_options(
-        parser,
-        "--from URL: take the messages of the topic at these brokers, pulsar://HOST:6650",
-        dest="brokers",
+        parser, "--from URL: take the messages of the topic at these brokers, pulsar://HOST:6650", dest="brokers"
     )
     add_options(
         parser,
@@ -303,10 +292,7 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
         "--token-env NAME: with --from: the environment variable that holds the token for the brokers",
     )
     add_options(
-        parser,
-        "--timeout S: with --from: stop after so many seconds (default: 30)",
-        type=seconds,
-        default=30.0,
+        parser, "--timeout S: with --from: stop after so many seconds (default: 30)", type=seconds, default=30.0
     )
     add_numbers_of(parser)
 
@@ -336,9 +322,7 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
         from schemactl.codec.topic import json_value
 
         for message, value in made:
-            shown = (
-                json.dumps(json_value(value), ensure_ascii=False) if form == "json" else message.line(value)
-            )
+            shown = json.dumps(json_value(value), ensure_ascii=False) if form == "json" else message.line(value)
             print(shown)
     return 0
 
@@ -398,11 +382,7 @@ def _pulled(
 
 
 def _write_files(
-    folder: Path,
-    form: str,
-    made: list[tuple[SampleMessage, Any]],
-    chosen: NamedDefinition,
-    context: Context,
+    folder: Path, form: str, made: list[tuple[SampleMessage, Any]], chosen: NamedDefinition, context: Context
 ) -> None:
     """Write the messages as `samples.files` reads them."""
     from schemactl.core import atomic_files
@@ -433,9 +413,7 @@ def _write_files(
 # The first messages of a topic on a cluster, read without a subscription that stays.
 
 
-def pulled(
-    url: str, topic: str, *, pairs: bool, token: str | None, timeout_s: float
-) -> Iterator[SampleMessage]:
+def pulled(url: str, topic: str, *, pairs: bool, token: str | None, timeout_s: float) -> Iterator[SampleMessage]:
     """Yield a topic's messages from its beginning, by the cluster's version numbers, until it ends or the time is up.
 
     Args:
@@ -465,9 +443,7 @@ def pulled(
             logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),
         )
         with closing(client):
-            reader = client.create_reader(
-                topic, pulsar.MessageId.earliest, subscription_role_prefix="schemactl"
-            )
+            reader = client.create_reader(topic, pulsar.MessageId.earliest, subscription_role_prefix="schemactl")
             while (left_s := until - time.monotonic()) > 0 and reader.has_message_available():
                 try:
                     message = reader.read_next(max(1, round(left_s * 1000)))

@@ -116,9 +116,7 @@ def _commit(repository: Repository, name: str) -> Commit:
 
     found = history.resolve_shared(repository, name)
     if found is None:
-        raise UsageError(
-            f"there is no ref or commit {name!r} in this repository", fix="`git branch --all` lists them"
-        )
+        raise UsageError(f"there is no ref or commit {name!r} in this repository", fix="`git branch --all` lists them")
     return found[1]
 
 
@@ -132,9 +130,7 @@ def _between(repository: Repository, older: History, newer: History) -> tuple[in
     if end is None:
         return 0, ()
     without = [f"^{older.tip.id}"] if older.tip else []
-    listed = (
-        repository.run("log", "--format=%aN", end.id, *without, "--").decode("utf-8", "replace").splitlines()
-    )
+    listed = repository.run("log", "--format=%aN", end.id, *without, "--").decode("utf-8", "replace").splitlines()
     return len(listed), tuple(sorted({*listed}))
 
 
@@ -191,12 +187,7 @@ class Side:
 
     def value(self) -> dict[str, Any]:
         """Return the JSON value."""
-        return {
-            "topic": str(self.topic.name),
-            "state": self.state or None,
-            "version": self.number,
-            "label": self.label,
-        }
+        return {"topic": str(self.topic.name), "state": self.state or None, "version": self.number, "label": self.label}
 
 
 def run_diff(args: argparse.Namespace, context: Context) -> int:
@@ -205,9 +196,7 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
     if args.old is None or (args.new is None and is_range(args.old, states)):
         return _print_all(args, states, context)
     if args.topic or args.namespace:
-        raise UsageError(
-            "--topic, --namespace and --skip choose among all topics: name either these or TOPIC"
-        )
+        raise UsageError("--topic, --namespace and --skip choose among all topics: name either these or TOPIC")
     name, at, range_ = args.old.rpartition("@")
     if at and ".." in range_ and args.new is None:
         first, _, second = range_.partition("..")
@@ -278,9 +267,7 @@ def _side(states: States, named: NamedDefinition) -> Side:
 
 
 def _text(old: Side, new: Side, *, color: bool) -> str:
-    topics = (
-        str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
-    )
+    topics = str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
     return "\n".join([paint(topics, "bold", color=color), "", *differences(old, new, color=color)])
 
 
@@ -380,9 +367,7 @@ def run_changelog(args: argparse.Namespace, context: Context) -> int:
 
     states = States(context)
     if not is_range(args.range, states):
-        raise UsageError(
-            f"{args.range}: expected FROM..TO", fix=f"write {args.range}..HEAD for all since then"
-        )
+        raise UsageError(f"{args.range}: expected FROM..TO", fix=f"write {args.range}..HEAD for all since then")
     found = read_revision(states, args.range, args.topic, args.namespace)
     render = changes.render_revision_json if args.format == "json" else changes.render_changelog
     print(render(found), file=redirected(sys.stdout))

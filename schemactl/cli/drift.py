@@ -177,9 +177,7 @@ def _joined(scope: Scope, others: Scope, asked: DriftScope) -> Scope:
 
     topics = topic_names.select(others.topics, asked.topics, asked.namespaces)
     spaces = frozenset(
-        name
-        for name in others.namespaces
-        if (str(name) in asked.namespaces if asked.namespaces else not asked.topics)
+        name for name in others.namespaces if (str(name) in asked.namespaces if asked.namespaces else not asked.topics)
     )
     spaces |= {name.namespace_name for name in topics}
     return Scope(scope.namespaces | spaces, scope.topics | topics, scope.settings)
@@ -225,9 +223,7 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
 def run_drift(args: argparse.Namespace, context: Context) -> int:
     """Return 0: nothing differs, or no --detailed-exitcode; 2: something does; 100: messages would be misread."""
     if args.accept:
-        AskedTargets.of(args).expect_one(
-            "--accept", "schemactl drift --target {} --accept --reason TEXT".format
-        )
+        AskedTargets.of(args).expect_one("--accept", "schemactl drift --target {} --accept --reason TEXT".format)
 
         return accept_drift(args, context)
     for option in ("reason", "owner", "until"):
@@ -296,19 +292,14 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("--owner is empty: it says who answers for what is accepted")
     today = datetime.now(UTC).date()
     decision = AcceptanceReason(
-        args.reason.strip(),
-        (args.owner or "").strip(),
-        today,
-        last_day(args.until, today) if args.until else None,
+        args.reason.strip(), (args.owner or "").strip(), today, last_day(args.until, today) if args.until else None
     )
     repository = context.repository
     with opened(AskedTargets.of(args), context) as targets:
         [open_target] = targets.targets
         place, approved = open_target.place, open_target.approved
         if repository.top is None:
-            raise UsageError(
-                "a bare repository has no working tree to record in", fix="work in a clone of it"
-            )
+            raise UsageError("a bare repository has no working tree to record in", fix="work in a clone of it")
         target = place.target
         recorded = numbers_of(target, place.project, repository, approved)
         before = _before(place, recorded)
@@ -320,9 +311,7 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         found = _acceptable(chosen, report.held, before, target, decision)
         _accept_states(found, report, decision, chosen, target)
         written = write_numbers(found.numbers, Path(place.top)) if found.numbers != before else []
-        is_approved = found.numbers == recorded or not (
-            recorded or found.numbers.topics or found.numbers.accepted
-        )
+        is_approved = found.numbers == recorded or not (recorded or found.numbers.topics or found.numbers.accepted)
         _print_accepted(found, written, target, is_approved=is_approved)
     return NEGATIVE if found.left_out else 0
 
@@ -438,17 +427,10 @@ def _kinds_of_numbers() -> tuple[DriftKind, ...]:
     """Return the kinds that a record of version numbers accepts, or that `left_out` names."""
     from schemactl.deploy.drift import DriftKind
 
-    return (
-        DriftKind.FOREIGN_VERSION,
-        DriftKind.UNEXPLAINED_VERSION,
-        DriftKind.TOMBSTONE,
-        DriftKind.NUMBERS_APART,
-    )
+    return (DriftKind.FOREIGN_VERSION, DriftKind.UNEXPLAINED_VERSION, DriftKind.TOMBSTONE, DriftKind.NUMBERS_APART)
 
 
-def _print_accepted(
-    found: _AcceptedDifferences, written: list[str], target: Target, *, is_approved: bool
-) -> None:
+def _print_accepted(found: _AcceptedDifferences, written: list[str], target: Target, *, is_approved: bool) -> None:
     """Print what was recorded, what was not, and what comes next."""
     path = found.numbers.path
     if found.changed:
@@ -493,9 +475,7 @@ def _print_numbers(topic: TopicApart, found: _AcceptedDifferences) -> None:
     entries = new.entries.items() if new else ()
     rejected = [number for number, each in entries if each.git is None and each.foreign is None]
     if rejected:
-        print(
-            f"    messages of {versions(rejected)} will be rejected: the registry does not show what wrote them"
-        )
+        print(f"    messages of {versions(rejected)} will be rejected: the registry does not show what wrote them")
     before = [(number, old.entries.get(number)) for number in rejected] if old else []
     forgotten = [number for number, was in before if was and (was.git is not None or was.foreign)]
     if forgotten:

@@ -35,12 +35,7 @@ _FORMATS: Final = {
     "datacontract": "an Open Data Contract Standard 3 contract for each topic",
     "avro": "the Avro definition of each topic that has one",
 }
-_SUFFIXES: Final = {
-    "jsonschema": ".schema.json",
-    "ddl": ".sql",
-    "datacontract": ".odcs.yaml",
-    "avro": ".avsc",
-}
+_SUFFIXES: Final = {"jsonschema": ".schema.json", "ddl": ".sql", "datacontract": ".odcs.yaml", "avro": ".avsc"}
 
 
 def configure_export(parser: argparse.ArgumentParser) -> None:
@@ -88,9 +83,7 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
     texts = {}
     for topic, one in topics:
         try:
-            texts[topic.name] = _DOCUMENTS[args.kind](
-                topic, one, project, approved.catalog.metadata(topic.name)
-            )
+            texts[topic.name] = _DOCUMENTS[args.kind](topic, one, project, approved.catalog.metadata(topic.name))
         except InvalidSchema:
             raise
         except SchemactlError as error:
@@ -99,8 +92,7 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
         raise UsageError(
-            f"{counted(len(texts), 'topic')}: each is a document of its own",
-            fix="name a folder with --out DIR/",
+            f"{counted(len(texts), 'topic')}: each is a document of its own", fix="name a folder with --out DIR/"
         )
     else:
         print("\n".join(texts.values()), end="")
@@ -133,9 +125,7 @@ def _asyncapi(
     servers = dict(map(asyncapi.server_of, args.server))
     title = args.title or context.folder_name
     version = approved.tip.short if approved.tip else "0"
-    made = asyncapi.document(
-        title, version, approved.catalog, topics, servers=servers, release=project.release
-    )
+    made = asyncapi.document(title, version, approved.catalog, topics, servers=servers, release=project.release)
     return json_text(made) + "\n"
 
 
@@ -221,9 +211,7 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
         "--out DIR: the folder of the pages; what an earlier run left there and this one does not write is removed",
         required=True,
     )
-    add_options(
-        parser, "--title TEXT: what the catalogue is called (default: the name of the repository's folder)"
-    )
+    add_options(parser, "--title TEXT: what the catalogue is called (default: the name of the repository's folder)")
     add_filters(parser)
 
 
@@ -236,8 +224,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         if error.name not in ("jinja2", "pyarrow", "numpy"):
             raise
         raise SchemactlError(
-            f"the catalogue needs {error.name}, which is not installed",
-            fix='pip install "pulsar-schemactl[site]"',
+            f"the catalogue needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[site]"'
         ) from None
     project, _ = context.project()
     approved = context.approved(project)
@@ -286,9 +273,7 @@ def _at_targets(project: Project, approved: History, context: Context) -> Mappin
 def _authors(approved: History, context: Context) -> dict[str, str]:
     from schemactl.cli.diff import authors_of
 
-    ids = {
-        each.commit.id for topic in approved.catalog.topics.values() for each in topic.versions if each.commit
-    }
+    ids = {each.commit.id for topic in approved.catalog.topics.values() for each in topic.versions if each.commit}
     return authors_of(context.repository, ids)
 
 
@@ -311,10 +296,7 @@ def configure_graph(parser: argparse.ArgumentParser) -> None:
         "  schemactl graph --format dot | dot -Tsvg > graph.svg\n"
     )
     parser.add_argument(
-        "node",
-        metavar="NAME",
-        nargs="?",
-        help="a type, a file or a topic, by as much of its end as is unambiguous",
+        "node", metavar="NAME", nargs="?", help="a type, a file or a topic, by as much of its end as is unambiguous"
     )
     add_format(parser, "text", "mermaid", "dot", "json")
 

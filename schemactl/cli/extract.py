@@ -70,9 +70,7 @@ def configure_extract(parser: argparse.ArgumentParser) -> None:
 
 def add_class_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say how a class becomes a definition."""
-    parser.add_argument(
-        "--type", choices=_TYPES, help="(default: AVRO; of a protobuf message PROTOBUF_NATIVE)"
-    )
+    parser.add_argument("--type", choices=_TYPES, help="(default: AVRO; of a protobuf message PROTOBUF_NATIVE)")
     parser.add_argument(
         "--always-allow-null",
         action=argparse.BooleanOptionalAction,
@@ -85,12 +83,7 @@ def add_class_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def class_schema(
-    args: argparse.Namespace,
-    folder: str,
-    release: Release,
-    role: Role | None = None,
-) -> SchemaInfo:
+def class_schema(args: argparse.Namespace, folder: str, release: Release, role: Role | None = None) -> SchemaInfo:
     """Return the schema of the class that the command line names, whose module is looked for in `folder` first.
 
     For `role` see `extract`.
@@ -163,14 +156,9 @@ def _check(
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
 
-    what, there = declared or (
-        args.out,
-        read_file(args.out, context, type_=info.type, message=_message(info)),
-    )
+    what, there = declared or (args.out, read_file(args.out, context, type_=info.type, message=_message(info)))
     if content_identity(there) == content_identity(info):
-        docs = (
-            "" if same_text(there, info) else "; docs, aliases or properties differ, which makes no version"
-        )
+        docs = "" if same_text(there, info) else "; docs, aliases or properties differ, which makes no version"
         print(f"{what} and {args.class_} are one version{docs}.")
         return 0
     topic = Topic(TopicName("", "", what))
@@ -227,11 +215,7 @@ def _content(info: SchemaInfo, path: Path) -> bytes:
     if suffix == ".json":
         from schemactl.core.json_values import json_text
 
-        payload = {
-            "type": info.type.name,
-            "schema": info.schema.decode(),
-            "properties": dict(info.properties),
-        }
+        payload = {"type": info.type.name, "schema": info.schema.decode(), "properties": dict(info.properties)}
         return (json_text(payload) + "\n").encode()
     wanted = ".avsc" if spec(info).language == "avro" else ".proto, .binpb"
     raise UsageError(
@@ -292,18 +276,14 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("class_", metavar="MODULE:CLASS", help=CLASS_HELP)
     parser.add_argument("--topic", required=True, metavar="TOPIC", help=TOPIC_HELP)
-    parser.add_argument(
-        "--role", choices=(*_ROLES, "both"), default="both", help="what the service is (default: both)"
-    )
+    parser.add_argument("--role", choices=(*_ROLES, "both"), default="both", help="what the service is (default: both)")
     add_options(
         parser,
         "--against VERSIONS: latest, all, or numbers such as 3,5 (default: as the topic's strategy says; with --package all, or latest for a class that is the latest version)",
         "--package NAME: take what is approved from this generated package, not from Git",
     )
     parser.add_argument(
-        "--half",
-        choices=("key", "value"),
-        help="of a KEY_VALUE topic: which half it is (default: value)",
+        "--half", choices=("key", "value"), help="of a KEY_VALUE topic: which half it is (default: value)"
     )
     add_class_options(parser)
     add_format(parser)
@@ -372,9 +352,7 @@ def _of_package(args: argparse.Namespace) -> Contract:
         )
     names = {TopicName.parse(name): name for name in package.TOPICS}
     name = find_one(args.topic, names, where=args.package)
-    versions = [
-        SchemaVersion(each.number, _info(each.schema)) for each in package.topic(names[name]).codec.versions
-    ]
+    versions = [SchemaVersion(each.number, _info(each.schema)) for each in package.topic(names[name]).codec.versions]
     return _contract(name, tuple(versions), None, None, Release.R5_0)
 
 

@@ -52,10 +52,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         "  schemactl generate --wheel --with-commits    dist/shop_schemas-2026.3.1.220509-py3-none-any.whl, for pip\n"
     )
     parser.add_argument(
-        "of",
-        nargs="?",
-        metavar="TOPIC[@N]",
-        help=f"with --classes: print the classes of this version: {VERSION_HELP}",
+        "of", nargs="?", metavar="TOPIC[@N]", help=f"with --classes: print the classes of this version: {VERSION_HELP}"
     )
     add_options(
         parser,
@@ -75,9 +72,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         "--wheel-version VERSION: the wheel's version (default: date and time of the approved tip, such as 2026.3.1.220509)",
         default="",
     )
-    add_options(
-        parser, "--with-commits: pack `versions.json`, too: the commit of every version, and its time"
-    )
+    add_options(parser, "--with-commits: pack `versions.json`, too: the commit of every version, and its time")
     parser.add_argument(
         "--classes",
         choices=get_args(ClassKind),
@@ -127,9 +122,7 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
     if named.info is None:
         raise UsageError(f"{named.topic.name} has no schema")
     options = StructOptions(generate.spark, args.recursion_depth, as_decoded=True)
-    text = topic_classes(
-        named.topic.name, named.number or 0, named.info.load(), kind, options, project.release
-    )
+    text = topic_classes(named.topic.name, named.number or 0, named.info.load(), kind, options, project.release)
     if not text:
         raise SchemactlError(
             f"{named.topic.name} is {named.info.type.name}, and no record of Avro's: it has no classes",
@@ -160,9 +153,7 @@ class _PackageMaker:
     def out(self) -> Path:
         """The folder of the package."""
         args = self.args
-        return (
-            Path(self.top, self.generate.out) if args.out is None else Path(self.context.directory, args.out)
-        )
+        return Path(self.top, self.generate.out) if args.out is None else Path(self.context.directory, args.out)
 
     def package(self, merged: Merged | None) -> _Package:
         """Return the package of what a merge leaves; None: of what is approved."""
@@ -237,11 +228,7 @@ def _renumbered(package: _Package, out: Path, changed: Sequence[str]) -> Iterato
     for name in changed:
         found = numbered(name)
         path = out / name
-        now = (
-            numbers.get((found.module, path.read_text("utf-8", "replace")))
-            if found and path.is_file()
-            else None
-        )
+        now = numbers.get((found.module, path.read_text("utf-8", "replace"))) if found and path.is_file() else None
         if found and now is not None and now != found.version:
             yield (
                 f"stale number: version {found.version} of {found.module} here becomes version {now}, "
@@ -304,9 +291,7 @@ def _judge_usage(args: argparse.Namespace) -> None:
     if args.wheel_version and not args.wheel:
         raise UsageError("--wheel-version needs --wheel")
     if args.with_commits and not is_packed:
-        raise UsageError(
-            "--with-commits needs --zip or --wheel: what is committed cannot name its own commit"
-        )
+        raise UsageError("--with-commits needs --zip or --wheel: what is committed cannot name its own commit")
 
 
 def _chosen(args: argparse.Namespace, read: ReadingSetup) -> list[Approved]:

@@ -93,9 +93,7 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
         )
         if is_new:
             place = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
-            text = project_text(
-                root=place, target=target.name, registry=target.registry, release=registry.release
-            )
+            text = project_text(root=place, target=target.name, registry=target.registry, release=registry.release)
             imported = replace(imported, namespace_files={project.path: text, **imported.namespace_files})
     tip = _write(args, context, repository, imported, target)
     elsewhere = _approved_elsewhere(repository, project, tip) if tip else None
@@ -117,9 +115,7 @@ def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Pro
     )
     if found:
         if args.registry:
-            raise UsageError(
-                "--registry is for repositories without project file; this one's has targets of its own"
-            )
+            raise UsageError("--registry is for repositories without project file; this one's has targets of its own")
         return declare_project.load_project(context.directory, context.config)[0], False
     if not args.registry:
         raise UsageError(
@@ -301,8 +297,7 @@ def commits_of(imported: ImportResult, target: Target) -> Iterator[NewCommit]:
         number, uploaded_ms = revision.version.number, revision.version.timestamp_ms
         uploaded = f", uploaded {moment(uploaded_ms)} UTC" if uploaded_ms else ""
         yield NewCommit(
-            f"{revision.topic}: version {number} of {target.name}\n\n"
-            f"Imported from {target.registry}{uploaded}.\n",
+            f"{revision.topic}: version {number} of {target.name}\n\nImported from {target.registry}{uploaded}.\n",
             # What a registry says may be anything; nothing was uploaded after now, as far as Git is concerned.
             min(max(uploaded_ms // 1000, 0), now_s) if uploaded_ms else now_s,
             revision.files,

@@ -186,9 +186,7 @@ def _write_schemas(schemas: Mapping[str, bytes], context: Context) -> int:
 def _make_example(folder: Path) -> int:
     """Return 0 after the example's repository is made in the folder."""
     if any(folder.iterdir()):
-        raise SchemactlError(
-            f"{folder} is not empty: nothing was written", fix="name an empty folder with -C DIR"
-        )
+        raise SchemactlError(f"{folder} is not empty: nothing was written", fix="name an empty folder with -C DIR")
     shop("history").make(folder)
     print(
         "A shop's schemas: three namespaces, sixteen topics, nineteen commits.\n\nTry:\n"
@@ -227,8 +225,7 @@ def write_new(files: Mapping[str, bytes], context: Context) -> None:
 
 def _unwritable(error: OSError) -> SchemactlError:
     return SchemactlError(
-        f"{error.filename} cannot be written: {error.strerror}",
-        fix="start in a folder you may write to, with -C DIR",
+        f"{error.filename} cannot be written: {error.strerror}", fix="start in a folder you may write to, with -C DIR"
     )
 
 
@@ -253,11 +250,7 @@ def configure_demo(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "examples:\n  schemactl demo\n  schemactl demo my-demo\n"
     parser.add_argument(
-        "folder",
-        nargs="?",
-        metavar="DIR",
-        default="schemactl-demo",
-        help="the folder (default: schemactl-demo)",
+        "folder", nargs="?", metavar="DIR", default="schemactl-demo", help="the folder (default: schemactl-demo)"
     )
 
 
@@ -318,12 +311,8 @@ def configure_new(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     for kind, name in (("topic", "TENANT/NAMESPACE/TOPIC"), ("namespace", "TENANT/NAMESPACE")):
         summary = f"write the files of a new {kind}"
-        added = kinds.add_parser(
-            kind, help=summary, description=f"{summary.capitalize()}.", epilog=parser.epilog
-        )
-        added.add_argument(
-            "name", metavar=name, help="its name" + "; the domain may be omitted" * (kind == "topic")
-        )
+        added = kinds.add_parser(kind, help=summary, description=f"{summary.capitalize()}.", epilog=parser.epilog)
+        added.add_argument("name", metavar=name, help="its name" + "; the domain may be omitted" * (kind == "topic"))
         strategies = [each.value for each in CompatibilityStrategy if each.value != "UNDEFINED"]
         text = "its compatibility strategy (default: what the level above says)"
         added.add_argument("--strategy", choices=strategies, metavar="STRATEGY", help=text)
@@ -380,9 +369,7 @@ def run_new(args: argparse.Namespace, context: Context) -> int:
         following = "schemactl check"
     declaration = next(iter(texts))
     if files.kind(posixpath.join(project.folder, writer.EDITOR_FOLDER, "declarations.schema.json")) == "file":
-        texts[declaration] = (
-            writer.editor_line(declaration, project.folder, "declarations") + texts[declaration]
-        )
+        texts[declaration] = writer.editor_line(declaration, project.folder, "declarations") + texts[declaration]
     contents = {path: text.encode() for path, text in texts.items()} | copied
     _expect_sound(contents, files, project, context)
     shown = {os.path.relpath(Path(top, path), context.directory): data for path, data in contents.items()}
@@ -407,11 +394,7 @@ def _topic_name(text: str, catalog: Catalog) -> TopicName:
     if len(spaces) > 1:
         listed = ", ".join(f"{each}/{local}" for each in spaces[:5])
         raise UsageError(f"{text!r} may be in {len(spaces)} namespaces", fix=f"write one of {listed}")
-    if (
-        len(space) == 1
-        and not spaces
-        and (near := did_you_mean(space[0], [each.name for each in catalog.namespaces]))
-    ):
+    if len(space) == 1 and not spaces and (near := did_you_mean(space[0], [each.name for each in catalog.namespaces])):
         raise UsageError(f"no file declares a namespace that is called {space[0]!r}{near}")
     if spaces:
         text = f"{spaces[0]}/{local}"
@@ -422,9 +405,7 @@ def _topic_name(text: str, catalog: Catalog) -> TopicName:
             f"no file declares the namespace {found}{did_you_mean(str(found), map(str, catalog.namespaces))}",
             fix=f"schemactl new namespace {found}",
         )
-    _require_new(
-        name, {each: topic for each, topic in catalog.topics.items() if each.schema_id == name.schema_id}
-    )
+    _require_new(name, {each: topic for each, topic in catalog.topics.items() if each.schema_id == name.schema_id})
     return name
 
 
@@ -497,9 +478,7 @@ def _given(
     return replace(start, given=given, message=message), {posixpath.join(folder, given): data}
 
 
-def _expect_sound(
-    contents: Mapping[str, bytes], files: WorktreeFiles, project: Project, context: Context
-) -> None:
+def _expect_sound(contents: Mapping[str, bytes], files: WorktreeFiles, project: Project, context: Context) -> None:
     """Raise DeclarationError where `check` would have something to say of the new files.
 
     A given definition may be wrong, or need files that the declaration has to refer to.

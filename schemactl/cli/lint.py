@@ -78,9 +78,7 @@ def files_to_read(args: argparse.Namespace, context: Context) -> tuple[Files, Pr
     return files, project, top
 
 
-def _report(
-    args: argparse.Namespace, context: Context, files: Files, project: Project, top: str
-) -> CheckReport:
+def _report(args: argparse.Namespace, context: Context, files: Files, project: Project, top: str) -> CheckReport:
     """Return what is found in `files`, after what can be mended is, where that is asked for."""
     from schemactl.checks.lint import lint
     from schemactl.core.names import select_known
@@ -166,9 +164,7 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         else:
             print(f"{'would lay out' if is_check else 'laid out'} {path}")
     for path in found.refused:
-        context.say(
-            f"{path} is left as it is: laid out, it would declare something else. This is a bug of schemactl"
-        )
+        context.say(f"{path} is left as it is: laid out, it would declare something else. This is a bug of schemactl")
     stale = len(found.contents)
     rest = counted(found.seen - stale - len(found.refused), "file")
     done, left = ("to lay out", "laid out already") if is_check else ("laid out", "unchanged")

@@ -122,9 +122,7 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _read(
-    repository: Repository, project: Project, context: Context
-) -> tuple[Declared | None, History, list[_Entry]]:
+def _read(repository: Repository, project: Project, context: Context) -> tuple[Declared | None, History, list[_Entry]]:
     """Return the declared files, the approved history, and the topics of both by name.
 
     In a bare repository, and if the files have problems (which prints a note), the topics are those that were approved.
@@ -161,9 +159,7 @@ def _read(
     return declared, approved, [*_entries(approved, declared.catalog, found)]
 
 
-def _entries(
-    approved: History, catalog: Catalog, changes: Mapping[TopicName, TopicCheck]
-) -> Iterator[_Entry]:
+def _entries(approved: History, catalog: Catalog, changes: Mapping[TopicName, TopicCheck]) -> Iterator[_Entry]:
     gone = {name for name, each in changes.items() if each.change == "removed"}
     for name in sorted({*catalog.topics, *gone}):
         held = approved.catalog if name in gone else catalog
@@ -177,8 +173,7 @@ def _is_asked(value: Mapping[str, Any], args: argparse.Namespace) -> bool:
         (not args.owner or value["owner"] in args.owner)
         and (not args.type or value["type"] in args.type)
         and all(
-            name in value["labels"] and (not equals or value["labels"][name] == text)
-            for name, equals, text in labels
+            name in value["labels"] and (not equals or value["labels"][name] == text) for name, equals, text in labels
         )
         and (not args.deprecated or value["deprecated"] is not None)
         and (not args.changed or value["change"] is not None)
@@ -262,9 +257,7 @@ def _print_codeowners(declared: Declared | None, chosen: frozenset[TopicName], c
                     owners[path].add(owner)
     text, unknown = github.render_codeowners(owners)
     for each in unknown:
-        context.note(
-            f"left out: `{each}` is none to GitHub: write @user, @organization/team or an e-mail address"
-        )
+        context.note(f"left out: `{each}` is none to GitHub: write @user, @organization/team or an e-mail address")
     print(text, end="")
 
 
@@ -290,9 +283,7 @@ def run_targets(args: argparse.Namespace, context: Context) -> int:
     project = approved.project if approved else found
     topics = context.approved(project).catalog.topics
     declared = [name for name in topics if not topics[name].deleted]
-    targets = [
-        _target(target, project, len(chosen_topics(declared, target))) for target in project.targets.values()
-    ]
+    targets = [_target(target, project, len(chosen_topics(declared, target))) for target in project.targets.values()]
     if args.format == "json":
         context.report_json(topics=len(declared), targets=targets)
     elif targets:
@@ -322,10 +313,7 @@ def _target(target: Target, project: Project, topics: int) -> dict[str, Any]:
 
 def _target_text(facts: dict[str, Any], declared: int) -> str:
     return "\n".join(
-        [
-            f"{facts['target']}  {facts['registry']}",
-            *(f"  {row}" for row in table([*_target_rows(facts, declared)])),
-        ]
+        [f"{facts['target']}  {facts['registry']}", *(f"  {row}" for row in table([*_target_rows(facts, declared)]))]
     )
 
 
@@ -367,16 +355,12 @@ def configure_clients(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("one", nargs="?", metavar="TOPIC", help=TOPIC_HELP)
     add_selection(parser)
     add_options(
-        parser,
-        "--expect N: exit with 100 unless every client is built with version N or a later one",
-        type=number(0),
+        parser, "--expect N: exit with 100 unless every client is built with version N or a later one", type=number(0)
     )
     add_options(parser, "--drained: exit with 100 if a subscription has messages left to read")
     add_options(parser, "--client NAME...: with --expect, only this declared client; may be repeated")
     parser.add_argument(
-        "--role",
-        choices=("producer", "consumer"),
-        help="with --expect, only producers, or only consumers and readers",
+        "--role", choices=("producer", "consumer"), help="with --expect, only producers, or only consumers and readers"
     )
     add_format(parser)
 
@@ -439,13 +423,9 @@ def run_clients(args: argparse.Namespace, context: Context) -> int:
 def _require_usage(args: argparse.Namespace) -> None:
     """Raise UsageError where options do not go together."""
     if args.expect is not None and not (args.target and args.one):
-        raise UsageError(
-            "--expect asks a target about one topic: schemactl clients TOPIC --target T --expect N"
-        )
+        raise UsageError("--expect asks a target about one topic: schemactl clients TOPIC --target T --expect N")
     if args.drained and not (args.target and args.one):
-        raise UsageError(
-            "--drained asks a target about one topic: schemactl clients TOPIC --target T --drained"
-        )
+        raise UsageError("--drained asks a target about one topic: schemactl clients TOPIC --target T --drained")
     if (args.client or args.role) and args.expect is None:
         raise UsageError("--client and --role narrow --expect down: add --expect N")
     if args.client and args.role:
@@ -559,11 +539,7 @@ def _clients_text(topic: Topic, clients: Sequence[_Seen], target: Target | None)
         if client is None:
             [each] = seen.connections
             name = each.name or each.subscription or "-"
-            first = [
-                f"{name} ({', '.join(filter(None, (each.software, each.address)))})",
-                each.role,
-                "not declared",
-            ]
+            first = [f"{name} ({', '.join(filter(None, (each.software, each.address)))})", each.role, "not declared"]
         else:
             first = [client.who, client.role, client.built]
         if target:

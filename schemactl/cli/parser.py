@@ -143,10 +143,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
                 for at, block in enumerate(blocks)
             ).rstrip("\n")
 
-        return (
-            textwrap.indent("\n\n".join(filled(part) for part in text.strip("\n").split("\n\n")), indent)
-            + "\n"
-        )
+        return textwrap.indent("\n\n".join(filled(part) for part in text.strip("\n").split("\n\n")), indent) + "\n"
 
 
 class Parser(argparse.ArgumentParser):
@@ -244,13 +241,9 @@ class _CommandLine(Parser):
 
 def build_parser(commands: Sequence[str]) -> Parser:
     """Return the parser of the command line, for `commands`; where none is given, for all of them, without their arguments."""
-    parser = _CommandLine(
-        prog="schemactl", usage="%(prog)s [OPTION]... COMMAND [ARGUMENT]...", epilog=_EXIT_CODES
-    )
+    parser = _CommandLine(prog="schemactl", usage="%(prog)s [OPTION]... COMMAND [ARGUMENT]...", epilog=_EXIT_CODES)
     add_global_options(parser)
-    parser.add_argument(
-        "--version", action=_Version, nargs=0, help="show the version of this installation and exit"
-    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version of this installation and exit")
     subparsers = parser.add_subparsers(
         dest="command",
         metavar="COMMAND",
@@ -324,9 +317,7 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
     """Add the options that every command has."""
     add_options(parser, "-C DIR: work as if started in DIR", dest="directory", default=default or ".")
     add_options(
-        parser,
-        "--config FILE: the project file (default: schemactl.yaml, looked for upwards)",
-        default=default,
+        parser, "--config FILE: the project file (default: schemactl.yaml, looked for upwards)", default=default
     )
     add_options(
         parser,

@@ -39,15 +39,7 @@ from schemactl.cli.target_selection import (
 from schemactl.cli.topic_selection import add_filters, find, output_file, relative_path
 from schemactl.core.catalog import Catalog
 from schemactl.core.deadline import within
-from schemactl.core.errors import (
-    CHANGES,
-    NEGATIVE,
-    HistoryError,
-    SchemactlError,
-    StalePlan,
-    UsageError,
-    first_of,
-)
+from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, SchemactlError, StalePlan, UsageError, first_of
 from schemactl.core.names import NamespaceName, TopicName, is_glob, matching, select_known
 from schemactl.core.policies import Policies
 from schemactl.report import SHEET_FORMATS
@@ -102,9 +94,7 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
         "--at REF: plan for this commit of the approved first-parent line, not for the one that the target is at",
         "--base REF: plan for what is approved once HEAD is merged into REF: for a review before the merge; its digest is that of the plan after a squash",
     )
-    add_options(
-        parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`"
-    )
+    add_options(parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`")
     add_formats(parser, SHEET_FORMATS)
     add_options(
         parser,
@@ -213,9 +203,7 @@ def planned(
             context.note(*_unapproved(targets))
         yield (
             targets,
-            each_target(
-                targets, lambda each: PlanRequest.of(each, args), PlanRequest.observe, PlanRequest.plan
-            ),
+            each_target(targets, lambda each: PlanRequest.of(each, args), PlanRequest.observe, PlanRequest.plan),
         )
 
 
@@ -312,11 +300,7 @@ def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
         except ValueError:
             name = None
         row = SETTINGS.get(setting)
-        if (
-            name is None
-            or row is None
-            or not (row.path if isinstance(name, NamespaceName) else row.topic_path)
-        ):
+        if name is None or row is None or not (row.path if isinstance(name, NamespaceName) else row.topic_path):
             raise UsageError(
                 f"--allow-data-loss {given}: expected a namespace or topic and its setting, such as "
                 f"shop/sales:{next(iter(SETTINGS))}",
@@ -416,9 +400,7 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
 
     for option in ("topic", "namespace", "create_tenants"):
         if getattr(args, option):
-            raise UsageError(
-                f"--{option.replace('_', '-')} applies when a plan is made: give it to `schemactl plan`"
-            )
+            raise UsageError(f"--{option.replace('_', '-')} applies when a plan is made: give it to `schemactl plan`")
     plan = read(relative_path(args.plan, context))
     if plan.origin.proposed:
         raise SchemactlError(
@@ -482,9 +464,7 @@ def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
                 f"--allow-data-loss {text}: {args.plan} does not do that; give the option to `schemactl plan`"
             )
     if args.relax_while_replaying and not needed.relax:
-        raise UsageError(
-            f"--relax-while-replaying: {args.plan} does not do that; give the option to `schemactl plan`"
-        )
+        raise UsageError(f"--relax-while-replaying: {args.plan} does not do that; give the option to `schemactl plan`")
 
 
 def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
@@ -502,8 +482,7 @@ def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
         if not any(matching(text, [name], globs=option == "allow_delete") for text in getattr(args, option))
     ]
     missing += [
-        f"sets {address}, by which messages can be lost"
-        for address in sorted(needed.lose - {*args.allow_data_loss})
+        f"sets {address}, by which messages can be lost" for address in sorted(needed.lose - {*args.allow_data_loss})
     ]
     if needed.relax and not args.relax_while_replaying:
         missing.append("registers versions under ALWAYS_COMPATIBLE")
@@ -646,9 +625,7 @@ class Review:
         if plan.lists is None:
             if not permissions.delete | permissions.force_delete <= git.topics.keys():
                 return None
-            return make_plan(
-                state, git, origin=origin, permissions=permissions, waivers=waivers, numbers=numbers
-            )
+            return make_plan(state, git, origin=origin, permissions=permissions, waivers=waivers, numbers=numbers)
         topics = then.catalog.topics if then else {}
         interrupted = {names.there(name) for name in topics if then and then.was_interrupted(name)}
         lists = lists_of(plan.lists, path=relative_path(self.args.plan, self.target.context), git=everything)

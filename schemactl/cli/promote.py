@@ -44,13 +44,9 @@ def configure_promote(parser: argparse.ArgumentParser) -> None:
         "  schemactl promote prod --to origin/promoted/stage    as far as stage is\n"
         "  schemactl promote prod --to 81c0ffee1 --back         to an older commit: what a registry has, it keeps\n"
     )
-    parser.add_argument(
-        "target", metavar="TARGET", help="one of the approved project file's targets, with `promoted`"
-    )
+    parser.add_argument("target", metavar="TARGET", help="one of the approved project file's targets, with `promoted`")
     add_options(parser, "--to REF: a commit of the approved first-parent line, by any name", required=True)
-    add_options(
-        parser, "--dry-run: move nothing", "--back: move to an older commit, although no registry goes back"
-    )
+    add_options(parser, "--dry-run: move nothing", "--back: move to an older commit, although no registry goes back")
     add_trust(parser)
     add_format(parser)
 
@@ -92,9 +88,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _promotion(
-    repository: Repository, project: Project, target: Target, whole: History, there: Position
-) -> Promotion:
+def _promotion(repository: Repository, project: Project, target: Target, whole: History, there: Position) -> Promotion:
     """Return the move of `target` from where it is."""
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.status import Promotion, changes_between
@@ -192,20 +186,14 @@ class _Pointer(NamedTuple):
         before, after = repository.commit(self.ref), promotion.after
         if before and before.id == after.id:
             return False
-        folder = (
-            repository.run("for-each-ref", "--format=%(worktreepath)", self.ref)
-            .decode("utf-8", "replace")
-            .strip()
-        )
+        folder = repository.run("for-each-ref", "--format=%(worktreepath)", self.ref).decode("utf-8", "replace").strip()
         if folder:
             raise SchemactlError(
                 f"the branch {self.name} is checked out in {folder}, whose files would stay behind",
                 fix=f"git -C {quote(folder)} switch --detach",
             )
         message = f"schemactl promote {promotion.target}"
-        repository.run(
-            "update-ref", "-m", message, self.ref, after.id, before.id if before else "0" * len(after.id)
-        )
+        repository.run("update-ref", "-m", message, self.ref, after.id, before.id if before else "0" * len(after.id))
         return True
 
 
@@ -223,9 +211,7 @@ def _pointer(repository: Repository, promoted: str) -> _Pointer:
     # A bare repository is what its clones call origin.
     for remote in remotes if repository.top else ["origin"]:
         if name.startswith(f"{remote}/"):
-            return _Pointer(
-                f"refs/heads/{name.removeprefix(f'{remote}/')}", remote if repository.top else None
-            )
+            return _Pointer(f"refs/heads/{name.removeprefix(f'{remote}/')}", remote if repository.top else None)
     return _Pointer(f"refs/heads/{name}", default)
 
 

@@ -206,14 +206,9 @@ def _test(place: _RegistryTopic) -> int:
     return 0 if good else NEGATIVE
 
 
-def _rejection(
-    place: _RegistryTopic, strategy: CompatibilityStrategy, asked: Answer, upload: Answer
-) -> list[str]:
+def _rejection(place: _RegistryTopic, strategy: CompatibilityStrategy, asked: Answer, upload: Answer) -> list[str]:
     no = upload if upload.version is None else asked
-    lines = [
-        f"{place.name}: {no.outcome.value} under {strategy}",
-        f"  the registry answers: {_first_line(no.message)}",
-    ]
+    lines = [f"{place.name}: {no.outcome.value} under {strategy}", f"  the registry answers: {_first_line(no.message)}"]
     if asked.outcome is Outcome.OK:
         lines.append("  its compatibility endpoint would answer that it is compatible: an upload checks more")
     elif upload.version is not None:
@@ -255,9 +250,7 @@ def _delete(place: _RegistryTopic) -> int:
         return 0
     if place.args.allow_delete:
         if not current:
-            raise RegistryError(
-                f"the schemas of {place.name} are deleted already, by tombstone {stored[-1].number}"
-            )
+            raise RegistryError(f"the schemas of {place.name} are deleted already, by tombstone {stored[-1].number}")
         if why := place.registry.retained(place.name):
             raise RegistryError(
                 f"the schema of {place.name} cannot be hidden: {why}, whose numbers {place.target} would no longer answer",
@@ -392,9 +385,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
         "  schemactl serve --registry sqlite:.schemactl/registry.db         what `plan --target local` speaks of\n"
         "  pulsar-admin --admin-url http://127.0.0.1:8080 schemas get shop/sales/orders\n"
     )
-    add_options(
-        parser, "--port N: 0: any that is free (default: 8080)", type=number(0, 65535), default=DEFAULT_PORT
-    )
+    add_options(parser, "--port N: 0: any that is free (default: 8080)", type=number(0, 65535), default=DEFAULT_PORT)
     add_options(
         parser,
         "--registry URL: sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, gone when it ends)",
@@ -447,13 +438,7 @@ def run_serve(args: argparse.Namespace, context: Context) -> int:
     with closing(registry):
         # A file that cannot be used is to be said now, not to the first client.
         registry.tenants()
-        serve(
-            registry,
-            host=args.host,
-            port=args.port,
-            ready=lambda url: print(url, flush=True),
-            allowed_hosts=allowed,
-        )
+        serve(registry, host=args.host, port=args.port, ready=lambda url: print(url, flush=True), allowed_hosts=allowed)
     return 0
 
 

@@ -51,9 +51,7 @@ def asked_outputs(wanted: list[str], formats: Iterable[str]) -> Outputs:
             raise UsageError(f"--format {entry}: a file name must follow the =")
         outputs.append((name, path or None))
     if sum(path is None for _, path in outputs) > 1:
-        raise UsageError(
-            "only one --format can go to standard output: give the others a file, as in json=report.json"
-        )
+        raise UsageError("only one --format can go to standard output: give the others a file, as in json=report.json")
     return outputs
 
 
@@ -75,9 +73,7 @@ def target_sheets(
 ) -> tuple[list[SheetReport], list[int]]:
     """Return a report and an exit code for each target: those that `sheet` makes of its result, or those of its error."""
     reports = [
-        (unknown_sheet(command, name, each), each.exit_code)
-        if isinstance(each, SchemactlError)
-        else sheet(each)
+        (unknown_sheet(command, name, each), each.exit_code) if isinstance(each, SchemactlError) else sheet(each)
         for name, each in found.items()
     ]
     return [report for report, _ in reports], [code for _, code in reports]

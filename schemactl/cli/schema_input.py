@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 
 
 _YAML = (".yaml", ".yml")
-_DEFINITIONS = {
-    ".avsc": SchemaType.AVRO,
-    ".proto": SchemaType.PROTOBUF_NATIVE,
-    ".binpb": SchemaType.PROTOBUF_NATIVE,
-}
+_DEFINITIONS = {".avsc": SchemaType.AVRO, ".proto": SchemaType.PROTOBUF_NATIVE, ".binpb": SchemaType.PROTOBUF_NATIVE}
 """What a file is, by the end of its name, where --type does not say otherwise."""
 
 _ANY = TopicName("public", "default", "topic")
@@ -40,8 +36,7 @@ _ANY = TopicName("public", "default", "topic")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for a schema."""
     add_options(
-        parser,
-        "--file FILE: the schema: .avsc, .proto, a YAML declaration, or JSON as pulsar-admin uploads it",
+        parser, "--file FILE: the schema: .avsc, .proto, a YAML declaration, or JSON as pulsar-admin uploads it"
     )
     add_options(
         parser,
@@ -76,8 +71,7 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
     if args.file is None:
         if args.type is None or SPECS[SchemaType[args.type]].payload != "value":
             raise UsageError(
-                "a schema is needed",
-                fix="--file FILE, or --type STRING and the like for a type without a definition",
+                "a schema is needed", fix="--file FILE, or --type STRING and the like for a type without a definition"
             )
         return SchemaInfo(SchemaType[args.type])
     if not Path(context.directory, args.file).is_file():
@@ -175,12 +169,7 @@ def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
 
 
 def _definition(
-    path: Path,
-    kind: SchemaType,
-    message: str | None,
-    references: Sequence[Path],
-    context: Context,
-    topic: TopicName,
+    path: Path, kind: SchemaType, message: str | None, references: Sequence[Path], context: Context, topic: TopicName
 ) -> SchemaInfo:
     """Return the schema of a bare definition, read as if a declaration beside it named it."""
     from schemactl.formats import SPECS
@@ -189,9 +178,7 @@ def _definition(
         raise UsageError("a .proto declares many messages", fix="name one: --message package.Name")
     schema: dict[str, Any] = {"type": kind.name, "definition": path.name}
     schema |= {"message": message} if message else {}
-    schema |= (
-        {"references": [os.path.relpath(each, path.parent) for each in references]} if references else {}
-    )
+    schema |= {"references": [os.path.relpath(each, path.parent) for each in references]} if references else {}
     # JSON is YAML.
     text = json.dumps({"topic": str(topic), "schema": schema})
     found = _build(path, "--file", text.encode(), context).catalog.topics[topic].schema

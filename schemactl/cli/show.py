@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.target_selection import (
-    ChosenTarget,
-    EnvironmentTarget,
-    add_target,
-    approved_target,
-    target_of,
-)
+from schemactl.cli.target_selection import ChosenTarget, EnvironmentTarget, add_target, approved_target, target_of
 from schemactl.cli.topic_selection import (
     STATE_HELP,
     VERSION_HELP,
@@ -78,9 +72,7 @@ def configure_show(parser: argparse.ArgumentParser) -> None:
         "--effective: what a target has of the topic, policies and all, and where each value comes from",
         "--textconv: TOPIC is the path of an .avsc file, and its outline is printed, for `git diff`: see docs/how-to/what-changed.md",
     )
-    add_target(
-        parser, "with --effective: the target; without one, what is declared (default: $SCHEMACTL_TARGET)"
-    )
+    add_target(parser, "with --effective: the target; without one, what is declared (default: $SCHEMACTL_TARGET)")
     add_format(parser)
 
 
@@ -127,9 +119,7 @@ def print_definition(info: SchemaInfo, of: TopicName) -> None:
 
     text = spec(info).text(info)
     if text is None:
-        raise SchemactlError(
-            f"the definition of {of} is no text", fix="`--format json` shows its bytes in Base64"
-        )
+        raise SchemactlError(f"the definition of {of} is no text", fix="`--format json` shows its bytes in Base64")
     print_text(text)
 
 
@@ -239,8 +229,7 @@ class Gap:
             "commit": commit_value(self.border.commit),
             "strict_readers_only": self.strict_only,
             "reasons": [
-                {**reason_value(each), "told": text}
-                for each, text in zip(self.found, self.texts, strict=True)
+                {**reason_value(each), "told": text} for each, text in zip(self.found, self.texts, strict=True)
             ],
         }
 
@@ -260,12 +249,7 @@ class Gap:
 
 def reason_value(each: Incompatibility) -> dict[str, Any]:
     """Return the JSON value of an incompatibility."""
-    return {
-        "rule": each.rule,
-        "pointer": each.pointer,
-        "message": each.message,
-        "strict_only": each.strict_only,
-    }
+    return {"rule": each.rule, "pointer": each.pointer, "message": each.message, "strict_only": each.strict_only}
 
 
 def gaps(info: SchemaInfo, at: int, line: Sequence[SchemaVersion], *, role: Role) -> list[Gap]:
@@ -406,16 +390,9 @@ def _values(
             yield replace(each, source=_project_place(each.key, approved, project, context))
         else:
             yield replace(each, level=level(each.level, each.source) if each.source else each.level)
-    for key, usual in (
-        ("generation", 1),
-        ("renamed_from", None),
-        ("reader", "latest"),
-        ("lifecycle", "stable"),
-    ):
+    for key, usual in (("generation", 1), ("renamed_from", None), ("reader", "latest"), ("lifecycle", "stable")):
         if (value := getattr(topic, key)) != usual:
-            yield _Value(
-                key, value if isinstance(value, int) else str(value), "topic", topic.locate(f"/{key}")
-            )
+            yield _Value(key, value if isinstance(value, int) else str(value), "topic", topic.locate(f"/{key}"))
     space = approved.catalog.namespaces.get(topic.name.namespace_name)
     own, words = topic.metadata.values(), approved.catalog.metadata(topic.name).words()
     for key, said in words.items():
@@ -442,9 +419,7 @@ def _policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator[_Val
                 continue  # not managed: what counts is not known here
             value = getattr(project.defaults, key)
             is_said = value != getattr(BrokerDefaults(), key)
-            yield _Value(
-                key, value if isinstance(value, bool) else str(value), "project" if is_said else "pulsar"
-            )
+            yield _Value(key, value if isinstance(value, bool) else str(value), "project" if is_said else "pulsar")
 
 
 def _project_place(key: str, approved: History, project: Project, context: Context) -> Source:
@@ -478,9 +453,7 @@ def configure_log(parser: argparse.ArgumentParser) -> None:
         "--all: every topic that was ever approved",
         "--version-bytes HEX: the schema version of a message, to find the commit that introduced it",
     )
-    add_target(
-        parser, "show this target's version numbers next to Git's, where they differ", from_environment=False
-    )
+    add_target(parser, "show this target's version numbers next to Git's, where they differ", from_environment=False)
     add_format(parser)
 
 
@@ -578,8 +551,7 @@ def _print_on_target(
         if not pairs[name]:
             raise SchemactlError(f"{name} has no version {number} in {target.name} ({target.registry})")
         apart = tuple(
-            replace(topic, numbers=tuple(each for each in topic.numbers if each.registry == number))
-            for topic in apart
+            replace(topic, numbers=tuple(each for each in topic.numbers if each.registry == number)) for topic in apart
         )
     if asked:
         [(name, found)] = pairs.items()

@@ -70,9 +70,7 @@ examples:
 
 def configure_spark(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `spark`."""
-    parser.description = (
-        "Read a topic's stored messages with Spark, as a pipeline with the generated package does."
-    )
+    parser.description = "Read a topic's stored messages with Spark, as a pipeline with the generated package does."
     parser.epilog = _EPILOG
     if isinstance(parser, Parser):
         parser.renamed = {"decode": "spark land"}
@@ -97,8 +95,7 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
             default="parquet",
         )
         add_options(
-            action,
-            "--option NAME=VALUE...: an option of that format's reader, or of pulsar-schemactl; may be repeated",
+            action, "--option NAME=VALUE...: an option of that format's reader, or of pulsar-schemactl; may be repeated"
         )
         versions = action.add_mutually_exclusive_group()
         for where, option, columns in (
@@ -106,12 +103,9 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
             (versions, "version", "schema_version or __schemaVersion"),
             (action, "key", "key or __key"),
         ):
-            where.add_argument(
-                f"--{option}-column", metavar="NAME", help=f"(default: {columns}, whichever is there)"
-            )
+            where.add_argument(f"--{option}-column", metavar="NAME", help=f"(default: {columns}, whichever is there)")
         add_options(
-            versions,
-            "--unversioned: no message has a version: each is read as written with the reader's own schema",
+            versions, "--unversioned: no message has a version: each is read as written with the reader's own schema"
         )
         add_options(action, "--master URL: the Spark to use (default: local[*])", default="local[*]")
         add_numbers_of(action)
@@ -186,9 +180,7 @@ class TopicOfMessages:
 
         generate = self.project.generate
         options = topic_struct.StructOptions(generate.spark) if generate else topic_struct.StructOptions()
-        older = [
-            each.info for each in reversed(self.topic.versions) if each.info and each.number < self.number
-        ]
+        older = [each.info for each in reversed(self.topic.versions) if each.info and each.number < self.number]
         found = former_names(self.reader, older, options, self.project.release)
         return {".".join(path): names for path, names in found.items()}
 
@@ -244,9 +236,7 @@ def subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
         raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
     read = read.verified([topic], context)
     there = read.target.names.there(topic.name) if read.target else topic.name
-    return TopicOfMessages(
-        read.project, read.top, topic, reader, number, there, read.on_target(topic, number)
-    )
+    return TopicOfMessages(read.project, read.top, topic, reader, number, there, read.on_target(topic, number))
 
 
 @contextmanager
@@ -262,10 +252,7 @@ def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Ite
     with tempfile.TemporaryDirectory() as folder:
         carried = partial(_runtime, Path(folder))
         try:
-            with (
-                as_usage_error(),
-                session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark,
-            ):
+            with as_usage_error(), session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
                 place = located(args.messages, context)
                 yield RawMessages(spark, place, topic=str(topic), kind=args.messages_format, options=options)
         except JavaNotFound as error:
@@ -397,9 +384,7 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
     checkpoint = (
         located(args.checkpoint, context)
         if args.checkpoint
-        else own_checkpoint(
-            out, args.format, topic=str(read.there), place=messages_at, kind=args.messages_format
-        )
+        else own_checkpoint(out, args.format, topic=str(read.there), place=messages_at, kind=args.messages_format)
     )
     for place in (checkpoint, *(() if of_iceberg else (out, rejected_place))):
         if "://" not in place or place.startswith("file://"):
@@ -459,10 +444,7 @@ def own_checkpoint(out: str, form: str, *, topic: str, place: str, kind: str) ->
 def nothing_readable(landed: Landed) -> tuple[str, str]:
     """Return the notes on a landing that made no row."""
     reason = max(landed.reasons, key=landed.reasons.__getitem__)
-    return (
-        f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}",
-        _MEANT,
-    )
+    return (f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}", _MEANT)
 
 
 def _landed_text(read: TopicOfMessages, landed: Landed, out: str, took_s: float, *, rejected: str) -> str:
@@ -510,9 +492,7 @@ def configure_verify(parser: argparse.ArgumentParser) -> None:
         "--candidate: read with the schema that the files declare, not the approved one",
         "--only-new-loss: with --candidate: messages that the approved schema cannot read either are no reason to fail, and not shown",
     )
-    add_options(
-        parser, "--shown N: how many unreadable messages to show (default: 10)", type=number(0), default=10
-    )
+    add_options(parser, "--shown N: how many unreadable messages to show (default: 10)", type=number(0), default=10)
     add_format(parser, option="--report")
 
 
@@ -576,9 +556,7 @@ def _verified_text(read: TopicOfMessages, verified: Verified, args: argparse.Nam
     total = verified.total
     how = "the schema that the files declare" if candidate else f"the approved schema, version {read.number}"
     lines = [f"{read.topic.name}: {counted(total.messages, 'message')}, read with {how}", ""]
-    rows = [
-        ["version", "commit", "messages", "unreadable", *(["of these approved cannot"] if candidate else [])]
-    ]
+    rows = [["version", "commit", "messages", "unreadable", *(["of these approved cannot"] if candidate else [])]]
     rows += [[*read.named(count.version), *_numbers(count, candidate=candidate)] for count in verified.counts]
     if len(rows) > 2:
         rows.append(["all", "", *_numbers(total, candidate=candidate)])
@@ -650,8 +628,7 @@ def _facts(read: TopicOfMessages, verified: Verified, *, candidate: bool) -> dic
         "candidate": candidate,
         **counts_of(verified.total),
         "versions": [
-            {"version": count.version, "commit": commit(count), **counts_of(count)}
-            for count in verified.counts
+            {"version": count.version, "commit": commit(count), **counts_of(count)} for count in verified.counts
         ],
         "first_unreadable": [shown(unread) for unread in verified.first],
     }

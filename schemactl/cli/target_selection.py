@@ -345,19 +345,12 @@ class AskedTargets(NamedTuple):
         """Raise UsageError if there are several: `option` is for one. `instead` returns the command for one of them."""
         if self.several:
             names = ["NAME"] if self.are_all else [str(name) for name in self.names]
-            raise UsageError(
-                f"{option} is for one target", fix=" && ".join(instead(quote(name)) for name in names)
-            )
+            raise UsageError(f"{option} is for one target", fix=" && ".join(instead(quote(name)) for name in names))
 
 
 @contextmanager
 def opened(
-    asked: AskedTargets,
-    context: Context,
-    *,
-    at: str | None = None,
-    base: str | None = None,
-    as_rows: bool = False,
+    asked: AskedTargets, context: Context, *, at: str | None = None, base: str | None = None, as_rows: bool = False
 ) -> Iterator[OpenTargets]:
     """Open the targets `asked`, and read the approved history once for all.
 
@@ -429,8 +422,7 @@ def _proposed(
     if project is None:
         raise SchemactlError(f"the merge of HEAD removes {approved.path}: there is nothing to plan for")
     found = [
-        replace(each, target=_merged(each.target, approved, project), project=project, proposed=True)
-        for each in places
+        replace(each, target=_merged(each.target, approved, project), project=project, proposed=True) for each in places
     ]
     return found, merge.read(repository, project, progress=context.reading_history())
 
@@ -490,9 +482,7 @@ def each_target(
             failed(target.name, error)
     answers = side_by_side([partial(ask, request) for request in requests.values()], stop=stop)
     for (name, request), answer in zip(requests.items(), answers, strict=True):
-        result = (
-            answer if isinstance(answer, SchemactlError) else _alone(partial(finish, request, answer), stop)
-        )
+        result = answer if isinstance(answer, SchemactlError) else _alone(partial(finish, request, answer), stop)
         if isinstance(result, SchemactlError):
             failed(name, result)
         else:
@@ -557,11 +547,7 @@ def _alone(work: Callable[[], T], stop: Stop | None) -> T | SchemactlError:
 
 
 def _not_done(error: KeyboardInterrupt | OutOfTime) -> SchemactlError:
-    return (
-        SchemactlError(error.what, fix=error.fix)
-        if isinstance(error, OutOfTime)
-        else SchemactlError("interrupted")
-    )
+    return SchemactlError(error.what, fix=error.fix) if isinstance(error, OutOfTime) else SchemactlError("interrupted")
 
 
 def _result(work: Callable[[], T]) -> T | SchemactlError:

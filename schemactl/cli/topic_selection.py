@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 # The arguments that select topics, versions and the target.
 
 
-TOPIC_HELP: Final = (
-    "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
-)
+TOPIC_HELP: Final = "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
 VERSION_HELP: Final = f"{TOPIC_HELP}; @N: Git's version N"
 
 
@@ -52,9 +50,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         "--topic GLOB...: only these topics: orders, 'shop/sales/*', 'shop/**'; '!GLOB' leaves some out; may be repeated",
         "--namespace NS...: only this namespace; may be repeated",
     )
-    add_options(
-        parser, "--skip GLOB...: without these topics, as --topic '!GLOB'", dest="topic", type="!{}".format
-    )
+    add_options(parser, "--skip GLOB...: without these topics, as --topic '!GLOB'", dest="topic", type="!{}".format)
 
 
 def asked_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
@@ -118,9 +114,7 @@ def version_of(topic: Topic, number: int) -> SchemaVersion:
     if found is None:
         raise UsageError(f"{topic.name} has no version {number}: {known_numbers(topic)}")
     if found.info is None:
-        raise UsageError(
-            f"{topic.name}: number {number} is a tombstone, before a new generation, and has no schema"
-        )
+        raise UsageError(f"{topic.name}: number {number} is a tombstone, before a new generation, and has no schema")
     return found
 
 
@@ -145,9 +139,7 @@ def number_of_version_bytes(version_bytes: str) -> int:
     except ValueError:
         raise UsageError(f"--version-bytes {version_bytes}: expected 16 hex digits") from None
     if not data:
-        raise UsageError(
-            "--version-bytes is empty: a message without a schema version was written without a schema"
-        )
+        raise UsageError("--version-bytes is empty: a message without a schema version was written without a schema")
     if len(data) not in (8, 64):
         raise UsageError(f"--version-bytes {version_bytes}: expected 8 bytes, found {len(data)}")
     return int.from_bytes(data[:8], "big", signed=True)
@@ -185,9 +177,7 @@ def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:
     """
     known = default or "$SCHEMACTL_TARGET, or Git's numbers"
     add_target(
-        parser,
-        f"the target whose version numbers the messages carry (default: {known})",
-        from_environment=not default,
+        parser, f"the target whose version numbers the messages carry (default: {known})", from_environment=not default
     )
 
 
@@ -304,11 +294,7 @@ class ReadingSetup:
 
 
 def reading(
-    context: Context,
-    target: str | None,
-    *,
-    project: tuple[Project, str] | None = None,
-    merged: Merged | None = None,
+    context: Context, target: str | None, *, project: tuple[Project, str] | None = None, merged: Merged | None = None
 ) -> ReadingSetup:
     """Return the schemas that messages of the project are read with.
 
@@ -512,9 +498,7 @@ class States:
         known = self.approved.catalog.topics.get(topic.name)
         info = topic.schema.load() if topic.schema else None
         found = Contents(known.versions).find(info) if known and info else None
-        return NamedDefinition(
-            known or replace(topic, versions=()), state, None, info, found.number if found else None
-        )
+        return NamedDefinition(known or replace(topic, versions=()), state, None, info, found.number if found else None)
 
 
 def _no_working_tree() -> UsageError:

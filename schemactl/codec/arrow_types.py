@@ -180,9 +180,7 @@ class _ColumnShaper:
         logical = schema.logical
         if isinstance(logical, DecimalType):
             if logical.precision > 38:
-                raise InvalidDefinition(
-                    f"a decimal of {logical.precision} digits: Spark and Arrow allow at most 38"
-                )
+                raise InvalidDefinition(f"a decimal of {logical.precision} digits: Spark and Arrow allow at most 38")
             return pa.decimal128(logical.precision, logical.scale)
         if isinstance(schema, FixedType):
             return pa.binary()
@@ -223,14 +221,10 @@ class _ColumnShaper:
                 # Spark forgets the logical types here: the numbers are taken as they are.
                 plain = tuple(Leaf(PrimitiveType(kind), wide) if kind != "null" else None for kind in kinds)
                 return Choice(schema, wide, plain, nowhere)
-        names = {
-            index: f"member{number}" for number, index in enumerate(others) if branches[index] is not None
-        }
+        names = {index: f"member{number}" for number, index in enumerate(others) if branches[index] is not None}
         members = tuple(names.get(index) for index in range(len(branches)))
         fields = [
-            pa.field(names[index], shape.type)
-            for index, shape in enumerate(branches)
-            if shape and index in names
+            pa.field(names[index], shape.type) for index, shape in enumerate(branches) if shape and index in names
         ]
         return Choice(schema, pa.struct(fields), branches, members)
 
@@ -334,14 +328,8 @@ def _number_type(given: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
         return pa.int32() if wanted is None or _alike(given, wanted) else given
     other = None if wanted is None else _OTHER
     if kinds.is_struct(given):
-        parts = (
-            {part.name: part.type for part in wanted}
-            if wanted is not None and kinds.is_struct(wanted)
-            else {}
-        )
-        return pa.struct(
-            [(part.name, _number_type(part.type, parts.get(part.name, other))) for part in given]
-        )
+        parts = {part.name: part.type for part in wanted} if wanted is not None and kinds.is_struct(wanted) else {}
+        return pa.struct([(part.name, _number_type(part.type, parts.get(part.name, other))) for part in given])
     if kinds.is_map(given):
         item = wanted.item_type if wanted is not None and kinds.is_map(wanted) else other
         return pa.map_(given.key_type, _number_type(given.item_type, item))

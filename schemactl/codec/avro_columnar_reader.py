@@ -182,9 +182,7 @@ def blank(shape: Shape | None, count: int) -> Seen:
         case Leaf():
             if is_spans(shape) or pa.types.is_decimal(shape.type):
                 return np.zeros((count, 2), np.int64)
-            return np.zeros(
-                count, np.int64 if isinstance(shape.schema, EnumType) else numbers_dtype(shape.type)
-            )
+            return np.zeros(count, np.int64 if isinstance(shape.schema, EnumType) else numbers_dtype(shape.type))
         case Group():
             return [blank(part, count) for part in shape.fields.values()]
         case Repeated():
@@ -269,10 +267,7 @@ def finish(lanes: Lanes, shape: Shape, seen: Seen, count: int, valid: Mask | Non
         case Leaf():
             return _leaf(lanes, shape, seen, count, bits)
         case Group():
-            parts = [
-                finish(lanes, part, held, count)
-                for part, held in zip(shape.fields.values(), seen, strict=True)
-            ]
+            parts = [finish(lanes, part, held, count) for part, held in zip(shape.fields.values(), seen, strict=True)]
             return pa.Array.from_buffers(shape.type, count, [bits], children=parts)
         case Repeated():
             offsets = np.zeros(count + 1, np.int32)
@@ -319,11 +314,7 @@ def _leaf(lanes: Lanes, shape: Leaf, seen: Any, count: int, bits: pa.Buffer | No
 
 
 def _masked(values: pa.Array, bits: pa.Buffer | None) -> pa.Array:
-    return (
-        values
-        if bits is None
-        else pa.Array.from_buffers(values.type, len(values), [bits, *values.buffers()[1:]])
-    )
+    return values if bits is None else pa.Array.from_buffers(values.type, len(values), [bits, *values.buffers()[1:]])
 
 
 def text(lanes: Lanes, spans: Ints) -> pa.StringArray:
@@ -848,9 +839,7 @@ class _LaneCompiler:
 
         return lists(entry, action.writer, shape, jump=jump)
 
-    def record(
-        self, action: avro_resolution.RecordAdjust, shape: Group | None, *, jump: bool = False
-    ) -> RecordSteps:
+    def record(self, action: avro_resolution.RecordAdjust, shape: Group | None, *, jump: bool = False) -> RecordSteps:
         """Return how a record is read. It is made once: where it has no column, it may hold itself."""
         place = (id(action), id(shape), jump)
         if place not in self._records:
@@ -909,8 +898,7 @@ def _is_blank(value: Any, shape: Shape) -> bool:
     """Whether the storage form of a default is what is seen where nothing is."""
     match shape:
         case (
-            Repeated()
-            | Leaf(schema=PrimitiveType(type="boolean" | "int" | "long" | "string" | "bytes", logical=None))
+            Repeated() | Leaf(schema=PrimitiveType(type="boolean" | "int" | "long" | "string" | "bytes", logical=None))
         ):
             return not value
         case Choice():

@@ -440,15 +440,11 @@ def _plain(values: pa.Array) -> Any:
     kind = values.type
     width = kind.bit_width // 8
     if pa.types.is_decimal(kind):
-        return np.frombuffer(values.buffers()[1], "<u8")[
-            2 * values.offset : 2 * (values.offset + len(values))
-        ]
+        return np.frombuffer(values.buffers()[1], "<u8")[2 * values.offset : 2 * (values.offset + len(values))]
     letter = "f" if pa.types.is_floating(kind) else "i"
     if not len(values):
         return np.zeros(0, f"{letter}{width}")
-    return np.frombuffer(values.buffers()[1], f"<{letter}{width}")[
-        values.offset : values.offset + len(values)
-    ]
+    return np.frombuffer(values.buffers()[1], f"<{letter}{width}")[values.offset : values.offset + len(values)]
 
 
 def _offsets(values: pa.Array) -> Any:
@@ -470,9 +466,7 @@ def _regrouped(values: pa.BinaryArray, bounds: Ints) -> pa.BinaryArray:
     """One element for each pair of neighbours in `bounds`: the bytes of the elements between. Nothing is copied."""
     offsets = np.ascontiguousarray(_offsets(values)[bounds])
     data = values.buffers()[2] if len(values) else None
-    return pa.Array.from_buffers(
-        pa.binary(), len(bounds) - 1, [None, pa.py_buffer(offsets), data or pa.py_buffer(b"")]
-    )
+    return pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(offsets), data or pa.py_buffer(b"")])
 
 
 def _spread(pieces: Pieces, taken: Mask) -> Pieces:

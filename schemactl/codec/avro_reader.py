@@ -15,16 +15,7 @@ import numpy as np
 from . import avro_resolution
 from .arrow_types import TIME, Choice, Group, Leaf, Options, Repeated, Shape
 from .avro_resolution import encode_default
-from .avro_schema import (
-    ArrayType,
-    DecimalType,
-    FixedType,
-    PrimitiveType,
-    Schema,
-    children,
-    full_name,
-    min_size,
-)
+from .avro_schema import ArrayType, DecimalType, FixedType, PrimitiveType, Schema, children, full_name, min_size
 from .byte_batch import FEW_EMPTY, MAX_EMPTY_ITEMS
 from .definition import LONG_NAME, InvalidDefinition, Unreadable, shortened
 from .values import EXACT, decode_text, scale_of, to_python
@@ -36,9 +27,7 @@ _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
 
 
-def reader(
-    action: avro_resolution.Action, shape: Shape, options: Options, *, as_python: bool = False
-) -> Read:
+def reader(action: avro_resolution.Action, shape: Shape, options: Options, *, as_python: bool = False) -> Read:
     """Read what `action` says, into the storage form of `shape`, or into Python's own types.
 
     It raises Unreadable for anything but a value of the writer's schema that the reader's schema can hold.
@@ -57,9 +46,7 @@ def read_whole(read: Read, payload: bytes, options: Options) -> Any:
     return value
 
 
-def default_storage(
-    schema: Schema, value: Any, shape: Shape, options: Options, *, as_python: bool = False
-) -> Any:
+def default_storage(schema: Schema, value: Any, shape: Shape, options: Options, *, as_python: bool = False) -> Any:
     """Return the storage form of a field's default, or the one in Python's own types, as Java makes it: written as binary, then read.
 
     Raises InvalidDefinition: it is no default for that schema; BadDefault where Java takes it all the same.

@@ -295,9 +295,7 @@ class _Resolver:
         if missing:
             names = ", ".join(missing)
             them = "it" if len(missing) == 1 else "them"
-            self._records[pair] = _failed(
-                writer, reader, f", which requires {names} and has no default for {them}"
-            )
+            self._records[pair] = _failed(writer, reader, f", which requires {names} and has no default for {them}")
         return self._records[pair]
 
     def _writer_union(self, writer: UnionType, reader: Schema) -> WriterUnion:
@@ -346,9 +344,7 @@ def _promote(writer: Schema) -> Promote:
 
 
 def _hopeless(action: RecordAdjust | ErrorAction) -> bool:
-    return isinstance(action, ErrorAction) or any(
-        isinstance(step.action, ErrorAction) for step in action.steps
-    )
+    return isinstance(action, ErrorAction) or any(isinstance(step.action, ErrorAction) for step in action.steps)
 
 
 def _symbols(writer: EnumType, reader: EnumType) -> EnumAdjust | ErrorAction:
@@ -388,9 +384,7 @@ def _apply_aliases(writer: Schema, reader: Schema) -> Schema:
     return renamed
 
 
-def _collect_aliases(
-    schema: Schema, names: dict[str, str], fields: dict[str, dict[str, str]], seen: set[int]
-) -> None:
+def _collect_aliases(schema: Schema, names: dict[str, str], fields: dict[str, dict[str, str]], seen: set[int]) -> None:
     if isinstance(schema, NamedType):
         names.update(dict.fromkeys(schema.aliases, schema.full_name))
         if id(schema) in seen:
@@ -439,9 +433,7 @@ class _Renamer:
         names = [part.name for part in renamed.fields]
         twice = sorted({field_name for field_name in names if names.count(field_name) > 1})
         if twice:
-            raise InvalidDefinition(
-                f"by its aliases the reader calls two fields of {name} {', '.join(twice)}"
-            )
+            raise InvalidDefinition(f"by its aliases the reader calls two fields of {name} {', '.join(twice)}")
         return renamed
 
     def check_defaults(self) -> None:

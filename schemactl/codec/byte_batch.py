@@ -64,9 +64,7 @@ class Lanes:
         Raises pa.ArrowCapacityError: together they are more than one array holds.
         """
         count = self.count = len(payloads)
-        offsets = np.frombuffer(payloads.buffers()[1], np.int32)[
-            payloads.offset : payloads.offset + count + 1
-        ]
+        offsets = np.frombuffer(payloads.buffers()[1], np.int32)[payloads.offset : payloads.offset + count + 1]
         first, last = int(offsets[0]), int(offsets[-1])
         self.pool_start = _FRONT
         front = _FRONT + len(pool) + _FRONT
@@ -77,9 +75,7 @@ class Lanes:
         self.data[-_BACK:] = 0
         self.data[_FRONT : _FRONT + len(pool)] = np.frombuffer(pool, np.uint8)
         if last > first:
-            self.data[front : front + last - first] = np.frombuffer(payloads.buffers()[2], np.uint8)[
-                first:last
-            ]
+            self.data[front : front + last - first] = np.frombuffer(payloads.buffers()[2], np.uint8)[first:last]
         rows = offsets.astype(np.int64) - first + front
         self.start: Ints = rows[:-1]
         self.rows: Ints = np.arange(count)

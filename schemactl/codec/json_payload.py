@@ -131,9 +131,7 @@ class _Reader:
         has_default = part.default is not NO_DEFAULT
         default = None
         if applied := has_default and self._options.json_defaults:
-            default = default_storage(
-                part.schema, part.default, shape, self._options, as_python=self._as_python
-            )
+            default = default_storage(part.schema, part.default, shape, self._options, as_python=self._as_python)
 
         def absent(is_null: bool) -> Any:  # noqa: FBT001  the one thing that is asked
             if applied:
@@ -281,11 +279,7 @@ def _integer(schema: PrimitiveType, shape: Leaf) -> Convert:
 
     def whole(value: Any) -> Any:
         number = value
-        if (
-            isinstance(value, decimal.Decimal)
-            and abs(value.adjusted()) < 30
-            and value == value.to_integral_value()
-        ):
+        if isinstance(value, decimal.Decimal) and abs(value.adjusted()) < 30 and value == value.to_integral_value():
             number = int(value)
         if isinstance(number, bool) or not isinstance(number, int):
             raise Unreadable(f"expected a whole number, found {_shown(value)}")

@@ -13,9 +13,7 @@ from .byte_batch import Ints, Lanes, Mask, pairs, replaced, sized
 from .definition import Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
 
-_NO_PAYLOAD: Final = (
-    "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
-)
+_NO_PAYLOAD: Final = "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +40,7 @@ class KeyValueReader:
                 raise
         return found
 
-    def batch(
-        self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None
-    ) -> tuple[list[pa.Array], dict[int, str]]:
+    def batch(self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None) -> tuple[list[pa.Array], dict[int, str]]:
         """See SingleReader."""
         reasons: dict[int, str] = {}
         if self.encoding == "INLINE":
@@ -118,9 +114,7 @@ def _absent(payloads: pa.BinaryArray) -> dict[int, str]:
     return dict.fromkeys(np.flatnonzero(np.asarray(payloads.is_null())).tolist(), _NO_PAYLOAD)
 
 
-def _present(
-    reading: PayloadReader, payloads: pa.BinaryArray, inside: str
-) -> tuple[pa.Array, dict[int, str]]:
+def _present(reading: PayloadReader, payloads: pa.BinaryArray, inside: str) -> tuple[pa.Array, dict[int, str]]:
     """Return the values of those payloads that are there, null for the others; `inside` as in `PayloadReader.batch`."""
     if not payloads.null_count:
         return reading.batch(payloads, inside=inside)
@@ -146,8 +140,7 @@ def null_at(column: pa.Array, rows: dict[int, str]) -> pa.Array:
 def _join_pair(key: bytes | None, value: bytes | None) -> bytes:
     """Return the INLINE payload of two halves: each behind its length in four bytes, big-endian; -1 is null (KeyValue.encode)."""
     return b"".join(
-        (-1 if half is None else len(half)).to_bytes(4, "big", signed=True) + (half or b"")
-        for half in (key, value)
+        (-1 if half is None else len(half)).to_bytes(4, "big", signed=True) + (half or b"") for half in (key, value)
     )
 
 

@@ -164,9 +164,7 @@ def layout(schema: Definition | KeyValue, options: Options) -> MessageColumns:
     """
     if isinstance(schema, KeyValue):
         halves = (("key", schema.key), ("value", schema.value))
-        return MessageColumns(
-            pa.schema([(name, column_type_of(half, options)[0]) for name, half in halves]), many=True
-        )
+        return MessageColumns(pa.schema([(name, column_type_of(half, options)[0]) for name, half in halves]), many=True)
     column_type, many = column_type_of(schema, options)
     many = many and not any(field.name.casefold() in _BESIDE for field in column_type)
     return MessageColumns(pa.schema(list(column_type) if many else [("value", column_type)]), many)
@@ -201,9 +199,7 @@ def read_singles(
 ) -> tuple[list[pa.Array], dict[int, str]] | None:
     """Return what `MessageReader.batch` does, for several versions at once, each with its rows; None: they cannot be read together."""
     singles = [
-        (reader, rows)
-        for reader, rows in readers
-        if isinstance(reader, SingleReader) and reader.reading.program
+        (reader, rows) for reader, rows in readers if isinstance(reader, SingleReader) and reader.reading.program
     ]
     rejected = [(reader.reason, rows) for reader, rows in readers if isinstance(reader, NoReader)]
     if not singles or len(singles) + len(rejected) < len(readers):
@@ -211,8 +207,7 @@ def read_singles(
     absent = _absent(payloads) | {row: reason for reason, rows in rejected for row in rows.tolist()}
     present = np.asarray(payloads.is_valid())
     values, reasons = read_together(
-        [(reader.reading, rows[present[rows]] if payloads.null_count else rows) for reader, rows in singles],
-        payloads,
+        [(reader.reading, rows[present[rows]] if payloads.null_count else rows) for reader, rows in singles], payloads
     )
     columns = values.flatten() if singles[0][0].flat else [values]
     return [null_at(column, absent) for column in columns], reasons | absent

@@ -194,6 +194,4 @@ def _held(value: pa.Scalar) -> Any:
         return value.as_py()
     except (OverflowError, ValueError):
         # Of another type than the column's: what has the column's is a number here.
-        raise Unwritable(
-            "a date or time outside the years 1 to 9999, in a column that takes another type"
-        ) from None
+        raise Unwritable("a date or time outside the years 1 to 9999, in a column that takes another type") from None

@@ -65,9 +65,7 @@ _WIRES: Final = {
     "INT64": _Wire(">q", pa.int64()),
     "FLOAT": _Wire(">f", pa.float32()),
     "DOUBLE": _Wire(">d", pa.float64()),
-    "DATE": _Wire(
-        ">q", pa.date32(), lambda ms: ms // _DAY_MILLIS, lambda day: (day * _DAY_MILLIS,), (_DATE_MILLIS,)
-    ),
+    "DATE": _Wire(">q", pa.date32(), lambda ms: ms // _DAY_MILLIS, lambda day: (day * _DAY_MILLIS,), (_DATE_MILLIS,)),
     "TIME": _Wire(">q", pa.int64(), lambda ms: ms * 1000, lambda micros: (micros // 1000,), (_MILLIS,)),
     "TIMESTAMP": _Wire(">q", TIMESTAMP, lambda ms: ms * 1000, lambda micros: (micros // 1000,), (_MILLIS,)),
     "INSTANT": _Wire(

@@ -195,9 +195,7 @@ class BatchRows:
     def __init__(self, bad: Mask) -> None:
         self.bad = bad
 
-    def judge(
-        self, fields: Sequence[ColumnField], arrays: Sequence[pa.Array], rows: Ints, there: Mask
-    ) -> None:
+    def judge(self, fields: Sequence[ColumnField], arrays: Sequence[pa.Array], rows: Ints, there: Mask) -> None:
         """Mark the rows of messages that lack a required field, or have two members of a oneof.
 
         Args:
@@ -228,8 +226,7 @@ _MAX_SECONDS: Final = 2**63 // _MICROS - 1
 
 _SIZED_TAG: Final = b"".join(re.escape(bytes([byte])) for byte in range(2, 256, 8))
 _HUGE: Final = re.compile(
-    rb"(?:(?![\x80-\xff])[%b]|[%b][\x80-\xff]{0,3}[\x00-\x7f])[\xf6-\xff]\xff{8}[\x01-\x7f]"
-    % (_SIZED_TAG, _SIZED_TAG)
+    rb"(?:(?![\x80-\xff])[%b]|[%b][\x80-\xff]{0,3}[\x00-\x7f])[\xf6-\xff]\xff{8}[\x01-\x7f]" % (_SIZED_TAG, _SIZED_TAG)
 )
 """What may be a tag and, behind it, a length of nearly 2^64 bytes, at which ptars panics."""
 
@@ -283,9 +280,7 @@ def _huge(payloads: pa.BinaryArray) -> Mask:
     found: Mask = np.zeros(len(payloads), bool)
     if not len(payloads) or payloads.buffers()[2] is None:
         return found
-    ends = np.frombuffer(payloads.buffers()[1], np.int32)[
-        payloads.offset : payloads.offset + len(payloads) + 1
-    ]
+    ends = np.frombuffer(payloads.buffers()[1], np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
     held = memoryview(payloads.buffers()[2])[ends[0] : ends[-1]]
     if _HUGE_PART.search(held):
         places = np.array([match.end() - 1 for match in _HUGE.finditer(held)], np.int64) + ends[0]
@@ -315,9 +310,7 @@ class _RowReader(BatchRows):
         values = self._values(field, array, rows)
         return values if part.presence and part.default is None else _filled(part, values)
 
-    def _map(
-        self, part: MessagePart, key: Scalar, field: ColumnField, array: pa.ListArray, rows: Ints
-    ) -> pa.Array:
+    def _map(self, part: MessagePart, key: Scalar, field: ColumnField, array: pa.ListArray, rows: Ints) -> pa.Array:
         offsets, entries = array.offsets, array.values
         counts = np.diff(np.asarray(offsets))
         whose = np.repeat(np.arange(len(counts)), counts)

@@ -255,11 +255,7 @@ class _MessageShaper:
         if shape is None:
             return None
         # The oneof that protoc makes for `optional` has one field, and says nothing more.
-        oneof = (
-            field.containing_oneof
-            if field.containing_oneof and len(field.containing_oneof.fields) > 1
-            else None
-        )
+        oneof = field.containing_oneof if field.containing_oneof and len(field.containing_oneof.fields) > 1 else None
         return MessagePart(
             field.name,
             field.number,

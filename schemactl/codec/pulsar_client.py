@@ -228,11 +228,7 @@ def _reader_number(codec: Codec) -> int:
     if number is not None:
         return number
     for one in reversed(codec.versions):
-        if (
-            isinstance(reader, Definition)
-            and isinstance(one.schema, Definition)
-            and _is_same(one.schema, reader)
-        ):
+        if isinstance(reader, Definition) and isinstance(one.schema, Definition) and _is_same(one.schema, reader):
             return one.number
     raise UnknownVersion("messages are read into a schema that is no version: name the version")
 

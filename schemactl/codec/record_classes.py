@@ -154,8 +154,7 @@ def _attributes(extra: Any) -> Mapping[str, Any] | None:
     if not isinstance(extra, str):
         if type(extra).__module__ == "pydantic.types" and type(extra).__name__ in _RECODING:
             raise UnclearField(
-                "pydantic reads it from another form than it holds",
-                "write the type that it holds, such as bytes",
+                "pydantic reads it from another form than it holds", "write the type that it holds, such as bytes"
             )
         # pydantic's limits of a Decimal, which `Field` of a type within another has among others.
         for each in getattr(extra, "metadata", [extra]):
@@ -214,7 +213,9 @@ AVRO: Final = "__avro__"
 
 NO_DEFAULT: Final = dataclasses.MISSING
 
-ONE_NAME: Final = 'give it one `alias`, or say what messages call it: Field(..., json_schema_extra={"avro": {"name": "..."}})'
+ONE_NAME: Final = (
+    'give it one `alias`, or say what messages call it: Field(..., json_schema_extra={"avro": {"name": "..."}})'
+)
 """What to do about a field of which pydantic has several names."""
 
 
@@ -469,9 +470,7 @@ def _instance(kind: Any, value: Mapping[str, Any]) -> Any:
     """Return the instance of a class with fields; what it computes itself is left to it."""
     named = [(each, each.read_as if each.read_as in value else each.name) for each in fields_of(kind)]
     held = [
-        (each, _made(value[name], each.annotation))
-        for each, name in named
-        if name in value and not each.is_computed
+        (each, _made(value[name], each.annotation)) for each, name in named if name in value and not each.is_computed
     ]
     found = kind(**{each.argument: part for each, part in held if each.argument})
     for each, part in held:

@@ -290,9 +290,7 @@ class Codec:
     @cached_property
     def separated(self) -> bool:
         """Whether keys travel apart from the payloads, in the reader's schema or in that of any version."""
-        return any(
-            _is_separated(schema) for schema in (self.reader, *(each.schema for each in self.versions))
-        )
+        return any(_is_separated(schema) for schema in (self.reader, *(each.schema for each in self.versions)))
 
     def separates(self, version: int | None) -> bool:
         """Whether keys travel apart from the payloads that are written as `version`; None: as the reader's."""
@@ -373,9 +371,7 @@ class Codec:
         self.schema(version)
         return self._by_number[version].commit
 
-    def decode_one(
-        self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
-    ) -> Any:
+    def decode_one(self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None) -> Any:
         """Return the value of one message: a dict for a record or a KEY_VALUE, with `datetime` objects for dates and times.
 
         Args:
@@ -427,13 +423,11 @@ class Codec:
         """Decode as `decode_batch` does, in as few parts as hold the rows, in order: a column takes 2 GiB at the most."""
         given = (payloads, keys) if keys is not None else (payloads,)
         if len(payloads) <= 1 or all(values.nbytes <= MAX_BATCH_BYTES for values in given):
+            part: Decoded | None
             try:
                 part = self._decode(payloads, versions, keys)
             except pa.ArrowCapacityError:
-                if len(payloads) == 1:
-                    part = Decoded(row_of_nulls(self.columns), pa.array([_TOO_LARGE]))
-                else:
-                    part = None
+                part = Decoded(row_of_nulls(self.columns), pa.array([_TOO_LARGE])) if len(payloads) == 1 else None
             if part is not None:
                 yield part
                 return
@@ -503,9 +497,7 @@ class Codec:
         if set(rows.schema.names) == set(columns.names):
             rows = rows.select(columns.names)
         elif not flat or isinstance(self.schema(version), KeyValue):
-            raise ValueError(
-                f"expected the columns {', '.join(columns.names)}, found {', '.join(rows.schema.names)}"
-            )
+            raise ValueError(f"expected the columns {', '.join(columns.names)}, found {', '.join(rows.schema.names)}")
         writer = self._message_writer(version)
         waiting = [rows]
         while waiting:
@@ -536,25 +528,19 @@ class Codec:
         try:
             match writer, self.reader:
                 case Definition(), Definition():
-                    return SingleReader(
-                        message.reading(writer, self.reader, self.options), self._layout(None).many
-                    )
+                    return SingleReader(message.reading(writer, self.reader, self.options), self._layout(None).many)
                 case KeyValue(), KeyValue():
                     key = message.reading(writer.key, self.reader.key, self.options)
                     value = message.reading(writer.value, self.reader.value, self.options)
                     return KeyValueReader(key, value, writer.encoding, self.options.strict)
         except InvalidDefinition as error:
             return NoReader(f"version {version}: {error}", types)
-        return NoReader(
-            f"version {version} is {_kind(writer)}, which cannot be read as {_kind(self.reader)}", types
-        )
+        return NoReader(f"version {version} is {_kind(writer)}, which cannot be read as {_kind(self.reader)}", types)
 
     def _message_writer(self, version: int | None) -> MessageWriter:
         if version not in self._writers:
             self.number_written(version)
-            self._writers[version] = message_writer(
-                self.schema(version), self.options, flat=self._layout(version).many
-            )
+            self._writers[version] = message_writer(self.schema(version), self.options, flat=self._layout(version).many)
         return self._writers[version]
 
     def _layout(self, version: int | None) -> MessageColumns:
@@ -665,11 +651,7 @@ class Judged(NamedTuple):
 
 
 def judge(
-    codec: Codec,
-    payloads: pa.Array,
-    versions: pa.Array | None,
-    keys: pa.Array | None,
-    against: Codec | None = None,
+    codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None, against: Codec | None = None
 ) -> Judged:
     """Return which messages the codec reads, however large their values are, and which of the others `against` reads.
 
@@ -693,9 +675,7 @@ def summed(counts: Iterable[Count]) -> list[Count]:
     return [*found.values()]
 
 
-def _reasons(
-    codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None = None
-) -> pa.Array:
+def _reasons(codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None = None) -> pa.Array:
     keys = keys if codec.separated else None
     return pa.concat_arrays([part.errors for part in codec.decode_parts(payloads, versions, keys)])
 
@@ -724,10 +704,7 @@ def json_value(value: Any) -> Any:
 
 
 def json_rows(
-    codec: Codec,
-    payloads: Sequence[bytes | None],
-    version: int,
-    keys: Sequence[bytes | None] | None = None,
+    codec: Codec, payloads: Sequence[bytes | None], version: int, keys: Sequence[bytes | None] | None = None
 ) -> list[Any]:
     """Return for each message of `version` its value, or `{"error": reason}`.
 
@@ -753,8 +730,7 @@ def _cell(value: Any, kind: pa.DataType) -> Any:
         return {field.name: _cell(value[field.name], field.type) for field in kind}
     if pa.types.is_map(kind):
         return sorted(
-            ([json_value(key), _cell(held, kind.item_type)] for key, held in value),
-            key=lambda pair: str(pair[0]),
+            ([json_value(key), _cell(held, kind.item_type)] for key, held in value), key=lambda pair: str(pair[0])
         )
     if pa.types.is_list(kind):
         return [_cell(held, kind.value_type) for held in value]

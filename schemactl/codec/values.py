@@ -92,9 +92,7 @@ def _within_years(epoch: datetime, micros: int) -> datetime:
     try:
         return epoch + timedelta(microseconds=micros)
     except OverflowError:
-        raise Unreadable(
-            f"{micros} microseconds since 1970 lie outside the years 1 to 9999 of Python"
-        ) from None
+        raise Unreadable(f"{micros} microseconds since 1970 lie outside the years 1 to 9999 of Python") from None
 
 
 def _date(days: int) -> date:
@@ -265,9 +263,7 @@ class ShapeWriter(ABC, Generic[Piece]):
             return write_given
 
         def write_cut(value: Any) -> Piece:
-            kinds = (
-                [branch.type for branch in part.schema.branches] if isinstance(part.schema, UnionType) else []
-            )
+            kinds = [branch.type for branch in part.schema.branches] if isinstance(part.schema, UnionType) else []
             if (value is None or value is _ABSENT) and "null" in kinds:
                 return self.branch(kinds.index("null"), self.null)
             raise Unwritable("nested deeper than the recursion depth of the columns")

@@ -256,9 +256,7 @@ class _Classes:
         for each in named:
             if isinstance(each, Record):
                 taken = {*self._taken, *(_PYDANTIC_METHODS if self._kind == "pydantic" else ())}
-                self._attributes[id(each)] = {
-                    field.name: self._attribute(field.name, taken) for field in each.fields
-                }
+                self._attributes[id(each)] = {field.name: self._attribute(field.name, taken) for field in each.fields}
         self._type(record, None)
 
     def _free(self, wanted: str, taken: set[str]) -> str:
@@ -286,9 +284,7 @@ class _Classes:
             case Array():
                 return _annotated(f"list[{self._type(schema.items, namespace)}]", _json(schema.properties))
             case Map():
-                return _annotated(
-                    f"dict[str, {self._type(schema.values, namespace)}]", _json(schema.properties)
-                )
+                return _annotated(f"dict[str, {self._type(schema.values, namespace)}]", _json(schema.properties))
             case Union():
                 return self._union(schema, namespace)
         base = self._base(schema)
@@ -309,10 +305,7 @@ class _Classes:
             return type_ if type_ in _SMALL_NUMBERS else ""
         if properties.keys() == {"logicalType"} and LOGICAL.get(str(logical)) == type_:
             return "" if _PLAIN_LOGICAL_TYPES.get(base) == logical else str(logical)
-        if base == "Decimal" and list(properties) in (
-            ["logicalType", "precision", "scale"],
-            ["precision", "scale"],
-        ):
+        if base == "Decimal" and list(properties) in (["logicalType", "precision", "scale"], ["precision", "scale"]):
             return f"decimal({properties['precision']}, {properties['scale']})"
         return _json({"type": type_, **properties})
 
@@ -339,13 +332,7 @@ class _Classes:
         avro = self._avro(schema, name, namespace)
         match schema:
             case Fixed() if (base := self._base(schema)) != "bytes":
-                definition = {
-                    "type": "fixed",
-                    "name": schema.name,
-                    "size": schema.size,
-                    **avro,
-                    **_doc(schema.doc),
-                }
+                definition = {"type": "fixed", "name": schema.name, "size": schema.size, **avro, **_doc(schema.doc)}
                 return f"{name} = {_annotated(base, _json(definition))}\n"
             case Fixed():
                 head, members = f"class {name}(bytes):", []
@@ -354,9 +341,7 @@ class _Classes:
                 taken = {*dir(str), "name", "value", "mro"}
                 names = [self._free(each.lstrip("_") or "_x", taken) for each in schema.symbols]
                 head = f"class {name}(StrEnum):"
-                members = [
-                    f"{each} = {literal(text)}" for each, text in zip(names, schema.symbols, strict=True)
-                ]
+                members = [f"{each} = {literal(text)}" for each, text in zip(names, schema.symbols, strict=True)]
             case _ if self._kind == "pydantic":
                 head = f"class {name}(BaseModel):"
                 members = [self._field(each, schema) for each in schema.fields]
@@ -414,9 +399,7 @@ class _Classes:
             return self._type(union, namespace)
         kinds = [each.type for each in union.branches]
         several = len(kinds) - ("null" in kinds) > 1
-        return self._union(
-            union, namespace, ordered=several or (field.default is NO_DEFAULT and "null" in kinds)
-        )
+        return self._union(union, namespace, ordered=several or (field.default is NO_DEFAULT and "null" in kinds))
 
 
 def _dataclass_field(field: Field, attribute: str, default: str, avro: dict[str, Any]) -> str:
@@ -475,6 +458,4 @@ def _python(value: Any) -> str:
 def _is_docstring(doc: str, name: str) -> bool:
     """Whether a class has that doc again if it stands in it as its documentation."""
     plain = doc.isprintable() and doc.isascii() and not re.search(r'\\|"""|"$', doc)
-    return (
-        plain and inspect.cleandoc(doc) == doc and not doc.startswith(f"{name}(") and doc != "An enumeration."
-    )
+    return plain and inspect.cleandoc(doc) == doc and not doc.startswith(f"{name}(") and doc != "An enumeration."

@@ -89,9 +89,7 @@ class RowTypes:
         """Return the lines that import what the types need."""
         used = {*self._used, *(["TypedDict"] if self.definitions else [])}
         chosen = {module: [name for name in names if name in used] for module, names in _MODULES.items()}
-        return "".join(
-            f"from {module} import {', '.join(names)}\n" for module, names in chosen.items() if names
-        )
+        return "".join(f"from {module} import {', '.join(names)}\n" for module, names in chosen.items() if names)
 
     def use(self, name: str) -> str:
         """Return `name`, which will be imported."""
@@ -119,8 +117,7 @@ class RowTypes:
         if key not in self._names:
             name = self._new_name(record.name or place)
             types = {
-                each.name: self.of(each.type, nullable=each.nullable, place=f"{name}_{each.name}")
-                for each in fields
+                each.name: self.of(each.type, nullable=each.nullable, place=f"{name}_{each.name}") for each in fields
             }
             self._names[key] = name
             self.definitions.append(self._definition(name, types))
@@ -244,9 +241,7 @@ def _summary(approved: Approved, number: int, reader: SchemaInfo, *, has_columns
     lines = [f"{approved.topic.name}: {reader.type.name}, {spans}, read as version {number}."]
     if approved.on_target is not None:
         target = approved.on_target.target.replace("\\", "\\\\").replace('"', "'")
-        lines.append(
-            f"These are Git's numbers. Messages are those of the target {target}, whose numbers are below."
-        )
+        lines.append(f"These are Git's numbers. Messages are those of the target {target}, whose numbers are below.")
     if not has_columns:
         lines.append("Nothing describes the payloads: what reads or writes them raises CodecUnavailable.")
     return "\n\n".join(lines) + ("\n" if lines[1:] else "")
@@ -266,9 +261,7 @@ class _SchemaFiles:
             return f"KeyValue({key}, {value}, {literal(both.encoding)})"
         arguments = [literal(info.type.name)]
         if found := _text(info):
-            arguments.append(
-                self._add(f"{version}.{'avsc' if spec(info).language == 'avro' else 'json'}", found)
-            )
+            arguments.append(self._add(f"{version}.{'avsc' if spec(info).language == 'avro' else 'json'}", found))
         charset = info.properties.get(CHARSET) if spec(info).spark == "string" else None
         if charset is not None:
             arguments.append(f"charset={literal(charset)}")
@@ -369,8 +362,7 @@ def package_files(
     paths = module_paths(approved)
     root, runtime = generate.package.replace(".", "/"), f"{generate.package}.{RUNTIME}"
     rows = "".join(
-        f"    {literal(str(name))}: {literal('.'.join((generate.package, *path)))},\n"
-        for name, path in paths.items()
+        f"    {literal(str(name))}: {literal('.'.join((generate.package, *path)))},\n" for name, path in paths.items()
     )
     files = {
         f"{root}/__init__.py": HEADER
@@ -398,9 +390,7 @@ def package_files(
         files[f"{folder}/{path[-1]}.py"] = module.text
         files |= {f"{folder}/{SCHEMAS}/{file}": text for file, text in module.schemas.items()}
         number, reader = approved[name].reader
-        if generate.classes and (
-            text := topic_classes(name, number, reader, generate.classes, options, release)
-        ):
+        if generate.classes and (text := topic_classes(name, number, reader, generate.classes, options, release)):
             files[f"{folder}/{CLASSES}/__init__.py"] = HEADER
             files[f"{folder}/{CLASSES}/{path[-1]}.py"] = HEADER + text
     if failed:
@@ -462,11 +452,7 @@ def numbered(name: str) -> NumberedSchema | None:
 
 
 def compare(
-    files: Mapping[str, str],
-    out: Path,
-    *,
-    below: str | None = None,
-    brought: Brought = lambda _path, _text: False,
+    files: Mapping[str, str], out: Path, *, below: str | None = None, brought: Brought = lambda _path, _text: False
 ) -> Difference:
     """Return how the folder `out` differs from `files`.
 
@@ -577,9 +563,7 @@ LICENSE: Final = "LICENSE"
 
 _TAG: Final = "py3-none-any"
 
-_VERSION: Final = re.compile(
-    r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+(\.[a-z0-9]+)*)?"
-)
+_VERSION: Final = re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+(\.[a-z0-9]+)*)?")
 """The normal form of packaging.python.org/specifications/version-specifiers: nothing else may stand in a file's name."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._]*[A-Za-z0-9])?")
@@ -633,12 +617,7 @@ def version_at(tip: Commit) -> str:
 
 
 def wheel(
-    files: Mapping[str, str],
-    package: str,
-    topics: Iterable[Approved],
-    *,
-    tip: Commit | None,
-    version: str = "",
+    files: Mapping[str, str], package: str, topics: Iterable[Approved], *, tip: Commit | None, version: str = ""
 ) -> Wheel:
     """Return the package's files with what makes a wheel of them; the same input, the same text.
 
@@ -669,14 +648,11 @@ def wheel(
         )
     stem = f"{re.sub('[._]+', '_', package).lower()}-{version}"
     info = f"{stem}.dist-info"
-    has_models = any(
-        f"/{CLASSES}/" in path and "\nfrom pydantic import " in text for path, text in files.items()
-    )
+    has_models = any(f"/{CLASSES}/" in path and "\nfrom pydantic import " in text for path, text in files.items())
     described = {
         f"{info}/METADATA": _metadata(package, version, topics, has_models=has_models),
         f"{info}/WHEEL": (
-            f"Wheel-Version: 1.0\nGenerator: schemactl {environment.version()}\n"
-            f"Root-Is-Purelib: true\nTag: {_TAG}\n"
+            f"Wheel-Version: 1.0\nGenerator: schemactl {environment.version()}\nRoot-Is-Purelib: true\nTag: {_TAG}\n"
         ),
     }
     held = {**files, **described}

@@ -111,8 +111,7 @@ def to_json(spark_type: SparkType) -> Any:
             return {
                 "type": "struct",
                 "fields": [
-                    {"name": f.name, "type": to_json(f.type), "nullable": f.nullable, "metadata": {}}
-                    for f in fields
+                    {"name": f.name, "type": to_json(f.type), "nullable": f.nullable, "metadata": {}} for f in fields
                 ],
             }
 
@@ -178,9 +177,7 @@ _CATALYST_NAMES: Final = {
     **{name: json_name for json_name, name in SQL_NAMES.items()},
     "real": "float",
     **{name: name for name in ("byte", "short", "integer", "long", "float", "double", "boolean", "string")},
-    **{
-        name: name for name in ("binary", "date", "timestamp", "timestamp_ntz", "interval", "variant", "void")
-    },
+    **{name: name for name in ("binary", "date", "timestamp", "timestamp_ntz", "interval", "variant", "void")},
     "timestamp_ltz": "timestamp",
 }
 

@@ -94,9 +94,7 @@ class StructOptions:
         if not found:
             raise SchemactlError(f"{self.spark!r} is not a Spark release", fix='write it as "4.1"')
         if int(found[1]) < 4:
-            raise SchemactlError(
-                f"Spark {self.spark} is older than the supported releases", fix="write 4.0 or newer"
-            )
+            raise SchemactlError(f"Spark {self.spark} is older than the supported releases", fix="write 4.0 or newer")
         return int(found[1]), int(found[2])
 
     @property
@@ -163,14 +161,10 @@ class _Converter:
                 converted = Converted(spark_types.Atomic("string", schema.symbols), nullable=False)
             case avro.Array():
                 items = self.convert(schema.items, depths)
-                converted = items and Converted(
-                    spark_types.SparkArray(items.type, items.nullable), nullable=False
-                )
+                converted = items and Converted(spark_types.SparkArray(items.type, items.nullable), nullable=False)
             case avro.Map():
                 values = self.convert(schema.values, depths)
-                converted = values and Converted(
-                    spark_types.SparkMap(values.type, values.nullable), nullable=False
-                )
+                converted = values and Converted(spark_types.SparkMap(values.type, values.nullable), nullable=False)
             case avro.Union():
                 converted = self._union(schema, depths)
             case avro.Record():
@@ -254,9 +248,7 @@ class _Converter:
 
 def too_wide() -> UnsupportedBySpark:
     """Return the refusal of a type that would have more than MAX_PLACES."""
-    return UnsupportedBySpark(
-        "OutOfMemoryError", f"written out, it has more than {MAX_PLACES:,} columns and parts"
-    )
+    return UnsupportedBySpark("OutOfMemoryError", f"written out, it has more than {MAX_PLACES:,} columns and parts")
 
 
 def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
@@ -454,9 +446,7 @@ class _ProtoConverter:
         if depth > 0 and depth >= self._limit:
             return None
         inner = {**depths, name: depth + 1}
-        fields = tuple(
-            part for field in message.fields().values() if (part := self._field(field, inner)) is not None
-        )
+        fields = tuple(part for field in message.fields().values() if (part := self._field(field, inner)) is not None)
         return Struct(fields, name.rpartition(".")[2]) if fields or not depths else None
 
     def _field(self, field: Any, depths: dict[str, int]) -> SparkField | None:
@@ -531,9 +521,7 @@ class _Names:
         self._depth = depth
         self._release = release
 
-    def of(
-        self, reader: SchemaInfo, older: Sequence[SchemaInfo], at: Path
-    ) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    def of(self, reader: SchemaInfo, older: Sequence[SchemaInfo], at: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
         if spec(reader).payload in ("avro", "json"):
             now, *then = (parse(each.schema, self._release) for each in (reader, *older))
             yield from self._in_avro(now, then, at, ())

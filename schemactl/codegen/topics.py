@@ -113,11 +113,7 @@ def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, s
     topics have one module: a name that ends in a hash and that another topic's has, too, gives way to one with another hash.
     """
     paths = {
-        topic: (
-            _part(topic.tenant, _OF_THE_PACKAGE),
-            _part(topic.namespace),
-            _part(topic.topic, {CLASSES}),
-        )
+        topic: (_part(topic.tenant, _OF_THE_PACKAGE), _part(topic.namespace), _part(topic.topic, {CLASSES}))
         for topic in topics
     }
     sharing = Counter(paths.values())
@@ -164,8 +160,7 @@ def require_codec() -> None:
         from schemactl import codec  # noqa: F401  only whether it can be
     except ImportError:
         raise SchemactlError(
-            "decoding needs pyarrow and numpy, which are not installed",
-            fix='pip install "pulsar-schemactl[codec]"',
+            "decoding needs pyarrow and numpy, which are not installed", fix='pip install "pulsar-schemactl[codec]"'
         ) from None
 
 

@@ -246,11 +246,7 @@ class Contents:
                     if formats.spec(version.info).has_spellings:
                         self._by_spelling.setdefault(_spelling(version.info), version)
         found = self._by_identity.get(content_identity(info))
-        return (
-            self._by_spelling.get(_spelling(info))
-            if not found and formats.spec(info).has_spellings
-            else found
-        )
+        return self._by_spelling.get(_spelling(info)) if not found and formats.spec(info).has_spellings else found
 
 
 class Generations:
@@ -302,9 +298,7 @@ def _topics(base: Catalog, target: Catalog) -> Iterator[Change]:
             yield SchemaRemoved(name)
 
 
-def _policies(
-    name: NamespaceName | TopicName, before: Policies, after: Policies
-) -> Iterator[PoliciesChanged]:
+def _policies(name: NamespaceName | TopicName, before: Policies, after: Policies) -> Iterator[PoliciesChanged]:
     differing = []
     for policy, new in after.managed().items():
         old = before.get(policy)
@@ -320,9 +314,7 @@ def _policies(
 
 def _former(name: NamespaceName | TopicName, before: Policies, target: Catalog) -> Iterator[PoliciesFormer]:
     last = target.former.get(name, Policies()).managed()
-    held = {
-        policy: value for policy, value in before.managed().items() if policy in last and value not in UNSET
-    }
+    held = {policy: value for policy, value in before.managed().items() if policy in last and value not in UNSET}
     if held:
         yield PoliciesFormer(name, Policies.of(held), Policies.of({policy: last[policy] for policy in held}))
 

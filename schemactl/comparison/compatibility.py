@@ -75,11 +75,7 @@ def judge(
 
 
 def breakages(
-    existing: Sequence[SchemaVersion],
-    new: SchemaInfo,
-    strategy: CompatibilityStrategy,
-    *,
-    by_any_release: bool = False,
+    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, *, by_any_release: bool = False
 ) -> tuple[Breakage, ...]:
     """Return every way in which `new` breaks a reader that `strategy` protects; none where a definition does not parse.
 
@@ -90,11 +86,7 @@ def breakages(
 
 
 def _judge_data(
-    existing: Sequence[SchemaVersion],
-    new: SchemaInfo,
-    strategy: CompatibilityStrategy,
-    *,
-    by_any_release: bool,
+    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, *, by_any_release: bool
 ) -> tuple[DataState, tuple[Breakage, ...]]:
     versions = _protected(existing, strategy)
     try:
@@ -113,9 +105,7 @@ def _judge_data(
     return (DataState.COMPATIBLE if _directions(strategy) else DataState.NOT_JUDGED), ()
 
 
-def _protected(
-    existing: Sequence[SchemaVersion], strategy: CompatibilityStrategy
-) -> list[tuple[int, SchemaInfo]]:
+def _protected(existing: Sequence[SchemaVersion], strategy: CompatibilityStrategy) -> list[tuple[int, SchemaInfo]]:
     """Return the versions whose readers or messages `strategy` looks at, newest first."""
     if not _directions(strategy):
         return []

@@ -43,14 +43,7 @@ def fingerprint(
         pointer: the finding's.
         direction: the finding's.
     """
-    parts = [
-        rule,
-        topic.schema_id,
-        pointer,
-        direction,
-        _content(new) if new else "",
-        sorted({*map(_content, against)}),
-    ]
+    parts = [rule, topic.schema_id, pointer, direction, _content(new) if new else "", sorted({*map(_content, against)})]
     return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 

@@ -169,9 +169,7 @@ def find_subjects(
             if isinstance(name, TopicName):
                 found = replace(found, former=former.get(name), since=since(name))
                 found = _topic(found, changes, older, newer, defaults, waivers)
-            yield replace(
-                found, changes=tuple(each for each in changes if not isinstance(each, VersionsMissing))
-            )
+            yield replace(found, changes=tuple(each for each in changes if not isinstance(each, VersionsMissing)))
 
 
 def _topic(
@@ -275,13 +273,9 @@ def _said_otherwise(
     """Yield the names that both states declare, with different metadata."""
     if kind is TopicName:
         both = (name for name in newer.topics if name in older.topics)
-        yield from (
-            name for name in both if not newer.topics[name].deleted and any(_said(older, newer, name))
-        )
+        yield from (name for name in both if not newer.topics[name].deleted and any(_said(older, newer, name)))
     else:
-        yield from (
-            name for name in newer.namespaces if name in older.namespaces and any(_said(older, newer, name))
-        )
+        yield from (name for name in newer.namespaces if name in older.namespaces and any(_said(older, newer, name)))
 
 
 def _said(older: Catalog, newer: Catalog, name: NamespaceName | TopicName) -> Iterator[tuple[str, str, str]]:

@@ -114,9 +114,7 @@ def read(path: str | os.PathLike[str], *, below: str | None) -> bytes | None:
         if not place.is_file():
             return None
         kept = 0 if place.inside is None else os.O_NOFOLLOW
-        descriptor = os.open(
-            place.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | kept, dir_fd=place.folder
-        )
+        descriptor = os.open(place.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | kept, dir_fd=place.folder)
     except FileNotFoundError:
         return None
     finally:
@@ -271,9 +269,7 @@ def _enter(folder: int, names: list[str], *, make: bool) -> int:
 def _take_free_place(temporary: str, place: _FilePlace) -> None:
     """Rename the file `temporary` to the place's name, unless something has that name."""
     try:
-        os.link(
-            temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder, follow_symlinks=False
-        )
+        os.link(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder, follow_symlinks=False)
     except FileExistsError:
         raise
     except OSError:

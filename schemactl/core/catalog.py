@@ -85,9 +85,7 @@ class Client:
             return [ClientBuild(None, self.schema)]
         first, last = self.versions or (0, -1)
         # A tombstone at the end leaves no latest version.
-        chosen = (
-            versions[-1:] if self.is_latest else [each for each in versions if first <= each.number <= last]
-        )
+        chosen = versions[-1:] if self.is_latest else [each for each in versions if first <= each.number <= last]
         return [ClientBuild(each.number, each.info) for each in reversed(chosen) if each.info]
 
     def is_same_build(self, other: Client) -> bool:
@@ -134,9 +132,7 @@ class Deprecated:
     use: TopicName | None = None
 
     @classmethod
-    def parse(
-        cls, since: str | None = None, remove_after: str | None = None, use: str | None = None
-    ) -> Deprecated:
+    def parse(cls, since: str | None = None, remove_after: str | None = None, use: str | None = None) -> Deprecated:
         """Return what a declaration says; its days are as ISO 8601 writes them."""
         first, last = (day and parse_day(day) for day in (since, remove_after))
         return cls(first or None, last or None, TopicName.parse(use) if use else None)
@@ -173,17 +169,13 @@ class Metadata:
 
     def values(self) -> dict[str, Any]:
         """Return what is said, as a declaration writes it."""
-        said = {
-            key: value for key in self.__slots__ if (value := getattr(self, key)) not in ("", EMPTY, None)
-        }
+        said = {key: value for key in self.__slots__ if (value := getattr(self, key)) not in ("", EMPTY, None)}
         return said | ({"deprecated": self.deprecated.values()} if self.deprecated else {})
 
     def words(self) -> dict[str, str]:
         """Return what is said, by key, each as one line."""
         said = {
-            key: ", ".join(f"{name}={text}" for name, text in value.items())
-            if isinstance(value, Mapping)
-            else value
+            key: ", ".join(f"{name}={text}" for name, text in value.items()) if isinstance(value, Mapping) else value
             for key, value in self.values().items()
         }
         return {key: " ".join(text.split()) for key, text in said.items()}
@@ -375,8 +367,7 @@ def only(catalog: Catalog, is_kept: Callable[[NamespaceName | TopicName], bool])
 
     def part(found: Mapping[NameT, V]) -> Mapping[NameT, V]:
         return LazyMapping(
-            lambda: [key for key in found if is_kept(key)],
-            lambda key: found.get(key) if is_kept(key) else None,
+            lambda: [key for key in found if is_kept(key)], lambda key: found.get(key) if is_kept(key) else None
         )
 
     return Catalog(part(catalog.namespaces), part(catalog.topics), part(catalog.former))

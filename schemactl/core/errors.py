@@ -136,9 +136,7 @@ def meant(text: str, known: Iterable[str], *, likeness: float = 0.65) -> str | N
     return next(iter(_alike(text, known, 1, likeness)), None)
 
 
-def did_you_mean(
-    text: str, known: Iterable[str], *, shown: Mapping[str, str] | None = None, most: int = 1
-) -> str:
+def did_you_mean(text: str, known: Iterable[str], *, shown: Mapping[str, str] | None = None, most: int = 1) -> str:
     """Return `; did you mean X?` if some of `known` are close to `text`, otherwise "".
 
     Args:

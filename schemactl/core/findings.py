@@ -232,6 +232,4 @@ class Finding:
     @property
     def key(self) -> tuple[str, str, str] | None:
         """What it has in common with its waiver (see `Waiver.key`); None: none can waive it."""
-        return (
-            (self.rule, self.topic.schema_id, self.fingerprint) if self.topic and self.fingerprint else None
-        )
+        return (self.rule, self.topic.schema_id, self.fingerprint) if self.topic and self.fingerprint else None

@@ -135,23 +135,11 @@ def read_waiver(value: Json | None) -> Waiver | None:
 def breakage_value(breakage: Breakage) -> Json:
     """Return an incompatibility with a stored version."""
     found = breakage.incompatibility
-    return {
-        "rule": found.rule,
-        "pointer": found.pointer,
-        "direction": breakage.direction,
-        "against": breakage.against,
-    }
+    return {"rule": found.rule, "pointer": found.pointer, "direction": breakage.direction, "against": breakage.against}
 
 
 _LARGEST_LONG = (1 << 63) - 1
-_KINDS = {
-    str: "text",
-    int: "a number",
-    bool: "true or false",
-    dict: "an object",
-    list: "a list",
-    NoneType: "null",
-}
+_KINDS = {str: "text", int: "a number", bool: "true or false", dict: "an object", list: "a list", NoneType: "null"}
 
 
 def shape_error(value: Any, shape: Any) -> str:
@@ -176,9 +164,7 @@ def _mismatch(value: Any, shape: Any) -> tuple[list[str | int], str] | None:
         expected = " or ".join(_KINDS[each if isinstance(each, type) else type(each)] for each in shapes)
         return [], f"is {_KINDS.get(type(value), 'a number with a fraction')}, expected {expected}"
     if isinstance(fitting, list):
-        members: Iterable[tuple[str | int, Any, Any]] = (
-            (n, each, fitting[0]) for n, each in enumerate(value)
-        )
+        members: Iterable[tuple[str | int, Any, Any]] = ((n, each, fitting[0]) for n, each in enumerate(value))
     elif isinstance(fitting, dict):
         keys = dict.fromkeys(value, fitting["*"]) if "*" in fitting else fitting
         members = ((key, value.get(key), of) for key, of in keys.items())

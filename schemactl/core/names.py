@@ -137,9 +137,7 @@ class TargetNames:
             return name
         space = name.namespace_name
         ours = [own for own, theirs in self.namespaces.items() if theirs == space]
-        ours += [
-            NamespaceName(own, space.name) for own, theirs in self.tenants.items() if theirs == space.tenant
-        ]
+        ours += [NamespaceName(own, space.name) for own, theirs in self.tenants.items() if theirs == space.tenant]
         return next((_moved(name, own) for own in ours if self._known(own) == space), None)
 
     def has(self, name: NamespaceName) -> bool:
@@ -262,9 +260,7 @@ def select_known(
     spaces = {str(name.namespace_name) for name in names} | {*known_namespaces}
     for text in namespaces:
         if text not in spaces:
-            raise UsageError(
-                f"--namespace {text}: there is no such namespace in {where}{did_you_mean(text, spaces)}"
-            )
+            raise UsageError(f"--namespace {text}: there is no such namespace in {where}{did_you_mean(text, spaces)}")
     for pattern in (each.removeprefix("!") for each in patterns):
         if not select(names, [pattern], namespaces):
             inside = f" in {', '.join(namespaces)}" if namespaces else ""
@@ -287,9 +283,7 @@ def find_one(
     if len(found) == 1:
         return found[0]
     if found:
-        raise UsageError(
-            f"{text!r} names {len(found)} topics: {first_of(found)}", fix="write more of its name"
-        )
+        raise UsageError(f"{text!r} names {len(found)} topics: {first_of(found)}", fix="write more of its name")
     if not names:
         raise UsageError(f"there is no topic {text!r}: {where} declares none yet")
     raise UsageError(f"there is no topic {text!r} in {where}{_near(text, names)}")

@@ -140,9 +140,7 @@ def _retained_less(before: Any, after: Any) -> str:
 
 def _half_retained(value: Any) -> str:
     limits = set(value.values())
-    return (
-        "one limit is 0 and the other is not: nothing would be kept" if 0 in limits and limits != {0} else ""
-    )
+    return "one limit is 0 and the other is not: nothing would be kept" if 0 in limits and limits != {0} else ""
 
 
 def _expires_sooner(before: Any, after: Any) -> str:
@@ -168,11 +166,7 @@ def _deletes_more(before: Any, after: Any) -> str:
 
 def _fewer_clusters(before: Any, after: Any) -> str:
     left = sorted(set(before or ()) - set(after))
-    return (
-        f"brokers of {', '.join(left)} delete the topics there, with their messages and schemas"
-        if left
-        else ""
-    )
+    return f"brokers of {', '.join(left)} delete the topics there, with their messages and schemas" if left else ""
 
 
 REPLICATION: Final = "replication_clusters"
@@ -219,9 +213,7 @@ SETTINGS: Final[dict[str, Setting]] = {
             "Whether topics that nobody uses are deleted, and when. Their schemas go with them.",
             Parts(
                 {
-                    "inactiveTopicDeleteMode": OneOf(
-                        "delete mode", ("delete_when_no_subscriptions", _WHEN_CAUGHT_UP)
-                    ),
+                    "inactiveTopicDeleteMode": OneOf("delete mode", ("delete_when_no_subscriptions", _WHEN_CAUGHT_UP)),
                     "maxInactiveDurationSeconds": Whole("seconds, 1 or more", 1),
                     "deleteWhileInactive": Switch(),
                 },
@@ -349,11 +341,7 @@ class Policies:
         return Policies.of({**self.managed(), **managed.managed()})
 
 
-SCHEMA_POLICIES: Final = (
-    "schema_compatibility_strategy",
-    "is_allow_auto_update_schema",
-    "schema_validation_enforced",
-)
+SCHEMA_POLICIES: Final = ("schema_compatibility_strategy", "is_allow_auto_update_schema", "schema_validation_enforced")
 """The policies about schemas themselves."""
 
 

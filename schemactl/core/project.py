@@ -129,9 +129,7 @@ class Project:
     pulsar: str = "4.0"
     defaults: BrokerDefaults = BrokerDefaults()
     severities: Mapping[str, Severity | Literal["off"]] = field(default_factory=dict)
-    namespace_severities: Mapping[NamespaceName, Mapping[str, Severity | Literal["off"]]] = field(
-        default_factory=dict
-    )
+    namespace_severities: Mapping[NamespaceName, Mapping[str, Severity | Literal["off"]]] = field(default_factory=dict)
     proto_rules: ProtoCategory | None = None
     require_declared_namespaces: bool = False
     names: NameStyles = NameStyles()

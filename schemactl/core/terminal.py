@@ -43,9 +43,7 @@ def clean(text: str, *, styled: bool = False, starts_line: bool = True) -> str:
     if styled:
         parts = re.split(f"({_STYLE_PATTERN})", text)
         return "".join(
-            part
-            if at % 2
-            else clean(part, starts_line=starts_line and (not at or parts[at - 2].endswith("\n")))
+            part if at % 2 else clean(part, starts_line=starts_line and (not at or parts[at - 2].endswith("\n")))
             for at, part in enumerate(parts)
         )
     text = re.sub(_NOT_FOR_READING, _escaped, text)

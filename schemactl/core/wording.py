@@ -116,11 +116,7 @@ def obligation(
     if also:
         sentence += f" {break_too(also)}"
     if strategy.name.endswith("_TRANSITIVE"):
-        fine = [
-            version.number
-            for version in existing
-            if version.info is not None and version.number not in against
-        ]
+        fine = [version.number for version in existing if version.info is not None and version.number not in against]
         if fine:
             sentence += f" {versions(fine).capitalize()} {'are' if len(fine) > 1 else 'is'} not affected."
     return sentence

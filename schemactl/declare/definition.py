@@ -46,16 +46,7 @@ from schemactl.declare.references import (
     is_pattern,
     said_instead,
 )
-from schemactl.declare.source_location import (
-    MAX_DEPTH,
-    SCALAR,
-    JsonSyntaxError,
-    JsonText,
-    Tokens,
-    place,
-    scan,
-    tokens,
-)
+from schemactl.declare.source_location import MAX_DEPTH, SCALAR, JsonSyntaxError, JsonText, Tokens, place, scan, tokens
 from schemactl.declare.yaml_parser import YamlPart, scalar_place
 from schemactl.formats import SPECS
 from schemactl.formats.avro.json_text import without_comments
@@ -214,11 +205,7 @@ def _imports(text: bytes) -> Iterator[str]:
         # What stands between is looked at once: a pattern that starts with the spaces would try each of them as the first.
         between = text[start : found.start()]
         before = between.rstrip()
-        if (
-            (not before and start == 0)
-            or b"\n" in between[len(before) :]
-            or before.endswith((b";", b"}", b"*/"))
-        ):
+        if (not before and start == 0) or b"\n" in between[len(before) :] or before.endswith((b";", b"}", b"*/")):
             yield found[1].decode("utf-8", "replace")
             start = found.end()
         else:
@@ -321,10 +308,7 @@ class Definitions:
             try:
                 text = decode(path, read_bytes(self.files, path))
                 json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
-                self._avro[path] = (
-                    AvroFile(path, read_json(json_text), json_text),
-                    text.replace("\r\n", "\n"),
-                )
+                self._avro[path] = (AvroFile(path, read_json(json_text), json_text), text.replace("\r\n", "\n"))
             except DeclarationError as error:
                 self._avro[path] = error
         found = self._avro[path]
@@ -363,9 +347,7 @@ class _DefinitionReader:
                 return self._avro()
             case "proto":
                 return self._protobuf_native()
-        return self._made(
-            b"", self.declaration.source, lambda pointer: self.declaration.locate(*tokens(pointer))
-        )
+        return self._made(b"", self.declaration.source, lambda pointer: self.declaration.locate(*tokens(pointer)))
 
     def look_for_files(self) -> None:
         """Add a problem for each file that is named and missing."""

@@ -137,9 +137,7 @@ HOMES: Final = {
 def _unknown_key(key: str, mismatch: Mismatch) -> Message:
     home = HOMES.get(key, "")
     if mismatch.schema_type and "`schema`" in home:
-        is_half = (
-            SPECS[SchemaType[mismatch.schema_type]].declared_as == "protobuf" and len(mismatch.parts) > 2
-        )
+        is_half = SPECS[SchemaType[mismatch.schema_type]].declared_as == "protobuf" and len(mismatch.parts) > 2
         where = " as a half of a KEY_VALUE schema" if is_half else ""
         return f"{mismatch.schema_type} has no {key}{where}", "remove it"
     # A key that is right elsewhere is not misspelt.
@@ -162,13 +160,9 @@ def _type_message(schema: Any, *, is_half: bool) -> Message:
         return f"expected a schema type, found {found(name)}", "write AVRO, JSON, STRING, ..."
     if name in SchemaType.__members__:
         spec = SPECS[SchemaType[name]]
-        return (
-            (spec.unfit_half, "write AVRO, JSON, STRING, ...") if is_half else spec.undeclarable or ("", "")
-        )
+        return (spec.unfit_half, "write AVRO, JSON, STRING, ...") if is_half else spec.undeclarable or ("", "")
     allowed = [
-        type_.name
-        for type_, spec in SPECS.items()
-        if not spec.undeclarable and spec.first_release is Release.R4_0
+        type_.name for type_, spec in SPECS.items() if not spec.undeclarable and spec.first_release is Release.R4_0
     ]
     near = meant(name, allowed)
     return f"`{shortened(name)}` is not a schema type", f"write {near or 'one of ' + ', '.join(allowed)}"
@@ -269,9 +263,7 @@ def read_documents(path: str, data: bytes) -> Documents:
     except DeclarationError as error:
         return Documents(path, (), error.problems)
     if not found:
-        problems = [
-            Problem(Source(shown(path)), "the file is empty", "declare a topic or a namespace, or delete it")
-        ]
+        problems = [Problem(Source(shown(path)), "the file is empty", "declare a topic or a namespace, or delete it")]
     text = YamlText(path, data)
     documents = []
     unread = []
@@ -331,9 +323,7 @@ def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     yield from _in_properties(schema, ("schema",))
     for half in ("key", "value"):
         yield from _in_properties(schema.get(half, {}), ("schema", half))
-    if ("proto" in schema) != ("message" in schema) and SPECS[
-        SchemaType[schema["type"]]
-    ].declared_as == "protobuf":
+    if ("proto" in schema) != ("message" in schema) and SPECS[SchemaType[schema["type"]]].declared_as == "protobuf":
         given, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
         fix = f"add `{missing}`, or remove `{given}`"
         yield Misfit.of(("schema", given), f"`{given}` needs `{missing}`", fix)
@@ -367,11 +357,7 @@ def _in_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
         kind = "topic" if "topic" in values else "namespace"
         what = f"the {kind} is deprecated since {said['since']}, and would be removed before that"
         yield Misfit.of(("deprecated", "remove_after"), what, "write a later day")
-    if (
-        "use" in said
-        and "topic" in values
-        and TopicName.parse(said["use"]) == TopicName.parse(values["topic"])
-    ):
+    if "use" in said and "topic" in values and TopicName.parse(said["use"]) == TopicName.parse(values["topic"]):
         fix = "write another topic, or remove the key"
         yield Misfit.of(("deprecated", "use"), "the topic is to be replaced by itself", fix)
 
@@ -408,9 +394,7 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
 
     if named_by == "namespace":
         name = NamespaceName.parse(value["namespace"])
-        return NamespaceDocument(
-            Namespace(name, Policies.of(value), Metadata.parse(value), source, locate), source
-        )
+        return NamespaceDocument(Namespace(name, Policies.of(value), Metadata.parse(value), source, locate), source)
     topic = Topic(
         TopicName.parse(value["topic"]),
         policies=Policies.of(value),
@@ -446,13 +430,9 @@ def _client(value: Mapping[str, Any]) -> Client:
     return replace(known, targets=tuple(value.get("targets", ())), **said)
 
 
-def _schema(
-    value: Mapping[str, Any], root: yaml.Node, text: YamlText, number: int, parts: Tokens
-) -> SchemaDeclaration:
+def _schema(value: Mapping[str, Any], root: yaml.Node, text: YamlText, number: int, parts: Tokens) -> SchemaDeclaration:
     halves = {
-        half: _schema(value[half], root, text, number, (*parts, half))
-        for half in ("key", "value")
-        if half in value
+        half: _schema(value[half], root, text, number, (*parts, half)) for half in ("key", "value") if half in value
     }
     return SchemaDeclaration(
         SchemaType[value["type"]],
@@ -484,9 +464,7 @@ def _files_named(schema: object) -> dict[str, Any]:
         keys = ("definition", "proto") if SPECS[type_].declared_as == "protobuf" else ("definition",)
         named = {key: schema[key] for key in keys if _is_path(schema.get(key))}
         references = schema.get("references")
-        named["references"] = (
-            [each for each in references if _is_path(each)] if isinstance(references, list) else []
-        )
+        named["references"] = [each for each in references if _is_path(each)] if isinstance(references, list) else []
     return {"type": type_.name, **named}
 
 

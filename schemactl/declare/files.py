@@ -219,9 +219,7 @@ def resolve(folder: str, written: str) -> str:
     if "\\" in written:
         raise ValueError(f"`{written}` has a backslash: folders are separated by `/`")
     if written.startswith(("/", "~")) or re.match(r"[A-Za-z]:", written):
-        raise ValueError(
-            f"`{written}` is not relative: a path starts at the folder of the file that names it"
-        )
+        raise ValueError(f"`{written}` is not relative: a path starts at the folder of the file that names it")
     path = posixpath.normpath(posixpath.join(folder, written))
     if path == ".." or path.startswith("../"):
         raise ValueError(f"`{written}` leads out of the repository")
@@ -265,21 +263,13 @@ def folders_with_yaml(files: Files, folder: str) -> list[str]:
     """Return the paths of the folders right below `folder` that have YAML files below them."""
     if isinstance(files, WorktreeFiles):
         with suppress(OSError):
-            inside = [
-                entry.name for entry in os.scandir(files.top / folder) if entry.is_dir(follow_symlinks=False)
-            ]
-            files = WorktreeFiles(
-                str(files.top), folders=[posixpath.join(folder, name) for name in inside[:100]]
-            )
+            inside = [entry.name for entry in os.scandir(files.top / folder) if entry.is_dir(follow_symlinks=False)]
+            files = WorktreeFiles(str(files.top), folders=[posixpath.join(folder, name) for name in inside[:100]])
     prefix = f"{folder}/" if folder else ""
     inner = (
-        path.removeprefix(prefix)
-        for path in files.paths()
-        if path.startswith(prefix) and path.endswith(YAML_SUFFIXES)
+        path.removeprefix(prefix) for path in files.paths() if path.startswith(prefix) and path.endswith(YAML_SUFFIXES)
     )
-    return sorted(
-        {prefix + path.partition("/")[0] for path in inner if "/" in path and not path.startswith(".")}
-    )
+    return sorted({prefix + path.partition("/")[0] for path in inner if "/" in path and not path.startswith(".")})
 
 
 def read_bytes(files: Files, path: str) -> bytes:
@@ -291,9 +281,7 @@ def read_bytes(files: Files, path: str) -> bytes:
     try:
         data = files.read(path)
     except OSError as error:
-        raise _unreadable(
-            Source(shown(path)), f"the file cannot be read: {error.strerror or error}", ""
-        ) from None
+        raise _unreadable(Source(shown(path)), f"the file cannot be read: {error.strerror or error}", "") from None
     check_bytes(path, data)
     return data
 
@@ -335,14 +323,11 @@ def decode(path: str, data: bytes) -> str:
         before = data[: error.start].decode()
         raise _unreadable(
             place(shown(path), before, len(before)),
-            f"byte 0x{data[error.start]:02X} is not UTF-8"
-            + (" (the file is binary)" if b"\0" in data else ""),
+            f"byte 0x{data[error.start]:02X} is not UTF-8" + (" (the file is binary)" if b"\0" in data else ""),
             "save the file as UTF-8",
         ) from None
     if text.startswith("\ufeff"):
-        raise _unreadable(
-            Source(shown(path)), "the file starts with a byte order mark", "save it as UTF-8 without BOM"
-        )
+        raise _unreadable(Source(shown(path)), "the file starts with a byte order mark", "save it as UTF-8 without BOM")
     if "\0" in text:
         raise _unreadable(
             place(shown(path), text, text.index("\0")),

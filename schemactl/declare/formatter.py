@@ -126,9 +126,7 @@ def _fill(item: _Item, found: Scan, number: int, key: str) -> None:
         if opening == "{":
             end = found.key_end(member)
             name = text[begin:end]
-            each.before += [
-                one for one in _comments(text[end : found.offsets[member]]) if one not in ("\n", "")
-            ]
+            each.before += [one for one in _comments(text[end : found.offsets[member]]) if one not in ("\n", "")]
         _fill(each, found, member, name)
         container.items.append(each)
         at, last = found.stops[member], each
@@ -141,8 +139,7 @@ def _fill(item: _Item, found: Scan, number: int, key: str) -> None:
     item.width = len(item.text) + 2 + sum(each.width for each in members) + 2 * max(0, len(members) - 1)
     is_fields = key == '"fields"' and opening == "[" and len(container.items) > 1
     container.is_long = bool(is_fields or container.behind) or any(
-        each.behind or any(each.before) or (each.value is not None and each.value.is_long)
-        for each in container.items
+        each.behind or any(each.before) or (each.value is not None and each.value.is_long) for each in container.items
     )
 
 
@@ -213,26 +210,13 @@ _YAML_STEP: Final = 2
 _ORDERS: Final[Mapping[str, Sequence[str]]] = {
     "topic": (
         *("topic", "partitions", "generation", "renamed_from", "schema_compatibility_strategy", ""),
-        *(
-            "reader",
-            "lifecycle",
-            "owner",
-            "description",
-            "labels",
-            "links",
-            "deprecated",
-            "clients",
-            "schema",
-        ),
+        *("reader", "lifecycle", "owner", "description", "labels", "links", "deprecated", "clients", "schema"),
     ),
     "namespace": (
         *("namespace", "schema_compatibility_strategy", "is_allow_auto_update_schema"),
         *("schema_validation_enforced", "", "owner", "description", "labels", "links", "deprecated"),
     ),
-    "schema": (
-        *("type", "encoding", "key", "value", "definition", "proto", "message", "references", ""),
-        "properties",
-    ),
+    "schema": (*("type", "encoding", "key", "value", "definition", "proto", "message", "references", ""), "properties"),
 }
 """The keys of each kind of mapping as docs/reference/declarations.md lists them; "" stands for all others, in their order."""
 
@@ -313,9 +297,7 @@ def _order(lines: list[str], node: yaml.MappingNode, kind: str, *, is_root: bool
         if key.value in _INSIDE.get(kind, ()) and isinstance(value, yaml.MappingNode):
             _order(lines, value, "schema")
     starts = [key.start_mark.line for key, _ in node.value]
-    if node.flow_style or any(
-        lines[key.start_mark.line][: key.start_mark.column].strip() for key, _ in node.value
-    ):
+    if node.flow_style or any(lines[key.start_mark.line][: key.start_mark.column].strip() for key, _ in node.value):
         return
     order = _ORDERS[kind]
     ranks = [order.index(key.value if key.value in order else "") for key, _ in node.value]
@@ -529,17 +511,12 @@ class _Layout:
         if not isinstance(token, yaml.ScalarToken) or "\n" not in written:
             return written
         column = (self.levels[-1].content if self.levels else 0) + _YAML_STEP * self.depth
-        inner = (
-            column if self.levels and self.levels[-1].is_sequence and not self.depth else column + _YAML_STEP
-        )
+        inner = column if self.levels and self.levels[-1].is_sequence and not self.depth else column + _YAML_STEP
         inner = inner if self.levels else 0
         if token.style not in ("|", ">"):
             first, *rest = written.split("\n")
             return "\n".join(
-                [
-                    first.rstrip(" ") if not first.endswith("\\ ") else first,
-                    *(_set(line, inner) for line in rest),
-                ]
+                [first.rstrip(" ") if not first.endswith("\\ ") else first, *(_set(line, inner) for line in rest)]
             )
         header, *lines = self._block(token).split("\n")
         return "\n".join([header.rstrip(), *self._shifted(header, lines, inner)])

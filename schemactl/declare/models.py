@@ -30,16 +30,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from schemactl.core.catalog import parse_day
 from schemactl.core.errors import meant
 from schemactl.core.names import NamespaceName, TopicName, parse_tenant
-from schemactl.core.policies import (
-    SETTINGS,
-    CompatibilityStrategy,
-    Names,
-    OneOf,
-    Parts,
-    Setting,
-    Switch,
-    Whole,
-)
+from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Names, OneOf, Parts, Setting, Switch, Whole
 from schemactl.core.project import OPTIONAL_CHECKERS, ClassKind
 from schemactl.core.schema import SchemaType
 from schemactl.core.wording import found, shortened
@@ -88,9 +79,7 @@ class ValueShape:
     def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._validate)
 
-    def __get_pydantic_json_schema__(
-        self, _core: CoreSchema, _handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(self, _core: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return dict(self.schema)
 
     def _validate(self, value: object) -> object:
@@ -183,10 +172,7 @@ def whole(expected: str, least: int, *others: str, most: int = _MOST) -> ValueSh
     return ValueShape(check, {"oneOf": [number, {"enum": list(others)}]} if others else number)
 
 
-_TRUTHS: Final = {
-    **dict.fromkeys(("yes", "on", "1"), "write true"),
-    **dict.fromkeys(("no", "off", "0"), "write false"),
-}
+_TRUTHS: Final = {**dict.fromkeys(("yes", "on", "1"), "write true"), **dict.fromkeys(("no", "off", "0"), "write false")}
 
 
 def check_flag(value: object) -> None:
@@ -216,10 +202,7 @@ TopicText = Annotated[
     ),
 ]
 NamespaceText = Annotated[
-    Any,
-    named(
-        NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$", _namespace_advice
-    ),
+    Any, named(NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$", _namespace_advice)
 ]
 TenantText = Annotated[Any, named(parse_tenant, "a tenant's name", f"^{_PART}$")]
 Strategy = Annotated[Any, choice("compatibility strategy", _STRATEGIES)]
@@ -229,15 +212,9 @@ BrokerStrategy = Annotated[
 Flag = Annotated[Any, ValueShape(check_flag, {"type": "boolean"})]
 FilePath = Annotated[Any, text("a file's path")]
 FolderPath = Annotated[Any, text("a folder's path")]
-Definition = Annotated[
-    Any, ValueShape(check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})
-]
+Definition = Annotated[Any, ValueShape(check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})]
 MessageName = Annotated[
-    Any,
-    text(
-        "a message's full name, such as package.Message",
-        r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
-    ),
+    Any, text("a message's full name, such as package.Message", r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")
 ]
 PropertyText = Annotated[Any, text("text", "", fix="put it in quotes: Pulsar's properties are text")]
 
@@ -355,9 +332,7 @@ def check_format_version(value: object) -> None:
 def check_module(name: str) -> None:
     """ValueError: Python cannot import it."""
     if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
-        raise ValueError(
-            f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first"
-        )
+        raise ValueError(f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first")
     if whose := owner(name):
         what = f"`{shortened(name)}` is {whose}: a generated package of that name would take its place"
         raise ValueError(what, f"write another name, such as {shortened(advised(name))}")
@@ -378,8 +353,7 @@ _CHECKERS = tuple(prefix + name for prefix in ("", _PACKAGE) for name in OPTIONA
 
 
 _OF_EVERY_BROKER = frozenset(
-    f"{language}SchemaCompatibilityCheck"
-    for language in ("Avro", "Json", "ProtobufNative", "External", "KeyValue")
+    f"{language}SchemaCompatibilityCheck" for language in ("Avro", "Json", "ProtobufNative", "External", "KeyValue")
 )
 
 
@@ -415,8 +389,7 @@ class ProtobufRulesShape(MappingShape):
         "buf's category whose rules `check` looks for, too (default: none)."
     )
     checkers: Annotated[
-        list[Annotated[Any, ValueShape(check_checker, {"enum": list(_CHECKERS)})]],
-        Field(max_length=MAX_ITEMS),
+        list[Annotated[Any, ValueShape(check_checker, {"enum": list(_CHECKERS)})]], Field(max_length=MAX_ITEMS)
     ] = optional("The optional checkers that the brokers are configured with (default: none).")
 
 
@@ -450,13 +423,9 @@ def check_glob(value: object) -> None:
         raise ValueError(f"`{shortened(value)}` leaves topics out", "write it under `exclude`, without the !")
 
 
-_FILE_OR_FILES = {
-    "oneOf": [{"type": "string", "pattern": NOT_BLANK}, {"type": "array", "items": {"type": "string"}}]
-}
+_FILE_OR_FILES = {"oneOf": [{"type": "string", "pattern": NOT_BLANK}, {"type": "array", "items": {"type": "string"}}]}
 _GLOB = {"type": "string", "pattern": r"^[^!]"}
-Globs = Annotated[
-    list[Annotated[Any, ValueShape(check_glob, _GLOB)]], Field(min_length=1, max_length=MAX_ITEMS)
-]
+Globs = Annotated[list[Annotated[Any, ValueShape(check_glob, _GLOB)]], Field(min_length=1, max_length=MAX_ITEMS)]
 
 
 class TargetShape(MappingShape):
@@ -482,13 +451,11 @@ class TargetShape(MappingShape):
     overlays: Annotated[Any, ValueShape(check_files, _FILE_OR_FILES)] = optional(
         "The file, or files, of namespace and topic documents with the policies and partitions that differ on this target."
     )
-    include: Globs = optional(
-        "Only these topics are on this target: 'shop/sales/*', 'shop/**' (default: all)."
-    )
+    include: Globs = optional("Only these topics are on this target: 'shop/sales/*', 'shop/**' (default: all).")
     exclude: Globs = optional("These topics are not on this target.")
-    labels: Annotated[
-        dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)
-    ] = optional("Name to text, shown by `targets`.")
+    labels: Annotated[dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)] = (
+        optional("Name to text, shown by `targets`.")
+    )
     cluster: Annotated[Any, text("the name of a cluster", r"^\S+$")] = optional(
         "What Pulsar calls this cluster, as in `replication_clusters`: versions are compared with those of the other clusters."
     )
@@ -498,9 +465,9 @@ class TargetShape(MappingShape):
     promoted: Annotated[Any, text("a branch or tag such as origin/promoted/prod", _REF)] = optional(
         "The branch or tag that says how far it is, a commit of the approved history (default: its tip)."
     )
-    after: Annotated[
-        list[Annotated[Any, text("the name of a target")]], Field(min_length=1, max_length=MAX_ITEMS)
-    ] = optional("The targets that have to hold a version before it is planned here.")
+    after: Annotated[list[Annotated[Any, text("the name of a target")]], Field(min_length=1, max_length=MAX_ITEMS)] = (
+        optional("The targets that have to hold a version before it is planned here.")
+    )
 
 
 class GenerateShape(MappingShape):
@@ -522,9 +489,7 @@ class GenerateShape(MappingShape):
     )
 
 
-_Style = Annotated[
-    Any, choice("style of names", ("snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"))
-]
+_Style = Annotated[Any, choice("style of names", ("snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"))]
 
 
 class NameStylesShape(MappingShape):
@@ -565,8 +530,7 @@ class ProjectShape(MappingShape):
         dict[
             str,
             Annotated[
-                Annotated[dict[str, SeverityText], Tag("<namespace>")]
-                | Annotated[SeverityText, Tag("<rule>")],
+                Annotated[dict[str, SeverityText], Tag("<namespace>")] | Annotated[SeverityText, Tag("<rule>")],
                 Discriminator(_severity_tag),
             ],
         ],
@@ -606,24 +570,15 @@ Day = Annotated[Any, ValueShape(check_day, {"type": "string", "pattern": _DAY})]
 class WaiverShape(MappingShape):
     """One finding on one change that is approved all the same."""
 
-    rule: Annotated[Any, text("a rule such as MISSING_ENUM_SYMBOLS")] = Field(
-        description="The finding's rule."
-    )
+    rule: Annotated[Any, text("a rule such as MISSING_ENUM_SYMBOLS")] = Field(description="The finding's rule.")
     topic: TopicText = Field(description="The finding's topic.")
     field: Annotated[Any, text("the path of a field, such as Order.status")] = optional(
         "The field it is about, for people."
     )
     fingerprint: Annotated[
-        Any,
-        text(
-            "a fingerprint such as sha256:0f3a...",
-            r"^sha256:[0-9a-f]{64}$",
-            fix="`schemactl waive` writes it",
-        ),
+        Any, text("a fingerprint such as sha256:0f3a...", r"^sha256:[0-9a-f]{64}$", fix="`schemactl waive` writes it")
     ] = Field(description="Which change it is, as `check` prints it.")
-    reason: Annotated[Any, text("the reason, a text")] = Field(
-        description="Why the change is right all the same."
-    )
+    reason: Annotated[Any, text("the reason, a text")] = Field(description="Why the change is right all the same.")
     owner: Annotated[Any, text("a person or a team")] = Field(description="Who answers for it.")
     until: Day = Field(description="The last day, in UTC, on which it approves anything.")
 
@@ -646,9 +601,7 @@ def _types(declared_as: str, *, half: bool = False) -> Any:
         for type_, spec in SPECS.items()
         if spec.declared_as == declared_as and not (spec.unfit_half if half else spec.undeclarable)
     )
-    return Annotated[
-        Any, ValueShape(lambda _value: None, {"enum": types, "description": "Pulsar's schema type."})
-    ]
+    return Annotated[Any, ValueShape(lambda _value: None, {"enum": types, "description": "Pulsar's schema type."})]
 
 
 class AvroShape(MappingShape):
@@ -727,8 +680,7 @@ class KeyValueShape(MappingShape):
 
     type: _types("pair")  # type: ignore[valid-type]
     encoding: Annotated[Any, choice("encoding", ("INLINE", "SEPARATED"))] = Field(
-        default=None,
-        description="SEPARATED: the key travels as the message's key. INLINE (default): in the payload.",
+        default=None, description="SEPARATED: the key travels as the message's key. INLINE (default): in the payload."
     )
     key: _one_of(_HALVES, half=True) = Field(description="The schema of the key.")  # type: ignore[valid-type]
     value: _one_of(_HALVES, half=True) = Field(description="The schema of the value.")  # type: ignore[valid-type]
@@ -758,9 +710,7 @@ def _check_build(value: object) -> None:
     _NUMBER.check(value)
 
 
-_NUMBER: Final = whole(
-    "`latest`, a version's number, a range such as 3..5, or a definition's file", 0, "latest"
-)
+_NUMBER: Final = whole("`latest`, a version's number, a range such as 3..5, or a definition's file", 0, "latest")
 _BUILD: Final = ValueShape(
     _check_build, {"oneOf": [_NUMBER.schema["oneOf"][0], {"type": "string", "pattern": _BUILD_PATTERN}]}
 )
@@ -782,9 +732,9 @@ class ClientShape(MappingShape):
     contact: Annotated[Any, text("where to find the team")] = optional(
         "Where to find the team: a finding about the client names it.", examples=["@acme/payments"]
     )
-    targets: Annotated[
-        list[Annotated[Any, text("a target's name")]], Field(min_length=1, max_length=MAX_ITEMS)
-    ] = optional("The targets on which it runs; absent: all that have the topic.")
+    targets: Annotated[list[Annotated[Any, text("a target's name")]], Field(min_length=1, max_length=MAX_ITEMS)] = (
+        optional("The targets on which it runs; absent: all that have the topic.")
+    )
 
 
 class DeprecatedShape(MappingShape):
@@ -803,11 +753,11 @@ class MetadataShape(MappingShape):
         examples=["team-orders", "@acme/orders"],
     )
     description: Annotated[Any, text("a text")] = optional("What it is for.")
-    labels: Annotated[
-        dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)
-    ] = optional(
-        "Name to text, to find it by (`list --label`); a namespace's are those of its topics, too.",
-        examples=[{"tier": "gold"}],
+    labels: Annotated[dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)] = (
+        optional(
+            "Name to text, to find it by (`list --label`); a namespace's are those of its topics, too.",
+            examples=[{"tier": "gold"}],
+        )
     )
     links: Annotated[
         dict[str, Annotated[Any, text("a URL", r"^(https?://|mailto:)\S+$", fix="begin it with https://")]],
@@ -869,9 +819,7 @@ class _OfNamespaces(MappingShape):
 
     namespace: NamespaceText = Field(description="tenant/namespace", examples=["shop/sales"])
     schema_compatibility_strategy: Strategy = optional(_STRATEGY)
-    is_allow_auto_update_schema: Flag = optional(
-        "Whether a producer may register a new version by connecting."
-    )
+    is_allow_auto_update_schema: Flag = optional("Whether a producer may register a new version by connecting.")
     schema_validation_enforced: Flag = optional(
         "Whether clients without a schema are rejected where the topic has one."
     )
@@ -909,9 +857,7 @@ class TopicShape(MetadataShape, TopicOverlayShape):
     )
     # pydantic's own BaseModel has a deprecated method of that name.
     schema_: _one_of(_WHOLE, half=False) = optional(  # type: ignore[valid-type]
-        "Absent: a topic without schema.",
-        alias="schema",
-        examples=[{"type": "AVRO", "definition": "orders.avsc"}],
+        "Absent: a topic without schema.", alias="schema", examples=[{"type": "AVRO", "definition": "orders.avsc"}]
     )
 
 
@@ -957,9 +903,7 @@ def mismatches(kind: str, value: object) -> list[Mismatch]:
     except ValidationError as error:
         return [
             Mismatch(
-                tuple(
-                    str(part) for part in each["loc"] if part not in BRANCHES and part not in SEVERITY_TAGS
-                ),
+                tuple(str(part) for part in each["loc"] if part not in BRANCHES and part not in SEVERITY_TAGS),
                 each["type"],
                 each["input"],
                 each.get("ctx", {}),
@@ -990,8 +934,7 @@ def _shape_at(shape: type[MappingShape], location: tuple[str | int, ...]) -> typ
             shape = BRANCHES[str(part)]
         else:
             annotation = next(
-                (each.annotation for name, each in shape.model_fields.items() if part in (name, each.alias)),
-                None,
+                (each.annotation for name, each in shape.model_fields.items() if part in (name, each.alias)), None
             )
             inner = _inner(annotation)
             shape = inner or shape
@@ -1015,10 +958,7 @@ def _keys(shape: type[MappingShape]) -> dict[str, str]:
 _DOCUMENT_OF_FILES: Final = {
     "project": ("schemactl.yaml", ("project",)),
     "declarations": ("a namespace or a topic", ("namespace", "topic")),
-    "overlays": (
-        "what of a namespace or a topic differs on a target",
-        ("namespace overlay", "topic overlay"),
-    ),
+    "overlays": ("what of a namespace or a topic differs on a target", ("namespace overlay", "topic overlay")),
     "waivers": ("the waiver file", ("waiver",)),
 }
 """What documents of each kind of file are, and the kinds of their shapes."""

@@ -77,9 +77,7 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
         return TargetNumbers(target.name, path)
     if len(documents) > 1:
         problems.append(
-            Problem(
-                node_place(shown(path), documents[1].node), "a numbers file has one document", "remove `---`"
-            )
+            Problem(node_place(shown(path), documents[1].node), "a numbers file has one document", "remove `---`")
         )
     reader = _NumbersReader(files, path)
     topics = reader.topics(documents[0]) if documents else {}
@@ -111,9 +109,7 @@ class _NumbersReader:
             try:
                 name = parse_name(key.value)
             except ValueError as error:
-                self._report(
-                    key, str(error), "write persistent://tenant/namespace/topic, or tenant/namespace"
-                )
+                self._report(key, str(error), "write persistent://tenant/namespace/topic, or tenant/namespace")
                 continue
             items = [*self._items(value_node, value, "version numbers")]
             entries = dict(self._entries(items, is_topic=isinstance(name, TopicName)))
@@ -189,9 +185,7 @@ class _NumbersReader:
         elif states[:2] == ["unmanaged", "undeclarable"] or (
             "undeclarable" in states and isinstance(name, NamespaceName)
         ):
-            self._report(
-                nodes["undeclarable"][0], "`undeclarable` is for a topic, instead of `unmanaged`", "keep one"
-            )
+            self._report(nodes["undeclarable"][0], "`undeclarable` is for a topic, instead of `unmanaged`", "keep one")
         elif is_of_schemas != ("fingerprint" in nodes):
             fix = "`schemactl drift --accept` writes it" if is_of_schemas else "remove it"
             self._report(at, "a `fingerprint` belongs to `unmanaged` and `undeclarable` of a topic", fix)
@@ -213,18 +207,14 @@ class _NumbersReader:
                 node_place(shown(self.path), at),
             )
 
-    def _check(
-        self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node], value: Mapping[str, Any]
-    ) -> None:
+    def _check(self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node], value: Mapping[str, Any]) -> None:
         """Report what is wrong with the values of an entry whose keys are known."""
         for name, (fits, expected) in _VALUES.items():
             if name in nodes and not fits(value[name]):
                 self._report(nodes[name], f"expected {expected}, found {found(value[name])}", "")
         if "git" in nodes and "foreign" in nodes:
             self._report(
-                nodes["foreign"],
-                "a number stands for one version: `git` and `foreign` exclude each other",
-                "keep one",
+                nodes["foreign"], "a number stands for one version: `git` and `foreign` exclude each other", "keep one"
             )
         elif not nodes.keys() & {"git", "foreign", "deleted"}:
             self._report(key, f"nothing says what number {number} stands for", f"write {_SHAPES}")
@@ -250,9 +240,7 @@ class _NumbersReader:
             )
             return None, None
         if why := obstacle(self.files, path):
-            self._report(
-                node, why, "`schemactl drift --accept` writes the definition again; commit it with this file"
-            )
+            self._report(node, why, "`schemactl drift --accept` writes the definition again; commit it with this file")
             return None, None
         try:
             data = read_bytes(self.files, path)
@@ -317,10 +305,7 @@ def _are_policies(value: Any) -> bool:
 _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "git": (_is_number, "the number of a version of Git's"),
     "foreign": (lambda value: isinstance(value, str) and bool(value.strip()), "a file's path"),
-    "type": (
-        lambda value: isinstance(value, str) and value in SchemaType.__members__,
-        "a schema type such as AVRO",
-    ),
+    "type": (lambda value: isinstance(value, str) and value in SchemaType.__members__, "a schema type such as AVRO"),
     "properties": (_are_properties, "texts by their names"),
     "deleted": (lambda value: value is True, "true"),
     "reason": (lambda value: isinstance(value, str) and bool(value.strip()), "the reason, a text"),
@@ -330,9 +315,7 @@ _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "unmanaged": (lambda value: value is True, "true"),
     "undeclarable": (
         lambda value: (
-            isinstance(value, str)
-            and value in SchemaType.__members__
-            and bool(SPECS[SchemaType[value]].undeclarable)
+            isinstance(value, str) and value in SchemaType.__members__ and bool(SPECS[SchemaType[value]].undeclarable)
         ),
         "a schema type that no file can declare, such as BYTES",
     ),
@@ -364,9 +347,7 @@ def write_numbers(numbers: TargetNumbers, top: Path) -> list[str]:
     files = WorktreeFiles(str(top))
     top = top.resolve()
     topics = {
-        name: TopicNumbers(
-            {number: _placed(numbers, name, entry) for number, entry in recorded.entries.items()}
-        )
+        name: TopicNumbers({number: _placed(numbers, name, entry) for number, entry in recorded.entries.items()})
         for name, recorded in sorted(numbers.topics.items())
     }
     written = []
@@ -448,11 +429,11 @@ def _placed(numbers: TargetNumbers, name: TopicName, entry: NumberEntry) -> Numb
     label = ".".join(parts[1:])
     if not all(map(_PLAIN.fullmatch, parts[1:])) or name.domain != "persistent":
         # Names that a file system may take for one another, or not take at all.
-        label = f"{re.sub('[^A-Za-z0-9_-]+', '_', name.topic)[:60]}-{hashlib.sha256(str(name).encode()).hexdigest()[:12]}"
+        label = (
+            f"{re.sub('[^A-Za-z0-9_-]+', '_', name.topic)[:60]}-{hashlib.sha256(str(name).encode()).hexdigest()[:12]}"
+        )
     target = (
-        numbers.target
-        if _PLAIN.fullmatch(numbers.target)
-        else hashlib.sha256(numbers.target.encode()).hexdigest()[:12]
+        numbers.target if _PLAIN.fullmatch(numbers.target) else hashlib.sha256(numbers.target.encode()).hexdigest()[:12]
     )
     content = hashlib.sha256(entry.foreign.schema).hexdigest()[:8]
     file = f"foreign/{target}/{label}-{entry.number}-{content}{_suffix(entry.foreign)}"

@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from schemactl.core.atomic_files import reject_links
-from schemactl.core.errors import (
-    DeclarationError,
-    Problem,
-    SchemactlError,
-    Source,
-    UsageError,
-    did_you_mean,
-    meant,
-)
+from schemactl.core.errors import DeclarationError, Problem, SchemactlError, Source, UsageError, did_you_mean, meant
 from schemactl.core.names import NamespaceName, parse_tenant
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy
 from schemactl.core.project import OPTIONAL_CHECKERS, Generate, NameStyles, Project, Target
@@ -44,9 +36,7 @@ from schemactl.declare.yaml_parser import YamlText, read_yaml
 PROJECT_FILE: Final = "schemactl.yaml"
 
 
-def load_project(
-    directory: str, config: str | None = None, *, files: Files | None = None
-) -> tuple[Project, str]:
+def load_project(directory: str, config: str | None = None, *, files: Files | None = None) -> tuple[Project, str]:
     """Return the project that `directory` belongs to, and the top of its working tree.
 
     The project file is `config`, or the nearest schemactl.yaml in `directory` or above, within the repository. The top is
@@ -226,9 +216,7 @@ def _in_order(targets: Mapping[str, Any]) -> Iterator[Misfit]:
 
 
 def _in_severities(severities: Mapping[str, Any]) -> Iterator[Misfit]:
-    named = {
-        rule for key, value in severities.items() for rule in (value if isinstance(value, dict) else [key])
-    }
+    named = {rule for key, value in severities.items() for rule in (value if isinstance(value, dict) else [key])}
     # Every installed package is looked at only for what is not ours.
     known = rules() if named <= rules().keys() else every_rule()
     for key, value in severities.items():
@@ -285,9 +273,7 @@ def _misplaced(overlays: Iterable[tuple[Tokens, str]], roots: Iterable[str]) -> 
             yield Misfit.of(at, what, "name a file elsewhere, such as environments/prod.yaml")
         elif not path.endswith(YAML_SUFFIXES):
             yield Misfit.of(
-                at,
-                f"`{shortened(written)}` is no YAML file by its name",
-                f"call it {posixpath.splitext(path)[0]}.yaml",
+                at, f"`{shortened(written)}` is no YAML file by its name", f"call it {posixpath.splitext(path)[0]}.yaml"
             )
         elif path in seen:
             yield Misfit.of(at, f"`{shortened(written)}` is named twice", "keep one of the two")
@@ -322,8 +308,7 @@ def _project(path: str, value: Mapping[str, Any]) -> Project:
         names=NameStyles(**value.get("names", {})),
         waivers=resolve(folder, value.get("waivers", "waivers.yaml")),
         targets={name: _target(folder, name, target) for name, target in value.get("targets", {}).items()},
-        generate=generate
-        and Generate(**{**generate, "out": resolve(folder, generate.get("out", "generated"))}),
+        generate=generate and Generate(**{**generate, "out": resolve(folder, generate.get("out", "generated"))}),
     )
 
 

@@ -37,15 +37,7 @@ from schemactl.declare.document import (
     to_document,
     validation_errors,
 )
-from schemactl.declare.files import (
-    SAMPLE_SUFFIXES,
-    SUFFIXES,
-    YAML_SUFFIXES,
-    Files,
-    obstacle,
-    read_bytes,
-    shown,
-)
+from schemactl.declare.files import SAMPLE_SUFFIXES, SUFFIXES, YAML_SUFFIXES, Files, obstacle, read_bytes, shown
 from schemactl.declare.project import place_in_project
 from schemactl.declare.references import AvroFile
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
@@ -183,9 +175,7 @@ class ValidationCache:
             return None
         self._now[path] = entry
         text = _Text(self.definitions, path)
-        return KnownFile(
-            tuple(_restored(text, position, values) for position, values in enumerate(documents))
-        )
+        return KnownFile(tuple(_restored(text, position, values) for position, values in enumerate(documents)))
 
     def add(self, path: str, documents: Iterable[tuple[Document, tuple[str, ...]]]) -> None:
         """Keep that the file is valid, with the files that the definition of each document is made of."""
@@ -262,9 +252,7 @@ def _plain(policies: Policies) -> tuple[Any, ...]:
     )
 
 
-def _restored(
-    text: _Text, position: int, values: tuple[Any, ...]
-) -> tuple[Topic | Namespace, frozenset[str]]:
+def _restored(text: _Text, position: int, values: tuple[Any, ...]) -> tuple[Topic | Namespace, frozenset[str]]:
     """Return what those values were made of."""
     name, (strategy, *others), said, (line, column), *rest = values
     policies = Policies(CompatibilityStrategy(strategy) if strategy else None, *others)
@@ -349,9 +337,7 @@ def read(files: Files, project: Project, *, cache: ValidationCache | None = None
         if path.endswith(YAML_SUFFIXES) or not path.endswith(SUFFIXES):
             why = obstacle(files, path)
             if why is not None:
-                problems.append(
-                    Problem(Source(shown(path)), why, "put the file itself here, or remove the link")
-                )
+                problems.append(Problem(Source(shown(path)), why, "put the file itself here, or remove the link"))
             elif path.endswith(YAML_SUFFIXES) and shown(path) != path:
                 what = "the name of this file is not UTF-8, or contains a line break or another control character"
                 problems.append(Problem(Source(shown(path)), what, "rename it"))
@@ -554,9 +540,7 @@ def _twice(topic: Topic, first: Topic, source: Source) -> Problem:
     return Problem(source, what, fix)
 
 
-def _unused(
-    topic: TopicName, declaration: SchemaDeclaration, definition: ResolvedDefinition
-) -> Iterator[Finding]:
+def _unused(topic: TopicName, declaration: SchemaDeclaration, definition: ResolvedDefinition) -> Iterator[Finding]:
     for at in definition.unused:
         yield Finding(
             "REFERENCE_UNUSED",

@@ -121,9 +121,7 @@ def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequen
 class _Inliner:
     """One walk through a definition and what it uses, in document order."""
 
-    def __init__(
-        self, result: Inlined, types: dict[str, ReferencedType], ambiguous: dict[str, Problem]
-    ) -> None:
+    def __init__(self, result: Inlined, types: dict[str, ReferencedType], ambiguous: dict[str, Problem]) -> None:
         self.result = result
         self.types = types
         self.ambiguous = ambiguous
@@ -171,10 +169,7 @@ class _Inliner:
         fields = value.get("fields")
         if not isinstance(fields, list):
             return value
-        return {
-            **value,
-            "fields": [self._field(each, within, index, at, origin) for index, each in enumerate(fields)],
-        }
+        return {**value, "fields": [self._field(each, within, index, at, origin) for index, each in enumerate(fields)]}
 
     def _field(self, value: Any, namespace: str | None, index: int, at: Tokens, origin: Tokens) -> Any:
         if not isinstance(value, dict) or "type" not in value:
@@ -215,10 +210,7 @@ class _Inliner:
         files, entries = self.files[start:], [*self.entries[start + 1 :], (origin, named.full_name)]
         first = min(range(len(files)), key=lambda at: files[at].path)
         files, entries = files[first:] + files[:first], entries[first:] + entries[:first]
-        uses = [
-            f"{name} of `{other.path}`"
-            for (_, name), other in zip(entries, [*files[1:], files[0]], strict=True)
-        ]
+        uses = [f"{name} of `{other.path}`" for (_, name), other in zip(entries, [*files[1:], files[0]], strict=True)]
         self.result.problems.append(
             Problem(
                 files[0].locate(entries[0][0]),
@@ -322,11 +314,7 @@ def folder_of(here: str, written: str) -> str:
         ValueError: it leads out of the repository, or means all of it; says why.
     """
     path = resolve(here, written)
-    fixed = (
-        path
-        if written.endswith("/")
-        else "/".join(takewhile(lambda part: not is_pattern(part), path.split("/")))
-    )
+    fixed = path if written.endswith("/") else "/".join(takewhile(lambda part: not is_pattern(part), path.split("/")))
     if not fixed:
         raise ValueError(f"`{written}` is the top folder of the repository; name a folder in it")
     return f"{fixed}/"

@@ -178,9 +178,7 @@ class Scan:
 
 # Jackson, as Avro sets it up, allows both kinds of comments (Schema.Parser).
 _BLANK: Final = re.compile(r"(?:[ \t\n\r]++|/\*.*?\*/|//[^\r\n]*+)*+", re.DOTALL)
-_GOOD_STRING_PART: Final = re.compile(
-    r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
-)
+_GOOD_STRING_PART: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
 _STRING: Final = re.compile(_GOOD_STRING_PART.pattern + '"')
 SCALAR: Final = re.compile(
     _STRING.pattern + r"|(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)(?![\w.+-])"
@@ -340,20 +338,14 @@ def _bad_string(text: str, offset: int) -> JsonSyntaxError:
     character = text[at : at + 1]
     if character in ("", "\n", "\r"):
         return JsonSyntaxError(
-            offset,
-            "this text in quotes does not end on its line",
-            'close it with `"`, and write line breaks as `\\n`',
+            offset, "this text in quotes does not end on its line", 'close it with `"`, and write line breaks as `\\n`'
         )
     if character == "\\":
         return JsonSyntaxError(
-            at,
-            f"`{text[at : at + 2]}` is no JSON escape",
-            "write `\\\\` for a backslash, `\\u00e9` for a character",
+            at, f"`{text[at : at + 2]}` is no JSON escape", "write `\\\\` for a backslash, `\\u00e9` for a character"
         )
     return JsonSyntaxError(
-        at,
-        f"a text in quotes holds the control character U+{ord(character):04X}",
-        f"write `\\u{ord(character):04x}`",
+        at, f"a text in quotes holds the control character U+{ord(character):04X}", f"write `\\u{ord(character):04x}`"
     )
 
 

@@ -189,9 +189,7 @@ def target_versions(topic: Topic, numbers: TargetNumbers | None) -> tuple[Target
     return meanings(topic.versions, recorded, numbers.target if numbers else "")
 
 
-def meanings(
-    git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target: str
-) -> tuple[TargetVersion, ...]:
+def meanings(git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target: str) -> tuple[TargetVersion, ...]:
     """Return the same from Git's versions of a topic and its record for `target`."""
     if recorded is None or not recorded.entries:
         return tuple(_of_git(version.number, version) for version in git)
@@ -234,9 +232,7 @@ def _of_git(number: int, version: SchemaVersion) -> TargetVersion:
     return TargetVersion(number, version, version.info, version.commit, unreadable)
 
 
-def _recorded(
-    entry: NumberEntry, known: dict[int, SchemaVersion], contents: Contents, target: str
-) -> TargetVersion:
+def _recorded(entry: NumberEntry, known: dict[int, SchemaVersion], contents: Contents, target: str) -> TargetVersion:
     git = known.get(entry.git) if entry.git is not None else None
     if entry.foreign:
         git = contents.find(entry.foreign)
@@ -249,9 +245,7 @@ def _recorded(
         why = f"is foreign, and its recorded definition cannot be used: {wrong}"
     if why:
         why = f"number {entry.number} of {target} {why}" + (f" ({entry.reason})" if entry.reason else "")
-    return TargetVersion(
-        entry.number, git, None if why else info, git.commit if git else None, why, entry.deleted
-    )
+    return TargetVersion(entry.number, git, None if why else info, git.commit if git else None, why, entry.deleted)
 
 
 def unusable(info: SchemaInfo) -> str:

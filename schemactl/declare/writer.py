@@ -70,9 +70,7 @@ class CommonTypes:
         files: the text of each file, by path.
     """
 
-    def __init__(
-        self, versions: Iterable[tuple[TopicName, SchemaInfo]], free_path: Callable[[str], str]
-    ) -> None:
+    def __init__(self, versions: Iterable[tuple[TopicName, SchemaInfo]], free_path: Callable[[str], str]) -> None:
         """Find them among `versions`, which are all to declare.
 
         Args:
@@ -242,12 +240,7 @@ def namespace_text(namespace: Namespace) -> bytes:
 
 
 def declared_topic_files(
-    topic: Topic,
-    info: SchemaInfo | None,
-    stem: str,
-    *,
-    printed: bool = True,
-    shared: CommonTypes | None = None,
+    topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bool = True, shared: CommonTypes | None = None
 ) -> Files:
     """Return the declaration of `topic` with the definition `info`, in files whose paths start with `stem`.
 
@@ -308,9 +301,7 @@ def _laid_out(info: SchemaInfo, shared: CommonTypes | None) -> tuple[bytes, File
         raise InvalidSchema("the definition cannot be printed as JSON") from error
 
 
-def _protobuf(
-    info: SchemaInfo, stem: str, files: dict[str, bytes], shared: CommonTypes | None
-) -> dict[str, Value]:
+def _protobuf(info: SchemaInfo, stem: str, files: dict[str, bytes], shared: CommonTypes | None) -> dict[str, Value]:
     """Add the root's `.proto` file, and its imports in a folder under the names by which they are imported."""
     if not load("protoc").has_protoc():
         raise InvalidSchema("the printed definition could not be compiled again")
@@ -323,10 +314,7 @@ def _protobuf(
         path = (shared and shared.import_path(each)) or f"{stem}/{each}"
         files[path] = printed.encode()
         references.append(_relative(path, stem))
-    values: dict[str, Value] = {
-        "definition": f"{stem.rpartition('/')[2]}.proto",
-        "message": definition.root.full_name,
-    }
+    values: dict[str, Value] = {"definition": f"{stem.rpartition('/')[2]}.proto", "message": definition.root.full_name}
     return {**values, "references": references} if references else values
 
 
@@ -370,15 +358,11 @@ class Paths:
     def of_topic(self, name: TopicName) -> str:
         """Return the common start of the paths of all the topic's files."""
         local = file_name(name.topic)
-        return self._free(
-            f"{self._folder(name.namespace_name)}/{local if local != NAMESPACE_FILE else local + '_'}"
-        )
+        return self._free(f"{self._folder(name.namespace_name)}/{local if local != NAMESPACE_FILE else local + '_'}")
 
     def of_shared(self, name: str) -> str:
         """Return the path for the shared file called `name`, which has slashes between its parts."""
-        return self._free(
-            self._below_root("/".join(file_name(part) or "_" for part in ("shared", *name.split("/"))))
-        )
+        return self._free(self._below_root("/".join(file_name(part) or "_" for part in ("shared", *name.split("/")))))
 
     def _folder(self, name: NamespaceName) -> str:
         return self._below_root(f"{file_name(name.tenant)}/{file_name(name.name)}")
@@ -418,9 +402,7 @@ def misread(
         read = declared.catalog.topics.get(name)
         if read is None:
             found[name] = "it cannot be declared"
-        elif (read.schema and content_identity(read.schema)) != (
-            info and content_identity(spec(info).declared(info))
-        ):
+        elif (read.schema and content_identity(read.schema)) != (info and content_identity(spec(info).declared(info))):
             found[name] = "its declaration would have a different content"
     for problem in reversed(declared.problems):
         owner = owners.get(problem.source.path)
@@ -521,9 +503,7 @@ def namespace_folder(name: NamespaceName, catalog: Catalog, project: Project) ->
         for each, folders in others.items()
         for folder in folders
     )
-    return (
-        posixpath.join(root, *with_tenant) if has_tenants or plain in set().union(*others.values()) else plain
-    )
+    return posixpath.join(root, *with_tenant) if has_tenants or plain in set().union(*others.values()) else plain
 
 
 def _folders(name: NamespaceName, catalog: Catalog) -> list[str]:
@@ -533,9 +513,7 @@ def _folders(name: NamespaceName, catalog: Catalog) -> list[str]:
     return [posixpath.dirname(held.source.path) for held in (space, *topics) if held and held.source]
 
 
-def namespace_files(
-    name: NamespaceName, folder: str, strategy: str, said: Mapping[str, Value]
-) -> dict[str, str]:
+def namespace_files(name: NamespaceName, folder: str, strategy: str, said: Mapping[str, Value]) -> dict[str, str]:
     """Return the file that declares a namespace without automatic updates, with this strategy; "" declares none."""
     policies = {"schema_compatibility_strategy": strategy} if strategy else {}
     text = yaml_text({"namespace": str(name), **policies, "is_allow_auto_update_schema": False, **said})
@@ -566,9 +544,7 @@ def new_topic_files(
     return {f"{stem}.yaml": text, **files}
 
 
-def _new_schema(
-    type_: SchemaType, name: TopicName, stem: str, start: Start, files: dict[str, str]
-) -> dict[str, Value]:
+def _new_schema(type_: SchemaType, name: TopicName, stem: str, start: Start, files: dict[str, str]) -> dict[str, Value]:
     """Return the `schema` of a declaration, or a half of one, and add the definitions that it needs to `files`."""
     words = {
         "record": _record(name.topic),

@@ -52,10 +52,7 @@ _MESSAGES: Final = {
         "this line fits neither the list that starts at {start} nor a level below it",
         "indent it like the items it belongs to",
     ),
-    "undefined alias": (
-        "this alias has no anchor (`&name`) before it",
-        "put text that starts with `*` in quotes",
-    ),
+    "undefined alias": ("this alias has no anchor (`&name`) before it", "put text that starts with `*` in quotes"),
     "second occurrence": ("this anchor is defined for the second time", "give it another name"),
     "scanning an alias": ("an alias needs a name", "put text that starts with `*` in quotes"),
     "scanning an anchor": ("an anchor needs a name", "put text that starts with `&` in quotes"),
@@ -68,13 +65,7 @@ _MESSAGES: Final = {
 }
 """By words of libyaml or PyYAML: what is wrong, and the fix. {start}: the line where the thing in question starts."""
 
-_AT_START: Final = (
-    "a quoted scalar",
-    "could not find expected ':'",
-    "scanning an alias",
-    "scanning an anchor",
-    "tag",
-)
+_AT_START: Final = ("a quoted scalar", "could not find expected ':'", "scanning an alias", "scanning an anchor", "tag")
 """Of those, where the place to look at is where the thing starts, not where the parser stopped."""
 
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -121,9 +112,7 @@ def _source_lines(text: str) -> list[str]:
     return [*_LINE_END.split(text), ""]
 
 
-def _missing_comma(
-    text: str, error_text: str, mark: yaml.Mark, start: yaml.Mark | None
-) -> tuple[int, str, str] | None:
+def _missing_comma(text: str, error_text: str, mark: yaml.Mark, start: yaml.Mark | None) -> tuple[int, str, str] | None:
     """Return the column of an item of a list or mapping on which no comma follows, what is wrong, and the fix."""
     if start is None or "',' or" not in error_text:
         return None
@@ -188,9 +177,7 @@ def tab_problem(path: str, text: str, nodes: list[yaml.Node]) -> Problem | None:
 
 def _tab_problem_at(path: str, line: int, content: str) -> Problem:
     return Problem(
-        Source(path, line + 1, content.index("\t") + 1),
-        "a tab indents this line",
-        "YAML indents with spaces alone",
+        Source(path, line + 1, content.index("\t") + 1), "a tab indents this line", "YAML indents with spaces alone"
     )
 
 
@@ -380,9 +367,7 @@ class YamlDocument:
     value: Any
 
 
-def read_yaml(
-    path: str, data: bytes, *, number_keys: bool = False
-) -> tuple[list[YamlDocument], list[Problem]]:
+def read_yaml(path: str, data: bytes, *, number_keys: bool = False) -> tuple[list[YamlDocument], list[Problem]]:
     """Return the documents of a YAML file, and what is wrong with them short of syntax: repeated keys, tags, keys of no text.
 
     With `number_keys` a key may also be a whole number, which is kept as it is written.
@@ -463,9 +448,7 @@ class _ValueBuilder:
         for key_node, value_node in node.value:
             key = key_node.value
             if key_node.__class__ is not yaml.ScalarNode:
-                self._problem(
-                    key_node, "a key is text, not a list or a mapping", "write one word before the colon"
-                )
+                self._problem(key_node, "a key is text, not a list or a mapping", "write one word before the colon")
                 continue
             if key in built:
                 self._problem(key_node, f"the key `{key[:60]}` is repeated", "keep one of the two")
@@ -480,25 +463,19 @@ class _ValueBuilder:
         if node.tag is not None:
             self._make(node)
         elif node.value == "<<":
-            self._problem(
-                node, "merge keys (`<<`) are not part of YAML 1.2", "repeat the keys, or alias a whole value"
-            )
+            self._problem(node, "merge keys (`<<`) are not part of YAML 1.2", "repeat the keys, or alias a whole value")
         elif self.number_keys and _INT.fullmatch(node.value):
             return
         elif not isinstance(self._plain(node), str):
             self._problem(
-                node,
-                f"a key is text, but `{node.value[:60]}` is not",
-                f'put it in quotes: "{node.value[:60]}"',
+                node, f"a key is text, but `{node.value[:60]}` is not", f'put it in quotes: "{node.value[:60]}"'
             )
 
     def _plain(self, node: yaml.Node) -> Any:
         try:
             return plain(node.value)
         except ValueError:
-            self._problem(
-                node, f"the number `{node.value[:20]}...` is too large", "put it in quotes if it is text"
-            )
+            self._problem(node, f"the number `{node.value[:20]}...` is too large", "put it in quotes if it is text")
             return 0
 
     def _shared(self, node: yaml.Node) -> Any:
@@ -557,10 +534,7 @@ def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source
 _DIRECTIVE: Final = re.compile("(?:^|[\n\r\x85\u2028\u2029])%")
 """Where one may be, unless it is the line of a text."""
 
-_UNIT: Final = {
-    "'": re.compile(r"''|."),
-    '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|."),
-}
+_UNIT: Final = {"'": re.compile(r"''|."), '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|.")}
 """What stands for one character inside quotes."""
 
 
@@ -570,9 +544,7 @@ _BARE: Final = re.compile(r"(?:\.\.?/)*[A-Za-z_][A-Za-z0-9_./:+-]*(?<!:)")
 _WORDS: Final = re.compile(r"(?i:null|true|false|yes|no|on|off|y|n)")
 """Other readers of YAML take some of these for no text."""
 
-_TO_ESCAPE: Final = re.compile(
-    "[^\n\r\t -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
+_TO_ESCAPE: Final = re.compile("[^\n\r\t -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
 def yaml_text(values: Mapping[str, Value]) -> str:

@@ -148,9 +148,7 @@ def apply_plan(
 class _Run:
     """A plan that is carried out by several threads."""
 
-    def __init__(
-        self, plan: Plan, registry: Registry, begun: OnStep, progress: OnStep, *, fail_fast: bool
-    ) -> None:
+    def __init__(self, plan: Plan, registry: Registry, begun: OnStep, progress: OnStep, *, fail_fast: bool) -> None:
         self._plan = plan
         self._registry = registry
         self._begun = begun
@@ -179,9 +177,7 @@ class _Run:
             if not self._done and len(what) == 1:
                 raise
             if len(self._done) < len(self._plan.steps) or len(what) > 1:
-                stopped = SchemactlError(
-                    "; ".join(what), fix="run apply again: it continues where this one stopped"
-                )
+                stopped = SchemactlError("; ".join(what), fix="run apply again: it continues where this one stopped")
         if self._fail_fast and self._failures and stopped is None:
             stopped = SchemactlError("a step failed, and --fail-fast ends there", fix="run apply again")
         return Result(self._plan, tuple(self._done), dict(sorted(self._failures.items())), stopped)
@@ -284,9 +280,7 @@ class _Run:
         """
         done = set(self._done)
         steps = [each for lane in phase for group in lane for each in group]
-        created = {
-            step.name for number, step in steps if isinstance(step, CreateNamespace) and number in done
-        }
+        created = {step.name for number, step in steps if isinstance(step, CreateNamespace) and number in done}
         first: dict[TopicName, int] = {}
         for number, step in enumerate(self._plan.steps, 1):
             if isinstance(step.name, TopicName) and step.name.namespace_name in created:
@@ -446,9 +440,7 @@ def _take(step: TakeNumber, registry: Registry) -> None:
 def _expect_empty(name: TopicName, registry: Registry) -> None:
     """Raise RegistryError if messages are retained: somebody may have written to the topic since the plan was made."""
     if why := registry.retained(name):
-        raise RegistryError(
-            f"{name}: its schema is not deleted: {why}", fix="look at a new plan: schemactl plan"
-        )
+        raise RegistryError(f"{name}: its schema is not deleted: {why}", fix="look at a new plan: schemactl plan")
 
 
 def _restore(registry: Registry, name: TopicName) -> None:

@@ -205,9 +205,7 @@ class TopicAndPolicyDrift:
                 case SchemaRemoved(name) if self._kept(name):
                     yield self._no_longer_declared(name)
 
-    def _policies(
-        self, name: NamespaceName | TopicName, before: Policies, after: Policies
-    ) -> Iterator[DriftItem]:
+    def _policies(self, name: NamespaceName | TopicName, before: Policies, after: Policies) -> Iterator[DriftItem]:
         for policy, wanted in policy_words(after).items():
             held = policy_words(before).get(policy, "not set")
             yield DriftItem(
@@ -218,9 +216,7 @@ class TopicAndPolicyDrift:
                 f"{self.advice.bring(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
             )
 
-    def _former(
-        self, name: NamespaceName | TopicName, before: Policies, last: Policies
-    ) -> Iterator[DriftItem]:
+    def _former(self, name: NamespaceName | TopicName, before: Policies, last: Policies) -> Iterator[DriftItem]:
         """Yield policies that are no longer declared, and have neither the last declared value nor the inherited one."""
         words, then = policy_words(before), policy_words(last)
         for policy, held in before.managed().items():
@@ -300,9 +296,7 @@ def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[Dr
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"
         fix = f"`schemactl import {advice.on} --namespace {space}`\nleave it: {advice.accept(space, unmanaged=True)}"
-        yield DriftItem(
-            space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True)
-        )
+        yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True))
     for name, topic in sorted(state.catalog.topics.items()):
         if name.schema_id not in declared:
             held = live(topic.versions)
@@ -345,9 +339,7 @@ class VersionDrift:
         for name, topic in sorted(self.git.topics.items()):
             apart = self.apart.get(name, TopicApart(name, ()))
             recorded = self.recorded[name].entries if name in self.recorded else {}
-            decided = {
-                each.registry: _decision(each.registry, recorded) for each in apart.numbers if each.recorded
-            }
+            decided = {each.registry: _decision(each.registry, recorded) for each in apart.numbers if each.recorded}
             found = [*self._topic(name, topic, decided)]
             yield from found
             if not apart.recorded and not apart.unexplained:
@@ -355,9 +347,7 @@ class VersionDrift:
             elif decided and apart.recorded and not any(each.accepted for each in found):
                 yield replace(self._apart(name, apart), accepted=decided[min(decided)])
 
-    def _topic(
-        self, name: TopicName, topic: Topic, decided: Mapping[int, AcceptanceReason]
-    ) -> Iterator[DriftItem]:
+    def _topic(self, name: TopicName, topic: Topic, decided: Mapping[int, AcceptanceReason]) -> Iterator[DriftItem]:
         """Yield the differences in a topic's versions and tombstones; `decided` is what was recorded of a number."""
         there = self.topics.get(name)
         entries = there.versions if there else ()
@@ -398,9 +388,7 @@ class VersionDrift:
             kind, what, fix = DriftKind.WEDGED, rejection.message, rejection.fix
         else:
             problem = (
-                next((each.what for each in problems(entry.info, self.advice.origin.release)), "")
-                if entry.info
-                else ""
+                next((each.what for each in problems(entry.info, self.advice.origin.release)), "") if entry.info else ""
             )
             what += f"; no file can declare it: {problem}" if problem and not topic.schema else ""
             kind, fix = DriftKind.FOREIGN_VERSION, self._foreign_fix(name, topic, entry, problem)
@@ -453,14 +441,10 @@ class VersionDrift:
                 f"an `apply` uploaded it from commit {stamp[:9]}, which this clone does not have: the clone is behind, or the "
                 "approved history was rewritten"
             )
-            fix = (
-                "git fetch --all; if no remote has that commit any more, approve the content shown here again"
-            )
+            fix = "git fetch --all; if no remote has that commit any more, approve the content shown here again"
         return DriftItem(name, DriftKind.UNEXPLAINED_VERSION, what, cause, fix, version=entry, nearest=like)
 
-    def _tombstones(
-        self, name: TopicName, entries: Sequence[SchemaVersion], *, is_whole: bool
-    ) -> Iterator[DriftItem]:
+    def _tombstones(self, name: TopicName, entries: Sequence[SchemaVersion], *, is_whole: bool) -> Iterator[DriftItem]:
         """Yield the differences for version numbers that clients can no longer read; a broker may not even list them.
 
         `is_whole`: every version of Git's is there under a later number.
@@ -485,17 +469,13 @@ class VersionDrift:
     def _after_tombstone(self, name: TopicName, *, is_whole: bool) -> str:
         if is_whole:
             return f"{self.advice.accept(name)}: messages with those numbers are then rejected"
-        return self.advice.bring(
-            name, "registers what is missing under new numbers, which are to be recorded then"
-        )
+        return self.advice.bring(name, "registers what is missing under new numbers, which are to be recorded then")
 
     def _missing(
         self, name: TopicName, pairs: Sequence[NumberPair], entries: Sequence[SchemaVersion]
     ) -> Iterator[DriftItem]:
         missing = [
-            pair.git
-            for pair in pairs
-            if pair.git and pair.state == "missing" and not self._is_held(pair.git, entries)
+            pair.git for pair in pairs if pair.git and pair.state == "missing" and not self._is_held(pair.git, entries)
         ]
         if missing:
             rejection = self.advice.rejection(name)
@@ -514,9 +494,7 @@ class VersionDrift:
 
     def _is_held(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
         """Whether the registry holds the version as equal to one that it has, so that no upload adds it."""
-        answer = put(
-            entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.advice.origin.release
-        )
+        answer = put(entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.advice.origin.release)
         return answer.outcome is Outcome.UNCHANGED
 
     def _lost(self, name: TopicName) -> DriftItem:
@@ -669,9 +647,7 @@ def find(
     accepted = numbers.accepted if numbers else {}
     scope = scope_of(git)
     looked_at = {
-        name: each
-        for name, each in accepted.items()
-        if is_whole or name in scope.topics or name in scope.namespaces
+        name: each for name, each in accepted.items() if is_whole or name in scope.topics or name in scope.namespaces
     }
     return DriftReport(
         plan.origin,
@@ -691,9 +667,7 @@ def _judged(item: DriftItem, acceptance: Acceptance | None, today: date) -> Drif
     if item.state.parts <= acceptance.parts:
         if acceptance.counts(today):
             return replace(item, accepted=acceptance.decision)
-        return replace(
-            item, message=f"{item.message}; that it is accepted ended on {acceptance.decision.until}"
-        )
+        return replace(item, message=f"{item.message}; that it is accepted ended on {acceptance.decision.until}")
     if {part for part, _ in item.state.parts} & {part for part, _ in acceptance.parts}:
         changed = f"it is not as it was accepted on {acceptance.decision.accepted}"
         return replace(item, message=f"{item.message}; {changed}")

@@ -114,8 +114,7 @@ def clusters_said(spaces: Sequence[ReplicatedNamespace]) -> list[tuple[int, str]
             said.append((1, f"not compared: {names} (no target that answered has that `cluster`)"))
         for each in space.differing:
             numbers = ", ".join(
-                f"{cluster} {'-' if number is None else f'v{number}'}"
-                for cluster, number in each.numbers.items()
+                f"{cluster} {'-' if number is None else f'v{number}'}" for cluster, number in each.numbers.items()
             )
             said.append((1, f"{each.topic}: Git's v{each.version} is {numbers}"))
     return said

@@ -56,10 +56,7 @@ FORMAT_VERSION = 1
 
 
 _COMMIT: Final = ({"id": str, "time_s": int, "subject": str}, NoneType)
-_SCHEMA: Final = (
-    {"type": str, "schema": str | None, "schema_b64": str | None, "properties": {"*": str}},
-    NoneType,
-)
+_SCHEMA: Final = ({"type": str, "schema": str | None, "schema_b64": str | None, "properties": {"*": str}}, NoneType)
 _ANSWER: Final = {"answer": str, "version": int | None, "message": str, "exception": str}
 _LISTED: Final = {
     "registry": int | None,
@@ -114,12 +111,7 @@ _NOT_IN_DIGEST: Final = {
 }
 
 _INHERITED: Final = ({"namespace": POLICIES_SHAPE, "default": POLICIES_SHAPE}, NoneType)
-_SIDES: Final = {
-    "before": POLICIES_SHAPE,
-    "after": POLICIES_SHAPE,
-    "inherited": _INHERITED,
-    "loses": str | None,
-}
+_SIDES: Final = {"before": POLICIES_SHAPE, "after": POLICIES_SHAPE, "inherited": _INHERITED, "loses": str | None}
 
 
 def document(plan: Plan) -> Json:
@@ -141,9 +133,7 @@ def document(plan: Plan) -> Json:
             **({"settings": settings} if settings else {}),
         },
         "steps": [step_document(step) for step in plan.steps],
-        "notes": [
-            {"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes
-        ],
+        "notes": [{"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes],
         "left_out": [_refusal(refusal) for refusal in plan.refusals],
         "numbers_apart": apart_values(plan.apart),
         "numbers_apart_now": plan.apart_now,
@@ -171,10 +161,7 @@ def step_document(step: PlanStep) -> Json:
         case CreateTenant() | CreateNamespace():
             action, facts = f"create_{'tenant' if isinstance(step, CreateTenant) else 'namespace'}", {}
         case SetPolicies(name):
-            action, facts = (
-                f"set_{'topic' if isinstance(name, TopicName) else 'namespace'}_policies",
-                _sides(step),
-            )
+            action, facts = (f"set_{'topic' if isinstance(name, TopicName) else 'namespace'}_policies", _sides(step))
         case CreateTopic(_, partitions):
             action, facts = "create_topic", {"partitions": partitions}
         case GrowPartitions(_, before, after):
@@ -221,9 +208,7 @@ def read(path: Path) -> Plan:
         SchemactlError: there is no such file, it is not a plan, has another format, or was changed since.
     """
     again = f"make it again: schemactl plan --out {path}"
-    value = read_document(
-        path, what="a plan of schemactl", keys={"checksum"}, version=FORMAT_VERSION, fix=again
-    )
+    value = read_document(path, what="a plan of schemactl", keys={"checksum"}, version=FORMAT_VERSION, fix=again)
     checksum = value.pop("checksum")
     try:
         fits = checksum == _checksum(value)
@@ -304,10 +289,7 @@ def _plan(value: Json) -> Plan:
     scope = Scope(
         frozenset(map(NamespaceName.parse, value["scope"]["namespaces"])),
         frozenset(map(TopicName.parse, value["scope"]["topics"])),
-        {
-            parse_name(name): frozenset(names)
-            for name, names in (value["scope"].get("settings") or {}).items()
-        },
+        {parse_name(name): frozenset(names) for name, names in (value["scope"].get("settings") or {}).items()},
     )
     return Plan(
         origin=origin,
@@ -363,10 +345,7 @@ def _set_policies(name: NamespaceName | TopicName, step: Json) -> SetPolicies:
 _STEPS: Final[dict[str, tuple[Json, Callable[[Json], PlanStep]]]] = {
     "create_tenant": ({"namespace": str}, lambda step: CreateTenant(_namespace(step))),
     "create_namespace": ({"namespace": str}, lambda step: CreateNamespace(_namespace(step))),
-    "set_namespace_policies": (
-        {"namespace": str, **_SIDES},
-        lambda step: _set_policies(_namespace(step), step),
-    ),
+    "set_namespace_policies": ({"namespace": str, **_SIDES}, lambda step: _set_policies(_namespace(step), step)),
     "set_topic_policies": ({"topic": str, **_SIDES}, lambda step: _set_policies(_topic(step), step)),
     "create_topic": (
         {"topic": str, "partitions": int | None},
@@ -382,9 +361,7 @@ _STEPS: Final[dict[str, tuple[Json, Callable[[Json], PlanStep]]]] = {
     ),
     "relax_strategy": (
         {"topic": str, "strategy": str, "updates": bool, "waiver": (WAIVER, NoneType)},
-        lambda step: RelaxStrategy(
-            _topic(step), _strategy(step), step["updates"], read_waiver(step["waiver"])
-        ),
+        lambda step: RelaxStrategy(_topic(step), _strategy(step), step["updates"], read_waiver(step["waiver"])),
     ),
     "restore_strategy": (
         {"topic": str, "strategy": str, "latest": int | None},

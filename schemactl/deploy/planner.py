@@ -82,11 +82,7 @@ class Inherited(NamedTuple):
 
 
 def inherit(
-    name: NamespaceName | TopicName,
-    policy: str,
-    *,
-    spaces: Mapping[NamespaceName, Namespace],
-    state: RegistryState,
+    name: NamespaceName | TopicName, policy: str, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState
 ) -> Inherited:
     """Return the effect of resetting the policy; `spaces` are the registry's namespaces.
 
@@ -110,9 +106,7 @@ def inherit(
     if policy == "schema_validation_enforced":
         return Inherited(set_to=False, value=state.defaults.schema_validation_enforced, from_namespace=False)
     if isinstance(name, NamespaceName):
-        return Inherited(
-            CompatibilityStrategy.UNDEFINED, state.default_strategies[name], from_namespace=False
-        )
+        return Inherited(CompatibilityStrategy.UNDEFINED, state.default_strategies[name], from_namespace=False)
     space = spaces.get(name.namespace_name)
     above = strategy_of(space.policies if space else None)
     default = state.default_strategies[name.namespace_name]
@@ -148,9 +142,7 @@ def parts(step: SetPolicies) -> Iterator[SetPolicies]:
     """Yield the step for the policies about schemas, which may be empty, and then one step for each setting."""
     sides = (step.before, step.after, step.from_namespace, step.from_default)
     for names in (SCHEMA_POLICIES, *((name,) for name in SETTINGS if name in step.after.settings)):
-        yield SetPolicies(
-            step.name, *(Policies.of({name: each.get(name) for name in names}) for each in sides)
-        )
+        yield SetPolicies(step.name, *(Policies.of({name: each.get(name) for name in names}) for each in sides))
 
 
 def loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
@@ -162,8 +154,7 @@ def loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state:
     inherited = inherit(step.name, setting, spaces=spaces, state=state).value
     before = step.before.get(setting)
     return SETTINGS[setting].loss(
-        inherited if before is None else before,
-        inherited if after == CompatibilityStrategy.UNDEFINED else after,
+        inherited if before is None else before, inherited if after == CompatibilityStrategy.UNDEFINED else after
     )
 
 
@@ -200,8 +191,7 @@ def elsewhere_only(held: Catalog, wanted: Catalog, cluster: str) -> dict[Namespa
         for name, space in held.namespaces.items()
         if space.is_elsewhere(cluster)
         and not (
-            name in wanted.namespaces
-            and cluster in wanted.namespaces[name].policies.settings.get(REPLICATION, ())
+            name in wanted.namespaces and cluster in wanted.namespaces[name].policies.settings.get(REPLICATION, ())
         )
     }
 
@@ -211,9 +201,7 @@ def applicable(target: Catalog) -> Catalog:
     topics = {name: topic for name, topic in target.topics.items() if not is_draft(topic)}
     needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
     former = {
-        name: policies
-        for name, policies in target.former.items()
-        if isinstance(name, NamespaceName) or name in topics
+        name: policies for name, policies in target.former.items() if isinstance(name, NamespaceName) or name in topics
     }
     return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics, former).load()
 
@@ -224,19 +212,13 @@ def is_draft(topic: Topic) -> bool:
 
 
 def select(
-    catalog: Catalog,
-    *,
-    topics: Sequence[str] = (),
-    namespaces: Sequence[str] = (),
-    known: Collection[TopicName] = (),
+    catalog: Catalog, *, topics: Sequence[str] = (), namespaces: Sequence[str] = (), known: Collection[TopicName] = ()
 ) -> Catalog:
     """Return the part of `catalog` with these topics and namespaces, as `part_of` does.
 
     Raise UsageError if a glob or a namespace matches nothing, neither in `catalog` nor among the topics `known` elsewhere.
     """
-    select_known(
-        {*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, namespaces_of(catalog))
-    )
+    select_known({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, namespaces_of(catalog)))
     return part_of(catalog, topics, namespaces)
 
 
@@ -248,15 +230,9 @@ def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]
     topics = dict(git.topics)
     for name, versions in later.items():
         contents = Contents(held.versions(name))
-        there = [
-            version.number for version in versions if version.info and contents.find(version.info.load())
-        ]
+        there = [version.number for version in versions if version.info and contents.find(version.info.load())]
         if there:
-            known = [
-                each
-                for each in versions
-                if each.number in there or not (each.info or each.number > there[-1])
-            ]
+            known = [each for each in versions if each.number in there or not (each.info or each.number > there[-1])]
             topics[name] = replace(topics[name], versions=(*topics[name].versions, *known))
     return replace(git, topics=topics)
 
@@ -309,9 +285,7 @@ class PlannedState:
         # What is not for this plan to judge (drafts) is not there for it.
         there = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
         self.read = base
-        self.base = replace(
-            base, catalog=without_namespaces(replace(base.catalog, topics=there), self.closed)
-        )
+        self.base = replace(base, catalog=without_namespaces(replace(base.catalog, topics=there), self.closed))
         self.target = without_namespaces(target, self.closed)
         self.git = self.target
         self.origin = origin
@@ -475,9 +449,7 @@ def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, aft
     return lets_more_in or bool(protects(strategies[0]) - protects(strategies[1]))
 
 
-def _explain(
-    planned: PlannedState, kept: Mapping[NamespaceName, list[TopicName]], alone: Collection[object]
-) -> None:
+def _explain(planned: PlannedState, kept: Mapping[NamespaceName, list[TopicName]], alone: Collection[object]) -> None:
     """Add refusals for the namespaces `kept`, and name them as the reason in refusals that are not in `alone`."""
     whose = {space: ", ".join(map(str, names)) for space, names in kept.items()}
     for at, refusal in enumerate(planned.refusals):
@@ -533,9 +505,7 @@ def make_plan(
     """
     for name in sorted(permissions.delete | permissions.force_delete):
         if name not in target.topics:
-            raise UsageError(
-                f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
-            )
+            raise UsageError(f"{name} cannot be deleted: the approved history never declared it, so it is left alone")
 
     waiting: Mapping[TopicName, Awaited] = {}
 
@@ -620,9 +590,7 @@ class Planner(PlannedState):
                 case NumbersDiffer(name, pairs):
                     texts = ", ".join(f"Git's v{git} is v{registry}" for registry, git in pairs)
                     yield PlanNote(
-                        name,
-                        PlanNoteKind.NUMBERS_DIFFER,
-                        f"in the registry {texts}{is_recorded.get(name, '')}",
+                        name, PlanNoteKind.NUMBERS_DIFFER, f"in the registry {texts}{is_recorded.get(name, '')}"
                     )
                 case SchemaRemoved(name):
                     yield from self._kept(name)
@@ -641,9 +609,7 @@ class Planner(PlannedState):
                 sorted((*self.refusals, *self.losses), key=lambda refusal: (str(refusal.name), refusal.allow))
             ),
             apart=find_apart(self.git, self.catalog(), self.numbers),
-            apart_now=any(
-                not each.recorded for each in find_apart(self.git, self.base.catalog, self.numbers)
-            ),
+            apart_now=any(not each.recorded for each in find_apart(self.git, self.base.catalog, self.numbers)),
         )
 
     def _set(self, step: SetPolicies) -> None:
@@ -731,10 +697,7 @@ class Planner(PlannedState):
             waiver = self._waiver(name, version, stored) if answer.outcome is Outcome.INCOMPATIBLE else None
             accepted = self._under_always_compatible(stored, info) if waiver else answer
             if accepted.outcome is Outcome.OK and accepted.version is not None:
-                self.versions[name.schema_id] = (
-                    *stored,
-                    SchemaVersion(accepted.version, info, version.commit),
-                )
+                self.versions[name.schema_id] = (*stored, SchemaVersion(accepted.version, info, version.commit))
                 step = RegisterVersion(name, version, accepted)
                 steps += self._relaxed(name, strategy, [step], waiver) if waiver else [step]
             elif accepted.outcome is not Outcome.UNCHANGED:
@@ -742,11 +705,7 @@ class Planner(PlannedState):
         return steps, None
 
     def _relaxed(
-        self,
-        name: TopicName,
-        strategy: CompatibilityStrategy,
-        steps: Sequence[PlanStep],
-        waiver: Waiver | None = None,
+        self, name: TopicName, strategy: CompatibilityStrategy, steps: Sequence[PlanStep], waiver: Waiver | None = None
     ) -> Iterator[PlanStep]:
         """Yield `steps` between one that relaxes the topic and one that restores it."""
         updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema
@@ -756,9 +715,7 @@ class Planner(PlannedState):
         own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
         yield RestoreStrategy(name, own, latest=self.versions[name.schema_id][-1].number)
 
-    def _waiver(
-        self, name: TopicName, version: SchemaVersion, stored: tuple[SchemaVersion, ...]
-    ) -> Waiver | None:
+    def _waiver(self, name: TopicName, version: SchemaVersion, stored: tuple[SchemaVersion, ...]) -> Waiver | None:
         """Return the waiver, in the commit of Git's `version`, for the broker's refusal of it after `stored`."""
         if version.commit is None or version.info is None or name not in self.topics:
             return None
@@ -857,9 +814,7 @@ def _unstored(change: TextDiffers) -> PlanNote:
         return PlanNote(change.name, PlanNoteKind.OLD_VERSION, message)
     described = formats.spec(change.text).language in ("avro", "pair")
     what = "doc, aliases, enum default or properties differ" if described else "properties differ"
-    return PlanNote(
-        change.name, PlanNoteKind.NOT_STORED, f"would store nothing: only {what} from v{change.number}"
-    )
+    return PlanNote(change.name, PlanNoteKind.NOT_STORED, f"would store nothing: only {what} from v{change.number}")
 
 
 def _listed(versions: tuple[SchemaVersion, ...]) -> str:

@@ -71,9 +71,7 @@ def make_rebuild(
     plan = settled(others, computed).plan()
     return replace(
         plan,
-        lists=tuple(
-            topic_value(name, pairs) for name, pairs in sorted(lists.items()) if name in plan.scope.topics
-        ),
+        lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items()) if name in plan.scope.topics),
     )
 
 
@@ -114,9 +112,7 @@ def _recorded_pair(meant: TargetVersion | None, entry: NumberEntry | None) -> Nu
 def without_versions(git: Catalog, lists: Lists) -> Catalog:
     """Return `git` without versions, so that a plan for it handles everything else, and with every topic that has a list."""
     topics = {name: replace(topic, schema=None, versions=()) for name, topic in git.topics.items()}
-    others = {
-        name: Topic(name, deleted=True) for name, pairs in lists.items() if pairs and name not in topics
-    }
+    others = {name: Topic(name, deleted=True) for name, pairs in lists.items() if pairs and name not in topics}
     return replace(git, topics=topics | others)
 
 
@@ -203,7 +199,9 @@ class _Rebuilder(Planner):
         elif current[0].number == first and _agree(current, wanted):
             return None
         else:
-            what = f"the registry holds {versions([each.number for each in current])} now, with other contents than it had"
+            what = (
+                f"the registry holds {versions([each.number for each in current])} now, with other contents than it had"
+            )
         return (
             f"version numbers cannot be restored: {what}",
             f"the same command with `--force-delete {self.commands.topic(name)}` deletes that first: its messages would be read as others",
@@ -244,9 +242,7 @@ def _went_on(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) -> bool:
     return held[-1].number > last.number or (held[-1].number == last.number and last.info is None)
 
 
-def _agree(
-    current: Sequence[SchemaVersion], wanted: Sequence[NumberPair], *, all_of_it: bool = False
-) -> bool:
+def _agree(current: Sequence[SchemaVersion], wanted: Sequence[NumberPair], *, all_of_it: bool = False) -> bool:
     """Whether what is there equals what is wanted, as far as both go; with `all_of_it`, nothing may be missing."""
     if all_of_it and len(current) < len(wanted):
         return False

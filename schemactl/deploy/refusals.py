@@ -63,9 +63,7 @@ class Commands:
 
     def accept(self, name: NamespaceName | TopicName, *, unmanaged: bool = False) -> str:
         """Return how to record in Git that the drift of `name`, version numbers included, is accepted."""
-        command = (
-            f"schemactl drift {self.on}{' --unmanaged' * unmanaged} --accept --reason TEXT {self._part(name)}"
-        )
+        command = f"schemactl drift {self.on}{' --unmanaged' * unmanaged} --accept --reason TEXT {self._part(name)}"
         return f"`{command}`, commit what it writes, and merge it"
 
     def _of(self, command: str, name: NamespaceName | TopicName, *options: str) -> str:
@@ -155,7 +153,9 @@ def rejected_version(
 
 
 _NOT_APPROVED_YET = "change the definition before the merge: this version is not approved yet"
-_ORPHANED = "The topic itself does not exist: a deleted namespace leaves its schemas behind, and an upload needs no topic"
+_ORPHANED = (
+    "The topic itself does not exist: a deleted namespace leaves its schemas behind, and an upload needs no topic"
+)
 _NEVER_STORED = (
     "raise the topic's `generation` with a definition that this release of Pulsar accepts, once the topic retains no message: this one "
     "can never be uploaded, and nothing after it"
@@ -281,9 +281,7 @@ def lost_schemas(name: TopicName, retained: str, commands: Commands) -> PlanRefu
     )
 
 
-def unexplained(
-    name: TopicName, unknown: Iterable[SchemaVersion], commands: Commands
-) -> Iterator[PlanRefusal]:
+def unexplained(name: TopicName, unknown: Iterable[SchemaVersion], commands: Commands) -> Iterator[PlanRefusal]:
     """Yield a refusal for each version that an `apply` uploaded but that the approved history does not have."""
     for version in unknown:
         commit = stamp(version.info)
@@ -332,9 +330,7 @@ def in_undeclared_namespaces(
             )
 
 
-def in_undeclared_tenant(
-    space: NamespaceName, topics: Iterable[Topic], commands: Commands
-) -> Iterator[PlanRefusal]:
+def in_undeclared_tenant(space: NamespaceName, topics: Iterable[Topic], commands: Commands) -> Iterator[PlanRefusal]:
     """Yield a refusal for each of `topics` in the missing tenant of `space`, if nobody declared that tenant.
 
     If namespaces must be declared, `in_undeclared_namespaces` yields the refusals instead.

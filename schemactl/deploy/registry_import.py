@@ -68,13 +68,7 @@ class ImportResult:
 
 
 def import_catalog(
-    held: Catalog,
-    *,
-    root: str,
-    release: Release,
-    declared: Catalog,
-    exists: Callable[[str], bool],
-    every_version: bool,
+    held: Catalog, *, root: str, release: Release, declared: Catalog, exists: Callable[[str], bool], every_version: bool
 ) -> ImportResult:
     """Return declarations of everything in `held` that `declared` does not have.
 
@@ -218,9 +212,7 @@ class _Importer:
     def _compare_numbers(self, name: TopicName, kept: Sequence[SchemaVersion]) -> None:
         """Add the topic to `apart` if Git will not number its versions, of which `kept` are declared, as the registry does."""
         numbers = [version.number for version in self.held.topics[name].versions]
-        contents = {
-            content_identity(spec(version.info).declared(version.info)) for version in kept if version.info
-        }
+        contents = {content_identity(spec(version.info).declared(version.info)) for version in kept if version.info}
         if numbers != list(range(len(contents))) or [version.number for version in kept] != numbers:
             self.apart.append(name)
 

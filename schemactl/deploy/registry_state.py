@@ -55,11 +55,7 @@ class RegistryState:
 
 
 def observe(
-    registry: Registry,
-    scope: Scope,
-    *,
-    deletions: AbstractSet[TopicName] = frozenset(),
-    git: Catalog | None = None,
+    registry: Registry, scope: Scope, *, deletions: AbstractSet[TopicName] = frozenset(), git: Catalog | None = None
 ) -> RegistryState:
     """Return what `registry` holds of `scope` now.
 
@@ -75,9 +71,7 @@ def observe(
         if topic.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
     }
     for space in catalog.namespaces.values():
-        if space.policies.is_allow_auto_update_schema is False and (
-            at := registry.updates_off_for(space.name)
-        ):
+        if space.policies.is_allow_auto_update_schema is False and (at := registry.updates_off_for(space.name)):
             open_topics.add(at)
             policies = replace(space.policies, is_allow_auto_update_schema=True)
             namespaces[space.name] = replace(space, policies=policies)
@@ -143,9 +137,7 @@ def state_values(state: RegistryState, scope: Scope) -> Json:
             "schema_validation_enforced": defaults.schema_validation_enforced,
         },
         "relaxed": {
-            str(name): own
-            for name, own in sorted(state.relaxed.items())
-            if name.namespace_name in scope.namespaces
+            str(name): own for name, own in sorted(state.relaxed.items()) if name.namespace_name in scope.namespaces
         },
         "missing_tenants": sorted(state.missing_tenants & {name.tenant for name in scope.namespaces}),
     }

@@ -10,14 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from schemactl.comparison.changes import (
-    Contents,
-    Generations,
-    content_identity,
-    last_tombstone,
-    stamp,
-    upload,
-)
+from schemactl.comparison.changes import Contents, Generations, content_identity, last_tombstone, stamp, upload
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import SchemactlError, first_of
 from schemactl.core.json_values import Json, commit_value, read_document, read_schema, schema_value
@@ -110,9 +103,7 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
     return tuple(found)
 
 
-def lost_numbers(
-    git: Catalog, registry: Catalog, numbers: TargetNumbers | None
-) -> dict[TopicName, tuple[int, ...]]:
+def lost_numbers(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[int, ...]]:
     """Return, by topic, the recorded numbers after the end of the registry's list, whose schemas were therefore lost.
 
     Only topics with a declared schema count: a new upload would take another version's number. All three use the target's names.
@@ -176,11 +167,7 @@ class _ListAndRecord:
     """The comparison of one topic's entries with its record."""
 
     def __init__(
-        self,
-        topic: Topic,
-        entries: Sequence[SchemaVersion],
-        recorded: TopicNumbers | None,
-        twin: Topic | None,
+        self, topic: Topic, entries: Sequence[SchemaVersion], recorded: TopicNumbers | None, twin: Topic | None
     ) -> None:
         self.topic = topic
         self.entries = entries
@@ -193,16 +180,10 @@ class _ListAndRecord:
 
     def apart(self, *, spellings: bool) -> Iterator[NumberApart]:
         deleted = [number for number, entry in self.recorded.items() if entry.deleted]
-        not_recorded = (
-            () if spellings else other_spellings(self.topic, self.entries, [*self.by_record.values()])
-        )
+        not_recorded = () if spellings else other_spellings(self.topic, self.entries, [*self.by_record.values()])
         spelled = {each.number for each in not_recorded}
         for entry in self.entries:
-            if (
-                entry.number <= self.ended
-                and entry.number not in self.live
-                and entry.number not in self.recorded
-            ):
+            if entry.number <= self.ended and entry.number not in self.live and entry.number not in self.recorded:
                 continue  # as Git has it: of an earlier generation, and no longer readable
             if entry.info is None:
                 # What Git no longer declares was deleted as it should be.

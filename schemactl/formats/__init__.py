@@ -218,9 +218,7 @@ def described(request: Mapping[str, Any], role: str) -> SchemaInfo:
     """
     kind, schema = _kind(request.get("type"), "type"), request.get(role)
     if schema is None and SPECS[kind].language:
-        raise InvalidInput(
-            f"`{role}` is missing: give the definition of {kind.name}, as a text or as the JSON itself"
-        )
+        raise InvalidInput(f"`{role}` is missing: give the definition of {kind.name}, as a text or as the JSON itself")
     entry = {"type": kind.name, "schema": schema, "properties": request.get("properties")}
     if SPECS[kind].declared_as == "protobuf" and (compiled := _compiled(schema)):
         return replace(definition_of({**entry, "schema": None}, role), proto=compiled)

@@ -80,12 +80,8 @@ def split(info: SchemaInfo) -> Pair:
         raise InvalidSchema(f"{len(rest)} bytes follow the value of a KEY_VALUE schema")
     encoding = info.properties.get(ENCODING) or "INLINE"
     if encoding not in ("INLINE", "SEPARATED"):
-        raise InvalidSchema(
-            f"{ENCODING} is {encoding!r}", pointer="/encoding", fix="write INLINE or SEPARATED"
-        )
-    return Pair(
-        _half(info, "key", key or b""), _half(info, "value", value or b""), cast("Encoding", encoding)
-    )
+        raise InvalidSchema(f"{ENCODING} is {encoding!r}", pointer="/encoding", fix="write INLINE or SEPARATED")
+    return Pair(_half(info, "key", key or b""), _half(info, "value", value or b""), cast("Encoding", encoding))
 
 
 def frame(key: bytes, value: bytes) -> bytes:
@@ -199,10 +195,7 @@ class PairSpec(TypeSpec):
             elif spec(part).payload != "bytes":
                 for problem in spec(part).problems(part, release):
                     yield InvalidSchema(
-                        problem.what,
-                        pointer=_under(half, problem.pointer),
-                        fix=problem.fix,
-                        source=problem.source,
+                        problem.what, pointer=_under(half, problem.pointer), fix=problem.fix, source=problem.source
                     )
 
     def identity(self, info: SchemaInfo) -> Hashable:
@@ -274,9 +267,7 @@ class PairSpec(TypeSpec):
             older=None if inner.older is None else _under(half, inner.older),
         )
 
-    def counterexample(
-        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
-    ) -> Counterexample | None:
+    def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
         """Return a whole message where the encoding changed; else the key or the value that breaks, alone."""
         found = breakage.incompatibility
         if found.rule == "KEY_VALUE_ENCODING_CHANGED":
@@ -288,9 +279,7 @@ class PairSpec(TypeSpec):
         else:
             inner = _inside(breakage, half, new_half)
             proof = spec(new_half).counterexample(inner, new=new_half, old=old_half)
-        return proof and replace(
-            proof, message=f'{{"{half}": {proof.message}}}', result=f"the {half}: {proof.result}"
-        )
+        return proof and replace(proof, message=f'{{"{half}": {proof.message}}}', result=f"the {half}: {proof.result}")
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the encoding, then each half's type and parts."""

@@ -149,9 +149,7 @@ class StringSpec(PrimitiveSpec):
             place if breakage.direction == "old_reads_new" else None,
         )
 
-    def counterexample(
-        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
-    ) -> Counterexample | None:
+    def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
         """Return a text of one letter that comes out as another; None where Python has no codec of the name."""
         reader, writer = (charset(info) for info in breakage.sides(new=new, old=old))
         for letter in _LETTERS:
@@ -302,9 +300,7 @@ def _epoch_day(day: int) -> int:
 
 def _nano_of_day(nano: int) -> int:
     if not 0 <= nano < _DAY_NS:
-        raise ReaderFailure(
-            f"DateTimeException: Invalid value for NanoOfDay (valid values 0 - {_DAY_NS - 1}): {nano}"
-        )
+        raise ReaderFailure(f"DateTimeException: Invalid value for NanoOfDay (valid values 0 - {_DAY_NS - 1}): {nano}")
     return nano
 
 

@@ -134,9 +134,7 @@ class TypeSpec:
             yield InvalidSchema(self.undeclarable[0], fix=self.undeclarable[1])
         elif release < self.first_release:
             first = self.first_release.value
-            yield InvalidSchema(
-                f"{info.type.name} exists from Pulsar {first} on; this project is for {release}"
-            )
+            yield InvalidSchema(f"{info.type.name} exists from Pulsar {first} on; this project is for {release}")
 
     def identity(self, info: SchemaInfo) -> Hashable:
         """Return a key that is equal for two definitions exactly when they are one version; the type is part of it."""
@@ -161,9 +159,7 @@ class TypeSpec:
     def require_newest(self, info: SchemaInfo) -> None:
         """Raise InvalidSchema unless the newest release accepts the names in `info`; older ones accept some that it rejects."""
 
-    def buf_violations(
-        self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo
-    ) -> Iterator[Incompatibility]:
+    def buf_violations(self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield what buf's `category` finds between `old` and `new`; nothing where either is not made of descriptors."""
         del category, new, old
         return iter(())
@@ -171,13 +167,9 @@ class TypeSpec:
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Return `breakage` of `new` with `old` for people; who reads whom is its `direction`."""
         del new, old
-        return Explanation(
-            "", breakage.incompatibility.message, "Give the new messages a topic of their own."
-        )
+        return Explanation("", breakage.incompatibility.message, "Give the new messages a topic of their own.")
 
-    def counterexample(
-        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
-    ) -> Counterexample | None:
+    def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
         """Return a message that proves `breakage`, and what its reader gets; None where none can exist or was found."""
         del breakage, new, old
         return None

@@ -47,19 +47,9 @@ _MODULES = {
         "resolve_shared",
         "waivers_at",
     ),
-    "commit_files": (
-        "CommitFiles",
-        "HashedFiles",
-        "IndexFiles",
-    ),
+    "commit_files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "git": ("Repository",),
-    "merge": (
-        "Forked",
-        "Merged",
-        "proposed",
-        "read_forked",
-        "read_merged",
-    ),
+    "merge": ("Forked", "Merged", "proposed", "read_forked", "read_merged"),
     "store": ("Store",),
 }
 

@@ -51,10 +51,7 @@ from schemactl.history.versions import Derivation, Progress, StepFiles, named, n
 # The approved ref, and the project file as that ref has it.
 
 
-_USUAL: Final = (
-    *("refs/remotes/origin/main", "refs/remotes/origin/master"),
-    *("refs/heads/main", "refs/heads/master"),
-)
+_USUAL: Final = (*("refs/remotes/origin/main", "refs/remotes/origin/master"), *("refs/heads/main", "refs/heads/master"))
 """Where the approved ref is looked for, besides the remotes' default branches."""
 
 _STEPS: Final = re.compile(r"[~^]|@\{")
@@ -94,8 +91,7 @@ def resolve(repository: Repository, name: str) -> tuple[str, Commit] | None:
         found = {each: tip for each in group if (tip := repository.commit(each + steps))}
         if len(found) > 1:
             raise UnknownRef(
-                f"{name!r} may be any of {', '.join(found)}",
-                fix=f"write the full name, as {next(iter(found))}",
+                f"{name!r} may be any of {', '.join(found)}", fix=f"write the full name, as {next(iter(found))}"
             )
         for each, tip in found.items():
             return each + steps, tip
@@ -131,9 +127,7 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
     if name:
         raise UnknownRef(
             f"there is no ref {name!r} in this repository, and the approved history is read from it",
-            fix=advice(
-                repository, name, refs, "with --base" if ref else "as `approved:` in the project file"
-            ),
+            fix=advice(repository, name, refs, "with --base" if ref else "as `approved:` in the project file"),
         )
     raise UnknownRef(
         "no ref is known to hold the approved history: no remote's default branch is known, and there is no main or master",
@@ -238,9 +232,7 @@ def project_at(repository: Repository, project: Project, commit: Commit) -> Proj
     return found or replace(project, roots=(*project.roots, *project.previous_roots))
 
 
-def by_default(
-    repository: Repository, proposed: Project, *, local: bool = False
-) -> tuple[str, Commit | None]:
+def by_default(repository: Repository, proposed: Project, *, local: bool = False) -> tuple[str, Commit | None]:
     """Return the ref that is approved whatever the files at hand say, and its tip, as `approved` does.
 
     In a clone that is a branch of a remote: what is called main here may be anybody's, and counts only as `local`. Raise
@@ -555,9 +547,7 @@ class History:
         if self.has(found.commit):
             return self.until(found)
         state = Derivation(self._repository, self._project).at(found.commit, keep=False)
-        return History(
-            self._repository, project_at(self._repository, self._project, found.commit), name, state
-        )
+        return History(self._repository, project_at(self._repository, self._project, found.commit), name, state)
 
     def later_versions(self) -> dict[TopicName, tuple[SchemaVersion, ...]]:
         """Return the versions that follow in the whole history, of each topic that has some."""
@@ -685,8 +675,7 @@ def _named(repository: Repository, name: str, where: str) -> Position:
     if found := resolve_shared(repository, name):
         return Position(name, *found)
     raise UnknownRef(
-        f"there is no ref or commit {name!r} in this repository",
-        fix=advice(repository, name, repository.refs(), where),
+        f"there is no ref or commit {name!r} in this repository", fix=advice(repository, name, repository.refs(), where)
     )
 
 
@@ -694,9 +683,7 @@ def _off_the_line(repository: Repository, whole: History, name: str, commit: Com
     """Say why a commit is no position, and which one to name instead."""
     what = f"{name} is {commit.short}, which is not on the first-parent line of {whole.ref}"
     tip = whole.tip.id if whole.tip else ""
-    listed = (
-        repository.run("rev-list", "--ancestry-path", tip, f"^{commit.id}").decode().split() if tip else []
-    )
+    listed = repository.run("rev-list", "--ancestry-path", tip, f"^{commit.id}").decode().split() if tip else []
     brought = next(
         (found for each in reversed(listed) if (found := repository.commit(each)) and whole.has(found)), None
     )
@@ -751,16 +738,12 @@ class DefinitionLoader:
         """Return what the file at `path` declared after that step for that tenant/namespace/topic; it is read on use."""
         return DeferredInfo.of(type_, functools.partial(self._info, step, path, schema))
 
-    def in_force(
-        self, info: SchemaInfo, version: VersionRow, step: int, path: str, schema: str
-    ) -> SchemaInfo:
+    def in_force(self, info: SchemaInfo, version: VersionRow, step: int, path: str, schema: str) -> SchemaInfo:
         """Return what the file declared after that step: the version's own `info`, where all its files are still the same."""
 
         def read() -> SchemaInfo:
             with self._lock:
-                is_same = self._made_of(step, path, schema) == self._made_of(
-                    version.step, version.path, schema
-                )
+                is_same = self._made_of(step, path, schema) == self._made_of(version.step, version.path, schema)
             return info.load() if is_same else self._info(step, path, schema)
 
         return DeferredInfo.of(info.type, read)

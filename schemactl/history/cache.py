@@ -161,9 +161,7 @@ class Cache:
 
     def commit(self, step: int) -> Commit:
         """Return the commit of a step."""
-        [row] = self._rows(
-            "SELECT lower(hex(commit_id)), time_s, subject FROM step WHERE step = :at", at=step
-        )
+        [row] = self._rows("SELECT lower(hex(commit_id)), time_s, subject FROM step WHERE step = :at", at=step)
         return Commit(*row)
 
     def step_of(self, commit_id: str) -> int | None:
@@ -322,9 +320,7 @@ class Cache:
         """Return what was ever linked to `name`."""
         key = (kind, name)
         if key not in self._links:
-            sql = (
-                "SELECT name.name FROM link JOIN name ON id = other WHERE kind = :kind AND link.name = :name"
-            )
+            sql = "SELECT name.name FROM link JOIN name ON id = other WHERE kind = :kind AND link.name = :name"
             self._links[key] = {_text(other) for (other,) in self._about(name, sql, kind=kind)}
         return self._links[key]
 
@@ -430,9 +426,7 @@ class CacheWriter(Cache):
         self._generations[schema] = known
         return known
 
-    def set_state(
-        self, schema: str, domain: str, state: StateRow, new: tuple[str, bytes] | None = None
-    ) -> None:
+    def set_state(self, schema: str, domain: str, state: StateRow, new: tuple[str, bytes] | None = None) -> None:
         """Record how a topic stands; `new` is the type and fingerprint of a version that no step has had before."""
         self._states[schema, domain] = state
         deleted, number, since, path, as_of = state
@@ -440,16 +434,13 @@ class CacheWriter(Cache):
         row = (*of, deleted, number, since, self._new_id(path), as_of, *(new or (None, None)))
         self._write("INSERT OR REPLACE INTO topic_state VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def note(
-        self, name: str, problems: Sequence[tuple[str | None, Problem]], *, is_topic: bool = False
-    ) -> None:
+    def note(self, name: str, problems: Sequence[tuple[str | None, Problem]], *, is_topic: bool = False) -> None:
         """Record all that cannot be read now of a file, or of a topic; what could not be before is repaired."""
         key = (name, is_topic)
         if problems or key in self._noted:
             (self._noted.add if problems else self._noted.discard)(key)
             written = [
-                (topic, *(at.source.path, at.source.line, at.source.column), at.what, at.fix)
-                for topic, at in problems
+                (topic, *(at.source.path, at.source.line, at.source.column), at.what, at.fix) for topic, at in problems
             ]
             row = (self._new_id(name), is_topic, self.step, json.dumps(written))
             self._write("INSERT INTO note (name, is_topic, step, problems) VALUES (?, ?, ?, ?)", row)

@@ -21,28 +21,14 @@ from typing import Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, Problem, Source
 from schemactl.core.schema import Commit
-from schemactl.declare.files import (
-    DESCRIPTOR_SUFFIX,
-    MAX_BYTES,
-    SUFFIXES,
-    Files,
-    Kind,
-    read_bytes,
-    shown,
-    too_large,
-)
+from schemactl.declare.files import DESCRIPTOR_SUFFIX, MAX_BYTES, SUFFIXES, Files, Kind, read_bytes, shown, too_large
 from schemactl.history.git import Blob, Repository
 from schemactl.history.git_environment import DIFF_INDEX
 
 # The files of a commit, of the index and of the working tree, with their blob ids.
 
 
-_KINDS: Final[Mapping[str, Kind]] = {
-    "100644": "file",
-    "100755": "file",
-    "120000": "symlink",
-    "160000": "submodule",
-}
+_KINDS: Final[Mapping[str, Kind]] = {"100644": "file", "100755": "file", "120000": "symlink", "160000": "submodule"}
 """Git's modes of what a tree holds besides trees."""
 
 FILE_MODES: Final = frozenset(mode for mode, kind in _KINDS.items() if kind == "file")
@@ -169,9 +155,7 @@ class IndexFiles(CommitFiles):
             )
         commit = repository.commit("HEAD")
         super().__init__(repository, commit)
-        tree = (
-            commit.id if commit else repository.run("hash-object", "-t", "tree", "--stdin").decode().strip()
-        )
+        tree = commit.id if commit else repository.run("hash-object", "-t", "tree", "--stdin").decode().strip()
         self._changed: dict[str, Entry | None] = {}
         unmerged = []
         tokens = repository.run(*DIFF_INDEX, tree).split(b"\0")

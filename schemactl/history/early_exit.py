@@ -61,9 +61,7 @@ def record(head: str, watched: Iterable[str]) -> None:
 
 def _is_usual() -> bool:
     """Return whether this is the top of a plain working tree without attributes of its own, and no variable redirects git."""
-    is_plain = (
-        os.path.isdir(".git") and not os.path.islink(".git") and not os.path.lexists(".git/info/attributes")
-    )
+    is_plain = os.path.isdir(".git") and not os.path.islink(".git") and not os.path.lexists(".git/info/attributes")
     return is_plain and all(name.startswith(_USUAL) for name in os.environ if name.startswith("GIT_"))
 
 
@@ -72,9 +70,7 @@ def _is_index_as_in(commit: str, watched: Collection[bytes]) -> bool:
     differences = _git(*git_environment.DIFF_INDEX, commit)
     return differences is not None and not any(
         path.endswith(b".gitattributes")
-        or any(
-            path == each or path.startswith(each + b"/") or each.startswith(path + b"/") for each in watched
-        )
+        or any(path == each or path.startswith(each + b"/") or each.startswith(path + b"/") for each in watched)
         for path in differences.split(b"\0")[1::2]
     )
 
@@ -110,10 +106,7 @@ def _git(*arguments: str) -> bytes | None:
                 "git",
                 command,
                 {**os.environ, **git_environment.VARIABLES},
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, writer, 1),
-                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                ],
+                file_actions=[(os.POSIX_SPAWN_DUP2, writer, 1), (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)],
             )
         except OSError:
             return None

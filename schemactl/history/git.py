@@ -18,15 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from schemactl.core.errors import HistoryError
 from schemactl.core.schema import Commit
 from schemactl.declare.files import MAX_BYTES
-from schemactl.history.git_environment import (
-    BARE_FETCH,
-    FETCH,
-    OPTIONS,
-    RAW,
-    VARIABLES,
-    fetch_variables,
-    pinned,
-)
+from schemactl.history.git_environment import BARE_FETCH, FETCH, OPTIONS, RAW, VARIABLES, fetch_variables, pinned
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -101,9 +101,7 @@ def read_forked(
         return Forked(now, now)
     own = branch(repository, head=head, tip=tip) if stepwise and head and head.id != tip.id else None
     if own:
-        repository.fetch_later(
-            change.blob for each in own.commits for change in each.changes if is_read(change)
-        )
+        repository.fetch_later(change.blob for each in own.commits for change in each.changes if is_read(change))
     derivation = Derivation(repository, project, progress)
     known = derivation.at(tip, keep=ref is None)
     now = History(repository, project, name, known)
@@ -217,13 +215,7 @@ def branch(repository: Repository, *, head: Commit, tip: Commit) -> Branch:
 
 
 def _at_merge_base(
-    repository: Repository,
-    derivation: Derivation,
-    known: Cache,
-    name: str,
-    *,
-    head: Commit | None,
-    tip: Commit,
+    repository: Repository, derivation: Derivation, known: Cache, name: str, *, head: Commit | None, tip: Commit
 ) -> tuple[Commit, Cache]:
     """Return where work on `head` left the approved history, which ends with `tip`, and the state there.
 
@@ -245,9 +237,7 @@ def _at_merge_base(
     return left_at, derivation.at(left_at, keep=False) if step is None else known.at(step)
 
 
-def _local_changes(
-    repository: Repository, began: Cache, now: Cache, files: Files, declared: Declared
-) -> LocalChanges:
+def _local_changes(repository: Repository, began: Cache, now: Cache, files: Files, declared: Declared) -> LocalChanges:
     """Compare `files`, and what they declare, with the states of the approved history then and now."""
     merge = MergedFiles(repository, files, began=began, now=now)
     made_of = {
@@ -269,9 +259,7 @@ def _local_changes(
     since = now.changed_since(began)
     definitions = Definitions(merge)
     both = merge.both_sides(made_of, since)
-    theirs = {
-        name for name, topic in declared.catalog.topics.items() if topic.source and topic.source.path in since
-    }
+    theirs = {name for name, topic in declared.catalog.topics.items() if topic.source and topic.source.path in since}
     for name in both | theirs:
         document = merge.document(name, declared)
         if document is None:
@@ -279,9 +267,7 @@ def _local_changes(
         elif name in both and document.schema:
             found = definitions.read(document.schema)
             combined[name] = found.problems[0] if found.problems else found.info
-    settled = frozenset(
-        name for name in unchanged if not any(is_among(path, made_of[name]) for path in since)
-    )
+    settled = frozenset(name for name in unchanged if not any(is_among(path, made_of[name]) for path in since))
     return LocalChanges(unchanged, combined, settled)
 
 
@@ -306,9 +292,7 @@ class MergedFiles:
         if path not in self._ours:
             if is_folder(path):
                 folder = path.removesuffix("/")
-                self._ours[path] = any(
-                    map(self.is_ours, {*self._files.below(folder), *self._began.below(folder)})
-                )
+                self._ours[path] = any(map(self.is_ours, {*self._files.below(folder), *self._began.below(folder)}))
             else:
                 self._ours[path] = self._began.entry(path) != self._files.entry(path)
         return self._ours[path]
@@ -366,9 +350,7 @@ class MergedFiles:
 class BroughtFiles:
     """Files of any name that the work did not touch, and that are as the approved history has them once it is merged."""
 
-    def __init__(
-        self, repository: Repository, here: HashedFiles, base: Commit | None, tip: Commit | None
-    ) -> None:
+    def __init__(self, repository: Repository, here: HashedFiles, base: Commit | None, tip: Commit | None) -> None:
         self._here = here
         self._base = CommitFiles(repository, base)
         self._tip = CommitFiles(repository, tip)
@@ -383,9 +365,7 @@ class BroughtFiles:
         return found == (None if content is None else Entry("file", blob_id(content, self._format)))
 
 
-def _changes(
-    repository: Repository, here: HashedFiles, after: Cache, paths: Iterable[str]
-) -> Iterator[ChangedFile]:
+def _changes(repository: Repository, here: HashedFiles, after: Cache, paths: Iterable[str]) -> Iterator[ChangedFile]:
     """Yield what makes the files of the state `after` those at hand; their contents are lent to `repository`."""
     for path in paths:
         found, before = here.entry(path), after.entry(path)
@@ -431,9 +411,7 @@ def proposed(repository: Repository, project: Project, base: str) -> Proposed:
         variables |= {**fetch_variables(), "GIT_NO_LAZY_FETCH": "0"}
     try:
         merged = repository.run(
-            *("merge-tree", "--write-tree", tip.id, head.id),
-            options=(*options, *_WITHOUT_FILTERS),
-            variables=variables,
+            *("merge-tree", "--write-tree", tip.id, head.id), options=(*options, *_WITHOUT_FILTERS), variables=variables
         )
     except GitFailed as failure:
         if "usage:" in failure.words:

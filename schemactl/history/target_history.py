@@ -94,9 +94,7 @@ def view_on_target(
     return history.with_catalog(shown(history), whole=history.whole.with_catalog(shown(history.whole)))
 
 
-def _past_overlays(
-    history: History, project: Project, target: Target
-) -> dict[NamespaceName | TopicName, Policies]:
+def _past_overlays(history: History, project: Project, target: Target) -> dict[NamespaceName | TopicName, Policies]:
     """Return the policies that overlays of `target` ever set in a history, each with its last value.
 
     Which files these were, the project file of the time says. What could not be read there said nothing.
@@ -174,11 +172,7 @@ def effective(catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS)
 
 def _overlaid(declared: D, overlay: D) -> D:
     """Return what is declared, with its policies replaced by those of `overlay`; each value keeps its place."""
-    keys = {
-        key
-        for key, value in (*overlay.policies.managed().items(), *_partitions(overlay))
-        if value is not None
-    }
+    keys = {key for key, value in (*overlay.policies.managed().items(), *_partitions(overlay)) if value is not None}
 
     def locate(pointer: str) -> Source:
         found = (overlay if keys.intersection(tokens(pointer)[:1]) else declared).locate(pointer)
@@ -212,9 +206,7 @@ def numbered(
     """
     git = forked.approved.catalog
     for name, number in _incomparable(record):
-        note(
-            f"{record.target}'s version {number} of {name} is not compared with: its definition does not parse"
-        )
+        note(f"{record.target}'s version {number} of {name} is not compared with: its definition does not parse")
 
     def seen(history: History) -> History:
         return history.with_catalog(with_target_numbers(history.catalog, record, git))
@@ -295,9 +287,7 @@ def _is_comparable(info: SchemaInfo) -> bool:
     return True
 
 
-def numbers_of(
-    target: Target, project: Project, repository: Repository, approved: History
-) -> TargetNumbers | None:
+def numbers_of(target: Target, project: Project, repository: Repository, approved: History) -> TargetNumbers | None:
     """Return the record of `target` at the tip of the whole approved history; None if there is none.
 
     Raise DeclarationError with all problems of the numbers file.
@@ -315,7 +305,6 @@ def recorded_elsewhere(
     """
     known = [each for each in records if each]
     found = {
-        name: tuple(each.target for each in known if records_other_numbers(each.topics.get(name)))
-        for name in topics
+        name: tuple(each.target for each in known if records_other_numbers(each.topics.get(name))) for name in topics
     }
     return {name: targets for name, targets in found.items() if targets}

@@ -29,22 +29,8 @@ from schemactl.core.errors import DeclarationError, HistoryError, InvalidSchema,
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
 from schemactl.declare.definition import Definitions, depth_of, read_json
-from schemactl.declare.document import (
-    Documents,
-    NamespaceDocument,
-    SchemaDeclaration,
-    TopicDocument,
-    read_documents,
-)
-from schemactl.declare.files import (
-    AVRO_SUFFIXES,
-    SUFFIXES,
-    YAML_SUFFIXES,
-    check_bytes,
-    decode,
-    read_bytes,
-    resolve,
-)
+from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
+from schemactl.declare.files import AVRO_SUFFIXES, SUFFIXES, YAML_SUFFIXES, check_bytes, decode, read_bytes, resolve
 from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients
 from schemactl.declare.references import among, files_of, folder_of, folders_above, is_pattern
@@ -400,9 +386,7 @@ class VersionDerivation:
         # Those of larger files, for the step in which they change.
         self._large: dict[tuple[str, str], Documents] = {}
         self._is_today = cache(lambda path: in_roots(path, project))
-        self._is_within = cache(
-            lambda path: path.endswith(SUFFIXES) and in_roots(path, project, previous=True)
-        )
+        self._is_within = cache(lambda path: path.endswith(SUFFIXES) and in_roots(path, project, previous=True))
 
     def follow(self, commits: Iterable[LoggedCommit], progress: Progress) -> None:
         """Go through `commits`; `progress` is called for each, and at the end, whatever ends it."""
@@ -479,9 +463,7 @@ class VersionDerivation:
     def _is_wanted(self, path: str) -> bool:
         """Return whether the content at `path` will be asked for, as far as can be told before it is fetched."""
         return (
-            self._is_within(path)
-            or path == self._project.path
-            or (path.endswith(SUFFIXES) and bool(self._users(path)))
+            self._is_within(path) or path == self._project.path or (path.endswith(SUFFIXES) and bool(self._users(path)))
         )
 
     def _users(self, path: str) -> set[str]:
@@ -602,9 +584,7 @@ class VersionDerivation:
             if inspected.fingerprint:
                 self._inspected[schema] = inspected
                 definition = (inspected.type.name, inspected.fingerprint)
-        self._writer.note(
-            schema, [(str(each.topic.name), problem) for each, problem in problems], is_topic=True
-        )
+        self._writer.note(schema, [(str(each.topic.name), problem) for each, problem in problems], is_topic=True)
         # Only one is left where there is no problem.
         declared = documents[0].topic.name.domain if documents else None
         for domain in DOMAINS:
@@ -631,9 +611,7 @@ def is_read(change: ChangedFile) -> bool:
 def named(documents: Sequence[TopicDocument | NamespaceDocument], held: DeclarationRow) -> TopicDocument:
     """Return of a file's documents the one that declares the topic, by its position where several do."""
     ordered = [*documents[held.position : held.position + 1], *documents]
-    return next(
-        each for each in ordered if isinstance(each, TopicDocument) and str(each.topic.name) == held.name
-    )
+    return next(each for each in ordered if isinstance(each, TopicDocument) and str(each.topic.name) == held.name)
 
 
 def _name(document: TopicDocument | NamespaceDocument) -> tuple[str, str | None]:

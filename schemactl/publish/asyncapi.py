@@ -40,9 +40,7 @@ def server_of(text: str) -> tuple[str, Json]:
     if not is_given or not re.fullmatch(r"[\w.-]+", name, re.ASCII):
         raise UsageError(f"--server {text}: expected NAME=pulsar://HOST:PORT")
     if parts.scheme not in ("pulsar", "pulsar+ssl") or not parts.hostname or "@" in parts.netloc:
-        raise UsageError(
-            f"--server {text}: expected pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, without secrets"
-        )
+        raise UsageError(f"--server {text}: expected pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, without secrets")
     return name, {"host": parts.netloc, "protocol": parts.scheme}
 
 
@@ -76,9 +74,7 @@ def document(
         "asyncapi": "3.0.0",
         "info": {"title": title, "version": version},
         "defaultContentType": "application/octet-stream",
-        **filled(
-            {"servers": {name: filled({**server, "bindings": binding}) for name, server in servers.items()}}
-        ),
+        **filled({"servers": {name: filled({**server, "bindings": binding}) for name, server in servers.items()}}),
         "channels": channels,
         **filled({"components": filled({"schemas": dict(sorted(writer.types.items()))})}),
     }
@@ -145,10 +141,7 @@ def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
         file = wrapper.parse(native.schema).root.file.proto
         # A document has no place for further files: without them JSON Schema says the same.
         if all(map(wrapper.is_shipped, file.dependency)):
-            return {
-                "schemaFormat": "application/vnd.google.protobuf;version=3",
-                "schema": printing.proto_text(file),
-            }
+            return {"schemaFormat": "application/vnd.google.protobuf;version=3", "schema": printing.proto_text(file)}
     try:
         return writer.message(info)
     except SchemactlError:
@@ -193,10 +186,7 @@ def _binding(topic: Topic, catalog: Catalog) -> Json:
         return None
 
     retention, compaction = setting("retention_policies"), setting("compaction_threshold")
-    limits = retention and {
-        "time": retention["retentionTimeInMinutes"],
-        "size": retention["retentionSizeInMB"],
-    }
+    limits = retention and {"time": retention["retentionTimeInMinutes"], "size": retention["retentionSizeInMB"]}
     settings = {
         "compaction": -(-compaction // _MEGABYTE) if compaction else None,
         "geo-replication": setting("replication_clusters"),

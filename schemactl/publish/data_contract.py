@@ -99,14 +99,7 @@ def contract_text(contract: Json) -> str:
 
 def _properties(struct: Struct) -> list[Json]:
     return [
-        filled(
-            {
-                "name": field.name,
-                **_type(field.type),
-                "required": not field.nullable,
-                "description": field.doc,
-            }
-        )
+        filled({"name": field.name, **_type(field.type), "required": not field.nullable, "description": field.doc})
         for field in struct.fields
     ]
 
@@ -133,9 +126,7 @@ def _type(kind: SparkType) -> Json:
 # Tables for the messages of topics, as `CREATE TABLE` of Spark SQL.
 
 
-def create_table(
-    name: str, info: SchemaInfo, release: Release, options: StructOptions, comment: str = ""
-) -> str:
+def create_table(name: str, info: SchemaInfo, release: Release, options: StructOptions, comment: str = "") -> str:
     """Return the statement that makes the table `name` with the columns that messages are decoded into.
 
     Args:

@@ -71,9 +71,7 @@ def _whole(bits: int, *, signed: bool = True) -> Json:
 
 
 # As Jackson writes them, and protobuf.
-_FLOATING: Final[Json] = {
-    "anyOf": [{"type": "number"}, {"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]}]
-}
+_FLOATING: Final[Json] = {"anyOf": [{"type": "number"}, {"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]}]}
 
 _AVRO: Final[Mapping[str, Json]] = {
     "null": {"type": "null"},
@@ -229,9 +227,7 @@ class SchemaWriter:
         if name:
             fields = message.fields().values()
             required = [
-                each.proto.json_name
-                for each in fields
-                if each.cardinality == protobuf.load("descriptor").REQUIRED
+                each.proto.json_name for each in fields if each.cardinality == protobuf.load("descriptor").REQUIRED
             ]
             self.types[name].update(
                 {

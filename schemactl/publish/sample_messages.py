@@ -25,30 +25,9 @@ from schemactl.codec.proto_schema import Message, MessagePart, Moment, Scalar, r
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 _FIRST: Final = ("Ada", "Chinua", "Grace", "Hedy", "Ibn", "Mary", "Noor", "Sofia", "Yuki", "Zoë")
-_LAST: Final = (
-    "Achebe",
-    "Hopper",
-    "Inayat",
-    "Kovalevska",
-    "Lamarr",
-    "Lovelace",
-    "Sina",
-    "Somerville",
-    "Šimić",
-)
+_LAST: Final = ("Achebe", "Hopper", "Inayat", "Kovalevska", "Lamarr", "Lovelace", "Sina", "Somerville", "Šimić")
 _CITIES: Final = ("Accra", "Berlin", "Bogotá", "Kyoto", "Lagos", "Oslo", "Pune", "Tallinn", "Zürich")
-_THINGS: Final = (
-    "apple",
-    "bicycle",
-    "coat",
-    "desk",
-    "easel",
-    "flute",
-    "globe",
-    "hammer",
-    "inkwell",
-    "kettle",
-)
+_THINGS: Final = ("apple", "bicycle", "coat", "desk", "easel", "flute", "globe", "hammer", "inkwell", "kettle")
 _COUNTRIES: Final = ("BR", "DE", "EE", "GB", "IN", "JP", "NG", "US")
 
 
@@ -77,17 +56,7 @@ def _one_of(*words: str) -> Callable[[Random], str]:
     return lambda random: random.choice(words)
 
 
-_PHRASES: Final = (
-    "comment",
-    "description",
-    "message",
-    "note",
-    "remark",
-    "subject",
-    "summary",
-    "text",
-    "title",
-)
+_PHRASES: Final = ("comment", "description", "message", "note", "remark", "subject", "summary", "text", "title")
 
 _TEXTS: Final[Mapping[str, Callable[[Random], str]]] = {
     **dict.fromkeys(("id", "uuid", "guid", "token"), _uuid),
@@ -95,9 +64,7 @@ _TEXTS: Final[Mapping[str, Callable[[Random], str]]] = {
     **dict.fromkeys(("customer", "name", "user", "owner", "author"), _person),
     **dict.fromkeys(_PHRASES, _phrase),
     **dict.fromkeys(("email", "mail"), lambda random: f"{random.choice(_THINGS)}@example.com"),
-    **dict.fromkeys(
-        ("url", "uri", "link", "href"), lambda random: f"https://example.com/{random.choice(_THINGS)}"
-    ),
+    **dict.fromkeys(("url", "uri", "link", "href"), lambda random: f"https://example.com/{random.choice(_THINGS)}"),
     **dict.fromkeys(
         ("code", "sku", "number"), lambda random: f"{random.choice(_COUNTRIES)}-{random.randrange(10_000):04}"
     ),
@@ -235,9 +202,7 @@ class _Values:
             case Choice():
                 return self._branch(shape, name, depth)
         if isinstance(shape.schema, MapType):
-            return {
-                text_of("key", self._random): self.of(shape.part, name, depth) for _ in self._places(depth)
-            }
+            return {text_of("key", self._random): self.of(shape.part, name, depth) for _ in self._places(depth)}
         return [self.of(shape.part, name, depth) for _ in self._places(depth)]
 
     def _places(self, depth: int) -> range:

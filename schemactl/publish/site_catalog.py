@@ -164,9 +164,7 @@ def _spark(info: SchemaInfo, release: Release, options: StructOptions | None) ->
     return found.type if found else None
 
 
-def _record(
-    record: avro.Record, spark: SparkType | None, depth: int, above: frozenset[str]
-) -> Iterator[FieldRow]:
+def _record(record: avro.Record, spark: SparkType | None, depth: int, above: frozenset[str]) -> Iterator[FieldRow]:
     columns = _columns(spark)
     for avro_field in record.fields:
         column = columns.get(avro_field.name)
@@ -176,9 +174,7 @@ def _record(
             column.type if column else None,
             depth,
             above | {record.full_name},
-            default=""
-            if avro_field.default is avro.NO_DEFAULT
-            else json.dumps(avro_field.default, ensure_ascii=False),
+            default="" if avro_field.default is avro.NO_DEFAULT else json.dumps(avro_field.default, ensure_ascii=False),
             doc=avro_field.doc or avro.doc_of(avro_field.schema),
             aliases=avro_field.aliases,
             holder=record.full_name,
@@ -212,9 +208,7 @@ def _value(
                 yield replace(row, branch=each.name) if is_branch else row
 
 
-def _named(
-    schema: avro.Schema, path: tuple[str, ...] = ()
-) -> Iterator[tuple[avro.NamedSchema, tuple[str, ...]]]:
+def _named(schema: avro.Schema, path: tuple[str, ...] = ()) -> Iterator[tuple[avro.NamedSchema, tuple[str, ...]]]:
     """Yield the named types that a value holds itself, with the way to each in Spark's type."""
     match schema:
         case avro.Array():
@@ -282,11 +276,7 @@ def _logical(schema: avro.Schema) -> str:
 def _message(
     message: Any, spark: SparkType | None, depth: int, above: frozenset[str], comments: Mapping[str, str]
 ) -> Iterator[FieldRow]:
-    kinds, wrapper, places = (
-        protobuf.load("descriptor"),
-        protobuf.load("definition"),
-        protobuf.load("definition"),
-    )
+    kinds, wrapper, places = (protobuf.load("descriptor"), protobuf.load("definition"), protobuf.load("definition"))
     columns = _columns(spark)
     above |= {message.full_name}
     for number, proto_field in sorted(message.fields().items()):
@@ -303,11 +293,7 @@ def _message(
             (*_proto_type(proto_field, Piece(short, value.type_name), kinds), Piece(f" = {number}")),
             doc="\n".join(
                 filter(
-                    None,
-                    (
-                        places.doc_of(proto_field, comments),
-                        proto_field.oneof and f"One of {proto_field.oneof}.",
-                    ),
+                    None, (places.doc_of(proto_field, comments), proto_field.oneof and f"One of {proto_field.oneof}.")
                 )
             ),
             holder=message.full_name,
@@ -616,9 +602,7 @@ class Catalogue:
         except InvalidSchema:
             return None
 
-    def _since(
-        self, versions: Sequence[SchemaVersion], number: int | None
-    ) -> dict[tuple[str, str], SchemaVersion]:
+    def _since(self, versions: Sequence[SchemaVersion], number: int | None) -> dict[tuple[str, str], SchemaVersion]:
         """Return since which version each field is there without a gap, up to version `number`."""
         found: dict[tuple[str, str], SchemaVersion] = {}
         for version in versions:
@@ -685,9 +669,7 @@ class TypeUses(dict[str, TypeUse]):
         rows: dict[str, dict[str, FieldRow]] = defaultdict(dict)
         for row in entry.rows:
             rows[row.holder].setdefault(row.name, replace(row, depth=0))
-        symbols = {
-            name: row.symbols for row in entry.rows if row.symbols for name in row.types if name not in rows
-        }
+        symbols = {name: row.symbols for row in entry.rows if row.symbols for name in row.types if name not in rows}
         self._of_messages[entry.name] = message_types(entry.rows)
         for name, used in entry.uses.items():
             if not name:
@@ -706,13 +688,10 @@ class TypeUses(dict[str, TypeUse]):
             for name in use.uses & self.keys():
                 self[name].used_by.add(use.name)
 
-    def edges(
-        self, type_box: Callable[[str], Box], topic_box: Callable[[TopicName], Box]
-    ) -> tuple[Edges, Edges]:
+    def edges(self, type_box: Callable[[str], Box], topic_box: Callable[[TopicName], Box]) -> tuple[Edges, Edges]:
         """Return by box the boxes of its users, and those of its parts: topics have the types of their messages."""
         parts = {
-            type_box(use.name): [type_box(name) for name in sorted(use.uses & self.keys())]
-            for use in self.values()
+            type_box(use.name): [type_box(name) for name in sorted(use.uses & self.keys())] for use in self.values()
         }
         for topic, types in self._of_messages.items():
             parts[topic_box(topic)] = [type_box(name) for name in sorted(types & self.keys())]

@@ -140,8 +140,7 @@ class Site:
         report = files("schemactl.report")
         own = files("schemactl.publish")
         self._write(
-            "site.css",
-            report.joinpath("page.css").read_text("utf-8") + own.joinpath("site.css").read_text("utf-8"),
+            "site.css", report.joinpath("page.css").read_text("utf-8") + own.joinpath("site.css").read_text("utf-8")
         )
         self._write("site.js", own.joinpath("site.js").read_text("utf-8"))
         return len(self._search)
@@ -157,9 +156,7 @@ class Site:
 
     def _page_of(self, name: TopicName) -> str:
         """Return the path of a topic's page; "": it has none here."""
-        return (
-            self._link(name) if name in self._names and self._catalogue.catalog.topics[name].versions else ""
-        )
+        return self._link(name) if name in self._names and self._catalogue.catalog.topics[name].versions else ""
 
     def _topic(self, entry: TopicEntry) -> None:
         name = entry.name
@@ -199,9 +196,7 @@ class Site:
                 self._version(entry, each, each.version.info, latest)
         self._keep(entry)
 
-    def _version(
-        self, entry: TopicEntry, each: VersionEntry, info: SchemaInfo, latest: VersionEntry | None
-    ) -> None:
+    def _version(self, entry: TopicEntry, each: VersionEntry, info: SchemaInfo, latest: VersionEntry | None) -> None:
         """Write a version's page: what it changed, and what changed after it, up to the latest."""
         since = None
         if latest and latest.version.number != each.version.number and latest.before is not each.version:
@@ -333,8 +328,7 @@ class Site:
             "topics": self._search,
             "types": [[type_link(name), name, len(use.topics)] for name, use in sorted(self._types.items())],
             "namespaces": [
-                [space_link(name), str(name), len(self._listed[name])]
-                for name in self._catalogue.namespaces()
+                [space_link(name), str(name), len(self._listed[name])] for name in self._catalogue.namespaces()
             ],
             "owners": [[owner_link(name), name, len(owned)] for name, owned in sorted(self._owned.items())],
         }
@@ -348,8 +342,7 @@ def _pages(path: str, rows: Sequence[_Row], size: int) -> dict[str, Sequence[_Ro
     starts = range(0, len(rows) or 1, size)
     # No name that `slug` or Python allows has a `~`.
     return {
-        f"{base}~{number}.html" if number > 1 else path: rows[at : at + size]
-        for number, at in enumerate(starts, 1)
+        f"{base}~{number}.html" if number > 1 else path: rows[at : at + size] for number, at in enumerate(starts, 1)
     }
 
 

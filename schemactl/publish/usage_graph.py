@@ -63,10 +63,7 @@ class Usage:
 
     def used_of(self, node: Node) -> list[Reached]:
         """Return what `node` uses directly or indirectly, the nearest first; for a file, what its types use."""
-        start = [
-            node,
-            *(each for each in self.users.get(node, ()) if node.kind == "file" and each.kind == "type"),
-        ]
+        start = [node, *(each for each in self.users.get(node, ()) if node.kind == "file" and each.kind == "type")]
         return [*_reached(start, self.uses)]
 
     def find(self, text: str) -> Node:
@@ -81,21 +78,15 @@ class Usage:
         found = [Node("topic", str(each)) for each in matching(text, topics, globs=False)]
         for kind, mark in (("type", "."), ("file", "/")):
             found += sorted(
-                node
-                for node in self.users
-                if node.kind == kind and f"{mark}{node.name}".endswith(f"{mark}{text}")
+                node for node in self.users if node.kind == kind and f"{mark}{node.name}".endswith(f"{mark}{text}")
             )
         exact = [each for each in found if each.name == text]
         if len(exact or found) == 1:
             return (exact or found)[0]
         if found:
             raise UsageError(f"{text!r} may be {first_of(found)}", fix="write more of its name")
-        ends = {
-            node.name.rpartition("." if node.kind == "type" else "/")[2]: node.name for node in self.users
-        }
-        raise UsageError(
-            f"no topic, type or file is called {text!r}{did_you_mean(text, ends, shown=ends, most=3)}"
-        )
+        ends = {node.name.rpartition("." if node.kind == "type" else "/")[2]: node.name for node in self.users}
+        raise UsageError(f"no topic, type or file is called {text!r}{did_you_mean(text, ends, shown=ends, most=3)}")
 
     def around(self, node: Node) -> Usage:
         """Return the part of the graph that `node` uses, and that uses it."""
@@ -138,9 +129,7 @@ def read_usage(files: Files, declared: Declared) -> Usage:
             if each in definers:
                 uses[user].add(definers[each])
         defining = {definers[each] for each in made_of if each in definers}
-        others = {
-            Node("file", path) for path in declared.dependencies.get(name, ()) if not path.endswith("/")
-        }
+        others = {Node("file", path) for path in declared.dependencies.get(name, ()) if not path.endswith("/")}
         own |= others - defining
     for used_nodes in [*uses.values()]:
         for each_node in used_nodes:
@@ -199,11 +188,7 @@ def text(usage: Usage, node: Node | None, *, color: bool = False) -> str:
         "\n".join(
             [
                 paint(on_one_line(str(each)), "bold", color=color),
-                *_listed(
-                    found
-                    for found in shared.used_by(each)
-                    if found.node.kind == "topic" or each.kind == "file"
-                ),
+                *_listed(found for found in shared.used_by(each) if found.node.kind == "topic" or each.kind == "file"),
             ]
         )
         for each in shared.uses
@@ -227,9 +212,7 @@ def mermaid(usage: Usage) -> str:
     for node, number in numbers.items():
         opening, closing = _SHAPES[node.kind]
         lines.append(f'  {number}{opening}"{_mermaid(node)}"{closing}')
-    lines += [
-        f"  {numbers[node]} {arrow} {numbers[each]}" for node, each, arrow in _edges(usage, "-->", "-.->")
-    ]
+    lines += [f"  {numbers[node]} {arrow} {numbers[each]}" for node, each, arrow in _edges(usage, "-->", "-.->")]
     return "\n".join(lines)
 
 

@@ -79,9 +79,7 @@ def open_registry(
     )
 
 
-def open_embedded(
-    url: str, *, release: Release, defaults: BrokerDefaults, folder: Path
-) -> EmbeddedRegistry | None:
+def open_embedded(url: str, *, release: Release, defaults: BrokerDefaults, folder: Path) -> EmbeddedRegistry | None:
     """Open the embedded registry at `url`; None if it is the URL of another kind.
 
     Args:

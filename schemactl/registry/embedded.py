@@ -19,14 +19,7 @@ from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import RegistryError, SchemaRejected
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import (
-    REPLICATION,
-    SETTINGS,
-    BrokerDefaults,
-    CompatibilityStrategy,
-    Policies,
-    strategy_of,
-)
+from schemactl.core.policies import REPLICATION, SETTINGS, BrokerDefaults, CompatibilityStrategy, Policies, strategy_of
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.core.wording import partitioned
 from schemactl.registry.interface import Relaxing, Scope, TopicClients, asked_for
@@ -226,9 +219,7 @@ class RegistryMetadata:
     def _settings(self, name: NamespaceName | TopicName) -> dict[str, Any]:
         """Return the settings of a namespace or topic that this release of schemactl knows."""
         with self._database.read() as rows:
-            found = dict(
-                rows.execute("SELECT setting, value FROM settings WHERE name = ?", (str(name),)).fetchall()
-            )
+            found = dict(rows.execute("SELECT setting, value FROM settings WHERE name = ?", (str(name),)).fetchall())
         return {setting: json.loads(found[setting]) for setting in SETTINGS if setting in found}
 
     def _put_settings(self, name: NamespaceName | TopicName, policies: Policies) -> None:
@@ -558,9 +549,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             now = self._strategy(topic), tuple(self._storage.get_all(topic.schema_id))
         return now, self._answer(now[1], info, now[0])
 
-    def _answer(
-        self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
-    ) -> Answer:
+    def _answer(self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
         return put([version(each) for each in stored], info, strategy, self.release, optional=self._checkers)
 
     def _own_strategy(self, topic: TopicName) -> CompatibilityStrategy:

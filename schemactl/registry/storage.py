@@ -242,9 +242,7 @@ class Database:
             what = f"has format {version}, of an earlier schemactl; this one reads format {FORMAT_VERSION}"
             fix = f"move the file away and {_REGISTER_AGAIN}"
         elif version > FORMAT_VERSION:
-            what = (
-                f"has format {version}, written by another schemactl; this one reads format {FORMAT_VERSION}"
-            )
+            what = f"has format {version}, written by another schemactl; this one reads format {FORMAT_VERSION}"
             fix = "upgrade schemactl"
         else:
             return True
@@ -255,9 +253,7 @@ class Database:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise RegistryError(
-                f"the registry {self._path} cannot be used: {error}", fix=_advice(error)
-            ) from error
+            raise RegistryError(f"the registry {self._path} cannot be used: {error}", fix=_advice(error)) from error
         except sqlite3.DatabaseError as error:
             if type(error) is not sqlite3.DatabaseError:
                 raise  # its subclasses speak of our own statements
@@ -315,9 +311,7 @@ def _make_folder(folder: Path) -> None:
 def _advice(error: sqlite3.OperationalError) -> str:
     if "locked" in str(error) or "busy" in str(error):
         return f"another process has kept it for {_BUSY_TIMEOUT_S:.0f} s; wait for it to end and try again"
-    return (
-        "check that the path names a file you may write, in a folder you may write, on a disk with space left"
-    )
+    return "check that the path names a file you may write, in a folder you may write, on a disk with space left"
 
 
 class SqliteStorage:

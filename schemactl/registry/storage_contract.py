@@ -96,9 +96,7 @@ class StorageContract:
             assert tuple(storage.get_all("t/n/a")) == _stored(*entries)
 
     def test_keys_may_hold_every_character_of_a_topic(self) -> None:
-        keys = [
-            f"tenant/name-space/{name}" for name in ("Größe ✓", "a'b\"c;%s?*", "..", ".", "A", "a", "x" * 150)
-        ]
+        keys = [f"tenant/name-space/{name}" for name in ("Größe ✓", "a'b\"c;%s?*", "..", ".", "A", "a", "x" * 150)]
         with self._started() as storage:
             for key in keys:
                 storage.put(key, _add(key.encode()))

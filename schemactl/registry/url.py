@@ -9,9 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from schemactl.core.errors import meant
 
-_STORAGE = re.compile(
-    r"(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)(?:\?(?P<options>.*))?", re.ASCII
-)
+_STORAGE = re.compile(r"(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)(?:\?(?P<options>.*))?", re.ASCII)
 _SCHEMES = ("https", "http", "sqlite", "memory")
 _EXAMPLES = 'write "sqlite:.schemactl/registry.db" or "https://HOST:PORT"'
 
@@ -51,15 +49,12 @@ def parse(url: str) -> RegistryUrl:
         return RegistryUrl("memory")
     if scheme in ("pulsar", "pulsar+ssl"):
         raise ValueError(
-            f"`{url[:60]}` is the address for Pulsar's clients, not of its admin API",
-            "write https://HOST:PORT",
+            f"`{url[:60]}` is the address for Pulsar's clients, not of its admin API", "write https://HOST:PORT"
         )
     storage = _STORAGE.fullmatch(url)
     if storage and scheme != "sqlite":
         options = dict(parse_qsl(storage["options"] or "", keep_blank_values=True))
-        return RegistryUrl(
-            "storage", path=options.pop("metadata", ""), storage=storage["name"], options=options
-        )
+        return RegistryUrl("storage", path=options.pop("metadata", ""), storage=storage["name"], options=options)
     near = meant(scheme, _SCHEMES)
     advice = f"did you mean `{near}:`?" if near and separator and near != scheme else _EXAMPLES
     raise ValueError(f"`{url[:60]}` is not a registry URL", advice)

@@ -57,12 +57,7 @@ def render_check(
 
 
 def render_status(
-    report: StatusReport,
-    name: str,
-    *,
-    color: bool = False,
-    width: int | None = None,
-    all_topics: bool = False,
+    report: StatusReport, name: str, *, color: bool = False, width: int | None = None, all_topics: bool = False
 ) -> str:
     """Return the same of a report on targets; with `all_topics` the text has those, too, that are the same everywhere."""
     more = {"all_topics": all_topics, "color": color, "width": width} if name == "text" else {}

@@ -60,9 +60,7 @@ class CauseLine(NamedTuple):
         label: what stands in front of them, before a colon; "": nothing.
     """
 
-    kind: Literal[
-        "waiver", "reason", "older", "proof", "fix", "broker", "topics", "owner", "contact", "approve"
-    ]
+    kind: Literal["waiver", "reason", "older", "proof", "fix", "broker", "topics", "owner", "contact", "approve"]
     words: str
     label: str = ""
 
@@ -98,11 +96,7 @@ class ShownCause:
     def place(self) -> str:
         """Where it is, and whether that is gone; "" where it has none."""
         source = str(self.lead.source or "")
-        return (
-            f"{source} before the change ({self.report.base})"
-            if source and self.lead.before_change
-            else source
-        )
+        return f"{source} before the change ({self.report.base})" if source and self.lead.before_change else source
 
     @property
     def message(self) -> str:
@@ -257,9 +251,7 @@ def _finding(finding: Finding, report: CheckReport) -> Iterator[CauseLine]:
     if finding.counterexample:
         message, size = finding.counterexample.message, len(finding.counterexample.data)
         result = on_one_line(finding.counterexample.result)
-        yield CauseLine(
-            "proof", f"{cut(message, _MAX_MESSAGE)} ({counted(size, 'byte')}): {result}", "Counterexample"
-        )
+        yield CauseLine("proof", f"{cut(message, _MAX_MESSAGE)} ({counted(size, 'byte')}): {result}", "Counterexample")
     if finding.fix and not finding.waiver:
         yield CauseLine("fix", on_one_line(finding.fix), "Fix")
 

@@ -39,9 +39,7 @@ def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
     blocks = [_head(promotion)]
     for name, changes in by_name(promotion.changes).items():
         lines = [
-            f"  {paint(sign, SIGNS[sign], color=color)} {line}"
-            for each in changes
-            for sign, line in change_lines(each)
+            f"  {paint(sign, SIGNS[sign], color=color)} {line}" for each in changes for sign, line in change_lines(each)
         ]
         blocks.append("\n".join([f"{kind_of(name)} {paint(str(name), 'bold', color=color)}", *lines]))
     if promotion.waivers and not promotion.is_back:
@@ -108,9 +106,7 @@ def change_lines(change: Change) -> Iterator[tuple[str, str]]:
         case VersionsMissing(_, versions):
             yield from (("+", version_words(each)) for each in versions)
         case VersionsUnknown(_, versions):
-            yield from (
-                ("-", f"{version_words(each)}, which the newer state does not have") for each in versions
-            )
+            yield from (("-", f"{version_words(each)}, which the newer state does not have") for each in versions)
         case TextDiffers(_, _, number, latest):
             again = f"; a registry's latest stays v{latest}" if number != latest else ""
             yield "=", f"another text of v{number}, which registers nothing{again}"
@@ -127,11 +123,7 @@ def _policies(change: PoliciesChanged | PoliciesFormer) -> Iterator[tuple[str, s
         yield from (("-", f"{policy}: {value}, no longer declared: reset") for policy, value in held.items())
     else:
         for policy, value in policy_words(change.after).items():
-            yield (
-                ("~", f"{policy}: {held[policy]} -> {value}")
-                if policy in held
-                else ("+", f"{policy}: {value}")
-            )
+            yield (("~", f"{policy}: {held[policy]} -> {value}") if policy in held else ("+", f"{policy}: {value}"))
 
 
 def version_words(version: SchemaVersion) -> str:
@@ -174,10 +166,7 @@ def change_value(change: Change) -> Json:
         case TopicAdded(_, topic):
             return {"change": "topic added", **about, "partitions": topic.partitions}
         case PoliciesChanged(_, before, after):
-            sides = {
-                "before": {policy: before.get(policy) for policy in after.managed()},
-                "after": after.managed(),
-            }
+            sides = {"before": {policy: before.get(policy) for policy in after.managed()}, "after": after.managed()}
             return {"change": "policies", **about, **sides}
         case PoliciesFormer(_, before, _):
             return {"change": "policies reset", **about, "before": before.managed()}
@@ -284,9 +273,7 @@ def render_revision_text(revision: Revision, *, color: bool = False) -> str:
             for depth, sign, line in _revision_lines(subject)
         ]
         blocks.append(
-            "\n".join(
-                [f"{kind_of(subject.name)} {paint(str(subject.name), 'bold', color=color)}{former}", *lines]
-            )
+            "\n".join([f"{kind_of(subject.name)} {paint(str(subject.name), 'bold', color=color)}{former}", *lines])
         )
     return "\n\n".join([*blocks, f"{total(revision)}."])
 
@@ -389,8 +376,7 @@ def _subject(subject: Subject, revision: Revision) -> Json:
         "since": _commit(subject.since, revision),
         "changes": [change_value(each) for each in subject.changes],
         "metadata": [
-            {"key": key, "before": before or None, "after": after or None}
-            for key, before, after in subject.said
+            {"key": key, "before": before or None, "after": after or None} for key, before, after in subject.said
         ],
         "parts": _parts(subject.parts),
         "versions": [_version(each, revision) for each in subject.versions],
@@ -445,10 +431,7 @@ def _commit(commit: Commit | None, revision: Revision) -> Json | None:
 def render_changelog(revision: Revision) -> str:
     """Return a heading, what breaks readers, and a section for each namespace with its topics."""
     authors = f" by {', '.join(map(plain, revision.authors))}" if revision.authors else ""
-    blocks = [
-        f"# Schemas: {plain(revision.before)} to {plain(revision.after)}",
-        f"{plain(total(revision))}{authors}.",
-    ]
+    blocks = [f"# Schemas: {plain(revision.before)} to {plain(revision.after)}", f"{plain(total(revision))}{authors}."]
     if revision.breaking:
         lines = [line for subject, version in revision.breaking for line in _breaking(subject, version)]
         blocks.append("\n".join(["## Breaking", "", *lines]))
@@ -514,9 +497,5 @@ def _part(part: PartChange) -> str:
             changed = "" if part.before == part.after else f": {code(part.before)}, now {code(part.after)}"
             return f"renamed {code(part.former)} to {name}{changed}"
         case "documented":
-            return (
-                f"documented {name}: {plain(' '.join(part.after.split()))}"
-                if part.after
-                else f"undocumented {name}"
-            )
+            return f"documented {name}: {plain(' '.join(part.after.split()))}" if part.after else f"undocumented {name}"
     return f"{part.kind} {name}: {code(part.before)}, now {code(part.after)}"

@@ -9,16 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from schemactl.checks.check_report import Cause, CheckReport, PolicyChange, TopicCheck, client_impacts
-from schemactl.core.findings import (
-    Answer,
-    Counterexample,
-    DataState,
-    Finding,
-    Outcome,
-    Severity,
-    Verdict,
-    Waiver,
-)
+from schemactl.core.findings import Answer, Counterexample, DataState, Finding, Outcome, Severity, Verdict, Waiver
 from schemactl.core.json_values import breakage_value, client_value, waiver_value
 from schemactl.core.terminal import SHADES, on_one_line, paint, table
 from schemactl.core.wording import counted, policy_origin, policy_word
@@ -101,9 +92,7 @@ def _meant(impact: ClientImpact) -> Cell:
     if impact.is_fine:
         return Cell("reads it" if reads else "is read", "good")
     # Who goes along with every version is upgraded in time, by the strategy's order.
-    return Cell(
-        "cannot read it" if reads else "is not read", "doubtful" if impact.client.is_latest else "bad"
-    )
+    return Cell("cannot read it" if reads else "is not read", "doubtful" if impact.client.is_latest else "bad")
 
 
 def verdict_of(report: CheckReport) -> Shade:
@@ -131,9 +120,7 @@ def summary(report: CheckReport) -> str:
     )
     text += f", {counted(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""
     text += f", {failed} failed" if failed else ""
-    return text + (
-        f" ({', '.join(sums)})." if sums else ": all fine." if report.topics and report.is_fine else "."
-    )
+    return text + (f" ({', '.join(sums)})." if sums else ": all fine." if report.topics and report.is_fine else ".")
 
 
 def _named(each: TopicCheck | PolicyChange, name: str, report: CheckReport) -> str:
@@ -196,9 +183,7 @@ def _sum(report: CheckReport, severity: Severity) -> Iterator[str]:
     found = [cause for cause in report.causes if cause.severity == severity]
     topics = {topic for cause in found for topic in cause.topics}
     if found:
-        yield counted(len(found), severity) + (
-            f" in {len(topics)} topics" if len(topics) > len(found) else ""
-        )
+        yield counted(len(found), severity) + (f" in {len(topics)} topics" if len(topics) > len(found) else "")
 
 
 # A check's report as one JSON object; keys are not renamed within a format version.
@@ -237,8 +222,7 @@ def render_json(report: CheckReport) -> str:
                 for each in report.policies
             ],
             "waivers": [
-                _waiver(each)
-                for each in dict.fromkeys(found.waiver for found in report.waived if found.waiver)
+                _waiver(each) for each in dict.fromkeys(found.waiver for found in report.waived if found.waiver)
             ],
             "causes": [_cause_json(cause) for cause in causes],
             "findings": [
@@ -270,14 +254,11 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         "test": _answer(verdict.test) if verdict else None,
         "data": _data(verdict),
         "incompatibilities": [
-            {**breakage_value(each), "strict_readers_only": each.incompatibility.strict_only}
-            for each in verdict.data
+            {**breakage_value(each), "strict_readers_only": each.incompatibility.strict_only} for each in verdict.data
         ]
         if verdict
         else [],
-        "tables": None
-        if topic.tables is None
-        else [_column_change_json(each) for each in topic.tables.changes],
+        "tables": None if topic.tables is None else [_column_change_json(each) for each in topic.tables.changes],
         "targets": list(topic.targets),
         "owner": topic.owner or None,
         "clients": [_client(each) for each in topic.clients],

@@ -90,11 +90,7 @@ def text_lines(lines: Sequence[SheetLine], *, color: bool) -> Iterator[str]:
     """Yield the lines for a terminal."""
     for line in lines:
         sign = f"{paint(line.sign, SIGNS[line.sign], color=color)} " if line.sign else ""
-        text = (
-            line.text.replace(line.strong, paint(line.strong, "bold", color=color), 1)
-            if line.strong
-            else line.text
-        )
+        text = line.text.replace(line.strong, paint(line.strong, "bold", color=color), 1) if line.strong else line.text
         yield f"{'  ' * line.depth}{sign}{text}"
 
 

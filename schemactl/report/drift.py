@@ -14,13 +14,7 @@ from schemactl.core.wording import counted, day, format_version, kind_of, moment
 from schemactl.declare.target_numbers import AcceptanceReason
 from schemactl.deploy.drift import DriftItem, DriftKind, DriftReport, differences
 from schemactl.deploy.geo_replication import ReplicatedNamespace, clusters_said, of_target
-from schemactl.deploy.version_numbers import (
-    FORMAT_VERSION,
-    NumberPair,
-    TopicApart,
-    apart_values,
-    topic_values,
-)
+from schemactl.deploy.version_numbers import FORMAT_VERSION, NumberPair, TopicApart, apart_values, topic_values
 from schemactl.formats.type_spec import line_changes
 from schemactl.report.check import Shade
 from schemactl.report.document import Sheet, SheetBlock, SheetLine, alternatives, by_name, text_lines
@@ -74,9 +68,7 @@ def _summary(report: DriftReport) -> tuple[str, Shade]:
     """Return one line, how much differs and where, and what that says."""
     count, names = len(report.differences), len(by_name(report.differences))
     if not count:
-        rest = (
-            f", apart from {counted(len(report.accepted), 'accepted difference')}" if report.accepted else ""
-        )
+        rest = f", apart from {counted(len(report.accepted), 'accepted difference')}" if report.accepted else ""
         return f"No drift. The registry has what Git approved{rest}.", "good"
     misread = sum(not topic.recorded for topic in report.apart)
     aside = f" Messages of {counted(misread, 'topic')} would be misread." if misread else ""
@@ -254,11 +246,7 @@ def render_pairs(name: TopicName, pairs: Sequence[NumberPair], *, color: bool = 
     rows: list[tuple[str, ...]] = [("REGISTRY", "GIT", "TYPE", "UPLOADED", "COMMIT", "DAY", "SUBJECT")]
     rows += [_row(pair) for pair in reversed(pairs)]
     lines = [paint(str(name), "bold", color=color)]
-    lines += (
-        [f"  {line}" for line in table(rows)]
-        if pairs
-        else ["  no version, neither in Git nor in the registry"]
-    )
+    lines += [f"  {line}" for line in table(rows)] if pairs else ["  no version, neither in Git nor in the registry"]
     return "\n".join(lines)
 
 
@@ -270,13 +258,7 @@ def _row(pair: NumberPair) -> tuple[str, ...]:
     note = _STATES.get(pair.state) or ("" if version else _foreign(pair))
     origin = (commit.short, day(commit)) if commit else ("-", "-")
     details = "; ".join(filter(None, (commit.subject if commit else "", note)))
-    return (
-        *numbers,
-        info.type.name if info else "-",
-        moment(entry.timestamp_ms) if entry else "-",
-        *origin,
-        details,
-    )
+    return (*numbers, info.type.name if info else "-", moment(entry.timestamp_ms) if entry else "-", *origin, details)
 
 
 def _foreign(pair: NumberPair) -> str:

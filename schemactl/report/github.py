@@ -34,10 +34,7 @@ _LEVELS: Final[dict[Weight, AnnotationLevel]] = {
 def annotated(report: CheckReport) -> Iterator[tuple[AnnotationLevel, ShownCause | str]]:
     """Yield the causes that fit, with the level of each, waived ones first; after the last of a level how many more there are."""
     causes = shown_causes(report)
-    left = {
-        level: sum(_LEVELS[cause.weight] == level for cause in causes)
-        for level in dict.fromkeys(_LEVELS.values())
-    }
+    left = {level: sum(_LEVELS[cause.weight] == level for cause in causes) for level in dict.fromkeys(_LEVELS.values())}
     room = {level: SHOWN if count <= SHOWN else SHOWN - 1 for level, count in left.items()}
     for cause in causes:
         level = _LEVELS[cause.weight]
@@ -67,9 +64,7 @@ def render_codeowners(owners: Mapping[str, Collection[str]]) -> tuple[str, list[
     unknown = set()
     lines: list[tuple[bool, str, str]] = []
     for path, names in owners.items():
-        known = dict.fromkeys(
-            name for owner in sorted(names) for name in owner.split() if _OWNER.fullmatch(name)
-        )
+        known = dict.fromkeys(name for owner in sorted(names) for name in owner.split() if _OWNER.fullmatch(name))
         unknown |= {owner for owner in names if not all(map(_OWNER.fullmatch, owner.split()))}
         if known:
             # `?` is any one character: what else it finds may have a line of its own, and the last one counts.

@@ -19,16 +19,7 @@ from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted
 from schemactl.formats import reading
 from schemactl.formats.type_spec import outline
-from schemactl.report.causes import (
-    AFTER,
-    BEFORE,
-    FEW,
-    WEIGHTS,
-    CauseLine,
-    ShownCause,
-    schema_diff,
-    shown_causes,
-)
+from schemactl.report.causes import AFTER, BEFORE, FEW, WEIGHTS, CauseLine, ShownCause, schema_diff, shown_causes
 from schemactl.report.check import Shade, client_rows, policy_rows, summary, topic_rows, verdict_of
 from schemactl.report.document import Sheet, SheetBlock, SheetLine, Sign
 
@@ -71,9 +62,7 @@ def page(
     policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
     found = [(name, count) for name, count in weights if count]
     counts = "".join(f'<li class="{name}">{text(_counted(count, name))}</li>' for name, count in found)
-    boxes = "".join(
-        f'<label><input type="checkbox" value="{name}" checked> {name}</label>' for name, _ in found
-    )
+    boxes = "".join(f'<label><input type="checkbox" value="{name}" checked> {name}</label>' for name, _ in found)
     return "\n".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -153,9 +142,7 @@ def side_by_side(diff: SchemaDiff, most: int) -> str:
             break
     heads = f'<th scope="col">{text(diff.old)}</th><th scope="col">{text(diff.new)}</th>'
     caption = "<caption>What changed in the definition</caption>"
-    return (
-        f'<table class="diff">{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    )
+    return f'<table class="diff">{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 def _pairs(hunk: Sequence[DiffRow]) -> Iterable[tuple[DiffRow | None, DiffRow | None]]:
@@ -179,18 +166,15 @@ def _row(pair: tuple[DiffRow | None, DiffRow | None]) -> str:
     old, new = pair
     same = ' class="same"' if old is new else ""
     sides = (old, old and old.old, "gone"), (new, new and new.new, "come")
-    return (
-        f"<tr{same}>{''.join(_side(row, number, '' if same else kind) for row, number, kind in sides)}</tr>"
-    )
+    return f"<tr{same}>{''.join(_side(row, number, '' if same else kind) for row, number, kind in sides)}</tr>"
 
 
 def _side(row: DiffRow | None, number: int | None, kind: str) -> str:
     if row is None:
         return "<td></td>"
-    said = {
-        "gone": '<span class="unseen">removed: </span>',
-        "come": '<span class="unseen">added: </span>',
-    }.get(kind, "")
+    said = {"gone": '<span class="unseen">removed: </span>', "come": '<span class="unseen">added: </span>'}.get(
+        kind, ""
+    )
     return f'<td class="{kind}"><span class="line">{number}</span>{said}{text(row.text)}</td>'
 
 
@@ -216,13 +200,7 @@ _MAX_VERSIONS: Final = 8
 
 _ANSWERS: Final = {"yes": ("good", "yes"), "strict": ("doubtful", "not strict readers"), "no": ("bad", "no")}
 
-_LABELS: Final = {
-    "proof": "Counterexample",
-    "fix": "Fix",
-    "broker": "Broker",
-    "topics": "Topics",
-    "approve": "Approve",
-}
+_LABELS: Final = {"proof": "Counterexample", "fix": "Fix", "broker": "Broker", "topics": "Topics", "approve": "Approve"}
 
 
 def render_check(report: CheckReport) -> str:
@@ -233,15 +211,11 @@ def render_check(report: CheckReport) -> str:
     weights = [(weight, sum(cause.weight == weight for cause in causes)) for weight in WEIGHTS]
     sections = [
         section("Causes", *(_cause(cause, known[cause.lead.rule], is_open=opened) for cause in causes)),
-        section("Changed topics", table(topic_rows(report), "Both verdicts on each topic"))
-        if report.topics
-        else "",
+        section("Changed topics", table(topic_rows(report), "Both verdicts on each topic")) if report.topics else "",
         section("Clients", table(clients, "What the change means to declared clients"))
         if (clients := client_rows(report))
         else "",
-        section("Changed policies", table(policy_rows(report), "Policies after the merge"))
-        if report.policies
-        else "",
+        section("Changed policies", table(policy_rows(report), "Policies after the merge")) if report.policies else "",
         section("Definitions", *_definitions(report)),
         section("Notes", *(f"<p>{prose(note)}</p>" for note in report.notes)),
     ]
@@ -323,9 +297,7 @@ def _tree(old: SchemaInfo | None, new: SchemaInfo) -> str:
         if part not in after:
             # Behind its former neighbours.
             parent = part.rpartition(".")[0]
-            near = [
-                at for at, each in enumerate(parts) if each.rpartition(".")[0] == parent or each == parent
-            ]
+            near = [at for at, each in enumerate(parts) if each.rpartition(".")[0] == parent or each == parent]
             parts.insert(near[-1] + 1 if near else len(parts), part)
     children: dict[str, list[str]] = {}
     for part in parts:
@@ -334,9 +306,7 @@ def _tree(old: SchemaInfo | None, new: SchemaInfo) -> str:
     return _branch("", children, before, after) or "<p>It has none.</p>"
 
 
-def _branch(
-    at: str, children: Mapping[str, list[str]], before: Mapping[str, str], after: Mapping[str, str]
-) -> str:
+def _branch(at: str, children: Mapping[str, list[str]], before: Mapping[str, str], after: Mapping[str, str]) -> str:
     items = []
     for part in children.get(at, ()):
         was, now = before.get(part), after.get(part)
@@ -399,9 +369,7 @@ def render_documents(sheets: Sequence[Sheet]) -> str:
     few = sum(len(sheet.blocks) for sheet in sheets) <= 30
     return page(
         f"schemactl {command}: {', '.join(sheet.target for sheet in sheets)}",
-        sentence=" ".join(sheet.summary[0] for sheet in sheets)
-        if len(sheets) == 1
-        else f"{len(sheets)} targets",
+        sentence=" ".join(sheet.summary[0] for sheet in sheets) if len(sheets) == 1 else f"{len(sheets)} targets",
         shade=next((shade for shade in order if shade in shades), ""),
         weights=[("error", sum(len(sheet.problems) for sheet in sheets))],
         sections=[_section(sheet, is_open=few, is_only=len(sheets) == 1) for sheet in sheets],
@@ -425,10 +393,7 @@ def _folded(block: SheetBlock, *, weight: str = "", is_open: bool) -> str:
     first, *rest = block
     items = "".join(map(_item, rest))
     return folded(
-        f"{_sign(first)}<h3>{text(first.text)}</h3>",
-        f'<ul class="signs">{items}</ul>',
-        weight=weight,
-        is_open=is_open,
+        f"{_sign(first)}<h3>{text(first.text)}</h3>", f'<ul class="signs">{items}</ul>', weight=weight, is_open=is_open
     )
 
 

@@ -23,15 +23,12 @@ def render(report: CheckReport) -> str:
     changed = {each.topic: each.change for each in reversed(report.topics)}
     for finding in (*report.waived, *report.findings):
         found.setdefault(finding.topic if finding.topic in changed else None, []).append(finding)
-    names: list[tuple[TopicName | None, str, str]] = (
-        [(None, "schemactl.yaml", "settings")] if None in found else []
-    )
+    names: list[tuple[TopicName | None, str, str]] = [(None, "schemactl.yaml", "settings")] if None in found else []
     names += [(name, str(name), change) for name, change in sorted(changed.items())]
     groups = [causes(found.get(name, ())) for name, _, _ in names]
     shown = in_report(chain.from_iterable(groups), report)
     suites = [
-        (title, change, [*islice(shown, len(group))])
-        for (_, title, change), group in zip(names, groups, strict=True)
+        (title, change, [*islice(shown, len(group))]) for (_, title, change), group in zip(names, groups, strict=True)
     ]
     failures = sum(cause.weight == "error" for *_, group in suites for cause in group)
     skipped = sum(cause.weight == "waived" for *_, group in suites for cause in group)

@@ -75,8 +75,7 @@ def code(text: str) -> str:
 
 def _cut(text: str) -> str:
     return _LINKED.sub(
-        lambda found: f"{'' if found[0] == ':' else _NOTHING}{found[0]}{_NOTHING}",
-        on_one_line(cut(text, _MAX_LINE)),
+        lambda found: f"{'' if found[0] == ':' else _NOTHING}{found[0]}{_NOTHING}", on_one_line(cut(text, _MAX_LINE))
     )
 
 
@@ -155,9 +154,7 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     """
     limit = limit or COMMENT_LIMIT
     causes = shown_causes(report)
-    failed = {
-        topic for cause in causes if cause.weight in ("error", "waived") for topic in cause.cause.topics
-    }
+    failed = {topic for cause in causes if cause.weight in ("error", "waived") for topic in cause.cause.topics}
     rest = f"run `schemactl {report.command}` to see them"
     head = [marker(report.command), bold(summary(report))]
     if report.topics:
@@ -173,17 +170,12 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     known = every_rule()
     opened = sum(cause.weight == "error" for cause in causes) <= FEW
     # A block is made only while it may still fit.
-    blocks = (
-        _cause(cause, known[cause.lead.rule], is_open=opened and cause.weight == "error") for cause in causes
-    )
+    blocks = (_cause(cause, known[cause.lead.rule], is_open=opened and cause.weight == "error") for cause in causes)
     return within(limit, head, blocks, len(causes), rest)
 
 
 def _table(rows: Sequence[Sequence[Cell]], limit: int, rest: str) -> str:
-    shown = [
-        [_cell(cell, is_name=at == 0 < number) for at, cell in enumerate(row)]
-        for number, row in enumerate(rows)
-    ]
+    shown = [[_cell(cell, is_name=at == 0 < number) for at, cell in enumerate(row)] for number, row in enumerate(rows)]
     return table(shown, limit=limit, rest=rest)
 
 
@@ -266,9 +258,7 @@ def _head(sheet: Sheet) -> str:
 def _problem(block: SheetBlock, sheet: Sheet, *, several: bool) -> str:
     first, *rest = block
     aside = f" ({plain(sheet.target)})" if several else ""
-    return folded(
-        f"❌ <b>{plain(first.text)}</b>{aside}", "  \n".join(prose(line.text) for line in rest), is_open=True
-    )
+    return folded(f"❌ <b>{plain(first.text)}</b>{aside}", "  \n".join(prose(line.text) for line in rest), is_open=True)
 
 
 def _changes(sheet: Sheet, limit: int, rest: str, *, several: bool) -> str:
@@ -276,9 +266,7 @@ def _changes(sheet: Sheet, limit: int, rest: str, *, several: bool) -> str:
     lines: list[str] = []
     left = limit
     for number, block in enumerate(sheet.blocks):
-        shown = [
-            f"{_SIGNS[line.sign]} {'  ' * line.depth}{on_one_line(line.text)}".rstrip() for line in block
-        ]
+        shown = [f"{_SIGNS[line.sign]} {'  ' * line.depth}{on_one_line(line.text)}".rstrip() for line in block]
         left -= sum(map(len, shown)) + len(shown) + 1
         if left < 0:
             lines.append(f"@@ {len(sheet.blocks) - number} more: {rest} @@")

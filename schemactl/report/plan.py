@@ -67,13 +67,7 @@ def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
         problems.append(misread_block(misread, target=target, after=not plan.apart_now, planned=planned))
     shade: Shade = "bad" if plan.refusals or plan.misread else "doubtful" if plan.steps else "good"
     return Sheet(
-        "plan",
-        plan.origin.target,
-        _head(plan),
-        tuple(blocks),
-        tuple(problems),
-        (summary(plan), shade),
-        digest,
+        "plan", plan.origin.target, _head(plan), tuple(blocks), tuple(problems), (summary(plan), shade), digest
     )
 
 
@@ -201,10 +195,7 @@ def _lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
             yield "+", f"v{number}: a tombstone takes it, as no version can be read there"
         case DeleteSchema(_, versions, force):
             then = "numbering starts again at 0" if force else "a tombstone takes the next number"
-            yield (
-                "-",
-                f"version{'s' if len(versions) > 1 else ''} {numbers(versions)} no longer readable; {then}",
-            )
+            yield ("-", f"version{'s' if len(versions) > 1 else ''} {numbers(versions)} no longer readable; {then}")
 
 
 def _relaxing(step: RelaxStrategy) -> Iterator[tuple[Sign, str]]:
@@ -244,11 +235,7 @@ def _what_is_set(step: SetPolicies) -> Iterator[str]:
 def _inherited(step: SetPolicies) -> dict[str, str]:
     """Return of the policies that are reset what is in force then."""
     levels = ("from its namespace", step.from_namespace), ("the broker's default", step.from_default)
-    return {
-        policy: f"{value}, {level}"
-        for level, found in levels
-        for policy, value in policy_words(found).items()
-    }
+    return {policy: f"{value}, {level}" for level, found in levels for policy, value in policy_words(found).items()}
 
 
 def _version_with_commit(version: SchemaVersion) -> str:
@@ -272,8 +259,7 @@ def _sums(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
     topics = len({step.name for step in steps if isinstance(step.name, TopicName)})
     versions = sum(isinstance(step, RegisterVersion) for step in steps)
     deletions = sum(
-        isinstance(step, DeleteSchema) or (isinstance(step, TakeNumber) and bool(step.versions))
-        for step in steps
+        isinstance(step, DeleteSchema) or (isinstance(step, TakeNumber) and bool(step.versions)) for step in steps
     )
     parts = [counted(count, noun) for count, noun in ((namespaces, "namespace"), (topics, "topic")) if count]
     parts += [f"{counted(versions, 'version')} {registered}"] if versions else []
@@ -311,14 +297,7 @@ def result_document(result: Result, run: Json | None = None, topics: list[Json] 
 
 def started_document(plan: Plan, run: Json | None) -> Json:
     """Return the same for the time while it runs, and for ever if it is killed: numbers of steps follow in `done`."""
-    return {
-        **_begin(plan, run),
-        "outcome": "started",
-        "failure": None,
-        "left": None,
-        "topics": None,
-        "done": [],
-    }
+    return {**_begin(plan, run), "outcome": "started", "failure": None, "left": None, "topics": None, "done": []}
 
 
 def _begin(plan: Plan, run: Json | None) -> Json:

@@ -70,12 +70,9 @@ def _result(cause: ShownCause, index: int) -> dict[str, Any]:
         "locations": [
             {
                 # Code scanning rejects a result without location: what has no place is shown at the project file.
-                "physicalLocation": _physical(
-                    finding.place or Source(report.settings), whole=not finding.place
-                ),
+                "physicalLocation": _physical(finding.place or Source(report.settings), whole=not finding.place),
                 "logicalLocations": [
-                    {"fullyQualifiedName": name}
-                    for name in dict.fromkeys(map(_logical, cause.cause.findings))
+                    {"fullyQualifiedName": name} for name in dict.fromkeys(map(_logical, cause.cause.findings))
                 ],
             }
         ],

@@ -99,9 +99,7 @@ def _row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
 def _last_apply_text(status: TargetStatus) -> str:
     if last := status.last_apply:
         by = f", by {last.actor}" if last.actor else ""
-        return on_one_line(
-            f"{last.outcome}, {last.commit[:9] or 'no commit'}, {moment(last.time_s * 1000)}{by}"
-        )
+        return on_one_line(f"{last.outcome}, {last.commit[:9] or 'no commit'}, {moment(last.time_s * 1000)}{by}")
     if upload := status.last_upload:
         return f"unknown; uploaded {upload.commit[:9]}, {moment(upload.time_ms)}"
     return "unknown"
@@ -219,11 +217,7 @@ def render_prometheus(report: StatusReport) -> str:
         lines += _metric(
             name,
             text,
-            [
-                ({"target": each.target, **labels}, value)
-                for each in report.known
-                for labels, value in samples(each)
-            ],
+            [({"target": each.target, **labels}, value) for each in report.known for labels, value in samples(each)],
         )
     return "\n".join(lines)
 
@@ -255,9 +249,7 @@ def _count(count: Callable[[TargetStatus], int]) -> Callable[[TargetStatus], Ite
     return sample
 
 
-def _samples_by_kind(
-    counts: Callable[[TargetStatus], Mapping[str, int]],
-) -> Callable[[TargetStatus], Iterator[Sample]]:
+def _samples_by_kind(counts: Callable[[TargetStatus], Mapping[str, int]]) -> Callable[[TargetStatus], Iterator[Sample]]:
     def samples(status: TargetStatus) -> Iterator[Sample]:
         found = counts(status)
         # Every kind at any time: an alert that a series is gone would be missed.
@@ -285,16 +277,8 @@ def _last_upload_time(status: TargetStatus) -> Iterator[Sample]:
 _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...] = (
     ("target_info", "The registry, and the approved history that it was compared with.", _about),
     ("topics", "Topics that are approved.", _count(lambda status: status.topics)),
-    (
-        "versions",
-        "Versions of these that the registry can be asked for.",
-        _count(lambda status: status.versions),
-    ),
-    (
-        "pending_versions",
-        "Versions that an apply would register.",
-        _count(lambda status: status.pending_versions),
-    ),
+    ("versions", "Versions of these that the registry can be asked for.", _count(lambda status: status.versions)),
+    ("pending_versions", "Versions that an apply would register.", _count(lambda status: status.pending_versions)),
     (
         "unpromoted_versions",
         "Approved versions that come after the target's position.",
@@ -308,16 +292,8 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
         _count(lambda status: sum(status.waiting.values())),
     ),
     ("misread_topics", "Topics whose messages would be misread.", _count(lambda status: status.misread)),
-    (
-        "drift_differences",
-        "Differences that nobody has accepted.",
-        _samples_by_kind(lambda status: status.differences),
-    ),
-    (
-        "accepted_differences",
-        "Differences that are accepted.",
-        _samples_by_kind(lambda status: status.accepted),
-    ),
+    ("drift_differences", "Differences that nobody has accepted.", _samples_by_kind(lambda status: status.differences)),
+    ("accepted_differences", "Differences that are accepted.", _samples_by_kind(lambda status: status.accepted)),
     (
         "unused_acceptances",
         "Names of which something is accepted that is not so any more.",

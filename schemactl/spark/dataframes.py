@@ -162,9 +162,7 @@ def decode_column(
     if codec.separated and key is None:
         raise WrongArgument("the keys of this topic travel apart from its payloads: give their column, too")
     columns = struct_of(codec.columns)
-    kind = (
-        StructType().add("value", columns if codec.is_record else columns[0].dataType).add("error", "string")
-    )
+    kind = StructType().add("value", columns if codec.is_record else columns[0].dataType).add("error", "string")
     has_version = version is not None
 
     def decoded(*given: pa.Array) -> pa.Array:
@@ -177,9 +175,7 @@ def decode_column(
     return made
 
 
-def _decode_values(
-    payloads: pa.Array, *beside: pa.Array, codec: Codec, has_version: bool, mode: ParseMode
-) -> pa.Array:
+def _decode_values(payloads: pa.Array, *beside: pa.Array, codec: Codec, has_version: bool, mode: ParseMode) -> pa.Array:
     """Return the values of a batch as `decode_column` gives them, in a worker; `beside` are versions and keys, as far as they are."""
     reduce_worker_overhead()
     versions = beside[0] if has_version else None
@@ -290,9 +286,7 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
     others = [name for name in rows.columns if name not in replaced]
     twice = [name for name in others if name in made]
     if twice:
-        raise WrongArgument(
-            f"two columns would be called {', '.join(twice)}: rename or drop that of the rows"
-        )
+        raise WrongArgument(f"two columns would be called {', '.join(twice)}: rename or drop that of the rows")
     schema = StructType([rows.schema[name] for name in others])
     for name in made:
         schema = schema.add(name, "string" if name == ERROR else "binary")
@@ -305,12 +299,7 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
 
 
 def encode_batches(
-    batches: Iterable[pa.RecordBatch],
-    *,
-    codec: Codec,
-    version: int | None,
-    values: list[str],
-    others: list[str],
+    batches: Iterable[pa.RecordBatch], *, codec: Codec, version: int | None, values: list[str], others: list[str]
 ) -> Iterator[pa.RecordBatch]:
     """Return the batches as `encode` gives them, in a worker; each in as few parts as hold it."""
     reduce_worker_overhead()

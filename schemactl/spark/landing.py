@@ -153,9 +153,7 @@ def land(
         if of_rows.partitioned_by() is not None:
             if mode == "ignore":
                 return Landed()
-            raise FileExistsError(
-                f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere"
-            )
+            raise FileExistsError(f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere")
     transaction = None if app is None or txnVersion is None else Transaction(app, txnVersion)
     landing = prepared(messages, codec, path, options, overwrite=mode == "overwrite")
     return landing.run(messages, transaction)
@@ -177,9 +175,7 @@ def land_stream(
     """
     require((4, 1), "landing a stream without foreachBatch")
     if not messages.isStreaming:
-        raise WrongArgument(
-            "the messages are no stream: read them with spark.readStream, or land them with land"
-        )
+        raise WrongArgument("the messages are no stream: read them with spark.readStream, or land them with land")
     from .landing_stream import register
 
     landing = prepared(messages, codec, path, options)
@@ -292,10 +288,7 @@ def _shape(options: LandingOptions) -> Shape:
     if compression not in COMPRESSIONS:
         raise WrongArgument(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
     file_rows, file_bytes = options.get("maxRecordsPerFile"), options.get("bytes_per_file", 256 * 2**20)
-    for name, given in (
-        ("maxRecordsPerFile", 1 if file_rows is None else file_rows),
-        ("bytes_per_file", file_bytes),
-    ):
+    for name, given in (("maxRecordsPerFile", 1 if file_rows is None else file_rows), ("bytes_per_file", file_bytes)):
         if not isinstance(given, int) or given < 1:
             raise WrongArgument(f"{name} is {given!r}, and must be a whole number from 1 on")
     statistics = options.get("format") == "delta"
@@ -304,12 +297,7 @@ def _shape(options: LandingOptions) -> Shape:
 
 
 def prepared(
-    messages: DataFrame,
-    codec: Codec,
-    path: str | PathLike[str],
-    options: LandingOptions,
-    *,
-    overwrite: bool = False,
+    messages: DataFrame, codec: Codec, path: str | PathLike[str], options: LandingOptions, *, overwrite: bool = False
 ) -> Landing:
     """Return what is to be landed; the tables take it as they are now."""
     of_rows, of_rejected = tables_of(path, options)
@@ -342,18 +330,14 @@ def prepared(
     return landing
 
 
-def _partitions(
-    table: LandingTable, place: str, wanted: tuple[str, ...], *, overwrite: bool
-) -> tuple[str, ...]:
+def _partitions(table: LandingTable, place: str, wanted: tuple[str, ...], *, overwrite: bool) -> tuple[str, ...]:
     """Return the partition columns of what is landed. Raises WrongArgument if what is there has others."""
     there = table.partitioned_by()
     if there is None or there == wanted or (overwrite and table.columns() is None):
         return wanted
     if not wanted and table.columns() is not None:
         return there
-    was, would_be = (
-        f"partitioned by {', '.join(by)}" if by else "in no partitions" for by in (there, wanted)
-    )
+    was, would_be = (f"partitioned by {', '.join(by)}" if by else "in no partitions" for by in (there, wanted))
     advice = f"partition by {', '.join(there)}, too" if there else "leave partitions out"
     raise WrongArgument(
         f"the rows in {place} are {was}, and these would be {would_be}, which cannot be together: {advice}, or land elsewhere"
@@ -364,9 +348,7 @@ def _destination(table: LandingTable, rows: spark.StructType, shape: Shape) -> D
     """Return what the rows go to; its files tell Spark which types their rows have."""
     folder = table.folder()
     if folder.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
-        raise WrongArgument(
-            f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}"
-        )
+        raise WrongArgument(f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}")
     inside = table.partitions_inside
     stored = spark.StructType([field for field in rows if inside or field.name not in shape.partition_by])
     metadata = {
@@ -381,9 +363,7 @@ def _destination(table: LandingTable, rows: spark.StructType, shape: Shape) -> D
 def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> None:
     for name in partition_by:
         if name not in rows.names:
-            raise WrongArgument(
-                f"the rows have no column {name} to partition by; they have {', '.join(rows.names)}"
-            )
+            raise WrongArgument(f"the rows have no column {name} to partition by; they have {', '.join(rows.names)}")
         if not isinstance(rows[name].dataType, PARTITION_TYPES):
             raise WrongArgument(
                 f"{name} is {rows[name].dataType.simpleString()}, which cannot be a partition column: "
@@ -405,9 +385,7 @@ _ROWS: Final = 10_000
 _TASKS: Final = 200
 
 
-def replay(
-    session: SparkSession, codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]
-) -> Landed:
+def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Landed:
     """Make rows of those rejected messages that `codec` can read, and take them away from the rejected ones.
 
     In tables that is done exactly once: the rejected ones are replaced first, in a commit that names the rows to follow, and
@@ -481,9 +459,7 @@ def _messages(
     return map_in_arrow(files, partial(_read, folder=folder, schema=to_arrow_schema(kept)), kept)
 
 
-def _read(
-    batches: Iterable[pa.RecordBatch], *, folder: Folder, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
+def _read(batches: Iterable[pa.RecordBatch], *, folder: Folder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the files whose names these are."""
     for name in (name for batch in batches for name in batch.column(0).to_pylist()):
         with folder.files.open_input_file(folder.place(name)) as file:

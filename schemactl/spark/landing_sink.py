@@ -18,16 +18,7 @@ from ..codec import Codec
 from .dataframes import decode_batch, reduce_worker_overhead
 from .message_columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, answers
 from .tables.evolution import changes, require_allowed
-from .tables.landing_table import (
-    Addition,
-    Change,
-    Conflict,
-    DataFile,
-    Evolution,
-    Folder,
-    LandingTable,
-    Transaction,
-)
+from .tables.landing_table import Addition, Change, Conflict, DataFile, Evolution, Folder, LandingTable, Transaction
 from .tables.parquet import ParquetFiles, Shape
 
 if TYPE_CHECKING:
@@ -117,10 +108,7 @@ class Writing:
                 rows.add(good, held_bytes=batch.nbytes + good.nbytes)
                 rejected.add(bad, held_bytes=bad.nbytes)
                 landed += Landed(
-                    good.num_rows,
-                    bad.num_rows,
-                    versions=_versions(good, bad),
-                    reasons=_counted(bad, ERROR),
+                    good.num_rows, bad.num_rows, versions=_versions(good, bad), reasons=_counted(bad, ERROR)
                 )
         written, aside = rows.close(), rejected.close()
         both = [*written, *aside]
@@ -296,9 +284,7 @@ def _made(table: LandingTable, transaction: Transaction | None) -> bool:
 
 def _versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Counts]:
     rows, rejected = (_counted(part, SCHEMA_VERSION) for part in (good, bad))
-    return {
-        version: Counts(rows.get(version, 0), rejected.get(version, 0)) for version in {**rows, **rejected}
-    }
+    return {version: Counts(rows.get(version, 0), rejected.get(version, 0)) for version in {**rows, **rejected}}
 
 
 def _counted(rows: pa.RecordBatch, column: str) -> dict[Any, int]:

@@ -52,11 +52,7 @@ KEYS: Final = ("key", KEY)
 _BYTES: Final = (types.BinaryType, types.StringType, types.NullType)
 """Text is its bytes: payloads of JSON come as such from files of JSON."""
 
-_TYPES: Final = {
-    "payload": _BYTES,
-    "version": (types.IntegralType, types.BinaryType, types.NullType),
-    "key": _BYTES,
-}
+_TYPES: Final = {"payload": _BYTES, "version": (types.IntegralType, types.BinaryType, types.NullType), "key": _BYTES}
 
 
 _ANSWER: Final = types.StructType().add("answer", types.BinaryType())
@@ -93,9 +89,7 @@ def message_columns(
         WrongArgument: a column is missing, has another type, or would be there twice after decoding.
     """
     if codec.separated and key is None:
-        raise WrongArgument(
-            "the keys of this topic travel apart from its payloads: name their column with `key`"
-        )
+        raise WrongArgument("the keys of this topic travel apart from its payloads: name their column with `key`")
     there = messages.columns
     wanted = {"payload": _names(payload), "version": _names(version), "key": _names(key)}
     chosen = {what: next((name for name in names if name in there), None) for what, names in wanted.items()}
@@ -140,9 +134,7 @@ def _check_distinct(session: SparkSession, codec: Codec, *others: Sequence[str])
 
 
 def map_in_arrow(
-    frame: DataFrame,
-    function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: types.StructType,
+    frame: DataFrame, function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: types.StructType
 ) -> DataFrame:
     """Apply the function as the frame's own `mapInArrow` does, which takes a dot in a column's name for a field's, and no backtick at all.
 
@@ -185,9 +177,7 @@ def folded(session: SparkSession) -> Callable[[str], str]:
 # Spark's types for the Arrow types that codecs read into, and for the DDL of generated packages.
 
 
-_TOKEN: Final = re.compile(
-    r"`(?:[^`]|``)*`|(?:/\* )?NOT NULL(?: \*/)?|INTERVAL DAY TO SECOND|\w+(?:\([0-9,]+\))?|[<>]"
-)
+_TOKEN: Final = re.compile(r"`(?:[^`]|``)*`|(?:/\* )?NOT NULL(?: \*/)?|INTERVAL DAY TO SECOND|\w+(?:\([0-9,]+\))?|[<>]")
 
 _JSON_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 """The types that Spark's JSON spells otherwise than SQL."""

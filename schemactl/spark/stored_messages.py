@@ -15,17 +15,7 @@ from pyspark.errors import AnalysisException
 from ..codec import Codec
 from ..codec.topic import Count, judge, summed
 from .dataframes import reduce_worker_overhead
-from .message_columns import (
-    KEYS,
-    MESSAGE_ID,
-    PAYLOADS,
-    TOPIC,
-    VERSIONS,
-    Columns,
-    Name,
-    answers,
-    message_columns,
-)
+from .message_columns import KEYS, MESSAGE_ID, PAYLOADS, TOPIC, VERSIONS, Columns, Name, answers, message_columns
 from .pulsar.source import PulsarSource
 from .session import SparkProblem, as_spark_problem
 
@@ -162,14 +152,7 @@ def verify(
         needed.append(MESSAGE_ID)
     parts = answers(
         messages.drop(*(name for name in messages.columns if name not in needed)),
-        partial(
-            _verify_part,
-            codec=codec,
-            against=against,
-            columns=columns,
-            only_new_loss=only_new_loss,
-            shown=shown,
-        ),
+        partial(_verify_part, codec=codec, against=against, columns=columns, only_new_loss=only_new_loss, shown=shown),
     )
     counts = summed(count for part in parts for count in part.counts)
     order = sorted(counts, key=lambda count: (count.version is None, count.version or 0))

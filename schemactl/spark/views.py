@@ -155,10 +155,7 @@ class _Columns:
         names = [self._fold(name) for name in (field.name, *self._former(path, field.name))]
         found = [each for name in names for each in there if self._fold(each.name) == name]
         place = f"{path}{field.name}"
-        values = [
-            self._value(f"{inside}{quoted(each.name)}", each.dataType, field.dataType, place)
-            for each in found
-        ]
+        values = [self._value(f"{inside}{quoted(each.name)}", each.dataType, field.dataType, place) for each in found]
         if not values:
             return f"CAST(NULL AS {sql_type(field.dataType)})"
         return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
@@ -170,9 +167,7 @@ class _Columns:
         item = f"item{path.count('.')}"
         match have, want:
             case spark.StructType(), spark.StructType():
-                parts = [
-                    f"'{field.name}', {self._column(field, have, f'{value}.', f'{path}.')}" for field in want
-                ]
+                parts = [f"'{field.name}', {self._column(field, have, f'{value}.', f'{path}.')}" for field in want]
                 return f"if({value} IS NULL, NULL, named_struct({', '.join(parts)}))"
             case spark.ArrayType(), spark.ArrayType():
                 inner = self._value(item, have.elementType, want.elementType, f"{path}.element")

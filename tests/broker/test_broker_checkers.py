@@ -58,8 +58,7 @@ def test_external_is_no_half_before_4_2() -> None:
     pair = SchemaInfo(SchemaType.KEY_VALUE, bytes(8), halves)
     longer, strategy = replace(pair, schema=bytes(9)), CompatibilityStrategy.BACKWARD
     refused, accepted = (
-        check_consumer([SchemaVersion(0, pair)], longer, strategy, release)
-        for release in (Release.R4_0, Release.R4_2)
+        check_consumer([SchemaVersion(0, pair)], longer, strategy, release) for release in (Release.R4_0, Release.R4_2)
     )
     assert (refused.outcome, refused.exception) == (Outcome.ERROR, "IllegalArgumentException")
     assert accepted.outcome is Outcome.OK
@@ -86,9 +85,7 @@ def test_an_optional_checker_belongs_to_its_releases(release: Release) -> None:
 
 def test_a_broker_may_be_configured_to_check_protobuf_as_avro() -> None:
     optional = ("ProtobufSchemaCompatibilityCheck",)
-    added = SchemaInfo(
-        SchemaType.PROTOBUF, b'{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
-    )
+    added = SchemaInfo(SchemaType.PROTOBUF, b'{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}')
     history, backward = [SchemaVersion(0, protobuf("A"))], CompatibilityStrategy.BACKWARD
     assert put(history, added, backward, Release.R4_0).outcome is Outcome.OK
     assert put(history, added, backward, Release.R4_0, optional=optional).outcome is Outcome.INCOMPATIBLE

@@ -33,9 +33,7 @@ def made_by(steps: list[Json]) -> list[SchemaVersion]:
             versions = []
         elif step["op"] == "delete":
             versions.append(SchemaVersion(following, None))
-        elif "schema" in step and (
-            step["op"] == "upload" or step["schema"]["type"] not in ("BYTES", "AUTO_CONSUME")
-        ):
+        elif "schema" in step and (step["op"] == "upload" or step["schema"]["type"] not in ("BYTES", "AUTO_CONSUME")):
             info = brought(step["schema"])
             answer = put(versions, info, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
             assert answer.outcome in (Outcome.OK, Outcome.UNCHANGED)
@@ -66,12 +64,8 @@ def test_every_recorded_connect_is_decided_alike_and_names_a_row_that_says_so() 
     for row in rows("connect_public"):
         state = row["topic_state"]
         versions = made_by(state["steps"])
-        assert shown(versions) == [(each["type"], each["version"]) for each in state["live_before"]], row[
-            "id"
-        ]
-        topic = TopicState(
-            tuple(versions), state["open_producers"], state["open_consumers"], state["has_data"]
-        )
+        assert shown(versions) == [(each["type"], each["version"]) for each in state["live_before"]], row["id"]
+        topic = TopicState(tuple(versions), state["open_producers"], state["open_consumers"], state["has_data"])
         client = brought(row["client_schema"])
         decision = admit(row["role"], client, topic, in_force(row["policies"]), Release.R4_0)
         if decision.registered is not None:
@@ -133,11 +127,7 @@ UNSUPPORTED = "Retrieve schema instance from schema info for type '{}' is not su
         ("producer", PROTOBUF, ""),
         ("consumer", SchemaInfo(SchemaType.EXTERNAL), UNSUPPORTED.format("EXTERNAL")),
         ("producer", SchemaInfo(SchemaType.EXTERNAL), UNSUPPORTED.format("EXTERNAL")),
-        (
-            "consumer",
-            key_value.join(key=AVRO, value=PROTOBUF, encoding="INLINE"),
-            UNSUPPORTED.format("PROTOBUF"),
-        ),
+        ("consumer", key_value.join(key=AVRO, value=PROTOBUF, encoding="INLINE"), UNSUPPORTED.format("PROTOBUF")),
         ("consumer", SchemaInfo(SchemaType.AVRO, b'"string"'), ""),
         (
             "producer",
@@ -145,11 +135,7 @@ UNSUPPORTED = "Retrieve schema instance from schema info for type '{}' is not su
             'Schema typed [org.apache.avro.Schema$StringSchema], simple-type:[STRING] is not supported. schema-content: "string"',
         ),
         ("consumer", SchemaInfo(SchemaType.JSON, b'{"type":"object"}'), "Type not supported: object"),
-        (
-            "consumer",
-            SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"R","namespace":"a-b","fields":[]}'),
-            "",
-        ),
+        ("consumer", SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"R","namespace":"a-b","fields":[]}'), ""),
     ],
 )
 def test_an_auto_client_fails_where_it_cannot_use_the_topic_s_schema(

@@ -130,10 +130,7 @@ def test_only_what_follows_the_last_tombstone_counts(
     history: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
 ) -> None:
     assert all(version.info is not None for version in live(history))
-    assert (
-        put(live(history) or history, new, strategy, release).outcome
-        is put(history, new, strategy, release).outcome
-    )
+    assert put(live(history) or history, new, strategy, release).outcome is put(history, new, strategy, release).outcome
     deleted = [*history, SchemaVersion(len(history), None)]
     assert live(deleted) == ()
     answer = put(deleted, new, strategy, release)

@@ -51,9 +51,7 @@ FIELD = '{"type":"record","name":"B","fields":[%s]}'
          "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'syntax': was expecting"),
     ],
 )  # fmt: skip
-def test_a_broken_version_is_named_in_the_answer_to_every_upload(
-    stored: str, exception: str, words: str
-) -> None:
+def test_a_broken_version_is_named_in_the_answer_to_every_upload(stored: str, exception: str, words: str) -> None:
     broken = SchemaInfo(SchemaType.PROTOBUF, stored.encode())
     new = SchemaInfo(SchemaType.JSON, b'"int"')
     answer = put([SchemaVersion(0, broken)], new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)

@@ -65,14 +65,10 @@ def test_every_prediction_knows_the_checkers_of_the_brokers(
 
 
 @pytest.mark.parametrize("checkers", [(), (CHECKER,)])
-def test_the_embedded_registry_answers_by_the_checkers_it_is_configured_with(
-    checkers: tuple[str, ...],
-) -> None:
+def test_the_embedded_registry_answers_by_the_checkers_it_is_configured_with(checkers: tuple[str, ...]) -> None:
     topic = TopicName.parse("shop/web/clicks")
     old, new = (
-        SchemaInfo(
-            SchemaType.PROTOBUF, json.dumps({"type": "record", "name": "Click", "fields": fields}).encode()
-        )
+        SchemaInfo(SchemaType.PROTOBUF, json.dumps({"type": "record", "name": "Click", "fields": fields}).encode())
         for fields in FIELDS
     )
     defaults = BrokerDefaults(CompatibilityStrategy.BACKWARD, checkers=checkers)

@@ -99,9 +99,7 @@ def repeated(piece: str, many: int) -> str:
 
 
 wrong_properties = declared(
-    lambda many: (
-        f"topic: shop/sales/orders\nschema: {{type: STRING, properties: {{{repeated('p#: 1, ', many)}}}}}\n"
-    )
+    lambda many: f"topic: shop/sales/orders\nschema: {{type: STRING, properties: {{{repeated('p#: 1, ', many)}}}}}\n"
 )
 unknown_keys = declared(lambda many: "topic: shop/sales/orders\n" + repeated("key#: 1\n", many))
 documents = declared(lambda many: repeated("---\ntopic: shop/sales/orders#\n", many))

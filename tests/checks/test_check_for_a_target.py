@@ -152,9 +152,7 @@ def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
     for targets in (("local", "other"), ("local",)):
         found = json.loads(estate.run("rollout", "orders", "--format", "json").out)
         assert (found["version"], found["latest"]) == (2, 1)
-        commands = {
-            (each["kind"], each["target"]): (each["text"], each["command"]) for each in found["steps"]
-        }
+        commands = {(each["kind"], each["target"]): (each["text"], each["command"]) for each in found["steps"]}
         assert {target for _, target in commands} == {None, *targets}
         assert commands["merge", None][1] == "schemactl show shop/sales/orders@2"
         text, command = commands["consumers", "local"]

@@ -35,14 +35,9 @@ EDITS: dict[str, dict[str, str | bytes | None]] = {
     "a field without default, as the foreign version": {ORDERS: REQUIRED},
     "another type": {ORDERS: record("id", "note", name="Other")},
     "two topics": {ORDERS: record("id", more=1), "namespaces/clicks.avsc": record("id", "more")},
-    "a strategy": {
-        "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"
-    },
+    "a strategy": {"namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"},
     "fewer partitions than on a target": {"namespaces/orders.yaml": declared(more="partitions: 2\n")},
-    "an overlay": {
-        "environments/prod.yaml": PROD.replace("BACKWARD", "FORWARD"),
-        ORDERS: record("id", more=1),
-    },
+    "an overlay": {"environments/prod.yaml": PROD.replace("BACKWARD", "FORWARD"), ORDERS: record("id", more=1)},
     "a topic goes": {"namespaces/clicks.yaml": None, "namespaces/clicks.avsc": None},
     "a new topic": {"namespaces/new.yaml": "topic: shop/sales/new\nschema: {type: STRING}\n"},
 }
@@ -62,9 +57,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
         }
     )
     estate.orders("id", note=0)
-    numbers = (
-        "shop/sales/orders: {2: {foreign: theirs.avsc, type: AVRO, reason: by hand, accepted: 2026-11-22}}\n"
-    )
+    numbers = "shop/sales/orders: {2: {foreign: theirs.avsc, type: AVRO, reason: by hand, accepted: 2026-11-22}}\n"
     theirs = avro("id", theirs=0).schema.decode()
     estate.scratch.commit({"numbers/prod.yaml": numbers, "numbers/theirs.avsc": theirs})
     estate.scratch.git("checkout", "-q", "-b", "work")
@@ -130,9 +123,7 @@ def test_a_finding_names_the_targets_for_which_it_holds(estate: Estate) -> None:
 
 
 @pytest.mark.slow
-def test_a_topic_that_did_not_change_is_read_for_no_target(
-    estate: Estate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_topic_that_did_not_change_is_read_for_no_target(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     checked(estate)
     read: list[str] = []
     topic = DefinitionLoader.topic
@@ -148,9 +139,7 @@ def test_a_topic_that_did_not_change_is_read_for_no_target(
 
 
 @pytest.mark.slow
-def test_an_overlay_that_is_staged_ends_the_early_exit(
-    estate: Estate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_overlay_that_is_staged_ends_the_early_exit(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     estate.scratch.flush()
     monkeypatch.chdir(estate.scratch.path)
     checked(estate, "--staged")
@@ -162,9 +151,7 @@ def test_an_overlay_that_is_staged_ends_the_early_exit(
 
 @pytest.mark.slow
 def test_where_nothing_differs_no_target_is_named(tmp_path: Path) -> None:
-    project = (
-        'version: 1\ntargets: {a: {registry: "sqlite:a.db"}, b: {registry: "sqlite:b.db", pulsar: "4.1"}}\n'
-    )
+    project = 'version: 1\ntargets: {a: {registry: "sqlite:a.db"}, b: {registry: "sqlite:b.db", pulsar: "4.1"}}\n'
     estate = Estate(tmp_path / "shop", project=project)
     estate.scratch.write({ORDERS: record("id", "more")})
     [finding, *_] = checked(estate)["findings"]
@@ -268,10 +255,7 @@ def test_a_target_that_gets_sooner_what_is_approved_weakens_the_gate(
         {"environments/prod.yaml": PROD.replace("BACKWARD", "FULL_TRANSITIVE")},
         {"schemactl.yaml": PROJECT.replace(", exclude: [clicks]", "")},
         {"schemactl.yaml": PROJECT.replace("test:", "other:")},
-        {
-            "schemactl.yaml": PROJECT
-            + '  more: {registry: "sqlite:more.db", overlays: environments/live.yaml}\n'
-        },
+        {"schemactl.yaml": PROJECT + '  more: {registry: "sqlite:more.db", overlays: environments/live.yaml}\n'},
     ],
 )
 def test_a_target_that_is_judged_more_does_not(estate: Estate, files: dict[str, str]) -> None:
@@ -315,9 +299,7 @@ def test_a_target_that_is_judged_more_does_not(estate: Estate, files: dict[str, 
         (None, ["schemactl.yaml:6:84: there is no file `environments/prod.yaml`"]),
     ],
 )
-def test_a_wrong_overlay_is_told_with_its_place(
-    estate: Estate, text: str | None, messages: list[str]
-) -> None:
+def test_a_wrong_overlay_is_told_with_its_place(estate: Estate, text: str | None, messages: list[str]) -> None:
     path = estate.scratch.path / "environments/prod.yaml"
     path.unlink() if text is None else path.write_text(text)
     error = estate.run("check", code=1).err

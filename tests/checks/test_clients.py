@@ -28,9 +28,7 @@ clients:
 
 
 def record(*fields: str) -> str:
-    return json.dumps(
-        {"type": "record", "name": "Order", "fields": [json.loads(f"{{{each}}}") for each in fields]}
-    )
+    return json.dumps({"type": "record", "name": "Order", "fields": [json.loads(f"{{{each}}}") for each in fields]})
 
 
 ID = '"name": "id", "type": "string"'
@@ -57,16 +55,11 @@ def test_everybody_whom_it_concerns_is_told(tmp_path: Path) -> None:
     [found] = [block for block in printed.split("\n\n") if "CLIENT_BREAKS" in block]
     said, why = found.splitlines()[1:3]
     new = "version 2 of persistent://shop/sales/orders"
-    assert (
-        said
-        == f"  The consumer billing (team payments) is built with version 0 and cannot read messages of {new}."
-    )
+    assert said == f"  The consumer billing (team payments) is built with version 0 and cannot read messages of {new}."
     assert why.startswith("  Order.note is gone, but readers of version 0 need it and have no default for it")
     assert "Owner of the client: @acme/payments" in found
     assert 'Counterexample: {"id": ""}' in found
-    rows = [
-        [*map(str.strip, line.split("  "))] for line in printed.splitlines() if "shop/sales/orders  " in line
-    ]
+    rows = [[*map(str.strip, line.split("  "))] for line in printed.splitlines() if "shop/sales/orders  " in line]
     meant = {row[0]: [cell for cell in row if cell][2:] for row in rows[-4:]}
     assert meant == {
         "crm": ["consumer", "latest (1)", "reads it"],
@@ -133,9 +126,7 @@ def test_a_finding_is_for_the_targets_that_its_client_runs_on(tmp_path: Path) ->
     report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
     found = {each["owner"]: each["targets"] for each in report["findings"] if each["rule"] == "CLIENT_BREAKS"}
     assert found == {"@acme/payments": ["prod"], "risk @ acme <b>": ["dev", "prod"]}
-    assert (
-        "billing (prod), persistent://shop/sales/orders" in schemactl(repository.path, "check", code=100).out
-    )
+    assert "billing (prod), persistent://shop/sales/orders" in schemactl(repository.path, "check", code=100).out
 
 
 def test_a_definition_of_its_own_is_called_by_its_file(tmp_path: Path) -> None:
@@ -146,10 +137,7 @@ def test_a_definition_of_its_own_is_called_by_its_file(tmp_path: Path) -> None:
 
 
 def test_the_table_has_what_the_change_means_on_the_worst_of_all_targets() -> None:
-    orders, billing = (
-        TopicName.parse("shop/sales/orders"),
-        Client("billing", "consumer", (0, 2), team="payments"),
-    )
+    orders, billing = (TopicName.parse("shop/sales/orders"), Client("billing", "consumer", (0, 2), team="payments"))
     fine, broken = ClientImpact(billing, (0, 1)), ClientImpact(billing, (0, 1, 2), "b has no default")
     checks = [
         TopicCheck(orders, "new version", CompatibilityStrategy.FULL, "topic", clients=(impact,))
@@ -162,8 +150,7 @@ def test_the_table_has_what_the_change_means_on_the_worst_of_all_targets() -> No
 
 
 @pytest.mark.parametrize(
-    ("contact", "told"),
-    [("@acme/payments", True), ("@acme", True), ("risk @acme", False), ("@acme/pay ments", False)],
+    ("contact", "told"), [("@acme/payments", True), ("@acme", True), ("risk @acme", False), ("@acme/pay ments", False)]
 )
 def test_only_a_contact_that_is_a_user_or_a_team_is_mentioned(
     tmp_path: Path,

@@ -21,10 +21,7 @@ V0, COMPATIBLE, BREAKING = record("id"), record("id", note=0), record("id", "not
 def repository(tmp_path: Path) -> Scratch:
     """Two topics are approved, and a branch is checked out."""
     made = Scratch(tmp_path / "r")
-    topics = {
-        "topics/orders.yaml": declared(),
-        "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
-    }
+    topics = {"topics/orders.yaml": declared(), "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc")}
     made.commit({"schemactl.yaml": PROJECT, **topics, ORDERS: V0, REFUNDS: V0}, "v0")
     made.git("checkout", "-q", "-b", "work")
     return made

@@ -17,9 +17,7 @@ from schemactl.__main__ import main as start
 pytestmark = pytest.mark.slow
 
 FINE, ERROR, BAD = 0, 1, 100
-PROJECT_FILE = (
-    "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"
-)
+PROJECT_FILE = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"
 MONEY = record("amount", name="Money")
 ORDERS = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
 
@@ -113,9 +111,7 @@ def test_an_encoding_of_the_working_tree_hides_nothing(scratch: Scratch) -> None
     scratch.write({"topics/refunds.avsc": shown})
     for arguments in ([], ["--staged"], ["--base", "main"]):
         said = check(*arguments, code=ERROR).err
-        assert (
-            ".gitattributes:1:1: the attribute `working-tree-encoding=UTF-16` of topics/refunds.avsc" in said
-        )
+        assert ".gitattributes:1:1: the attribute `working-tree-encoding=UTF-16` of topics/refunds.avsc" in said
         assert "Fix: take it off that file: `topics/refunds.avsc !working-tree-encoding`" in said
     scratch.write({".gitattributes": "refunds.avsc -diff\n"})
     scratch.git("commit", "-q", "-m", "attributes", ".gitattributes")
@@ -195,9 +191,7 @@ def test_attributes_of_the_user_count_too(tmp_path: Path, monkeypatch: pytest.Mo
     assert "topics/orders.avsc:1:1: the attribute `ident` of topics/orders.avsc" in check(code=ERROR).err
 
 
-def test_in_a_folder_below_the_top_attributes_are_found(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_a_folder_below_the_top_attributes_are_found(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch.write({".gitattributes": "/common/*.avsc ident\n"})
     monkeypatch.chdir(scratch.path / "topics")
     assert ".gitattributes:1:1: the attribute `ident` of common/money.avsc" in check(code=ERROR).err
@@ -227,9 +221,7 @@ CLICKS = "topic: shop/web/clicks\nschema:\n  type: PROTOBUF_NATIVE\n  definition
         ("*.binpb text=unset eol=lf", "eol=lf"),
     ],
 )
-def test_line_ends_that_git_converts_in_a_descriptor_set_are_an_error(
-    scratch: Scratch, line: str, said: str
-) -> None:
+def test_line_ends_that_git_converts_in_a_descriptor_set_are_an_error(scratch: Scratch, line: str, said: str) -> None:
     scratch.write({"topics/clicks.yaml": CLICKS, "topics/clicks.binpb": descriptor_set("a\r\nb")})
     check()
     scratch.write({".gitattributes": f"# ours\n{line}\n"})
@@ -251,11 +243,7 @@ def test_a_descriptor_set_that_git_leaves_alone_is_fine(scratch: Scratch) -> Non
         }
     )
     commit(scratch)
-    for attributes in (
-        "* text=auto eol=lf\n*.avsc text\n",
-        "* text\n*.binpb -text\n",
-        "* text\n*.binpb binary\n",
-    ):
+    for attributes in ("* text=auto eol=lf\n*.avsc text\n", "* text\n*.binpb -text\n", "* text\n*.binpb binary\n"):
         scratch.write({".gitattributes": attributes})
         scratch.git("commit", "-q", "--allow-empty", "-m", "attributes", ".gitattributes")
         for arguments in ([], ["--staged"], ["--base", "main"]):
@@ -283,9 +271,7 @@ def sparse(scratch: Scratch) -> None:
 
 
 @pytest.mark.parametrize("remove", [unlink, sparse])
-def test_attributes_that_only_the_index_has_count(
-    scratch: Scratch, remove: Callable[[Scratch], None]
-) -> None:
+def test_attributes_that_only_the_index_has_count(scratch: Scratch, remove: Callable[[Scratch], None]) -> None:
     scratch.write({".gitattributes": "\nrefunds.avsc working-tree-encoding=UTF-16\n"})
     scratch.git("add", ".gitattributes")
     scratch.git("commit", "-q", "-m", "attributes")
@@ -305,9 +291,7 @@ def test_with_base_the_attributes_are_those_of_the_commit(
     (scratch.path / path).unlink()
     before = scratch.git("ls-files", "--stage"), sorted((scratch.path / ".git").glob("*index*"))
     monkeypatch.chdir(scratch.path / "topics")
-    assert (
-        f"{path}:1:1: the attribute `ident` of topics/refunds.avsc" in check("--base", "main", code=ERROR).err
-    )
+    assert f"{path}:1:1: the attribute `ident` of topics/refunds.avsc" in check("--base", "main", code=ERROR).err
     assert (scratch.git("ls-files", "--stage"), sorted((scratch.path / ".git").glob("*index*"))) == before
     check()
     # And the index's do not.

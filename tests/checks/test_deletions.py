@@ -102,9 +102,7 @@ BREAKING = record("id", "note", "town")
         (record("id", "note", city=0), "error"),
     ],
 )
-def test_a_rename_is_asked_for_and_an_error_where_it_breaks(
-    tmp_path: Path, definition: str, severity: str
-) -> None:
+def test_a_rename_is_asked_for_and_an_error_where_it_breaks(tmp_path: Path, definition: str, severity: str) -> None:
     found = renamed(tmp_path, definition)
     assert set(found) == {"DELETED_TOPIC", "RENAME_UNDECLARED"}
     assert found["RENAME_UNDECLARED"]["severity"] == severity
@@ -168,16 +166,12 @@ CONSUMER = "clients: [{name: billing, role: consumer, schema: 0}]\n"
         (CONSUMER.replace("billing", "audit"), "The consumer audit is built with version 0"),
     ],
 )
-def test_a_client_that_the_change_removes_is_asked_all_the_same(
-    tmp_path: Path, after: str, words: str
-) -> None:
+def test_a_client_that_the_change_removes_is_asked_all_the_same(tmp_path: Path, after: str, words: str) -> None:
     made = Scratch(tmp_path / "r")
     project = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: FORWARD}\n"
     before = {"topics/orders.yaml": declared(more=CONSUMER), "topics/orders.avsc": record("id", "note")}
     made.commit({"schemactl.yaml": project, **before})
-    optional = record("id", "note").replace(
-        '"note", "type": "string"', '"note", "type": "string", "default": ""'
-    )
+    optional = record("id", "note").replace('"note", "type": "string"', '"note", "type": "string", "default": ""')
     made.commit({"topics/orders.avsc": optional})
     made.flush()
     made.write({"topics/orders.avsc": record("id"), "topics/orders.yaml": declared(more=after)})

@@ -19,11 +19,7 @@ from schemactl.cli import main
 
 pytestmark = pytest.mark.slow
 
-PROJECT: dict[str, Any] = {
-    "version": 1,
-    "roots": ["topics"],
-    "defaults": {"schema_compatibility_strategy": "BACKWARD"},
-}
+PROJECT: dict[str, Any] = {"version": 1, "roots": ["topics"], "defaults": {"schema_compatibility_strategy": "BACKWARD"}}
 V0 = record("id")
 BREAK = {"topics/orders.avsc": record("id", "note")}
 HARMLESS = {"topics/orders.avsc": record("id", note=0)}
@@ -32,9 +28,7 @@ HARMLESS = {"topics/orders.avsc": record("id", note=0)}
 def project(**settings: Any) -> dict[str, str | None]:
     """The project file with these settings; None removes one."""
     lines = {**PROJECT, **settings}
-    return {
-        "schemactl.yaml": yaml.safe_dump({key: value for key, value in lines.items() if value is not None})
-    }
+    return {"schemactl.yaml": yaml.safe_dump({key: value for key, value in lines.items() if value is not None})}
 
 
 def topic(more: str) -> dict[str, str | None]:
@@ -51,10 +45,7 @@ OFF = {"READER_FIELD_MISSING_DEFAULT_VALUE": "off", "BROKER_INCOMPATIBLE": "off"
 MOVED = {"topic/orders.yaml": declared(), "topic/orders.avsc": record("id", "note")}
 
 EVASIONS: dict[str, dict[str, str | None]] = {
-    name: {
-        path: project(**text)["schemactl.yaml"] if isinstance(text, dict) else text
-        for path, text in files.items()
-    }
+    name: {path: project(**text)["schemactl.yaml"] if isinstance(text, dict) else text for path, text in files.items()}
     for name, files in yaml.safe_load(Path(__file__).with_name("evasions.yaml").read_text()).items()
 }
 """What a change does beside the break, to get it past the check: the files that it brings."""
@@ -67,9 +58,7 @@ def repository(tmp_path: Path) -> Scratch:
     return made
 
 
-def check(
-    repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str
-) -> tuple[int, dict[str, Any]]:
+def check(repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
     """The exit code of `check` and its report."""
     code = main(["-C", str(repository.path), "check", "--format", "json", *arguments])
     out = capsys.readouterr()
@@ -136,7 +125,7 @@ def test_a_break_is_found_whatever_the_change_does_to_the_settings(
             "SCHEMA_TYPE_CHANGED",
             "RENAME_UNDECLARED",
             "NEW_GENERATION",
-        ),
+        )
     }
 
 
@@ -227,9 +216,7 @@ POLICIES = st.fixed_dictionaries(
         "partitions": st.integers(1, 3),
     },
 )
-EDITS = st.sampled_from(
-    [V0, record("id", "note"), record("id", note=0), record("no"), record("id", "note", more=0)]
-)
+EDITS = st.sampled_from([V0, record("id", "note"), record("id", note=0), record("no"), record("id", "note", more=0)])
 
 
 @REPOSITORIES
@@ -313,18 +300,14 @@ def test_stricter_settings_are_a_note(repository: Scratch, capsys: pytest.Captur
 def test_a_root_moves_with_its_files(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
     moved = project(roots=["topic"], previous_roots=["topics"])
     files = {**moved, **MOVED, "topics/orders.yaml": None, "topics/orders.avsc": None}
-    code, report = check(
-        repository, capsys, *as_index(repository, {**files, "topic/orders.avsc": record("id")})
-    )
+    code, report = check(repository, capsys, *as_index(repository, {**files, "topic/orders.avsc": record("id")}))
     assert (code, report["findings"], report["checked"]) == (0, [], 1)
     code, report = check(repository, capsys, *as_index(repository, MOVED))
     assert code == 100
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in rules(report)
 
 
-def test_a_root_that_is_forgotten_is_a_problem(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_root_that_is_forgotten_is_a_problem(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
     as_index(repository, {**project(roots=["topic"]), **MOVED})
     assert main(["-C", str(repository.path), "check", "--staged"]) == 1
     assert "add `topics` to `previous_roots` in schemactl.yaml" in capsys.readouterr().err
@@ -345,9 +328,7 @@ def test_fixed_severities_cannot_be_set(repository: Scratch, capsys: pytest.Capt
     assert "the severity of GATE_WEAKENED is fixed" in capsys.readouterr().err
 
 
-def test_all_is_never_fine_beside_a_bad_verdict(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_is_never_fine_beside_a_bad_verdict(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
     repository.commit(project(severities=OFF))
     as_index(repository, BREAK)
     assert main(["-C", str(repository.path), "check", "--staged"]) == 0

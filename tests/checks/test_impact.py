@@ -11,17 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.checks.table_impact import (
-    ADVICE,
-    Effect,
-    Impact,
-    Pointers,
-    advice,
-    changes,
-    impact,
-    sentence,
-    widens,
-)
+from schemactl.checks.table_impact import ADVICE, Effect, Impact, Pointers, advice, changes, impact, sentence, widens
 from schemactl.codegen import spark_types as types
 from schemactl.codegen import topic_struct
 from schemactl.codegen.spark_types import Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
@@ -65,19 +55,7 @@ def told(old: SchemaInfo, new: SchemaInfo, *older: SchemaInfo) -> list[tuple[str
 ATOMS: list[SparkType] = [
     *map(
         types.Atomic,
-        [
-            "byte",
-            "short",
-            "integer",
-            "long",
-            "float",
-            "double",
-            "string",
-            "binary",
-            "boolean",
-            "date",
-            "timestamp",
-        ],
+        ["byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean", "date", "timestamp"],
     ),
     *(types.TIMESTAMP_NTZ, types.TIME, Decimal(1, 0), Decimal(38, 0), Decimal(38, 2), Decimal(38, 10)),
     *(Decimal(precision, scale) for precision in (9, 10, 11, 20) for scale in (0, 2)),
@@ -88,16 +66,12 @@ def test_widening_is_an_order() -> None:
     pairs = {pair for pair in permutations(ATOMS, 2) if widens(*pair)}
     assert not any((new, old) in pairs for old, new in pairs)
     for old, middle in pairs:
-        assert {new for before, new in pairs if before == middle} <= {
-            new for before, new in pairs if before == old
-        }
+        assert {new for before, new in pairs if before == middle} <= {new for before, new in pairs if before == old}
 
 
 def structs_of(of: st.SearchStrategy[Any]) -> st.SearchStrategy[Struct]:
     fields = st.lists(
-        st.builds(SparkField, st.sampled_from("abcd"), of, st.booleans()),
-        max_size=4,
-        unique_by=lambda each: each.name,
+        st.builds(SparkField, st.sampled_from("abcd"), of, st.booleans()), max_size=4, unique_by=lambda each: each.name
     )
     return fields.map(lambda found: Struct(tuple(found)))
 
@@ -116,10 +90,7 @@ def test_changes_there_and_back_tell_of_the_same_columns(one: Struct, other: Str
     turned = {"added column": "column no longer written", "column no longer written": "added column"}
     structural = {(turned[each.effect], each.path) for each in there if each.effect in turned}
     assert structural == {(each.effect, each.path) for each in back if each.effect in turned}
-    typed = [
-        {each.path for each in one_way if each.effect in ("rewrite", "type widened")}
-        for one_way in (there, back)
-    ]
+    typed = [{each.path for each in one_way if each.effect in ("rewrite", "type widened")} for one_way in (there, back)]
     assert typed[0] == typed[1]
 
 
@@ -174,15 +145,9 @@ def test_a_column_that_comes_back_is_compared_with_what_it_was() -> None:
     first = order(field("id", "int"), field("note", "int"), field("n", "int"), field("x", "int"))
     gone = order(field("id", "int"))
     back = order(field("id", "int"), field("note", "string"), field("n", "long"), field("x", "int"))
-    assert told(gone, back, gone, first) == [
-        ("rewrite", "note"),
-        ("type widened", "n"),
-        ("added column", "x"),
-    ]
+    assert told(gone, back, gone, first) == [("rewrite", "note"), ("type widened", "n"), ("added column", "x")]
     wider = order(field("id", "int"), field("note", "long"))
-    assert told(gone, order(field("id", "int"), field("note", "double")), gone, wider, first) == [
-        ("rewrite", "note")
-    ]
+    assert told(gone, order(field("id", "int"), field("note", "double")), gone, wider, first) == [("rewrite", "note")]
     assert told(gone, back) == [("added column", "note"), ("added column", "n"), ("added column", "x")]
 
 
@@ -192,9 +157,7 @@ def test_a_column_that_comes_back_inside_another_is_compared_with_what_it_was() 
 
     sku = field("sku", "string")
     gone, first = items(sku), items(sku, field("price", "double"))
-    assert told(gone, items(sku, field("price", "string")), gone, first) == [
-        ("rewrite", "items.element.price")
-    ]
+    assert told(gone, items(sku, field("price", "string")), gone, first) == [("rewrite", "items.element.price")]
 
 
 def test_a_name_that_another_column_had_before_is_a_rewrite() -> None:

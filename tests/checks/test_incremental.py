@@ -26,9 +26,7 @@ pytestmark = pytest.mark.slow
 
 PROJECT = Project(roots=("topics",))
 USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
-BAD_DEFAULT = (
-    '{"type": "record", "name": "Refund", "fields": [{"name": "id", "type": "int", "default": "none"}]}'
-)
+BAD_DEFAULT = '{"type": "record", "name": "Refund", "fields": [{"name": "id", "type": "int", "default": "none"}]}'
 INLINE = "topic: shop/sales/{}\nschema:\n  type: {}\n  definition: {}\n"
 KEY_VALUE = """\
 topic: shop/sales/pairs
@@ -184,12 +182,7 @@ def test_any_sequence_of_edits_is_told_as_without_what_is_known(checks: Checks) 
     contents: dict[str, list[str | bytes | None]] = {
         "money.avsc": [record("amount", name="Money"), record("sum", name="Money"), record("x", name="Coin")],
         "topics/orders.avsc": [USES_MONEY, record("id", name="Order"), BAD_DEFAULT, None],
-        "topics/orders.yaml": [
-            FILES["topics/orders.yaml"],
-            declared(),
-            "topic: shop/sales/orders\n",
-            "a: b\n",
-        ],
+        "topics/orders.yaml": [FILES["topics/orders.yaml"], declared(), "topic: shop/sales/orders\n", "a: b\n"],
         "topics/refunds.avsc": [record("id", name="Refund"), BAD_DEFAULT, "[", None],
         "topics/rest.yaml": [REST, declared("shop/sales/refunds", "refunds.avsc")],
     }
@@ -210,10 +203,7 @@ def test_a_check_answers_as_one_that_knows_nothing(
         "schemactl.yaml": [project, project + "pulsar: '4.2'\n", project + "severities: {NOT_STORED: off}\n"],
         "money.avsc": [record("amount", name="Money"), record("amount", unit=0, name="Money"), None],
         "topics/sales.yaml": [
-            *(
-                f"namespace: shop/sales\nschema_compatibility_strategy: {each}\n"
-                for each in ("FULL", "BACKWARD")
-            ),
+            *(f"namespace: shop/sales\nschema_compatibility_strategy: {each}\n" for each in ("FULL", "BACKWARD")),
             None,
         ],
         "topics/orders.avsc": [USES_MONEY, record("id", name="Order")],
@@ -222,9 +212,7 @@ def test_a_check_answers_as_one_that_knows_nothing(
         "topics/twice.yaml": [None, declared("non-persistent://shop/sales/orders", "refunds.avsc")],
     }
     monkeypatch.chdir(scratch.path)
-    scratch.commit(
-        {"schemactl.yaml": project, "topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc")}
-    )
+    scratch.commit({"schemactl.yaml": project, "topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc")})
     scratch.flush()
     scratch.git("reset", "-q", "--hard", "main")
     scratch.git("checkout", "-q", "-b", "work")

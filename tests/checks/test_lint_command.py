@@ -66,10 +66,7 @@ def test_fix_names_git_diff_only_for_files_that_git_tracks(repository: Scratch) 
         return schemactl(repository.path, "lint", "--fix").err.splitlines()[-1]
 
     assert mended() == "1 finding mended; `git diff` shows how"
-    further = {
-        "namespaces/returns.yaml": TOPIC.replace("orders", "returns"),
-        "namespaces/returns.avsc": MISSPELT,
-    }
+    further = {"namespaces/returns.yaml": TOPIC.replace("orders", "returns"), "namespaces/returns.avsc": MISSPELT}
     repository.write(further)
     assert mended() == "1 finding mended"
     repository.write({**further, "namespaces/orders.avsc": MISSPELT})
@@ -119,11 +116,7 @@ def entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 @pytest.mark.usefixtures("entry_point")
 def test_another_package_brings_a_rule_with_severity_and_explanation(repository: Scratch) -> None:
-    repository.write(
-        {
-            "schemactl.yaml": "version: 1\nseverities: {OUR_OWNER: error, KEY_IGNORED: 'off'}\n",
-        }
-    )
+    repository.write({"schemactl.yaml": "version: 1\nseverities: {OUR_OWNER: error, KEY_IGNORED: 'off'}\n"})
     found = json.loads(schemactl(repository.path, "lint", "--format", "json", code=100).out)["findings"]
     assert [(each["rule"], each["severity"], each["message"], each["line"]) for each in found] == [
         ("OUR_OWNER", "error", "Order has no owner.", 1)

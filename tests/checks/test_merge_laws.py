@@ -23,20 +23,10 @@ APART = "#\n#\n#\n#\n"
 """Between what git shall be able to merge."""
 
 STRATEGIES = st.sampled_from(
-    [
-        "BACKWARD",
-        "FORWARD",
-        "FULL",
-        "BACKWARD_TRANSITIVE",
-        "FULL_TRANSITIVE",
-        "ALWAYS_COMPATIBLE",
-        "UNDEFINED",
-    ]
+    ["BACKWARD", "FORWARD", "FULL", "BACKWARD_TRANSITIVE", "FULL_TRANSITIVE", "ALWAYS_COMPATIBLE", "UNDEFINED"]
 )
 FIELDS = st.lists(
-    st.sampled_from(["a", "b", "a = 0", "b = 0", "a = ''", "c = 0"]),
-    unique_by=lambda field: field[0],
-    max_size=3,
+    st.sampled_from(["a", "b", "a = 0", "b = 0", "a = ''", "c = 0"]), unique_by=lambda field: field[0], max_size=3
 )
 TOPICS = st.sampled_from(["t0", "t1"])
 
@@ -92,9 +82,7 @@ def _record(name: str, fields: Any, uses: str = "") -> str:
     for field in fields:
         part, _, default = field.partition(" = ")
         kind = "int" if default == "0" else "string"
-        each.append(
-            {"name": part, "type": kind, **({"default": 0 if kind == "int" else ""} if default else {})}
-        )
+        each.append({"name": part, "type": kind, **({"default": 0 if kind == "int" else ""} if default else {})})
     return json.dumps({"type": "record", "name": name, "fields": each}, indent=1)
 
 
@@ -112,14 +100,7 @@ def _report(repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments:
 
 def _findings(report: Any) -> Counter[Any]:
     return Counter(
-        (
-            each["rule"],
-            each["severity"],
-            each["topic"],
-            each["pointer"],
-            each["direction"],
-            tuple(each["against"]),
-        )
+        (each["rule"], each["severity"], each["topic"], each["pointer"], each["direction"], tuple(each["against"]))
         for each in report["findings"]
         if each["rule"] != "STEP_REFUSED"
     )
@@ -133,9 +114,7 @@ def _topics(report: Any) -> list[Any]:
 
 
 @REPOSITORIES
-@given(
-    ours=st.lists(EDITS, min_size=2, max_size=6), theirs=st.lists(EDITS, max_size=5), updates=st.booleans()
-)
+@given(ours=st.lists(EDITS, min_size=2, max_size=6), theirs=st.lists(EDITS, max_size=5), updates=st.booleans())
 def test_what_is_said_of_a_branch_is_so_once_it_is_merged(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -22,9 +22,7 @@ REQUIRED = PROJECT + "require_declared_namespaces: true\n"
 
 def checked(folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
     """The report of `check`."""
-    report: dict[str, Any] = json.loads(
-        schemactl(folder, "check", "--format", "json", *arguments, code=code).out
-    )
+    report: dict[str, Any] = json.loads(schemactl(folder, "check", "--format", "json", *arguments, code=code).out)
     return report
 
 
@@ -49,9 +47,7 @@ def test_the_name_that_was_meant_is_offered(tmp_path: Path, name: str, meant: st
     folder = new_topic(Estate(tmp_path / "shop", project=REQUIRED), name)
     (found,) = checked(folder, code=100)["findings"]
     space = name.rpartition("/")[0]
-    assert (
-        found["message"] == f"persistent://{name} is in the namespace {space}, which no file declares{meant}"
-    )
+    assert found["message"] == f"persistent://{name} is in the namespace {space}, which no file declares{meant}"
     path = f"namespaces/{space.partition('/')[2]}-namespace.yaml"
     assert path in found["fix"]
     Scratch.opened(folder).write({path: f"namespace: {space}\n{CLOSED}"})
@@ -88,10 +84,7 @@ def test_that_a_change_requires_it_is_a_note_with_the_topics_that_fail_then(tmp_
     estate.scratch.write({"schemactl.yaml": REQUIRED})
     report = checked(estate.scratch.path)
     assert report["findings"] == []
-    assert (
-        "from the merge on, a namespace has to be declared (for persistent://shop/sales/orders)"
-        in (report["notes"])
-    )
+    assert "from the merge on, a namespace has to be declared (for persistent://shop/sales/orders)" in (report["notes"])
 
 
 def test_a_commit_that_removes_the_declaration_is_judged_for_it(tmp_path: Path) -> None:
@@ -118,17 +111,13 @@ def test_plan_names_the_namespace_as_it_has_to_be_declared(tmp_path: Path) -> No
     renamed = 'tenants: {shop: shop}, namespaces: {shop/ops: shop-prod/ops}, registry: "sqlite:prod.db"'
     estate = Estate(tmp_path / "shop")
     project = REQUIRED.replace("targets:\n", f"targets:\n  prod: {{{renamed}}}\n")
-    estate.scratch.commit(
-        {"schemactl.yaml": project, "namespaces/new.yaml": declared("shop/ops/measurements")}
-    )
+    estate.scratch.commit({"schemactl.yaml": project, "namespaces/new.yaml": declared("shop/ops/measurements")})
     assert "`namespace: shop/ops`" in estate.run("plan", "--target", "prod", code=100).out
 
 
 def test_plan_creates_namespaces_where_the_project_does_not_require_them(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop")
-    estate.scratch.commit(
-        {"namespaces/sales.yaml": None, "namespaces/x.yaml": NAMESPACE.replace("sales", "x")}
-    )
+    estate.scratch.commit({"namespaces/sales.yaml": None, "namespaces/x.yaml": NAMESPACE.replace("sales", "x")})
     assert "shop/sales" in estate.run("plan").out
 
 

@@ -55,27 +55,11 @@ def check(*arguments: str, code: int = 0) -> Printed:
     [
         ("1: {gti: 0}", "2:7", "unknown key `gti`"),
         ("1: {foreign: foreign/none.avsc, type: AVRO}", "2:16", "there is no file"),
-        (
-            "1: {foreign: ../namespaces/orders.avsc, type: AVRO}",
-            "2:16",
-            "is not in the numbers file's folder",
-        ),
+        ("1: {foreign: ../namespaces/orders.avsc, type: AVRO}", "2:16", "is not in the numbers file's folder"),
         ("0: {git: 7}", "2:3", f"version 7 of {ORDERS}, which Git does not have: its versions are 0 to 0"),
-        (
-            "1: {foreign: foreign/garbage.avsc, type: AVRO}",
-            "2:3",
-            "numbers/foreign/garbage.avsc cannot be used",
-        ),
-        (
-            "1: {foreign: foreign/orders-1.avsc, type: NONE}",
-            "2:3",
-            "no message has a version of the type NONE",
-        ),
-        (
-            "1: {foreign: foreign/orders-1.avsc, type: BYTES}",
-            "2:3",
-            "no message has a version of the type BYTES",
-        ),
+        ("1: {foreign: foreign/garbage.avsc, type: AVRO}", "2:3", "numbers/foreign/garbage.avsc cannot be used"),
+        ("1: {foreign: foreign/orders-1.avsc, type: NONE}", "2:3", "no message has a version of the type NONE"),
+        ("1: {foreign: foreign/orders-1.avsc, type: BYTES}", "2:3", "no message has a version of the type BYTES"),
         ("1: {foreign: foreign/orders-1.avsc, type: AUTO_CONSUME}", "2:3", "of the type AUTO_CONSUME"),
         ("100001: {deleted: true}", "2:3", "expected a version number"),
     ],
@@ -85,11 +69,7 @@ def test_what_is_wrong_in_a_numbers_file_is_told_with_its_place(
 ) -> None:
     write(
         estate,
-        {
-            NUMBERS: f"{ORDERS}:\n  {text}\n",
-            FOREIGN: record("id", theirs=0),
-            "numbers/foreign/garbage.avsc": "garbage",
-        },
+        {NUMBERS: f"{ORDERS}:\n  {text}\n", FOREIGN: record("id", theirs=0), "numbers/foreign/garbage.avsc": "garbage"},
     )
     found = problems(estate)
     assert f"{NUMBERS}:{place}: " in found
@@ -117,10 +97,7 @@ def test_a_linked_definition_is_told(estate: Estate) -> None:
 
 
 def test_problems_of_numbers_and_of_declarations_are_told_together(estate: Estate) -> None:
-    write(
-        estate,
-        {NUMBERS: f"{ORDERS}:\n  1: {{gti: 0}}\n", "namespaces/sales.yaml": f"{NAMESPACE}nothing: 1\n"},
-    )
+    write(estate, {NUMBERS: f"{ORDERS}:\n  1: {{gti: 0}}\n", "namespaces/sales.yaml": f"{NAMESPACE}nothing: 1\n"})
     found = problems(estate)
     assert NUMBERS in found
     assert "namespaces/sales.yaml" in found
@@ -129,10 +106,7 @@ def test_problems_of_numbers_and_of_declarations_are_told_together(estate: Estat
 def test_a_version_that_the_change_brings_can_be_recorded(estate: Estate) -> None:
     write(
         estate,
-        {
-            "namespaces/orders.avsc": record("id", own=0),
-            NUMBERS: f"{ORDERS}:\n  0: {{git: 1}}\n  1: {{git: 0}}\n",
-        },
+        {"namespaces/orders.avsc": record("id", own=0), NUMBERS: f"{ORDERS}:\n  0: {{git: 1}}\n  1: {{git: 0}}\n"},
     )
     check()
     check("--staged")
@@ -173,10 +147,7 @@ def test_the_early_exit_sees_the_first_numbers_file(estate: Estate) -> None:
 def test_a_check_does_not_take_back_a_version_that_numbers_name(estate: Estate) -> None:
     write(
         estate,
-        {
-            "namespaces/orders.avsc": record("id", own=0),
-            NUMBERS: f"{ORDERS}:\n  0: {{git: 1}}\n  1: {{git: 0}}\n",
-        },
+        {"namespaces/orders.avsc": record("id", own=0), NUMBERS: f"{ORDERS}:\n  0: {{git: 1}}\n  1: {{git: 0}}\n"},
     )
     check("--staged")
     write(estate, {"namespaces/orders.avsc": record("id")})
@@ -184,12 +155,7 @@ def test_a_check_does_not_take_back_a_version_that_numbers_name(estate: Estate) 
 
 
 @pytest.mark.parametrize(
-    "held",
-    [
-        SchemaInfo(SchemaType.AVRO, b"garbage"),
-        SchemaInfo(SchemaType.BYTES),
-        SchemaInfo(SchemaType.NONE, b"x"),
-    ],
+    "held", [SchemaInfo(SchemaType.AVRO, b"garbage"), SchemaInfo(SchemaType.BYTES), SchemaInfo(SchemaType.NONE, b"x")]
 )
 def test_what_accept_writes_passes_whatever_a_registry_holds(estate: Estate, held: SchemaInfo) -> None:
     entries = {1: NumberEntry(1, foreign=held, reason="it is so")}

@@ -70,17 +70,7 @@ def repository(tmp_path: Path) -> Scratch:
         ),
         ({"topics/other.yaml": "topic: shop/sales/other\npartitions: 2\nschema: {type: STRING}\n"}, [], []),
     ],
-    ids=[
-        "relaxed",
-        "tightened",
-        "added",
-        "file_deleted",
-        "of_a_topic",
-        "removed",
-        "more_partitions",
-        "space",
-        "topic",
-    ],
+    ids=["relaxed", "tightened", "added", "file_deleted", "of_a_topic", "removed", "more_partitions", "space", "topic"],
 )
 @pytest.mark.parametrize("option", [[], ["--staged"], ["--base", "main"]], ids=" ".join)
 def test_a_policy_that_changes_is_a_row(
@@ -145,9 +135,7 @@ def test_a_row_of_what_is_declared_no_longer_says_what_it_is_reset_to(
 
 def test_where_the_default_protects_as_much_nothing_is_lost(tmp_path: Path) -> None:
     made = Scratch(tmp_path / "r")
-    made.commit(
-        {**BEFORE, "schemactl.yaml": BEFORE["schemactl.yaml"] + f"defaults: {{{AUTO_UPDATE}: false}}\n"}
-    )
+    made.commit({**BEFORE, "schemactl.yaml": BEFORE["schemactl.yaml"] + f"defaults: {{{AUTO_UPDATE}: false}}\n"})
     made.flush()
     made.write({SPACE: BEFORE[SPACE].replace(f"{AUTO_UPDATE}: false\n", "")})
     report = json.loads(schemactl(made.path, "check", "--format", "json").out)

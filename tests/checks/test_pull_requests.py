@@ -78,9 +78,7 @@ def test_a_commit_on_the_way_that_breaks_is_told_from_an_end_that_breaks(reposit
     repository.commit(bare(note=0, more=0), "worse", branch="work")
     switch(repository, "work")
     report = check(repository)
-    told = {
-        (finding["rule"], finding["severity"], finding["commit"] is None) for finding in report["findings"]
-    }
+    told = {(finding["rule"], finding["severity"], finding["commit"] is None) for finding in report["findings"]}
     assert told == {
         ("READER_FIELD_MISSING_DEFAULT_VALUE", "error", True),
         ("BROKER_INCOMPATIBLE", "error", True),
@@ -106,11 +104,7 @@ def test_a_commit_is_judged_against_those_before_it_on_the_branch(repository: Sc
     switch(repository, "work")
     report = check(repository)
     (finding,) = report["findings"]
-    assert (finding["rule"], finding["commit"]["subject"], finding["against"]) == (
-        "STEP_REFUSED",
-        "a text",
-        [1],
-    )
+    assert (finding["rule"], finding["commit"]["subject"], finding["against"]) == ("STEP_REFUSED", "a text", [1])
     # The squash is version 1 and fine: nobody ever met the number.
     (topic,) = report["topics"]
     assert (topic["version"], topic["version_if_rebased"], topic["pending"], topic["data"]) == (
@@ -121,9 +115,7 @@ def test_a_commit_is_judged_against_those_before_it_on_the_branch(repository: Sc
     )
 
 
-def test_commits_that_a_rule_does_not_mind_or_that_make_no_version_are_no_findings(
-    repository: Scratch,
-) -> None:
+def test_commits_that_a_rule_does_not_mind_or_that_make_no_version_are_no_findings(repository: Scratch) -> None:
     repository.commit(orders(note=0), branch="work", start=1)
     repository.commit({"topics/orders.avsc": "{"}, "unreadable", branch="work")
     repository.commit(orders(), "back", branch="work")
@@ -141,14 +133,10 @@ def test_a_shared_definition_that_breaks_on_the_way_is_told_for_every_topic(repo
     files = {"money.avsc": record("amount", name="Money")}
     for name in ("one", "two"):
         files[f"topics/{name}.avsc"] = topic
-        files[f"topics/{name}.yaml"] = declared(
-            f"a/b/{name}", f"{name}.avsc", "  references: [../money.avsc]\n"
-        )
+        files[f"topics/{name}.yaml"] = declared(f"a/b/{name}", f"{name}.avsc", "  references: [../money.avsc]\n")
     start = repository.commit(files)
     repository.commit(
-        {"money.avsc": record("amount", unit=0, name="Money").replace(', "default": 0', "")},
-        branch="work",
-        start=start,
+        {"money.avsc": record("amount", unit=0, name="Money").replace(', "default": 0', "")}, branch="work", start=start
     )
     repository.commit({"money.avsc": record("amount", unit=0, name="Money")}, branch="work")
     switch(repository, "work")
@@ -224,9 +212,7 @@ def test_a_topic_deleted_here_or_there_is_deleted(repository: Scratch) -> None:
     assert [(f["rule"], f["topic"]) for f in check(repository)["findings"]] == [("DELETED_TOPIC", ORDERS)]
 
 
-def test_a_topic_whose_declaration_is_gone_meanwhile_does_not_come_back_by_its_definition(
-    repository: Scratch,
-) -> None:
+def test_a_topic_whose_declaration_is_gone_meanwhile_does_not_come_back_by_its_definition(repository: Scratch) -> None:
     repository.commit(bare(note=0), branch="work", start=1)
     repository.commit({"topics/orders.yaml": None})
     switch(repository, "work")
@@ -291,9 +277,7 @@ def test_of_a_merge_queue_every_merge_is_judged(repository: Scratch) -> None:
     repository.commit(orders(note=0), "Merge two", branch="queue", merge=two)
     switch(repository, "queue")
     report = check(repository)
-    assert [(f["rule"], f["commit"]["subject"]) for f in report["findings"]] == [
-        ("STEP_REFUSED", "Merge one")
-    ]
+    assert [(f["rule"], f["commit"]["subject"]) for f in report["findings"]] == [("STEP_REFUSED", "Merge one")]
 
 
 def test_a_branch_stacked_on_one_that_was_merged_is_judged_by_what_it_has_beyond(repository: Scratch) -> None:
@@ -370,9 +354,7 @@ def test_every_format_says_which_commit_and_which_side(repository: Scratch) -> N
 
 @pytest.mark.parametrize("topics", [1, 40])
 @pytest.mark.parametrize("strategy", ["BACKWARD", "FULL"], ids=["fine in the end", "refused"])
-def test_each_topic_gets_its_findings_however_many_there_are(
-    tmp_path: Path, topics: int, strategy: str
-) -> None:
+def test_each_topic_gets_its_findings_however_many_there_are(tmp_path: Path, topics: int, strategy: str) -> None:
     repository = Scratch(tmp_path / "r")
     files = {"schemactl.yaml": PROJECT.replace("BACKWARD", strategy)}
     for number in range(topics):
@@ -382,9 +364,7 @@ def test_each_topic_gets_its_findings_however_many_there_are(
     for number in range(topics):
         text = record("id", "gone", x=0).replace(', "default": 0', "")
         repository.commit({f"topics/t{number}.avsc": text}, branch="work", start=None if number else start)
-    repository.commit(
-        {f"topics/t{number}.avsc": record("id", x=0) for number in range(topics)}, branch="work"
-    )
+    repository.commit({f"topics/t{number}.avsc": record("id", x=0) for number in range(topics)}, branch="work")
     repository.commit({"README.md": "meanwhile"})
     switch(repository, "work")
     report = check(repository)

@@ -30,14 +30,10 @@ BILLING = "{name: billing, team: payments, role: consumer}"
 MAIL = "{name: mail, role: consumer, targets: [prod]}"
 
 
-def made(
-    path: Path, strategy: str, versions: Sequence[str], clients: str = "", targets: str = TARGETS
-) -> Scratch:
+def made(path: Path, strategy: str, versions: Sequence[str], clients: str = "", targets: str = TARGETS) -> Scratch:
     """A project with these approved versions of a topic, each the fields of a record; the last is in the working tree."""
     repository = Scratch(path)
-    project = (
-        f"version: 1\nroots: [topics]\ndefaults: {{schema_compatibility_strategy: {strategy}}}\n{targets}"
-    )
+    project = f"version: 1\nroots: [topics]\ndefaults: {{schema_compatibility_strategy: {strategy}}}\n{targets}"
     declared = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
     declared += f"clients: [{clients}]\n" if clients else ""
     repository.commit(
@@ -83,13 +79,7 @@ def kinds(found: dict[str, object]) -> list[tuple[object, object, list[str]]]:
             "consumers first",
             [("consumers", ["mail", "billing"]), ("apply", []), ("producers", ["shop"])],
         ),
-        (
-            "BACKWARD",
-            [f"{A}, {B}", A],
-            "",
-            "consumers first",
-            [("consumers", []), ("apply", []), ("producers", [])],
-        ),
+        ("BACKWARD", [f"{A}, {B}", A], "", "consumers first", [("consumers", []), ("apply", []), ("producers", [])]),
         # What has a definition of its own that understands both stays as it is.
         (
             "BACKWARD",
@@ -162,11 +152,7 @@ def test_a_client_that_the_check_protects_is_declared_otherwise_first(tmp_path: 
     repository = made(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {pinned}")
     assert "CLIENT_BREAKS" in schemactl(repository.path, "check", code=100).out
     found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
-    assert kinds(found)[:3] == [
-        ("declare", None, ["billing"]),
-        ("merge", None, []),
-        ("consumers", "dev", ["billing"]),
-    ]
+    assert kinds(found)[:3] == [("declare", None, ["billing"]), ("merge", None, []), ("consumers", "dev", ["billing"])]
 
 
 @pytest.mark.parametrize("pair", [False, True])
@@ -200,9 +186,7 @@ def test_a_target_with_a_position_is_moved_before_the_version_is_registered(tmp_
     repository.git("branch", "promoted/dev")
     found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
     [step] = [each for each in found["steps"] if each["target"] == "dev"]
-    assert step["text"].startswith(
-        "register version 1: schemactl promote dev --to main, the push that it prints, and"
-    )
+    assert step["text"].startswith("register version 1: schemactl promote dev --to main, the push that it prints, and")
     repository.git("commit", "-qam", "b")
     done = shlex.split(step["command"])[1:]
     schemactl(repository.path, *done, code=2)
@@ -218,9 +202,7 @@ def test_reasons_name_the_clients_that_break(tmp_path: Path) -> None:
     legacy = "{name: legacy, role: producer, schema: 0}"
     repository = made(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {legacy}, {BILLING}")
     found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
-    assert [
-        each.partition(":")[0] for each in found["reasons"] if each.startswith(("Version", "billing"))
-    ] == [
+    assert [each.partition(":")[0] for each in found["reasons"] if each.startswith(("Version", "billing"))] == [
         "Version 1 cannot read what legacy wrote",
         "Version 1 cannot read what shop (team web) wrote",
         "billing (team payments) cannot read version 1",
@@ -320,9 +302,7 @@ def test_the_strategy_is_that_of_the_targets_where_it_asks_most(tmp_path: Path) 
 
 
 def test_the_report_has_the_number_after_a_rebase_merge(tmp_path: Path) -> None:
-    repository = made(
-        tmp_path / "r", "FULL", [A, A], targets="targets: {prod: {registry: 'sqlite:prod.db'}}\n"
-    )
+    repository = made(tmp_path / "r", "FULL", [A, A], targets="targets: {prod: {registry: 'sqlite:prod.db'}}\n")
     repository.git("checkout", "-qb", "feature")
     for fields in (f"{A}, {DEFAULT}", f"{A}, {DEFAULT}, {C}"):
         repository.write({"topics/orders.avsc": record(fields)})

@@ -54,17 +54,13 @@ def parts() -> Iterator[Part]:
             yield Part(connected=told[1])
 
 
-def follow(
-    folder: Path, registry: str, connect: Callable[[dict[str, int]], None] | None, tenant: str = "shop"
-) -> None:
+def follow(folder: Path, registry: str, connect: Callable[[dict[str, int]], None] | None, tenant: str = "shop") -> None:
     """All of the page is done in `folder`, against `registry`, and printed as it stands there; without `connect` nobody is ever connected."""
     for part in parts():
         if part.file:
             path = folder / part.file
             path.parent.mkdir(exist_ok=True)
-            path.write_text(
-                "\n".join(part.lines).replace('"http://localhost:8080"', registry) + "\n", encoding="utf-8"
-            )
+            path.write_text("\n".join(part.lines).replace('"http://localhost:8080"', registry) + "\n", encoding="utf-8")
         elif part.connected:
             if connect:
                 connect({name: int(number) for name, number in map(str.split, part.connected.split(","))})
@@ -134,9 +130,7 @@ def test_it_does_on_live_brokers_and_every_message_is_read(release: str, tmp_pat
             for name, (number, consumer) in running.items():
                 if ROLES[name] == "consumer":
                     message = consumer.receive(timeout_millis=20_000)
-                    fastavro.schemaless_reader(
-                        io.BytesIO(message.data()), definition(written), definition(number)
-                    )
+                    fastavro.schemaless_reader(io.BytesIO(message.data()), definition(written), definition(number))
                     consumer.acknowledge(message)
                     read.append((name, written, number))
             assert_soon(lambda: schemactl(folder, *drained, code=(0, 100)).code, 0)

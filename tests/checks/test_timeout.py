@@ -43,9 +43,7 @@ def scratch(tmp_path: Path) -> Scratch:
     return made
 
 
-def run(
-    scratch: Scratch, code: str, *, path: Path | None = None
-) -> tuple[subprocess.CompletedProcess[str], float]:
+def run(scratch: Scratch, code: str, *, path: Path | None = None) -> tuple[subprocess.CompletedProcess[str], float]:
     """A process of its own that runs `code`, and the seconds it took."""
     places = [str(path)] if path else []
     begun_s = time.monotonic()

@@ -180,10 +180,7 @@ def test_a_break_beside_a_waived_one_is_an_error(work: Work) -> None:
 def test_waivers_elsewhere_do_not_count_and_moving_them_is_a_finding(work: Work) -> None:
     work.change(BREAK)
     work.waive(name_of(work.check(code=100), SYMBOLS))
-    elsewhere = {
-        "schemactl.yaml": f"{PROJECT}waivers: docs/w.yaml\n",
-        "docs/w.yaml": work.waivers()["waivers.yaml"],
-    }
+    elsewhere = {"schemactl.yaml": f"{PROJECT}waivers: docs/w.yaml\n", "docs/w.yaml": work.waivers()["waivers.yaml"]}
     work.change({**elsewhere, "waivers.yaml": None})
     report = work.check(code=100)
     assert (rules(report), rules(report, waived=True)) == (["GATE_WEAKENED", SYMBOLS], [])
@@ -324,10 +321,7 @@ def test_the_waiver_of_a_warning_expires_as_a_warning(tmp_path: Path) -> None:
     made.waive(name_of(made.check(), SYMBOLS))
     request = CheckRequest(str(made.path), today=date.fromisoformat(SOON) + timedelta(days=1))
     report = check_project(request, Deadline(60, "checking"))
-    assert {each.rule: each.severity for each in report.findings} == {
-        "WAIVER_EXPIRED": "warning",
-        SYMBOLS: "warning",
-    }
+    assert {each.rule: each.severity for each in report.findings} == {"WAIVER_EXPIRED": "warning", SYMBOLS: "warning"}
 
 
 @pytest.mark.parametrize(

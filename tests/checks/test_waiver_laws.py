@@ -90,9 +90,7 @@ def test_any_choice_of_waivers_waives_exactly_what_it_names(
     found = judged(run, report, [waiver(each) for each in picked])
     assert {each.key for each in found.waived} == {each.key for each in picked}
     assert [each for each in report.findings if each not in picked] == [*found.findings]
-    assert [replace(each, waiver=None) for each in found.waived] == [
-        each for each in report.findings if each in picked
-    ]
+    assert [replace(each, waiver=None) for each in found.waived] == [each for each in report.findings if each in picked]
 
 
 @given(changes(), changes())
@@ -108,9 +106,7 @@ def test_the_waivers_of_one_change_waive_of_another_only_what_is_the_same(
 
 
 @given(changes(), st.integers(-3, 3))
-def test_a_finding_is_an_error_again_from_the_day_after_the_last(
-    change: tuple[Run, CheckReport], days: int
-) -> None:
+def test_a_finding_is_an_error_again_from_the_day_after_the_last(change: tuple[Run, CheckReport], days: int) -> None:
     run, report = change
     until = TODAY + timedelta(days=days)
     found = judged(run, report, [waiver(each, until) for each in report.findings if each.key])

@@ -35,19 +35,12 @@ def test_the_ways_are_in_order(estate: Estate) -> None:
     estate.scratch.commit({"namespaces/sales.yaml": NAMESPACE.format("BACKWARD_TRANSITIVE")})
     estate.scratch.write({"namespaces/orders.avsc": record("id", "needed")})
     out = " ".join(estate.run("check", code=100).out.split())
-    topic = out.index(
-        "a new topic with `renamed_from: persistent://shop/sales/orders`; set BACKWARD, which compares"
-    )
+    topic = out.index("a new topic with `renamed_from: persistent://shop/sales/orders`; set BACKWARD, which compares")
     assert out.index("BROKER_INCOMPATIBLE") < topic
 
 
 def test_a_symbol_passes_in_the_two_changes_that_the_fix_names(estate: Estate) -> None:
-    estate.scratch.commit(
-        {
-            "namespaces/sales.yaml": NAMESPACE.format("FULL"),
-            "namespaces/orders.avsc": enum("PAID"),
-        }
-    )
+    estate.scratch.commit({"namespaces/sales.yaml": NAMESPACE.format("FULL"), "namespaces/orders.avsc": enum("PAID")})
     both = enum("PAID", "REFUNDED", default="PAID")
     estate.scratch.write({"namespaces/orders.avsc": both})
     fix = " ".join(estate.run("check", code=100).out.split()).partition("Fix: in two changes. ")[2]

@@ -74,11 +74,7 @@ _PATHS: list[tuple[str, str, _Act]] = [
     ("POST", f"{_GITLAB}/merge_requests/1/notes", CodeHost.add_comment),
     ("PUT", rf"{_GITLAB}/merge_requests/1/notes/(\d+)", CodeHost.edit_comment),
     ("POST", rf"{_GITLAB}/statuses/(\w+)", CodeHost.add_status),
-    (
-        "GET",
-        rf"{_GITLAB}/repository/commits/(\w+)/statuses",
-        lambda host, _, commit: host.statuses.get(commit, []),
-    ),
+    ("GET", rf"{_GITLAB}/repository/commits/(\w+)/statuses", lambda host, _, commit: host.statuses.get(commit, [])),
     ("GET", rf"{_GITLAB}/repository/commits/\w+/merge_requests", lambda host, _: host.merged),
 ]
 
@@ -93,15 +89,10 @@ def running() -> Iterator[CodeHost]:
             url = urlsplit(self.path)
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
-            is_known = TOKEN in (
-                self.headers.get("PRIVATE-TOKEN"),
-                (self.headers.get("Authorization") or "")[7:],
-            )
+            is_known = TOKEN in (self.headers.get("PRIVATE-TOKEN"), (self.headers.get("Authorization") or "")[7:])
             try:
                 code, told = (
-                    (200, host.answer(self.command, url.path, parse_qs(url.query), body))
-                    if is_known
-                    else (403, {})
+                    (200, host.answer(self.command, url.path, parse_qs(url.query), body)) if is_known else (403, {})
                 )
             except KeyError as error:
                 code, told = 404, {"message": str(error)}

@@ -32,9 +32,7 @@ def texts(value: Any) -> list[tuple[str, str]]:
     """Every text in a document, with its key."""
     if isinstance(value, dict):
         return [
-            pair
-            for key, each in value.items()
-            for pair in ([(key, each)] if isinstance(each, str) else texts(each))
+            pair for key, each in value.items() for pair in ([(key, each)] if isinstance(each, str) else texts(each))
         ]
     return [pair for each in value for pair in texts(each)] if isinstance(value, list) else []
 
@@ -89,18 +87,15 @@ def test_a_workflow_has_no_more_permissions_than_its_jobs_need(path: Path) -> No
     secret = [name for name, job in workflow["jobs"].items() if "secrets." in json.dumps(job)]
     for name, job in workflow["jobs"].items():
         writes = {scope for scope, right in job["permissions"].items() if right == "write"}
-        assert writes <= {
-            "check": {"pull-requests", "security-events"},
-            "plan": {"pull-requests", "statuses"},
-        }.get(name, set())
+        assert writes <= {"check": {"pull-requests", "security-events"}, "plan": {"pull-requests", "statuses"}}.get(
+            name, set()
+        )
         assert ("environment" in job) == (name in secret)
 
 
 def test_the_packages_are_those_that_the_code_needs() -> None:
     listed = (ROOT / "ci/packages.txt").read_text().split()
-    assert listed == sorted(
-        {"hatchling", "urllib3", *needed("pulsar-schemactl", "proto"), *needed("hatchling")}
-    )
+    assert listed == sorted({"hatchling", "urllib3", *needed("pulsar-schemactl", "proto"), *needed("hatchling")})
 
 
 @pytest.mark.parametrize("path", [*SCRIPTS, ROOT / "Dockerfile"], ids=lambda path: path.name)
@@ -129,9 +124,7 @@ def test_the_image_has_a_fixed_base_and_no_root() -> None:
 )
 def test_the_linters_have_nothing_to_say(program: str, arguments: list[str | Path]) -> None:
     # Those that are packages are beside this Python.
-    found = shutil.which(
-        program, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    )
+    found = shutil.which(program, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if not found:
         pytest.skip(f"needs {program}")
     done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
@@ -145,10 +138,7 @@ def test_the_action_installs_what_it_needs_and_nothing_else(tmp_path: Path) -> N
     )
     assert done.returncode == 0, done.stderr
     frozen = subprocess.run(
-        [tmp_path / "home/bin/python", "-m", "pip", "freeze", "--all"],
-        capture_output=True,
-        text=True,
-        check=True,
+        [tmp_path / "home/bin/python", "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True
     ).stdout
     names = {re.split("==| @ ", line)[0].lower().replace("_", "-") for line in frozen.splitlines()}
     assert names <= {*(ROOT / "ci/packages.txt").read_text().split(), "pip", "pulsar-schemactl"}

@@ -135,9 +135,7 @@ class Team:
         clone.git("checkout", "-q", "--detach", "refs/remotes/job")
         return path
 
-    def on_github(
-        self, run: str, *, head: str = "", commit: str = "", fork: bool = False, digest: str = ""
-    ) -> Ended:
+    def on_github(self, run: str, *, head: str = "", commit: str = "", fork: bool = False, digest: str = "") -> Ended:
         """The shell steps of action.yml, one after the other, until one fails."""
         path = self.clone(commit or "refs/pull/1/merge")
         temporary = path.with_name(f"{path.name}-temporary")
@@ -214,9 +212,7 @@ class Team:
             "GITHUB_RUN_ID": "9",
         }
 
-    def on_gitlab(
-        self, run: str, *, head: str = "", commit: str = "", fork: bool = False, digest: str = ""
-    ) -> Ended:
+    def on_gitlab(self, run: str, *, head: str = "", commit: str = "", fork: bool = False, digest: str = "") -> Ended:
         """The script of the component's job."""
         jobs = list(yaml.safe_load_all((ROOT / "templates/schemactl.yml").read_text()))[1]
         path = self.clone(commit or "refs/heads/topic")
@@ -346,18 +342,9 @@ def test_a_merge_does_not_move_a_target_that_is_promoted(team: Team) -> None:
     ],
 )
 def test_a_wrong_input_of_the_action_is_one_line(run: str, variables: dict[str, str], said: str) -> None:
-    known = {
-        "SCHEMACTL_BASE": "main",
-        "SCHEMACTL_TARGET": "",
-        "SCHEMACTL_TOKEN": TOKEN,
-        "SCHEMACTL_REPORTS": "none",
-    }
+    known = {"SCHEMACTL_BASE": "main", "SCHEMACTL_TARGET": "", "SCHEMACTL_TOKEN": TOKEN, "SCHEMACTL_REPORTS": "none"}
     done = subprocess.run(
-        [ROOT / "ci/github.sh", run],
-        env=ENVIRONMENT | known | variables,
-        capture_output=True,
-        text=True,
-        check=False,
+        [ROOT / "ci/github.sh", run], env=ENVIRONMENT | known | variables, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (64, "", 1)
     assert said in done.stderr

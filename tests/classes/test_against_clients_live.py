@@ -114,11 +114,7 @@ def test_a_dataclass_with_the_fields_of_a_record_differs_in_nothing_but_their_or
     for each in (plain, record):
         each.pop("doc", None)
         each["fields"].sort(key=lambda field: field["name"])
-    strip = (
-        json.dumps(plain)
-        .replace('"doc": "Of things.", ', "")
-        .replace('"doc": "The same, as a dataclass.", ', "")
-    )
+    strip = json.dumps(plain).replace('"doc": "Of things.", ', "").replace('"doc": "The same, as a dataclass.", ', "")
     assert json.loads(strip) == record
 
 
@@ -166,15 +162,9 @@ class JavaOrder:
 def test_the_options_of_schema_definition_do_what_they_do_in_java(release: str) -> None:
     program = str(Path(__file__).parent / "JavaDefinitions.java")
     jars = brokers.jars(brokers.RELEASES[release])
-    done = subprocess.run(
-        ["nice", "java", "-cp", f"{jars}/*", program], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["nice", "java", "-cp", f"{jars}/*", program], capture_output=True, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    options = [
-        JavaOptions(always_allow_null=null, jsr310=jsr310)
-        for null in (False, True)
-        for jsr310 in (False, True)
-    ]
+    options = [JavaOptions(always_allow_null=null, jsr310=jsr310) for null in (False, True) for jsr310 in (False, True)]
     for line, java in zip(lines, options, strict=True):
         of_java = SchemaInfo(SchemaType.AVRO, line.encode())
         assert identity(extract(JavaOrder, java=java, release=Release(release))) == identity(of_java), java

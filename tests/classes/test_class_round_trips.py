@@ -62,9 +62,7 @@ def is_same_again(schema: Json, module: ModuleType) -> type:
     found = extract(kind, release=Release.R4_0)
     assert identity(found) == identity(info_of(schema))
     # As Java prints it: with docs, aliases and properties, and without a namespace that is said twice.
-    assert schema_text(parse(found.schema, Release.R4_0)) == schema_text(
-        parse(json.dumps(schema), Release.R4_0)
-    )
+    assert schema_text(parse(found.schema, Release.R4_0)) == schema_text(parse(json.dumps(schema), Release.R4_0))
     return kind
 
 
@@ -198,9 +196,7 @@ def test_an_instance_comes_back_whatever_its_class_takes_or_computes() -> None:
     object.__setattr__(frozen, "b", 7)
     assert to_value(frozen) == {"a": 1, "b": 7}
     assert from_value(Frozen, to_value(frozen)) == frozen
-    slot = attrs.make_class("Slot", {"_a": attrs.field(type=int), "b": attrs.field(type=int, init=False)})(
-        a=1
-    )
+    slot = attrs.make_class("Slot", {"_a": attrs.field(type=int), "b": attrs.field(type=int, init=False)})(a=1)
     slot.b = 5
     assert to_value(slot) == {"_a": 1, "b": 5}
     assert from_value(type(slot), to_value(slot)) == slot

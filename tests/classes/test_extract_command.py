@@ -68,10 +68,7 @@ def test_a_file_is_written_once_and_never_over_something_else(tmp_path: Path, mo
         assert file.read_text() == text
     schemactl(tmp_path, "extract", f"{module}:Other", "--out", "orders.avsc", "--force")
     assert '"Other"' in file.read_text()
-    assert (
-        "goes into a file that ends in .avsc or .json"
-        in schemactl(tmp_path, *write[:-1], "x.proto", code=64).err
-    )
+    assert "goes into a file that ends in .avsc or .json" in schemactl(tmp_path, *write[:-1], "x.proto", code=64).err
 
 
 def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path, module: str) -> None:
@@ -90,8 +87,7 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
     repository.flush()
     for against in (("--out", "topics/orders.avsc"), ("--topic", "orders")):
         assert (
-            f"and {order} are one version.\n"
-            in schemactl(repository.path, "extract", order, "--check", *against).out
+            f"and {order} are one version.\n" in schemactl(repository.path, "extract", order, "--check", *against).out
         )
         found = schemactl(repository.path, "extract", f"{module}:Other", "--check", *against, code=100).out
         assert '-      "name": "total",\n' in found
@@ -121,12 +117,7 @@ def test_a_class_is_compared_as_what_its_topic_takes(tmp_path: Path, module: str
     text = (tmp_path / "topics/orders.avsc").read_text()
     project = "version: 1\nroots: [topics]\n"
     repository.commit(
-        {
-            "schemactl.yaml": project,
-            "topics/orders.yaml": declaration,
-            "topics/orders.avsc": text,
-            f"{module}.py": SHOP,
-        }
+        {"schemactl.yaml": project, "topics/orders.yaml": declaration, "topics/orders.avsc": text, f"{module}.py": SHOP}
     )
     repository.flush()
     check = ("extract", order, "--topic", "orders", "--check")

@@ -223,13 +223,7 @@ class Model(pydantic.BaseModel):
 
 @pytest.mark.parametrize("kind", [Plain, Attrs, Model])
 def test_the_three_kinds_of_classes_say_the_same(kind: type) -> None:
-    size = {
-        "type": "enum",
-        "name": "Size",
-        "namespace": "shop.things",
-        "doc": "How large.",
-        "default": "SMALL",
-    }
+    size = {"type": "enum", "name": "Size", "namespace": "shop.things", "doc": "How large.", "default": "SMALL"}
     assert definition(kind) == {
         "type": "record",
         "name": kind.__name__,
@@ -254,9 +248,7 @@ def test_the_three_kinds_of_classes_say_the_same(kind: type) -> None:
         (list[str], ["null", {"type": "array", "items": "string"}], {"type": "array", "items": "string"}),
     ],
 )  # fmt: skip
-def test_options_of_java_make_the_definition_that_java_makes(
-    annotation: Any, allow_null: Json, jsr310: Json
-) -> None:
+def test_options_of_java_make_the_definition_that_java_makes(annotation: Any, allow_null: Json, jsr310: Json) -> None:
     assert field_of(annotation, always_allow_null=True)["type"] == allow_null
     assert field_of(annotation, jsr310=True)["type"] == jsr310
 
@@ -304,11 +296,7 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
     [
         (Decimal, ..., "test_extracted_definitions.Holder.x: Avro's decimals have a fixed number of digits"),
         (set[str], ..., "Holder.x: Avro has no type for set\n  Fix: write list[...]: Avro has no sets"),
-        (
-            Sequence[str],
-            ...,
-            "Holder.x: Avro has no type for collections.abc.Sequence\n  Fix: write list[...]",
-        ),
+        (Sequence[str], ..., "Holder.x: Avro has no type for collections.abc.Sequence\n  Fix: write list[...]"),
         (list, ..., "Holder.x: Avro has no type for list\n  Fix: say of what: list[str]"),
         (Any, ..., "Holder.x: Avro has no type for typing.Any\n  Fix: name the type"),
         (ModuleType, ..., "Holder.x: Avro has no type for module"),
@@ -320,11 +308,7 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
         (Annotated[int, "{x"], ..., "Holder.x: a text in Annotated begins like JSON and does not parse"),
         ("Missing", ..., "Holder: its annotations cannot be evaluated: name 'Missing' is not defined"),
         (list[Color] | Enum("Color", ["A"]), ..., "two types are called Color"),
-        (
-            Annotated[int | str, "int"],
-            ...,
-            "Holder.x: Annotated says of a union what belongs to one of its types",
-        ),
+        (Annotated[int | str, "int"], ..., "Holder.x: Annotated says of a union what belongs to one of its types"),
         (
             Literal[1, "x y", None],  # noqa: PYI061  as many write it
             ...,
@@ -446,9 +430,7 @@ def test_what_pydantic_dumps_is_in_the_definition_and_nothing_else() -> None:
         kept_for_us: str = pydantic.Field(default="", exclude=True)
         _private: int = 3
 
-        @pydantic.computed_field(
-            alias="sum", description="Of all.", json_schema_extra={"avro": {"default": 0}}
-        )
+        @pydantic.computed_field(alias="sum", description="Of all.", json_schema_extra={"avro": {"default": 0}})
         def total(self) -> Annotated[int, "int"]:
             return sum(self.items)
 

@@ -65,12 +65,7 @@ def test_a_line_that_cannot_be_read_says_where(changed: dict[str, Any], what: st
     said = ask(json.dumps({**GOOD, **changed}) + "\nno json\n" + json.dumps(GOOD) + "\n", code=1)
     assert what in said[0]["error"]
     assert "not JSON" in said[1]["error"]
-    assert said[2] == {
-        "id": 1,
-        "allowed": True,
-        "live_after": [{"type": "STRING", "version": 0}],
-        "reason": None,
-    }
+    assert said[2] == {"id": 1, "allowed": True, "live_after": [{"type": "STRING", "version": 0}], "reason": None}
 
 
 @pytest.fixture(scope="module")
@@ -93,18 +88,10 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
             100,
             ("exists schema type AVRO, new schema type STRING", "give the client a schema of type AVRO"),
         ),
-        (
-            ("producer", "orders", "--file", "namespaces/sales/payments.yaml"),
-            100,
-            ("auto updating is disabled",),
-        ),
+        (("producer", "orders", "--file", "namespaces/sales/payments.yaml"), 100, ("auto updating is disabled",)),
         # Nothing has been applied: the registry knows neither topic nor schema.
         (("producer", "orders", "--target", "local"), 0, ("registers it as version 0",)),
-        (
-            ("consumer", "orders", "--target", "local", "--producers", "1"),
-            100,
-            ("empty(BYTES)", "schemactl apply"),
-        ),
+        (("consumer", "orders", "--target", "local", "--producers", "1"), 100, ("empty(BYTES)", "schemactl apply")),
     ],
 )
 def test_a_question_is_answered_in_words(
@@ -174,10 +161,7 @@ def test_a_matrix_has_every_declared_client_and_every_version(tmp_path: Path) ->
         ["no", "schema", "accepted", "(P2)", "accepted", "(C1)"],
         ["the", "topic's", "own", "accepted", "(P4)", "accepted", "(C2)"],
     ]
-    assert (
-        "  C7  a consumer or reader with a schema that does not read what the strategy asks for: rejected"
-        in printed
-    )
+    assert "  C7  a consumer or reader with a schema that does not read what the strategy asks for: rejected" in printed
     asked = json.loads(shop.run(made.path, "admit", "--all", "orders", "--format", "json", code=100).out)
     assert {each["row"] for each in asked["decisions"]} == asked["rules"].keys()
     # Nothing is applied there, and billing and audit do not run there.

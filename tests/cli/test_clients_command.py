@@ -96,9 +96,7 @@ def opened() -> Iterator[ExitStack]:
 @pytest.mark.live
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.RELEASES)
-def test_connected_clients_stand_beside_the_declared_ones(
-    release: str, tmp_path: Path, opened: ExitStack
-) -> None:
+def test_connected_clients_stand_beside_the_declared_ones(release: str, tmp_path: Path, opened: ExitStack) -> None:
     broker, tenant = brokers.running(release), brokers.new_tenant()
     folder = made(tmp_path / "r", tenant, broker.url)
     plain = schemactl(folder, "clients", "orders", "--target", "prod").out
@@ -114,9 +112,7 @@ def test_connected_clients_stand_beside_the_declared_ones(
         return {"properties": {"schemactl.version": str(version)}}
 
     producer = client.create_producer(orders, producer_name="shop-7f", **told(0))
-    client.subscribe(
-        orders, "billing", consumer_name="a", consumer_type=pulsar.ConsumerType.Shared, **told(1)
-    )
+    client.subscribe(orders, "billing", consumer_name="a", consumer_type=pulsar.ConsumerType.Shared, **told(1))
     client.subscribe(orders, "billing", consumer_type=pulsar.ConsumerType.Shared)
     client.subscribe(orders, "billing-eu-1", **told(1))
     client.subscribe(orders, "someone", **told(0))
@@ -124,9 +120,7 @@ def test_connected_clients_stand_beside_the_declared_ones(
     client.create_reader(f"{orders}-partition-1", pulsar.MessageId.earliest, reader_name="audit")
     for _ in range(3):
         producer.send(b"")
-    [found] = json.loads(schemactl(folder, "clients", "orders", "--target", "prod", "--format", "json").out)[
-        "topics"
-    ]
+    [found] = json.loads(schemactl(folder, "clients", "orders", "--target", "prod", "--format", "json").out)["topics"]
     shown = {
         each["declared"]["name"] if each["declared"] else each["connections"][0]["subscription"]: (
             each["state"],
@@ -170,8 +164,5 @@ def test_connected_clients_stand_beside_the_declared_ones(
     assert behind(*notes, "0", code=0) == []
     assert behind(*notes, "1") == ["r is at 0, not yet at 1"]
     unknown = ("clients", "orders", "--target", "prod", "--expect", "1", "--client")
-    assert (
-        "declares no client bill there; did you mean billing?"
-        in schemactl(folder, *unknown, "bill", code=64).err
-    )
+    assert "declares no client bill there; did you mean billing?" in schemactl(folder, *unknown, "bill", code=64).err
     assert "declares no client zzz there: it has shop, " in schemactl(folder, *unknown, "zzz", code=64).err

@@ -133,9 +133,7 @@ def test_an_output_that_is_full_is_one_line(tmp_path: Path) -> None:
 
 def test_a_pinned_reader_that_is_no_version_stops_generate_with_one_error(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
-    shop.edit(
-        folder / "namespaces/sales/orders/orders.yaml", "partitions: 4\n", "partitions: 4\nreader: 77\n"
-    )
+    shop.edit(folder / "namespaces/sales/orders/orders.yaml", "partitions: 4\n", "partitions: 4\nreader: 77\n")
     assert "READER_VERSION_UNKNOWN" in shop.run(folder, "check", code=100).out
     shop.git(folder, "commit", "-q", "-a", "--no-verify", "-m", "Pin a reader that is not there")
     done = shop.run(folder, "generate", code=1)

@@ -26,9 +26,7 @@ pytestmark = pytest.mark.slow
 Row = dict[str, Any]
 
 
-def through(
-    requests: Iterable[Row | str], *, release: str = "4.0", category: ProtoCategory | None = None
-) -> list[Row]:
+def through(requests: Iterable[Row | str], *, release: str = "4.0", category: ProtoCategory | None = None) -> list[Row]:
     """The answers to `requests`, one for each."""
     return answered(requests, partial(_verdicts, release=Release(release), category=category))
 
@@ -60,11 +58,7 @@ def judged(corpus: str, release: str) -> Iterator[tuple[Row, dict[str, Row]]]:
     """Each row of a corpus with the answers for the strategies that it has, which are the broker's."""
     recorded = rows(corpus)
     requests = [
-        {
-            "strategy": strategy,
-            "existing": list(map(avro, existing)),
-            "new": avro(row.get("reader", row.get("new"))),
-        }
+        {"strategy": strategy, "existing": list(map(avro, existing)), "new": avro(row.get("reader", row.get("new")))}
         for row in recorded
         for existing in [row["existing"] if "existing" in row else [row["writer"]]]
         for strategy in newest(row["pulsar"], release)
@@ -122,9 +116,7 @@ def test_the_recorded_fingerprints() -> None:
 
 def test_the_recorded_identities() -> None:
     recorded = rows("avro_chains_public")
-    requests = (
-        {"existing": [avro(each) for each in row["existing"]], "new": avro(row["new"])} for row in recorded
-    )
+    requests = ({"existing": [avro(each) for each in row["existing"]], "new": avro(row["new"])} for row in recorded)
     for row, answer in zip(recorded, answered(requests, _identity), strict=True):
         assert answer["equal"] == row["equal"], row["id"]
 
@@ -197,9 +189,9 @@ def test_tombstones_and_raw_bytes_among_existing() -> None:
     raw = {"type": "AVRO", "schema_b64": base64.b64encode(b'"int"').decode()}
     (answer,) = through([{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": avro("int")}])
     assert (answer["broker"], answer["version"], answer["data"]) == ("unchanged", 2, "compatible")
-    assert answered(
-        [{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": avro("int")}], _identity
-    ) == [{"id": 1, "equal": [False, False, True]}]
+    assert answered([{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": avro("int")}], _identity) == [
+        {"id": 1, "equal": [False, False, True]}
+    ]
 
 
 def test_key_value_in_the_admin_apis_text() -> None:
@@ -223,10 +215,7 @@ def proto(text: str, *, as_text: bool = False) -> Row:
 
 
 def test_proto_texts_are_compiled_and_judged() -> None:
-    old, new = (
-        proto("message Click { int64 at = 1; }"),
-        proto("message Click { string at = 1; }", as_text=True),
-    )
+    old, new = (proto("message Click { int64 at = 1; }"), proto("message Click { string at = 1; }", as_text=True))
     (answer,) = through([{**GOOD, "existing": [old], "new": new}], category="WIRE")
     assert (answer["broker"], answer["version"]) == ("ok", 1)
     assert answer["data"] == "breaking"
@@ -243,9 +232,7 @@ def test_the_optional_checker_of_5_0_looks_at_fields() -> None:
     name = "ProtobufNativeSchemaAdvancedCompatibilityCheck"
     old, new = proto("message Click { int64 at = 1; }"), proto("message Click { int32 at = 1; }")
     lines = json.dumps({**GOOD, "existing": [old], "new": new})
-    told = [
-        json.loads(run([*arguments, "--pulsar", "5.0"], lines).out) for arguments in ([], ["--checker", name])
-    ]
+    told = [json.loads(run([*arguments, "--pulsar", "5.0"], lines).out) for arguments in ([], ["--checker", name])]
     assert [each["broker"] for each in told] == ["ok", "incompatible"]
     assert run(["--checker", name], lines).code == 64
     assert run(["--checker", "x"], lines).code == 64

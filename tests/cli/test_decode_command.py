@@ -44,8 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_types_are_those_spark_recorded(spark: str) -> None:
     cases = rows("spark_types_public")
     requests = [
-        {"id": case["id"], "type": "AVRO", "schema": case["avro"], "options": case.get("options")}
-        for case in cases
+        {"id": case["id"], "type": "AVRO", "schema": case["avro"], "options": case.get("options")} for case in cases
     ]
     for case, answer in zip(cases, through(requests, "struct", "--spark", spark), strict=True):
         newer = spark == "4.3"
@@ -189,9 +188,7 @@ CLICK = {
 
 def pair(key: bytes | None, value: bytes | None) -> bytes:
     """An INLINE payload, as org.apache.pulsar.common.schema.KeyValue.encode makes it."""
-    return b"".join(
-        struct.pack(">i", -1 if half is None else len(half)) + (half or b"") for half in (key, value)
-    )
+    return b"".join(struct.pack(">i", -1 if half is None else len(half)) + (half or b"") for half in (key, value))
 
 
 def test_payloads_of_every_kind_are_read() -> None:
@@ -233,10 +230,7 @@ def test_halves_are_told_as_definitions_are_on_their_own() -> None:
     payload = base64.b64encode(pair(b"\x02", b"\x08\x05")).decode()
     answers = []
     for key in ({"type": "long"}, '{"type": "long"}', "long", '"long"'):
-        halves = {
-            "key": key,
-            "value": {"proto": 'syntax = "proto3"; message A { int32 at = 1; }', "message": "A"},
-        }
+        halves = {"key": key, "value": {"proto": 'syntax = "proto3"; message A { int32 at = 1; }', "message": "A"}}
         line = {"type": "KEY_VALUE", "writer": halves, "reader": halves, "properties": properties}
         [answer] = through([{**line, "messages_b64": [payload]}], "decode", "--jsonl")
         answers.append(answer["rows"])
@@ -270,14 +264,7 @@ HOSTILE: list[Row | str] = [
     {"type": []},
     {"type": "\ud800"},
     *(
-        {
-            "type": "AVRO",
-            "schema": SELF,
-            "writer": SELF,
-            "reader": SELF,
-            "options": options,
-            "messages_b64": [],
-        }
+        {"type": "AVRO", "schema": SELF, "writer": SELF, "reader": SELF, "options": options, "messages_b64": []}
         for options in (7, *map(DEPTH, ("x", None, [], 1e999, 10**30)))
     ),
     *(
@@ -310,14 +297,7 @@ def order(folder: Path) -> str:
     definition = shop.run(folder, "show", "orders@0", "--quiet").out
     codec = Codec([Version(0, Definition("AVRO", definition))])
     money = {"amount": 5, "currency": "EUR"}
-    value = {
-        "order_id": "O-1",
-        "customer_id": 7,
-        "status": "PAID",
-        "total": money,
-        "placed_at": 0,
-        "lines": [],
-    }
+    value = {"order_id": "O-1", "customer_id": 7, "status": "PAID", "total": money, "placed_at": 0, "lines": []}
     return base64.b64encode(codec.encode_one(value) or b"").decode()
 
 

@@ -34,9 +34,7 @@ def test_the_demo_takes_no_folder_that_has_other_files(tmp_path: Path) -> None:
 
 def test_the_demo_names_what_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr(
-        "schemactl.cli.init.find_spec", lambda name: None if name == "pyspark" else found(name)
-    )
+    monkeypatch.setattr("schemactl.cli.init.find_spec", lambda name: None if name == "pyspark" else found(name))
     done = schemactl(tmp_path, "demo", code=1)
     assert "the demo needs pyspark, which is not installed" in done.err
     assert 'pip install "pulsar-schemactl[spark,proto,java]"' in done.err

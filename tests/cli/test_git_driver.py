@@ -33,9 +33,7 @@ def shop(tmp_path: Path) -> Scratch:
 def test_git_shows_fields_and_words_and_what_is_no_schema_as_it_is(shop: Scratch) -> None:
     shop.write(
         {
-            "orders.avsc": USES.replace(
-                '"total", "type": "Money"', '"sum", "aliases": ["total"], "type": "Money"'
-            ),
+            "orders.avsc": USES.replace('"total", "type": "Money"', '"sum", "aliases": ["total"], "type": "Money"'),
             "broken.avsc": "{ \n",
             "same.avsc": record("id", indent=2),
         }

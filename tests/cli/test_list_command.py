@@ -53,19 +53,13 @@ def test_each_topic_of_the_files_has_a_row_with_what_they_change(shop: Scratch) 
     assert [line.split() for line in schemactl(shop.path, "list").out.splitlines()] == [
         *(["TOPIC", "TYPE", "VERSION", "STRATEGY", "SET", "BY", "OWNER", "LABELS", "DEPRECATED", "CHANGE"],),
         ["non-persistent://shop/ops/pings", *["-", "-", "FORWARD", "topic", "-", "-", "-", "policies"]],
-        [
-            "shop/sales/carts",
-            *["STRING", "0", "BACKWARD", "namespace", "team-sales", "domain=sales", "-", "removed"],
-        ],
+        ["shop/sales/carts", *["STRING", "0", "BACKWARD", "namespace", "team-sales", "domain=sales", "-", "removed"]],
         [
             "shop/sales/orders",
             *["AVRO", "0", "BACKWARD", "namespace", "@acme/orders", "ada@example.com"],
             *["domain=sales,tier=gold", "-", "version", "2"],
         ],
-        [
-            "shop/sales/texts",
-            *["STRING", "-", "BACKWARD", "namespace", "@bob", "domain=sales", "2031-01-01", "new"],
-        ],
+        ["shop/sales/texts", *["STRING", "-", "BACKWARD", "namespace", "@bob", "domain=sales", "2031-01-01", "new"]],
     ]
 
 
@@ -95,9 +89,7 @@ def test_on_a_terminal_of_80_columns_no_row_is_broken(
     ],
     ids=" ".join,
 )
-def test_filters_leave_the_topics_that_all_of_them_are_so_of(
-    shop: Scratch, options: list[str], names: str
-) -> None:
+def test_filters_leave_the_topics_that_all_of_them_are_so_of(shop: Scratch, options: list[str], names: str) -> None:
     listed = json.loads(schemactl(shop.path, "list", "--format", "json", *options).out)["topics"]
     assert {each["topic"].rpartition("/")[2] for each in listed} == {*names.split()}
 
@@ -160,9 +152,7 @@ def test_code_owners_are_read_by_githubs_rules(shop: Scratch, tmp_path: Path) ->
         found = subprocess.run(ask, capture_output=True, text=True, check=False).stdout.split(":")
         return rules[int(found[1]) - 1][1:] if len(found) > 1 else []
 
-    assert {
-        path: owners(path) for path in ("topics/orders.yaml", "topics/orders.avsc", "topics/a #1 [x].yaml")
-    } == {
+    assert {path: owners(path) for path in ("topics/orders.yaml", "topics/orders.avsc", "topics/a #1 [x].yaml")} == {
         "topics/orders.yaml": ["@acme/orders", "ada@example.com"],
         "topics/orders.avsc": ["@acme/orders", "ada@example.com"],
         "topics/a #1 [x].yaml": ["@bob"],
@@ -177,9 +167,7 @@ def test_files_that_cannot_be_read_leave_what_was_approved(shop: Scratch, tmp_pa
     broken.git("pull", "-q", str(bare.path), "main")
     broken.write({"topics/orders.yaml": "topics: x\n"})
     printed = schemactl(broken.path, "list")
-    assert (
-        "note: this is what was approved, for the files cannot be read: topics/orders.yaml:1:1" in printed.err
-    )
+    assert "note: this is what was approved, for the files cannot be read: topics/orders.yaml:1:1" in printed.err
     assert schemactl(bare.path, "list").out == printed.out
     assert [line.split()[:3] for line in printed.out.splitlines()[1:]] == [
         ["non-persistent://shop/ops/pings", "-", "-"],

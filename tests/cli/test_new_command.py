@@ -14,9 +14,7 @@ from schemactl.declare.models import editor_schemas
 from schemactl.formats import SPECS
 
 CLICKS = 'syntax = "proto3";\n\npackage web;\n\nmessage Click {\n  string id = 1;\n}\n'
-MONEY = (
-    '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "cents", "type": "long"}]}'
-)
+MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "cents", "type": "long"}]}'
 
 
 @pytest.fixture
@@ -38,9 +36,7 @@ def test_a_topic_of_every_type_passes_every_command_that_judges_files(shop: Scra
     types = [type_.name for type_, spec in SPECS.items() if not spec.undeclarable]
     for type_ in types:
         schemactl(shop.path, "new", "topic", f"sales/{type_.lower()}-v1", "--type", type_)
-    halves = [
-        type_.name for type_, spec in SPECS.items() if spec.declared_as in ("avro", "protobuf", "proto")
-    ]
+    halves = [type_.name for type_, spec in SPECS.items() if spec.declared_as in ("avro", "protobuf", "proto")]
     for type_ in halves:
         schemactl(shop.path, "new", "topic", f"sales/pair-{type_}", "--key", type_, "--value", type_)
     odd = 'odd "names" 100% of 2031'
@@ -65,9 +61,7 @@ def test_a_definition_in_the_repository_is_named_and_another_is_copied(shop: Scr
     (tmp_path / "money.avsc").write_text(MONEY)
     printed = schemactl(shop.path, "new", "topic", "shop/sales/clicks", "--from", "proto/click.proto").out
     assert printed == "wrote namespaces/sales/clicks.yaml\n\nNext:\n  schemactl check\n"
-    assert "  definition: ../../proto/click.proto\n  message: web.Click\n" in text(
-        shop, "namespaces/sales/clicks.yaml"
-    )
+    assert "  definition: ../../proto/click.proto\n  message: web.Click\n" in text(shop, "namespaces/sales/clicks.yaml")
     given = ["--from", str(tmp_path / "money.avsc"), "--value", "JSON"]
     schemactl(shop.path, "new", "topic", "shop/sales/sums", *given)
     assert text(shop, "namespaces/sales/sums.value.avsc") == MONEY
@@ -87,11 +81,7 @@ def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
         "is_allow_auto_update_schema: false",
     ]
     assert text(shop, "namespaces/sales/namespace.yaml").splitlines()[1:] == [
-        *(
-            "namespace: shop/sales",
-            "schema_compatibility_strategy: FULL",
-            "is_allow_auto_update_schema: false",
-        ),
+        *("namespace: shop/sales", "schema_compatibility_strategy: FULL", "is_allow_auto_update_schema: false"),
         'owner: "@acme/sales"',
     ]
 
@@ -119,17 +109,9 @@ def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
         (["namespace", "shop"], 64, "'shop' is not a namespace: expected tenant/namespace"),
         (["topic", "sales/taken"], 1, "namespaces/sales/taken.yaml exists already"),
         (["topic", "sales/a", "--type", "AVR"], 64, "did you mean AVRO?"),
-        (
-            ["topic", "sales/a", "--value", "KEY_VALUE"],
-            64,
-            "a KEY_VALUE schema cannot be the half of another",
-        ),
+        (["topic", "sales/a", "--value", "KEY_VALUE"], 64, "a KEY_VALUE schema cannot be the half of another"),
         (["topic", "sales/a", "--type", "BYTES"], 64, "'BYTES' is unknown"),
-        (
-            ["topic", "sales/a", "--type", "AVRO", "--key", "STRING"],
-            64,
-            "--key and --value are of a KEY_VALUE",
-        ),
+        (["topic", "sales/a", "--type", "AVRO", "--key", "STRING"], 64, "--key and --value are of a KEY_VALUE"),
         (
             ["topic", "sales/a", "--type", "STRING", "--from", "bad.avsc"],
             64,
@@ -137,11 +119,7 @@ def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
         ),
         (["topic", "sales/a", "--from", "bad.txt"], 64, "a definition's name ends with .avsc"),
         (["topic", "sales/a", "--from", "none.avsc"], 64, "--from none.avsc: No such file or directory"),
-        (
-            ["topic", "sales/a", "--message", "web.Click"],
-            64,
-            "--message names one in the file that --from names",
-        ),
+        (["topic", "sales/a", "--message", "web.Click"], 64, "--message names one in the file that --from names"),
         (
             ["topic", "sales/a", "--from", "bad.avsc"],
             1,
@@ -158,12 +136,7 @@ def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
 def test_what_cannot_be_written_says_why_and_leaves_no_file(
     shop: Scratch, arguments: list[str], code: int, error: str
 ) -> None:
-    shop.write(
-        {
-            "bad.avsc": '{"type": "recrod", "name": "X", "fields": []}',
-            "namespaces/sales/taken.yaml": "# mine\n",
-        }
-    )
+    shop.write({"bad.avsc": '{"type": "recrod", "name": "X", "fields": []}', "namespaces/sales/taken.yaml": "# mine\n"})
     before = sorted(shop.path.rglob("*"))
     assert error in schemactl(shop.path, "new", *arguments, code=code).err
     assert sorted(shop.path.rglob("*")) == before

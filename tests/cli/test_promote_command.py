@@ -117,9 +117,8 @@ def test_what_comes_with_it_is_said_before_anything_moves(estate: Estate) -> Non
     assert [each["rule"] for each in between["waivers"]] == []
     added = {each["change"]: each for each in between["changes"] if each.get("topic", "").endswith("refunds")}
     assert added["topic added"]["partitions"] == 4
-    assert (
-        "Waived:\n  BROKER_INCOMPATIBLE of persistent://shop/sales/orders, by team-orders, until 2027-01-31"
-        in (estate.run("promote", "prod", "--to", "origin/main~2", "--dry-run").out)
+    assert "Waived:\n  BROKER_INCOMPATIBLE of persistent://shop/sales/orders, by team-orders, until 2027-01-31" in (
+        estate.run("promote", "prod", "--to", "origin/main~2", "--dry-run").out
     )
 
 
@@ -128,9 +127,7 @@ def test_it_says_which_targets_are_not_as_far(estate: Estate) -> None:
     trusting = ("promote", "prod", "--to", "origin/main", "--dry-run", "--trust-working-tree")
     estate.scratch.write({"schemactl.yaml": project})
     assert "not as far" not in estate.run(*trusting).out
-    estate.scratch.write(
-        {"schemactl.yaml": project.replace('stage.db"', 'stage.db", promoted: "origin/second"')}
-    )
+    estate.scratch.write({"schemactl.yaml": project.replace('stage.db"', 'stage.db", promoted: "origin/second"')})
     assert "stage is not as far: a plan for prod leaves out what is not there" in estate.run(*trusting).out
 
 
@@ -160,9 +157,7 @@ def test_a_position_beside_the_line_is_left_by_a_push_that_overrules_nobody(esta
     assert "prod is `promoted: origin/promoted/prod`. origin/promoted/prod is " in said
     assert "`schemactl promote prod --to COMMIT`, and push that" in said
     push = promote(estate, "--to", "origin/second")["push"]
-    assert (
-        push == f"git push --force-with-lease=promoted/prod:{git('rev-parse', 'HEAD')} origin promoted/prod"
-    )
+    assert push == f"git push --force-with-lease=promoted/prod:{git('rev-parse', 'HEAD')} origin promoted/prod"
     git(*push.split()[1:])
     estate.run("plan", "--target", "prod")
 
@@ -172,18 +167,14 @@ def test_a_position_off_the_line_is_refused(estate: Estate) -> None:
     said = estate.run("promote", "prod", "--to", "HEAD", code=1).err
     assert "HEAD is " in said
     assert (
-        "which is not on the first-parent line of origin/main: it was never approved, or this clone is behind"
-        in said
+        "which is not on the first-parent line of origin/main: it was never approved, or this clone is behind" in said
     )
 
 
 def test_a_branch_that_is_checked_out_stays(estate: Estate) -> None:
     estate.scratch.git("switch", "-q", "-c", "promoted/prod")
     said = estate.run("promote", "prod", "--to", "origin/second", code=1).err
-    assert (
-        f"the branch promoted/prod is checked out in {estate.scratch.path}, whose files would stay behind"
-        in said
-    )
+    assert f"the branch promoted/prod is checked out in {estate.scratch.path}, whose files would stay behind" in said
     assert f"Fix: git -C {estate.scratch.path} switch --detach" in said
 
 

@@ -30,9 +30,7 @@ def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
     definition.write_text('{"type": "record", "name": "Order", "fields": []}')
     shop.git(folder, "add", ".")
     shop.git(folder, "commit", "-q", "-m", "Declare orders")
-    definition.write_text(
-        '{"type": "record", "name": "Order", "fields": [{"name": "channel", "type": "string"}]}'
-    )
+    definition.write_text('{"type": "record", "name": "Order", "fields": [{"name": "channel", "type": "string"}]}')
     result = doctest.testfile(str(PAGE), module_relative=False, globs={"shop": str(folder)})
     assert result.failed == 0
     assert result.attempted > 20

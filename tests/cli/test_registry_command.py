@@ -170,17 +170,13 @@ def test_proto_files_are_taken_with_their_message(run: Run) -> None:
     assert "it equals version" in done.out
 
 
-def test_it_works_on_a_real_pulsar_as_on_the_embedded_registry(
-    broker: brokers.Broker, tmp_path: Path
-) -> None:
+def test_it_works_on_a_real_pulsar_as_on_the_embedded_registry(broker: brokers.Broker, tmp_path: Path) -> None:
     tenant = brokers.new_tenant()
     shop.git(tmp_path, "init", "-q", "-b", "main")
     project = f'version: 1\nroots: [declared]\ntargets: {{live: {{registry: "{broker.url}"}}, local: {{registry: "sqlite:r.db"}}}}\n'
     (tmp_path / "schemactl.yaml").write_text(project)
     (tmp_path / "declared").mkdir()
-    (tmp_path / "declared" / "space.yaml").write_text(
-        f"namespace: {tenant}/ns\nschema_compatibility_strategy: FULL\n"
-    )
+    (tmp_path / "declared" / "space.yaml").write_text(f"namespace: {tenant}/ns\nschema_compatibility_strategy: FULL\n")
     shop.git(tmp_path, "add", ".")
     shop.git(tmp_path, "commit", "-qm", "Declare the namespace")
     for name in ("a", "b"):

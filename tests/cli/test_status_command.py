@@ -104,10 +104,7 @@ def test_every_target_is_a_row(estate: Estate) -> None:
 @pytest.mark.slow
 def test_only_the_named_targets_are_asked(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [*status(estate, "--target", "empty")] == ["empty"]
-    assert [*status(estate, "--target", "empty", "--target", "local", "--target", "empty")] == [
-        "empty",
-        "local",
-    ]
+    assert [*status(estate, "--target", "empty", "--target", "local", "--target", "empty")] == ["empty", "local"]
     monkeypatch.setenv("SCHEMACTL_TARGET", "local")
     assert [*status(estate)] == ["local"]
     assert [*status(estate, "--target", "empty")] == ["empty"]
@@ -119,9 +116,7 @@ def test_only_the_named_targets_are_asked(estate: Estate, monkeypatch: pytest.Mo
 def test_what_differs_is_counted_by_kind(estate: Estate) -> None:
     estate.put(avro("id", note=0, theirs=0))
     with estate.registry() as registry:
-        registry.set_namespace_policies(
-            NamespaceName("shop", "sales"), Policies(CompatibilityStrategy.FORWARD)
-        )
+        registry.set_namespace_policies(NamespaceName("shop", "sales"), Policies(CompatibilityStrategy.FORWARD))
         registry.relax(ORDERS)
     found = status(estate, "--target", "local")["local"]
     assert found["drift"] == {"foreign version": 1, "numbers apart": 1, "policy": 1, "relaxed": 1}
@@ -178,10 +173,7 @@ def test_the_last_apply_is_what_its_result_file_tells(estate: Estate) -> None:
     assert re.search(r"applied, c{9}, [-0-9]{10} [:0-9]{8}, by ada \(github\)", estate.run("status").out)
     samples = metrics(estate.run("status", "--target", "local", "--format", "prometheus").out)
     commit = "c" * 40
-    assert (
-        samples[f'last_apply_info{{target="local",outcome="applied",commit="{commit}",actor="ada (github)"}}']
-        == 1
-    )
+    assert samples[f'last_apply_info{{target="local",outcome="applied",commit="{commit}",actor="ada (github)"}}'] == 1
     elsewhere = estate.scratch.path / "results"
     (estate.scratch.path / ".schemactl/results").rename(elsewhere)
     assert status(estate, "--results", "results")["local"]["last_apply"] == found
@@ -222,9 +214,7 @@ def test_a_file_that_is_older_than_the_last_upload_tells_nothing(estate: Estate)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"target": "empty"}', '{"target": "local", "approved": 3}']
-)
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"target": "empty"}', '{"target": "local", "approved": 3}'])
 def test_another_file_is_named_and_tells_nothing(estate: Estate, text: str) -> None:
     record(estate)
     (estate.scratch.path / ".schemactl/results/local.json").write_text(text)

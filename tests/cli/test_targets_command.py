@@ -33,9 +33,7 @@ partitions: 4
 
 @pytest.fixture
 def estate(tmp_path: Path) -> Estate:
-    found = Estate(
-        tmp_path / "shop", project=PROJECT.replace("click*", "orders"), orders=declared(more="owner: ada\n")
-    )
+    found = Estate(tmp_path / "shop", project=PROJECT.replace("click*", "orders"), orders=declared(more="owner: ada\n"))
     found.scratch.commit(
         {
             "schemactl.yaml": PROJECT,

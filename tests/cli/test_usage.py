@@ -165,11 +165,7 @@ def in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("columns", "words"),
-    [
-        (80, ("plan", "--topic", "orders")),
-        (80, ("log", "orders", "--target", "local")),
-        (60, ("log", "orders")),
-    ],
+    [(80, ("plan", "--topic", "orders")), (80, ("log", "orders", "--target", "local")), (60, ("log", "orders"))],
 )
 def test_reports_fit_the_terminal(folder: Path, columns: int, words: tuple[str, ...]) -> None:
     shown = in_terminal(folder, columns, *words)

@@ -97,10 +97,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def schemas(tmp_path: Path) -> Scratch:
     """The schemas repository, as a submodule of the service would be."""
     repository = Scratch(tmp_path / "service-schemas")
-    files = {
-        "schemactl.yaml": "version: 1\nroots: [topics]\n",
-        "topics/orders.yaml": TOPIC.format(strategy="BACKWARD"),
-    }
+    files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/orders.yaml": TOPIC.format(strategy="BACKWARD")}
     for definition in VERSIONS:
         repository.commit({**files, "topics/orders.avsc": definition}, "orders")
     repository.flush()
@@ -180,9 +177,7 @@ def test_a_cause_is_printed_once_with_the_versions_it_concerns(schemas: Scratch,
     assert found.count("READER_FIELD_MISSING_DEFAULT_VALUE\n  ") == 1
     assert "\n  Versions 0-1 break too.\n  Fix: " in found
     # The field is elsewhere in the first version.
-    producer = verify(
-        schemas, f"{service}:ReadsNewest", "--role", "producer", "--against", "0,1", code=100
-    ).out
+    producer = verify(schemas, f"{service}:ReadsNewest", "--role", "producer", "--against", "0,1", code=100).out
     assert producer.count("Order.id is gone") == 1
     assert "\n  Version 0 breaks too.\n" in producer
     findings = json.loads(verify(schemas, *consumer, "--format", "json", code=100).out)["findings"]
@@ -232,15 +227,7 @@ def test_a_package_stands_for_the_repository(service: str, monkeypatch: pytest.M
 
     def of(topic: str, *arguments: str, kind: str = "Order", code: int = 0) -> str:
         return schemactl(
-            folder,
-            "verify-client",
-            f"service:{kind}",
-            "--topic",
-            topic,
-            "--package",
-            package,
-            *arguments,
-            code=code,
+            folder, "verify-client", f"service:{kind}", "--topic", topic, "--package", package, *arguments, code=code
         ).out
 
     found = of("sales/orders", "--role", "consumer", "--against", "all", code=100)

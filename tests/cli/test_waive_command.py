@@ -103,10 +103,7 @@ def test_the_owner_is_the_topics_unless_another_is_given(scratch: Scratch) -> No
     names = fingerprints(report(scratch))
     waive(scratch, names["a"])
     waive(scratch, names["b"], owner="bob")
-    assert [line for line in written(scratch).splitlines() if "owner" in line] == [
-        "  owner: ada",
-        "  owner: bob",
-    ]
+    assert [line for line in written(scratch).splitlines() if "owner" in line] == ["  owner: ada", "  owner: bob"]
 
 
 @pytest.mark.parametrize("length", [4, 12, 64])
@@ -138,13 +135,7 @@ def test_an_unknown_fingerprint_lists_those_there_are(scratch: Scratch) -> None:
 def test_a_beginning_of_several_is_not_taken_for_one_of_them() -> None:
     findings = tuple(
         Finding(
-            SYMBOLS,
-            "error",
-            "data",
-            TopicName("shop", "sales", name),
-            None,
-            "",
-            fingerprint=f"sha256:{digits * 8}",
+            SYMBOLS, "error", "data", TopicName("shop", "sales", name), None, "", fingerprint=f"sha256:{digits * 8}"
         )
         for name, digits in (("a", "abcdef01"), ("b", "abcdef02"))
     )
@@ -202,8 +193,7 @@ def test_no_link_is_followed(scratch: Scratch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason",
-    ["a\x1b]0;title\x07", "::error::x", "@everyone <img src=x> |", "\u202eevil", "'\"\\\n: #", "\udc80"],
+    "reason", ["a\x1b]0;title\x07", "::error::x", "@everyone <img src=x> |", "\u202eevil", "'\"\\\n: #", "\udc80"]
 )
 def test_a_hostile_reason_is_written_as_it_is_and_shown_as_text(scratch: Scratch, reason: str) -> None:
     said = waive(scratch, fingerprints(report(scratch))["a"], reason=reason, owner=reason)

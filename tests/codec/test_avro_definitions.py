@@ -36,15 +36,9 @@ def field(type_: Any, **more: Any) -> dict[str, Any]:
         ('["int", "int"]', "a union has the branch int twice"),
         ('["null", ["int"]]', "a union stands directly inside a union"),
         ('{"type": "enum", "name": "E", "symbols": ["A", "A"]}', "the enum E has the symbol A twice"),
-        (
-            '{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}',
-            "the default of E is 'B', which is none",
-        ),
+        ('{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}', "the default of E is 'B', which is none"),
         ('{"type": "enum", "name": "string", "symbols": []}', "has the name of a primitive type, string"),
-        (
-            '{"type": "fixed", "name": "F", "size": true}',
-            "the size of F is True, which is no number of bytes",
-        ),
+        ('{"type": "fixed", "name": "F", "size": true}', "the size of F is True, which is no number of bytes"),
         (
             record({"name": "a", "type": FIXED | {"size": 1}}, {"name": "b", "type": FIXED | {"size": 2}}),
             "F is defined twice, and not in the same way",
@@ -68,9 +62,7 @@ def test_a_definition_may_have_comments() -> None:
 def test_a_type_may_be_named_before_it_is_defined() -> None:
     tree = {"type": "record", "name": "Tree", "fields": [{"name": "next", "type": ["null", "Tree", "Leaf"]}]}
     leaf = {"type": "enum", "name": "Leaf", "symbols": ["A", "B"]}
-    text = record(
-        {"name": "first", "type": "Leaf"}, {"name": "tree", "type": tree}, {"name": "last", "type": leaf}
-    )
+    text = record({"name": "first", "type": "Leaf"}, {"name": "tree", "type": tree}, {"name": "last", "type": leaf})
     read = parse(text)
     assert isinstance(read, RecordType)
     first, _, last = (part.schema for part in read.fields)

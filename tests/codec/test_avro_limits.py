@@ -73,25 +73,17 @@ FF = b"\xff"
         ({"type": "int", "logicalType": "date"}, zigzag(-(2**31)), None),
         ({"type": "long", "logicalType": "timestamp-micros"}, zigzag(2**63 - 1), None),
         ({"type": "long", "logicalType": "timestamp-millis"}, zigzag((2**63 - 1) // 1000), None),
-        (
-            {"type": "long", "logicalType": "local-timestamp-millis"},
-            zigzag(2**63 // 1000 + 1),
-            "milliseconds",
-        ),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, zigzag(2**63 // 1000 + 1), "milliseconds"),
         ({"type": "long", "logicalType": "timestamp-millis"}, zigzag(-(2**63)), "milliseconds"),
     ],
 )
-def test_odd_values_are_judged_alike_alone_and_in_a_batch(
-    kind: Any, payload: bytes, reason: str | None
-) -> None:
+def test_odd_values_are_judged_alike_alone_and_in_a_batch(kind: Any, payload: bytes, reason: str | None) -> None:
     found = judged(avro(kind), payload)[1]
     assert (found is None) == (reason is None), found
     assert reason is None or reason in (found or "")
 
 
-@pytest.mark.parametrize(
-    "raw", [b"\xff", b"a\xc0\x80", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80"]
-)
+@pytest.mark.parametrize("raw", [b"\xff", b"a\xc0\x80", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80"])
 def test_text_that_is_no_text_is_rejected_only_by_strict(raw: bytes) -> None:
     payload = zigzag(len(raw)) + raw
     value, reason = judged(avro("string"), payload)
@@ -201,19 +193,14 @@ def test_what_does_not_fit_one_batch_says_how_it_is_read(monkeypatch: pytest.Mon
     ids=str,
 )
 @pytest.mark.parametrize(
-    "version_type",
-    [pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.dictionary(pa.int8(), pa.int64())],
-    ids=str,
+    "version_type", [pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.dictionary(pa.int8(), pa.int64())], ids=str
 )
-def test_every_form_of_the_same_columns_is_read_alike(
-    payload_type: pa.DataType, version_type: pa.DataType
-) -> None:
+def test_every_form_of_the_same_columns_is_read_alike(payload_type: pa.DataType, version_type: pa.DataType) -> None:
     codec = growing(3)
     payloads, numbers = pa.array([b"\2", b"\4", b"\6"] * 40), pa.array([0, 0, 7] * 40)
     expected = codec.decode_batch(payloads, numbers)
     given, versions = (
-        pa.array(column.to_pylist(), kind)
-        for column, kind in ((payloads, payload_type), (numbers, version_type))
+        pa.array(column.to_pylist(), kind) for column, kind in ((payloads, payload_type), (numbers, version_type))
     )
     for found in (
         codec.decode_batch(given, versions),
@@ -263,9 +250,7 @@ def test_hundreds_of_versions_in_one_batch_are_read_as_each_alone() -> None:
         return [{"name": f"f{at}", "type": "int", "default": at} for at in range(number % 7 + 1)]
 
     own = {"name": "id", "type": "long"}
-    codec = codec_of(
-        *({"type": "record", "name": "R", "fields": [*fields(number), own]} for number in range(300))
-    )
+    codec = codec_of(*({"type": "record", "name": "R", "fields": [*fields(number), own]} for number in range(300)))
     numbers = [number % 300 for number in range(1000)]
     payloads = [b"\2" * (number % 7 + 1) + zigzag(number) for number in numbers]
     decoded = codec.decode_batch(pa.array(payloads), pa.array(numbers))

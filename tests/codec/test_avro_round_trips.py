@@ -57,9 +57,7 @@ def test_a_batch_is_its_messages_one_by_one(seed: int) -> None:
     decoded = codec.decode_batch(pa.array([codec.encode_one(value) for value in values]))
     decoded.rows.validate(full=True)
     assert decoded.errors.null_count == 40
-    assert codec.encode_batch(decoded.rows).payloads.to_pylist() == [
-        codec.encode_one(value) for value in values
-    ]
+    assert codec.encode_batch(decoded.rows).payloads.to_pylist() == [codec.encode_one(value) for value in values]
 
 
 @given(SEEDS)
@@ -76,12 +74,9 @@ def test_a_damaged_message_is_judged_alike_alone_and_in_a_batch(seed: int) -> No
 
 
 WIDE = record(
-    {"type": "array", "items": {"type": "map", "values": ["null", "string"]}},
-    {"type": "array", "items": "null"},
+    {"type": "array", "items": {"type": "map", "values": ["null", "string"]}}, {"type": "array", "items": "null"}
 )
-SIZED = record(
-    {"type": "array", "items": {"type": "map", "values": "string"}}, {"type": "array", "items": "int"}
-)
+SIZED = record({"type": "array", "items": {"type": "map", "values": "string"}}, {"type": "array", "items": "int"})
 
 
 def blocks(*parts: tuple[int, bytes, int | None]) -> bytes:

@@ -69,15 +69,11 @@ def shortest(number: int) -> bytes:
 
 
 @given(st.data(), st.integers(1, 38), st.integers(0, 4))
-def test_decimals_take_as_few_bytes_as_hold_the_number(
-    data: st.DataObject, digits: int, spare_bytes: int
-) -> None:
+def test_decimals_take_as_few_bytes_as_hold_the_number(data: st.DataObject, digits: int, spare_bytes: int) -> None:
     unscaled = data.draw(st.lists(st.integers(-(10**digits) + 1, 10**digits - 1), min_size=1))
     logical = {"logicalType": "decimal", "precision": digits, "scale": 0}
     size = (10**digits).bit_length() // 8 + 1 + spare_bytes
-    codec = codec_of(
-        record({"type": "bytes"} | logical, {"type": "fixed", "name": "F", "size": size} | logical)
-    )
+    codec = codec_of(record({"type": "bytes"} | logical, {"type": "fixed", "name": "F", "size": size} | logical))
     values = pa.array([Decimal(number) for number in unscaled], pa.decimal128(digits, 0))
     encoded = codec.encode_batch(pa.RecordBatch.from_arrays([values, values], schema=codec.columns))
     for number, payload in zip(unscaled, encoded.payloads.to_pylist(), strict=True):
@@ -101,9 +97,7 @@ def test_a_decimal_beyond_its_precision_is_rejected() -> None:
 )
 def test_of_two_numbers_the_narrower_is_taken_only_for_what_it_holds(branches: list[str]) -> None:
     codec = codec_of(record(branches))
-    held: list[Any] = (
-        [0, 1, -(2**31), 2**31, 2**40] if "int" in branches else [0.1, 1.5, 1e300, float("inf"), -0.0]
-    )
+    held: list[Any] = [0, 1, -(2**31), 2**31, 2**40] if "int" in branches else [0.1, 1.5, 1e300, float("inf"), -0.0]
     if "null" in branches:
         held.append(None)
     rows = pa.RecordBatch.from_pylist([{"f0": value} for value in held], schema=codec.columns)
@@ -116,9 +110,7 @@ def test_timestamps_of_every_unit_are_the_same_instant(unit: str) -> None:
     kinds = ("timestamp-millis", "local-timestamp-micros")
     codec = codec_of(record(*({"type": "long", "logicalType": kind} for kind in kinds)))
     seconds = pa.array([1_700_000_000], pa.int64()).cast(pa.timestamp("s"))
-    rows = pa.record_batch(
-        {"f0": seconds.cast(pa.timestamp(unit, "UTC")), "f1": seconds.cast(pa.timestamp(unit))}
-    )
+    rows = pa.record_batch({"f0": seconds.cast(pa.timestamp(unit, "UTC")), "f1": seconds.cast(pa.timestamp(unit))})
     payload = zigzag(1_700_000_000_000) + zigzag(1_700_000_000_000_000)
     assert codec.encode_batch(rows).payloads.to_pylist() == [payload]
 
@@ -141,9 +133,7 @@ TEMPORAL: dict[str, Any] = {
 def test_a_date_or_time_is_written_only_as_what_it_is(given: str, wanted: str) -> None:
     kind, values = TEMPORAL[wanted][0], TEMPORAL[given][1]
     deep = {"type": "record", "name": "Deep", "fields": [{"name": "at", "type": ["null", kind]}]}
-    codec = codec_of(
-        record(kind, {"type": "array", "items": kind}, {"type": "map", "values": deep}), time_type=True
-    )
+    codec = codec_of(record(kind, {"type": "array", "items": kind}, {"type": "map", "values": deep}), time_type=True)
     own = TEMPORAL[wanted][1]
 
     def columns(plain: pa.Array, listed: pa.Array, mapped: pa.Array) -> pa.RecordBatch:
@@ -237,9 +227,7 @@ def test_halves_are_written_together_and_rejected_together(encoding: Any) -> Non
     value = Definition("AVRO", json.dumps(record("int")))
     codec = codec_of(KeyValue(Definition("STRING"), value, encoding))
     pairs = [("a", {"f0": 1}), (None, {"f0": 2}), ("c", None), ("d", {"f0": None}), (None, None)]
-    rows = pa.RecordBatch.from_pylist(
-        [{"key": key, "value": held} for key, held in pairs], schema=codec.columns
-    )
+    rows = pa.RecordBatch.from_pylist([{"key": key, "value": held} for key, held in pairs], schema=codec.columns)
     encoded = written_alike(codec, rows)
     assert encoded.errors[3].as_py() == "value.f0: expected a whole number, found None"
     if encoded.keys is not None:

@@ -25,10 +25,7 @@ SCHEMA = {
         {"name": "note", "type": ["null", "string"], "default": None},
         {"name": "count", "type": "int", "default": 7},
         {"name": "raw", "type": ["null", "bytes"]},
-        {
-            "name": "price",
-            "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}],
-        },
+        {"name": "price", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}]},
         {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
         {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}]},
         {"name": "ratio", "type": ["null", "double"]},

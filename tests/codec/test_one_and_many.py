@@ -126,7 +126,9 @@ def test_a_primitive_takes_alone_what_it_takes_in_a_batch(name: str, time_type: 
 def test_a_protobuf_field_takes_alone_what_it_takes_in_a_batch() -> None:
     imports = "".join(f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration"))
     fields = " ".join(f"{kind} f{number} = {number + 1};" for number, kind in enumerate(PROTOBUF))
-    text = f'syntax = "proto3"; {imports} enum E {{ A = 0; B = 1; }} message M {{ int32 f = 1; }} message R {{ {fields} }}'
+    text = (
+        f'syntax = "proto3"; {imports} enum E {{ A = 0; B = 1; }} message M {{ int32 f = 1; }} message R {{ {fields} }}'
+    )
     codec = codec_of(native(text, "R"))
     for number, kind in enumerate(PROTOBUF):
         name = f"f{number}"

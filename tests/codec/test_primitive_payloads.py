@@ -135,15 +135,7 @@ def test_text_of_every_charset_is_java_s(charset: str, text: str, payload: bytes
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("INT8", 128),
-        ("INT32", 1.0),
-        ("BOOLEAN", 1),
-        ("FLOAT", 1e300),
-        ("STRING", 1),
-        ("INT64", True),
-        ("DATE", "x"),
-    ],
+    [("INT8", 128), ("INT32", 1.0), ("BOOLEAN", 1), ("FLOAT", 1e300), ("STRING", 1), ("INT64", True), ("DATE", "x")],
 )
 def test_values_of_another_type_or_size_are_not_written(name: str, value: Any) -> None:
     with pytest.raises(Unwritable):

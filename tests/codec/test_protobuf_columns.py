@@ -150,9 +150,7 @@ def test_what_comes_twice_is_left_to_protobuf() -> None:
     check_same(codec, pa.array(payloads))
 
 
-def test_a_length_that_no_message_can_have_is_told_and_nothing_is_printed(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_a_length_that_no_message_can_have_is_told_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     codec = proto(PLAIN)
     huge = b"\xf7" + b"\xff" * 8 + b"\x01"
     payloads = [b"\x08\x02", b"\x32" + huge, b"\xe2\x2b" + huge, b"\x12" + huge, b"\x08" + huge] * 20

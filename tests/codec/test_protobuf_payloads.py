@@ -104,9 +104,7 @@ PAYMENTS = st.sampled_from([{}, {"card": ""}, {"voucher": 0}, {"bonus": {"sku": 
 
 @given(VALUES, PAYMENTS)
 @EXAMPLES
-def test_a_value_comes_back_and_a_batch_is_its_messages(
-    value: dict[str, Any], payment: dict[str, Any]
-) -> None:
+def test_a_value_comes_back_and_a_batch_is_its_messages(value: dict[str, Any], payment: dict[str, Any]) -> None:
     value = value | NO_PAYMENT | payment
     payload = CODEC.encode_one(value)
     assert payload is not None
@@ -205,9 +203,7 @@ def test_what_was_not_sent_is_the_default_that_a_definition_declares(count: int)
     }
     assert codec.decode_one(b"\x20\x00")["number"] == -5
     assert codec.decode_one(b"\x20\x00\x28\x00")["number"] == 0
-    editions = (
-        'edition = "2023"; package shop; message Order { int32 id = 1 [default = 4]; int32 other = 2; }'
-    )
+    editions = 'edition = "2023"; package shop; message Order { int32 id = 1 [default = 4]; int32 other = 2; }'
     assert proto(editions).decode_one(b"") == {"id": 4, "other": None}
 
 
@@ -235,9 +231,7 @@ def test_a_field_may_be_called_as_a_method_of_messages_is() -> None:
 def test_damage_is_rejected_exactly_where_protobuf_rejects_it(payload: bytes, data: st.DataObject) -> None:
     if payload:
         at = data.draw(st.integers(0, len(payload) - 1))
-        payload = (
-            payload[:at] + data.draw(st.binary(max_size=2)) + payload[at + data.draw(st.integers(0, 3)) :]
-        )
+        payload = payload[:at] + data.draw(st.binary(max_size=2)) + payload[at + data.draw(st.integers(0, 3)) :]
     try:
         MESSAGE.FromString(payload)
     except DecodeError:
@@ -266,9 +260,7 @@ def test_messages_nested_without_end_are_rejected() -> None:
     deep = b""
     for _ in range(200):
         # The zig-zag number of a half is the length.
-        deep = (
-            b"\x0a" + (zigzag(len(deep) // 2) if len(deep) % 2 == 0 else zigzag(-(len(deep) + 1) // 2)) + deep
-        )
+        deep = b"\x0a" + (zigzag(len(deep) // 2) if len(deep) % 2 == 0 else zigzag(-(len(deep) + 1) // 2)) + deep
     with pytest.raises(Unreadable, match="nested deeper than 100"):
         codec.decode_one(deep)
 
@@ -300,10 +292,7 @@ def test_text_of_proto2_that_is_not_utf_8_is_rejected_as_that_of_proto3() -> Non
         with pytest.raises(Unreadable) as rejected:
             codec.decode_one(payload)
         assert rejected.value.reason == f"{reason}: text that is not UTF-8"
-        assert codec.decode_batch(pa.array([b"", payload])).errors.to_pylist() == [
-            None,
-            rejected.value.reason,
-        ]
+        assert codec.decode_batch(pa.array([b"", payload])).errors.to_pylist() == [None, rejected.value.reason]
 
 
 def test_a_map_comes_in_the_order_of_its_keys() -> None:
@@ -354,9 +343,7 @@ def test_protobuf_described_by_avro_needs_its_descriptor_set() -> None:
 def test_a_half_of_a_pair_may_be_protobuf() -> None:
     value = native('syntax = "proto3"; message V { uint64 x = 1; }', "V")
     codec = codec_of(KeyValue(Definition("STRING"), value, "SEPARATED"))
-    rows = pa.RecordBatch.from_pylist(
-        [{"key": "a", "value": {"x": Decimal(2**64 - 1)}}], schema=codec.columns
-    )
+    rows = pa.RecordBatch.from_pylist([{"key": "a", "value": {"x": Decimal(2**64 - 1)}}], schema=codec.columns)
     encoded = codec.encode_batch(rows)
     assert codec.decode_batch(encoded.payloads, keys=encoded.keys).rows.equals(rows)
 

@@ -104,9 +104,7 @@ def test_what_a_block_says_of_its_size_does_not_matter_where_its_items_are_read(
 
 def answers(writer: Any, reader: Any, payloads: list[bytes]) -> list[Any]:
     """The values, as storage has them, or that a message is rejected."""
-    codec = Codec(
-        [Version(0, Definition("AVRO", json.dumps(writer)))], reader=Definition("AVRO", json.dumps(reader))
-    )
+    codec = Codec([Version(0, Definition("AVRO", json.dumps(writer)))], reader=Definition("AVRO", json.dumps(reader)))
     decoded = codec.decode_batch(pa.array(payloads, pa.binary()), pa.array([0] * len(payloads)))
     rows = [value if codec.is_record else value["value"] for value in values_of(decoded)]
     reasons = decoded.errors.to_pylist()

@@ -30,9 +30,7 @@ def avro(*fields: dict[str, Any]) -> Definition:
 
 ID = {"name": "id", "type": "int"}
 V0 = avro(ID, {"name": "customer_id", "type": "int"})
-V1 = avro(
-    ID, {"name": "customer_id", "type": "long"}, {"name": "note", "type": ["null", "string"], "default": None}
-)
+V1 = avro(ID, {"name": "customer_id", "type": "long"}, {"name": "note", "type": ["null", "string"], "default": None})
 V2 = avro(
     ID,
     {"name": "customer", "type": "long", "aliases": ["customer_id"]},

@@ -46,10 +46,7 @@ def nested_message() -> bytes:
         # Left is there, 40 times, and the innermost has none; then from the inside right is not there, and x is 1.
         (Definition("AVRO", json.dumps(RECORD)), b"\x02" * LEVELS + b"\x00" + b"\x00\x02" * (LEVELS + 1)),
         (Definition("JSON", json.dumps(RECORD)), b'{"left":' * LEVELS + b'{"x":1}' + b',"x":1}' * LEVELS),
-        (
-            native('syntax = "proto3"; message N { N left = 1; N right = 2; int32 x = 3; }', "N"),
-            nested_message(),
-        ),
+        (native('syntax = "proto3"; message N { N left = 1; N right = 2; int32 x = 3; }', "N"), nested_message()),
     ],
     ids=["avro", "json", "protobuf"],
 )

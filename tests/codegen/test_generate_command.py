@@ -46,9 +46,7 @@ def test_what_is_packed_is_complete_and_nothing_else_is_written(shop: Path, tmp_
     assert {"shop_schemas/_runtime/LICENSE", "shop_schemas/_runtime/generated.py"} < names
     orders = approved(work).topics[TopicName.parse("shop/sales/orders")]
     found = commits["persistent://shop/sales/orders"]
-    assert [each["commit"] for each in found.values()] == [
-        each.commit.id for each in orders.versions if each.commit
-    ]
+    assert [each["commit"] for each in found.values()] == [each.commit.id for each in orders.versions if each.commit]
     assert found["0"]["time"] == "2026-01-01T09:00:00+00:00"
 
 
@@ -95,9 +93,7 @@ def test_two_clones_give_the_same_bytes_whatever_is_set_around_them(shop: Path, 
     around = {**os.environ, "TZ": "America/Lima", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "63"}
     for each in arguments:
         command = [sys.executable, "-m", "schemactl", *each]
-        subprocess.run(
-            command, check=True, capture_output=True, cwd=tmp_path / "other", env=around, umask=0o077
-        )
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path / "other", env=around, umask=0o077)
     one, other = (
         {
             path.relative_to(tmp_path / name).as_posix(): path.read_bytes()

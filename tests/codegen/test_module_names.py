@@ -53,9 +53,7 @@ def test_names_that_meet_are_told_apart_and_the_unchanged_one_stays() -> None:
     assert persistent == "a.b.c" != other
 
 
-PART = st.text("abAB01_-.=:", min_size=1, max_size=5) | st.sampled_from(
-    ["topic", "topic_", "_runtime", "class"]
-)
+PART = st.text("abAB01_-.=:", min_size=1, max_size=5) | st.sampled_from(["topic", "topic_", "_runtime", "class"])
 
 
 @given(st.sets(st.tuples(PART, PART, PART), max_size=30))
@@ -90,9 +88,7 @@ def test_a_topic_that_is_called_like_another_s_hash_does_not_take_its_module() -
 @st.composite
 def adversaries(draw: st.DrawFn) -> list[str]:
     """Topics that meet, and others that are called as those were told apart; in any order."""
-    topics = draw(
-        st.lists(st.sampled_from(["a.b", "A.b", "a_b", "a-B", "class", "Class"]), unique=True, min_size=2)
-    )
+    topics = draw(st.lists(st.sampled_from(["a.b", "A.b", "a_b", "a-B", "class", "Class"]), unique=True, min_size=2))
     found = [f"t/n/{topic}" for topic in topics]
     for _ in range(draw(st.integers(0, 4))):
         taken = [f"t/n/{name.split('.')[-1]}" for name in names(*found)]

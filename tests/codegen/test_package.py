@@ -92,13 +92,7 @@ def test_schemas_for_the_python_client_need_that_client_alone_when_one_is_asked_
     ("topic", "version", "mode", "error", "expected"),
     [
         ("orders", 3, None, UnknownVersion, r"schema version 3 is not in the codec \(0 to 2\)"),
-        (
-            "orders",
-            None,
-            "AVRO",
-            ValueError,
-            "expected RECEIVE_ONLY, AUTO_CONSUME, AUTO_PRODUCE_BYTES, NATIVE_AVRO",
-        ),
+        ("orders", None, "AVRO", ValueError, "expected RECEIVE_ONLY, AUTO_CONSUME, AUTO_PRODUCE_BYTES, NATIVE_AVRO"),
         ("views", None, "NATIVE_AVRO", ValueError, "NATIVE_AVRO is for AVRO, and version 0 of .* is JSON"),
         ("bills", None, None, CodecUnavailable, "the payload of PROTOBUF is protobuf's wire format"),
     ],
@@ -216,11 +210,7 @@ def test_importing_every_module_imports_numpy_and_pyarrow_alone(tmp_path: Path) 
         command = [sys.executable, "-c", IMPORTED, str(tmp_path / place)]
         environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        assert done.stdout.splitlines() == [
-            str(["numpy", "pyarrow", *runtime, "shop_schemas"]),
-            "False",
-            "True",
-        ]
+        assert done.stdout.splitlines() == [str(["numpy", "pyarrow", *runtime, "shop_schemas"]), "False", "True"]
 
 
 ALONE = """
@@ -298,8 +288,7 @@ def test_topics_that_have_no_columns_are_named_together() -> None:
     node = b'{"type": "record", "name": "N", "fields": [{"name": "n", "type": ["null", "N"]}]}'
     wide = b'{"type": "bytes", "logicalType": "decimal", "precision": 40}'
     nodes, wides = (
-        approved(name, (SchemaInfo(SchemaType.AVRO, text),))
-        for name, text in (("nodes", node), ("wide", wide))
+        approved(name, (SchemaInfo(SchemaType.AVRO, text),)) for name, text in (("nodes", node), ("wide", wide))
     )
     with pytest.raises(SchemactlError, match=r"shop/sales/nodes: the record N is recursive(.|\n)*") as raised:
         files_of([nodes, wides])

@@ -92,11 +92,7 @@ class Work:
 
 
 @REPOSITORIES
-@given(
-    st.integers(0, 2**32),
-    st.sampled_from(["merge", "squash", "rebase"]),
-    st.sampled_from(["current", "behind"]),
-)
+@given(st.integers(0, 2**32), st.sampled_from(["merge", "squash", "rebase"]), st.sampled_from(["current", "behind"]))
 def test_the_package_of_a_pull_request_is_that_after_its_merge(
     tmp_path_factory: pytest.TempPathFactory, seed: int, method: str, place: str
 ) -> None:

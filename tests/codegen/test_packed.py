@@ -73,17 +73,12 @@ def test_its_name_is_one_that_installers_take() -> None:
 def test_a_version_is_asked_for_where_no_commit_gives_one() -> None:
     with pytest.raises(UsageError, match="bring what is not approved yet"):
         wheel({}, "shop_schemas", [], tip=None)
-    assert wheel({}, "shop_schemas", [], tip=None, version="1.0.dev1").name.startswith(
-        "shop_schemas-1.0.dev1-"
-    )
+    assert wheel({}, "shop_schemas", [], tip=None, version="1.0.dev1").name.startswith("shop_schemas-1.0.dev1-")
 
 
 def test_it_needs_what_its_run_time_needs_and_no_schemactl() -> None:
     lines = needed(wheel_of())
-    assert sorted(re.split(r"[<>=]", line)[0] for line in lines if "extra" not in line) == [
-        "numpy",
-        "pyarrow",
-    ]
+    assert sorted(re.split(r"[<>=]", line)[0] for line in lines if "extra" not in line) == ["numpy", "pyarrow"]
     assert {line.partition("; ")[2] for line in lines if "extra" in line} == {'extra == "spark"'}
     assert any(line.startswith("pyspark") for line in lines)
     assert not any("schemactl" in line for line in lines)

@@ -146,11 +146,7 @@ def test_what_is_decoded_of_protobuf_and_pairs_conforms() -> None:
         "i": 7,
         "j": 8,
     }
-    payloads = [
-        *counterexample.messages(CLICK.schema),
-        b"",
-        clicks.encode_one({**clicks.decode_one(b""), **most}),
-    ]
+    payloads = [*counterexample.messages(CLICK.schema), b"", clicks.encode_one({**clicks.decode_one(b""), **most})]
     values = [clicks.decode_one(payload) for payload in payloads]
     assert values[-1]["path"] == [element]
     assert [value for value in values if not conforms(value, row)] == []
@@ -179,11 +175,7 @@ def test_a_recursive_record_is_as_deep_as_its_columns() -> None:
 
 def test_the_types_name_what_the_schema_names() -> None:
     inner = {"type": "record", "name": "Money", "fields": [{"name": "amount", "type": "int"}]}
-    other = {
-        **inner,
-        "namespace": "old",
-        "fields": [{"name": "amount", "type": "long"}, {"name": "b", "type": "int"}],
-    }
+    other = {**inner, "namespace": "old", "fields": [{"name": "amount", "type": "long"}, {"name": "b", "type": "int"}]}
     kinds = {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}
     info = avro(
         {"name": "price", "type": inner},
@@ -205,20 +197,7 @@ def test_the_types_name_what_the_schema_names() -> None:
 
 
 STRANGE = (
-    *(
-        "class",
-        "from",
-        "None",
-        "self",
-        "__private",
-        "größe",
-        "int",
-        "str",
-        "date",
-        "Literal",
-        "Topic",
-        "SCHEMA",
-    ),
+    *("class", "from", "None", "self", "__private", "größe", "int", "str", "date", "Literal", "Topic", "SCHEMA"),
     *("ORDERS", "Order", "list", "_", "x" * 200),
 )
 NAMED = ("Topic", "class", "TypedDict", "date", "STRANGE", "_1")
@@ -236,9 +215,7 @@ def strange(name: str) -> dict[str, Any]:
 def topics() -> list[Approved]:
     """Those of every schema type, with strange names, recursion, many fields."""
     of_names = avro(*({"name": f"f{number}", "type": strange(name)} for number, name in enumerate(NAMED)))
-    wide = avro(
-        *({"name": f"c{number}", "type": ["null", "long"], "default": None} for number in range(2_000))
-    )
+    wide = avro(*({"name": f"c{number}", "type": ["null", "long"], "default": None} for number in range(2_000)))
     primitives = [SchemaInfo(each) for each in SchemaType if each.name not in NOT_PRIMITIVE]
     return [
         *(*ALL, *ODD),

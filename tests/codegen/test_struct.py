@@ -121,10 +121,7 @@ def converted(definition: Any) -> SparkType:
     ("definition", "expected"),
     [
         # Beside a Java class.
-        *(
-            ({"type": "long", "logicalType": "timestamp-millis", name: "C"}, spark_types.LONG)
-            for name in JAVA_CLASSES
-        ),
+        *(({"type": "long", "logicalType": "timestamp-millis", name: "C"}, spark_types.LONG) for name in JAVA_CLASSES),
         # A number that Java has no int for.
         ({"type": "bytes", "logicalType": "decimal", "precision": 2**31}, spark_types.BINARY),
     ],
@@ -151,26 +148,8 @@ NOTED = [
         "void",
         "real",
     ),
-    *(
-        "nonsense",
-        "int(3)",
-        "timestamp(6)",
-        "timestamp_ntz(6)",
-        "timestamp_ltz(9)",
-        "timestamp(7)",
-        "timestamp_ntz(3)",
-    ),
-    *(
-        "timestamp(10)",
-        "time",
-        "time(0)",
-        "TIME ( 3 )",
-        "time(06)",
-        "time(7)",
-        "time(9)",
-        "time(10)",
-        "interval year",
-    ),
+    *("nonsense", "int(3)", "timestamp(6)", "timestamp_ntz(6)", "timestamp_ltz(9)", "timestamp(7)", "timestamp_ntz(3)"),
+    *("timestamp(10)", "time", "time(0)", "TIME ( 3 )", "time(06)", "time(7)", "time(9)", "time(10)", "interval year"),
     *("INTERVAL  day to Second", "interval month to day", "interval second to day", "interval hour"),
 ]
 """Of a number's type in `spark.sql.catalyst.type`, where Spark keeps what Avro has no type for."""

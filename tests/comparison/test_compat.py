@@ -30,9 +30,7 @@ def avro(schema: object) -> SchemaInfo:
 
 def found(verdict: tuple[Breakage, ...], direction: Direction) -> list[tuple[str, str]]:
     return [
-        (each.incompatibility.rule, each.incompatibility.pointer)
-        for each in verdict
-        if each.direction == direction
+        (each.incompatibility.rule, each.incompatibility.pointer) for each in verdict if each.direction == direction
     ]
 
 
@@ -47,9 +45,7 @@ def test_every_recorded_history_breaks_where_avro_says() -> None:
             S.FORWARD: {last} - {n for n, ok in enumerate(read_by_old) if ok},
             S.BACKWARD_TRANSITIVE: {n for n, ok in enumerate(reads_old) if not ok},
             S.FORWARD_TRANSITIVE: {n for n, ok in enumerate(read_by_old) if not ok},
-            S.FULL_TRANSITIVE: {
-                n for n, both in enumerate(zip(reads_old, read_by_old, strict=True)) if not all(both)
-            },
+            S.FULL_TRANSITIVE: {n for n, both in enumerate(zip(reads_old, read_by_old, strict=True)) if not all(both)},
         }.items():
             data = breakages(versions, new, strategy)
             against = [each.against for each in data]
@@ -79,9 +75,7 @@ def test_an_unchanged_schema_is_judged_for_data_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("strategy", "direction"), [(S.BACKWARD, "new_reads_old"), (S.FORWARD, "old_reads_new"), (S.FULL, "both")]
 )
-def test_a_change_of_type_breaks_who_is_protected(
-    strategy: CompatibilityStrategy, direction: Direction
-) -> None:
+def test_a_change_of_type_breaks_who_is_protected(strategy: CompatibilityStrategy, direction: Direction) -> None:
     string, avro_string = SchemaInfo(SchemaType.STRING), avro("string")
     for each in (strategy, LATEST[strategy]):
         verdict = compare([string], avro_string, each)

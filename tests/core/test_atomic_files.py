@@ -34,11 +34,7 @@ class Attacked:
     def __init__(self, folder: Path) -> None:
         made = Scratch(folder / "shop")
         made.commit(
-            {
-                "schemactl.yaml": PROJECT,
-                "topics/orders.yaml": declared(),
-                "topics/orders.avsc": record("id"),
-            },
+            {"schemactl.yaml": PROJECT, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")},
             "approved",
         )
         made.flush()
@@ -59,9 +55,7 @@ class Attacked:
 
     def is_unharmed(self) -> bool:
         """Outside, nothing has changed and nothing has been added."""
-        return [path.name for path in self.outside.iterdir()] == [
-            "victim"
-        ] and self.victim.read_text() == KEPT
+        return [path.name for path in self.outside.iterdir()] == ["victim"] and self.victim.read_text() == KEPT
 
 
 @pytest.fixture
@@ -74,15 +68,9 @@ WRITERS = {
     "generate": (["generate"], "generated/shop_schemas/__init__.py"),
     "generate --out": (["generate", "--out", "elsewhere"], "elsewhere/shop_schemas/shop/__init__.py"),
     "generate --zip": (["generate", "--zip", "dist/package.zip"], "dist/package.zip"),
-    "generate --wheel": (
-        ["generate", "--wheel", "--wheel-version", "1.0"],
-        "dist/shop_schemas-1.0-py3-none-any.whl",
-    ),
+    "generate --wheel": (["generate", "--wheel", "--wheel-version", "1.0"], "dist/shop_schemas-1.0-py3-none-any.whl"),
     "plan --out": (["plan", "--target", "local", "--out", "plans/plan.json"], "plans/plan.json"),
-    "apply --result": (
-        ["apply", "--yes", "--target", "local", "--result", "results/r.json"],
-        "results/r.json",
-    ),
+    "apply --result": (["apply", "--yes", "--target", "local", "--result", "results/r.json"], "results/r.json"),
     "registry": (["apply", "--yes", "--target", "local"], ".schemactl/registry.db"),
     "registry's log": (["apply", "--yes", "--target", "local"], ".schemactl/registry.db-wal"),
 }
@@ -224,9 +212,7 @@ INTO_GIT = {
 
 
 @pytest.mark.parametrize("command", INTO_GIT)
-def test_nothing_is_written_into_git_s_own_folder_however_it_is_spelled(
-    attacked: Attacked, command: str
-) -> None:
+def test_nothing_is_written_into_git_s_own_folder_however_it_is_spelled(attacked: Attacked, command: str) -> None:
     def everything() -> set[Path]:
         return set(attacked.path.rglob("*"))
 

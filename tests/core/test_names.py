@@ -13,14 +13,7 @@ from schemactl.core.names import TopicName, find_one, glob_expression, matching,
 
 NAMES = [
     TopicName.parse(text)
-    for text in (
-        "a/b/orders",
-        "a/b/orders-v2",
-        "a/c/orders",
-        "non-persistent://a/b/clicks",
-        "x/b/[1]",
-        "x/b/1",
-    )
+    for text in ("a/b/orders", "a/b/orders-v2", "a/c/orders", "non-persistent://a/b/clicks", "x/b/[1]", "x/b/1")
 ]
 
 
@@ -80,9 +73,7 @@ def test_what_names_nothing_is_an_error(patterns: list[str], namespaces: list[st
 
 def test_one_topic_is_found_or_the_candidates_are_named() -> None:
     assert str(find_one("c/orders", NAMES)) == "persistent://a/c/orders"
-    with pytest.raises(
-        UsageError, match="'orders' names 2 topics: persistent://a/b/orders, persistent://a/c/orders"
-    ):
+    with pytest.raises(UsageError, match="'orders' names 2 topics: persistent://a/b/orders, persistent://a/c/orders"):
         find_one("orders", NAMES)
 
 

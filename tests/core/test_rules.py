@@ -203,9 +203,7 @@ def test_check_finds_exactly_this_in_catalogs_from_elsewhere(case: Case) -> None
     approved = Catalog(topics={name: Topic(name, versions[-1].info, versions)} if versions else {})
     target = Catalog(topics={name: Topic(name, info(case["new"]))})
     report = check(target, approved=approved, project=Project(), label="a registry")
-    assert [shown(finding) for finding in report.findings] == [
-        with_defaults(finding) for finding in case["expect"]
-    ]
+    assert [shown(finding) for finding in report.findings] == [with_defaults(finding) for finding in case["expect"]]
 
 
 def info(definition: Mapping[str, str]) -> SchemaInfo:
@@ -248,9 +246,7 @@ def all_compiled() -> Mapping[str, SchemaInfo]:
     protos = [proto(case[side]) for case in found for side in ("old", "new")]
     infos = compile_all(protos)
     assert not [each for each in infos if isinstance(each, InvalidSchema)]
-    return {
-        each.digest(): info for each, info in zip(protos, infos, strict=True) if isinstance(info, SchemaInfo)
-    }
+    return {each.digest(): info for each, info in zip(protos, infos, strict=True) if isinstance(info, SchemaInfo)}
 
 
 def proto(side: Side) -> Proto:
@@ -347,20 +343,12 @@ def test_the_index_has_a_row_for_each_page() -> None:
         for row, rule in zip(rows, [rules()[row[3:].partition("]")[0]] for row in rows], strict=True):
             severity = "" if rule.asked_with else f" | {rule.severity}"
             assert row == f"| [{rule.id}]({rule.id}.md){severity} | {rule.summary} |"
-            assert (
-                head == f"`{rule.asked_with}`" if rule.asked_with else head.startswith(CHAPTERS[rule.verdict])
-            )
+            assert head == f"`{rule.asked_with}`" if rule.asked_with else head.startswith(CHAPTERS[rule.verdict])
             found.append(rule.id)
     assert found == [*rules()]
 
 
-CHAPTERS = {
-    "data": "Data",
-    "broker": "Broker",
-    "declaration": "Declarations",
-    "tables": "Tables",
-    "lint": "Lint",
-}
+CHAPTERS = {"data": "Data", "broker": "Broker", "declaration": "Declarations", "tables": "Tables", "lint": "Lint"}
 """How the chapters of the index begin, by the verdict of their rules."""
 
 
@@ -413,9 +401,7 @@ def test_the_example_of_a_rule_on_avro_fires_it_where_it_says_so(rule: Rule) -> 
         first, others = "[]  # written", [first, *others]
     for line in others:
         definition, _, comment = line.partition("  #")
-        reasons = {
-            each.rule for each in resolve(reader=avro(definition), writer=avro(first.partition("  #")[0]))
-        }
+        reasons = {each.rule for each in resolve(reader=avro(definition), writer=avro(first.partition("  #")[0]))}
         assert reasons == (set() if "reads" in comment else {rule.id}), line
 
 
@@ -423,8 +409,6 @@ def avro(definition: str) -> SchemaInfo:
     """The definition of a type, of a field, or of fields."""
     value = json.loads(definition)
     fields = value if isinstance(value, list) and all(isinstance(each, dict) for each in value) else [value]
-    if all(
-        isinstance(each, dict) and "type" in each and each["type"] not in ("enum", "fixed") for each in fields
-    ):
+    if all(isinstance(each, dict) and "type" in each and each["type"] not in ("enum", "fixed") for each in fields):
         value = {"type": "record", "name": "Order", "fields": fields}
     return SchemaInfo(SchemaType.AVRO, json.dumps(value).encode())

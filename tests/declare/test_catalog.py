@@ -60,9 +60,7 @@ def test_everything_that_can_be_declared_is_in_the_catalog() -> None:
     sales = NamespaceName("shop", "sales")
     policies = Policies(CompatibilityStrategy.BACKWARD, False, True)  # noqa: FBT003  in the order of the file
     of_sales = Metadata(
-        "team-sales",
-        labels={"tier": "gold", "domain": "sales"},
-        deprecated=Deprecated(remove_after=date(2028, 1, 31)),
+        "team-sales", labels={"tier": "gold", "domain": "sales"}, deprecated=Deprecated(remove_after=date(2028, 1, 31))
     )
     assert catalog.namespaces == {sales: Namespace(sales, policies, of_sales)}
     orders, clicks = catalog.topics.values()
@@ -78,9 +76,7 @@ def test_everything_that_can_be_declared_is_in_the_catalog() -> None:
             description="One message for each order.",
             labels={"tier": "silver"},
             links={"runbook": "https://wiki.example.com/orders"},
-            deprecated=Deprecated(
-                date(2026, 11, 1), date(2027, 5, 1), TopicName("shop", "sales", "all-orders")
-            ),
+            deprecated=Deprecated(date(2026, 11, 1), date(2027, 5, 1), TopicName("shop", "sales", "all-orders")),
         ),
         clients=(Client("billing", "consumer", (2, 2), team="payments"), Client("checkout", "producer")),
     )
@@ -111,11 +107,7 @@ def test_only_yaml_below_the_roots_is_read() -> None:
 
 def test_odd_names_and_links_below_a_root_are_problems() -> None:
     odd = {"topics/a\nb.yaml": "topic: shop/sales/a\n", "topics/\udcff.yaml": "topic: shop/sales/b\n"}
-    apart: dict[str, Kind] = {
-        "topics/linked": "symlink",
-        "topics/c.yaml": "symlink",
-        "topics/mod": "submodule",
-    }
+    apart: dict[str, Kind] = {"topics/linked": "symlink", "topics/c.yaml": "symlink", "topics/mod": "submodule"}
     places = [str(problem.source) for problem in read(MemoryFiles(odd, apart=apart), PROJECT).problems]
     shown = ("\\xff.yaml", "a\\nb.yaml", "c.yaml", "linked", "mod")
     assert places == [f"topics/{name}:1:1" for name in shown]
@@ -131,14 +123,11 @@ def test_a_file_with_very_many_problems_is_cut_short() -> None:
 # Nothing in a file can do harm.
 
 START = (
-    EVERYTHING
-    + "---\ntopic: shop/sales/b\nschema:\n  type: AVRO\n  definition: {type: enum, name: A, symbols: [B]}\n"
+    EVERYTHING + "---\ntopic: shop/sales/b\nschema:\n  type: AVRO\n  definition: {type: enum, name: A, symbols: [B]}\n"
 )
 AVSC = '{"type": "record", "name": "A", "fields": [{"name": "a", "type": ["null", "int"], "default": null}]}'
 HALF_A_CHARACTER = "\ud83d".encode("utf-16", "surrogatepass").decode("latin-1")
-SCRAPS = st.sampled_from(
-    [*"{}[]:,-#&*!|>'\"%@`\\ \n\t\r0x~\0é", "---\n", "<<", HALF_A_CHARACTER, "null", ": ", "\n  "]
-)
+SCRAPS = st.sampled_from([*"{}[]:,-#&*!|>'\"%@`\\ \n\t\r0x~\0é", "---\n", "<<", HALF_A_CHARACTER, "null", ": ", "\n  "])
 
 
 @st.composite
@@ -171,9 +160,7 @@ def test_no_definition_ends_in_anything_but_problems(data: bytes) -> None:
     read(MemoryFiles({**files, "topics/a.avsc": AVSC, "topics/b.avsc": data}), PROJECT)
 
 
-PROJECT_TEXT = (
-    'version: 1\nroots: [a]\nseverities: {TYPE_MISMATCH: off}\ntargets: {a: {registry: "sqlite:x"}}\n'
-)
+PROJECT_TEXT = 'version: 1\nroots: [a]\nseverities: {TYPE_MISMATCH: off}\ntargets: {a: {registry: "sqlite:x"}}\n'
 
 
 @given(st.binary(max_size=40) | damaged(PROJECT_TEXT))
@@ -194,9 +181,7 @@ ANY = st.recursive(
 @EXAMPLES
 def test_no_value_in_any_place_is_without_words(kind: str, data: st.DataObject) -> None:
     keys = [field.alias or name for name, field in KINDS[kind].model_fields.items()]
-    schema = st.fixed_dictionaries(
-        {"type": st.sampled_from(["AVRO", "KEY_VALUE", "INT8", "PROTOBUF"]), "key": ANY}
-    )
+    schema = st.fixed_dictionaries({"type": st.sampled_from(["AVRO", "KEY_VALUE", "INT8", "PROTOBUF"]), "key": ANY})
     value = data.draw(st.dictionaries(st.sampled_from(keys) | st.text(max_size=3), ANY | schema, max_size=5))
     first = next(iter(keys))
     text = json.dumps({first: "shop/sales/a", **value})
@@ -271,15 +256,7 @@ def test_a_project_file_is_read_with_paths_from_the_top() -> None:
     )
 
 
-RELEASES = {
-    "4.0": "4.0",
-    "4.0.7": "4.0",
-    "4.1": "4.0",
-    "4.2.4": "4.2",
-    "4.10": "4.2",
-    "5.0": "5.0",
-    "6.3": "5.0",
-}
+RELEASES = {"4.0": "4.0", "4.0.7": "4.0", "4.1": "4.0", "4.2.4": "4.2", "4.10": "4.2", "5.0": "5.0", "6.3": "5.0"}
 
 
 def test_another_release_is_read_as_the_nearest_lower_one() -> None:

@@ -70,9 +70,7 @@ def record(name: str, *types: Any, **more: Any) -> str:
     ],
     ids=["as the file has it", "with line ends of LF", "as the text in YAML has it", "YAML as JSON"],
 )
-def test_a_definition_is_stored_as_it_is_written(
-    schema: str, files: dict[str, str], stored: str | None
-) -> None:
+def test_a_definition_is_stored_as_it_is_written(schema: str, files: dict[str, str], stored: str | None) -> None:
     assert schema_of(schema, **files).schema.decode() == (stored or files["a_avsc"])
 
 
@@ -255,9 +253,7 @@ def test_halves_have_places_of_their_own() -> None:
 def test_json_schema_of_old_clients_is_named_as_what_it_is() -> None:
     text = '{"type": "object", "id": "urn:jsonschema:A", "properties": {"x": {"type": "string"}}}'
     (problem,) = declare("{type: JSON, definition: a.avsc}", a_avsc=text).problems
-    assert str(problem).startswith(
-        "topics/a.avsc:1:10: this is JSON Schema, in which clients before Pulsar 2.1"
-    )
+    assert str(problem).startswith("topics/a.avsc:1:10: this is JSON Schema, in which clients before Pulsar 2.1")
     assert "write a record with the same fields" in problem.fix
 
 
@@ -315,9 +311,7 @@ def spread(draw: st.DrawFn) -> list[list[Any]]:
 
 @given(spread(), st.permutations(range(1, len(NAMES))))
 @EXAMPLES
-def test_a_definition_spread_over_files_means_what_it_means_in_one(
-    types: list[list[Any]], order: list[int]
-) -> None:
+def test_a_definition_spread_over_files_means_what_it_means_in_one(types: list[list[Any]], order: list[int]) -> None:
     files = {f"{number}_avsc": record(name, *types[number]) for number, name in enumerate(NAMES)}
     listed = ", ".join(f"{number}.avsc" for number in order)
     info = schema_of(f"{{type: AVRO, definition: 0.avsc, references: [{listed}]}}", **files)
@@ -327,9 +321,7 @@ def test_a_definition_spread_over_files_means_what_it_means_in_one(
         if isinstance(schema, list):
             return [whole(branch) for branch in schema]
         if isinstance(schema, dict):
-            return {
-                key: whole(value) if key in ("items", "values") else value for key, value in schema.items()
-            }
+            return {key: whole(value) if key in ("items", "values") else value for key, value in schema.items()}
         if schema not in NAMES or schema in defined:
             return schema
         defined.add(schema)

@@ -34,11 +34,7 @@ def test_they_are_up_to_date() -> None:
 def test_every_key_is_described_and_every_part_is_used(schema: dict[str, Any]) -> None:
     text = json.dumps(schema)
     assert [name for name in schema["$defs"] if f'"#/$defs/{name}"' not in text] == []
-    keys = {
-        (name, key): each
-        for name, part in schema["$defs"].items()
-        for key, each in part["properties"].items()
-    }
+    keys = {(name, key): each for name, part in schema["$defs"].items() for key, each in part["properties"].items()}
     assert [at for at, each in keys.items() if not ("description" in each or "$ref" in each)] == []
 
 
@@ -46,9 +42,7 @@ def documents() -> Iterator[tuple[str, Any]]:
     """Yield the kind of shape and the value of each document that is right, and of those that are wrong in one way or another."""
     from test_catalog import EVERYTHING
 
-    texts = [
-        (path, text) for case in CASES for path, text in case.files.items() if path.endswith(("yaml", "yml"))
-    ]
+    texts = [(path, text) for case in CASES for path, text in case.files.items() if path.endswith(("yaml", "yml"))]
     texts += [("topics/everything.yaml", EVERYTHING)]
     texts += [(path.name, path.read_text()) for path in sorted((TOP / "examples").rglob("*.yaml"))]
     for path, text in texts:
@@ -88,9 +82,7 @@ def test_examples_are_accepted(name: str) -> None:
     for part in schema["$defs"].values():
         for each in part["properties"].values():
             whole = {**each, "$defs": schema["$defs"]}
-            assert all(
-                jsonschema.Draft7Validator(whole).is_valid(example) for example in each.get("examples", ())
-            )
+            assert all(jsonschema.Draft7Validator(whole).is_valid(example) for example in each.get("examples", ()))
 
 
 if __name__ == "__main__":

@@ -129,10 +129,7 @@ def test_check_and_diff_write_nothing_and_exit_with_100(repository: Scratch) -> 
 def test_paths_are_files_or_folders_from_where_one_works(repository: Scratch) -> None:
     repository.write({"common/money.avsc": MONEY.replace(" ", "")})
     assert schemactl(repository.path / "common", "fmt", ".").out == "laid out common/money.avsc\n"
-    assert (
-        schemactl(repository.path / "namespaces", "fmt", "orders.avsc").out.split()[-1]
-        == "namespaces/orders.avsc"
-    )
+    assert schemactl(repository.path / "namespaces", "fmt", "orders.avsc").out.split()[-1] == "namespaces/orders.avsc"
     for none in ("x.yaml", ""):
         assert "there is no such file or folder" in schemactl(repository.path, "fmt", none, code=64).err
     assert "outside of the repository" in schemactl(repository.path, "fmt", "..", code=64).err
@@ -141,16 +138,12 @@ def test_paths_are_files_or_folders_from_where_one_works(repository: Scratch) ->
 def test_what_is_staged_is_checked(repository: Scratch) -> None:
     repository.git("add", "-A")
     schemactl(repository.path, "fmt")
-    assert (
-        "would lay out namespaces/orders.yaml" in schemactl(repository.path, "fmt", "--staged", code=100).out
-    )
+    assert "would lay out namespaces/orders.yaml" in schemactl(repository.path, "fmt", "--staged", code=100).out
     repository.git("add", "-A")
     schemactl(repository.path, "fmt", "--staged")
 
 
-def test_what_is_neither_yaml_nor_json_is_an_error_with_its_place_and_nothing_is_written(
-    repository: Scratch,
-) -> None:
+def test_what_is_neither_yaml_nor_json_is_an_error_with_its_place_and_nothing_is_written(repository: Scratch) -> None:
     repository.write({"namespaces/orders.avsc": '{"type": }', "namespaces/b.yaml": "topic: [a\n"})
     told = schemactl(repository.path, "fmt", code=1).err
     assert "namespaces/orders.avsc:1:10: expected a value" in told

@@ -64,9 +64,7 @@ class YamlWriter:
 
     def noise(self, column: int) -> Iterator[str]:
         while self.rng.random() < 0.25:
-            yield self.rng.choice(
-                ["", "   ", f"{' ' * self.rng.choice([column, 0, column + 3])}{self.comment()}"]
-            )
+            yield self.rng.choice(["", "   ", f"{' ' * self.rng.choice([column, 0, column + 3])}{self.comment()}"])
 
     def comment(self) -> str:
         self.comments += 1
@@ -87,9 +85,7 @@ class YamlWriter:
             elif isinstance(inner, str) and "\n" in inner and inner[0] not in " \n":
                 yield f"{blanks}{head} |{self.chomp(inner)}{self.end()}"
                 deeper = column + self.rng.randint(1, 4)
-                yield from (
-                    f"{' ' * deeper}{line}" if line else "" for line in inner.removesuffix("\n").split("\n")
-                )
+                yield from (f"{' ' * deeper}{line}" if line else "" for line in inner.removesuffix("\n").split("\n"))
             else:
                 yield f"{blanks}{head}{' ' * self.rng.choice([1, 1, 3])}{self.flow(inner, column + 1)}{self.end()}"
 
@@ -106,28 +102,20 @@ class YamlWriter:
 
     @staticmethod
     def chomp(text: str) -> str:
-        return (
-            "" if text.endswith("\n") and not text.endswith("\n\n") else "+" if text.endswith("\n") else "-"
-        )
+        return "" if text.endswith("\n") and not text.endswith("\n\n") else "+" if text.endswith("\n") else "-"
 
     def key(self, name: str) -> str:
         return json.dumps(name, ensure_ascii=False) if self.rng.random() < 0.2 else name
 
     def flow(self, content: Any, column: int) -> str:
         blank = self.rng.choice(["", " ", "  "])
-        comma = self.rng.choice(
-            [",", ", ", " ,  ", f",\n{' ' * column}", f",  {self.comment()}\n{' ' * (column + 2)}"]
-        )
+        comma = self.rng.choice([",", ", ", " ,  ", f",\n{' ' * column}", f",  {self.comment()}\n{' ' * (column + 2)}"])
         if isinstance(content, dict):
             members = (f"{json.dumps(key)}:{blank}{self.flow(each, column)}" for key, each in content.items())
             return f"{{{blank}{comma.join(members)}{blank}}}"
         if isinstance(content, list):
             return f"[{blank}{comma.join(self.flow(each, column) for each in content)}{blank}]"
-        if (
-            isinstance(content, str)
-            and re.fullmatch("[a-wyz]+( [a-z]+)*", content)
-            and content not in ("no", "null")
-        ):
+        if isinstance(content, str) and re.fullmatch("[a-wyz]+( [a-z]+)*", content) and content not in ("no", "null"):
             return content
         return json.dumps(content, ensure_ascii=False)
 
@@ -146,8 +134,7 @@ def test_a_yaml_text_says_the_same_with_the_same_comments_and_stays_as_it_is_lai
     for _ in range(8):
         writer = YamlWriter(rng)
         contents = [
-            {rng.choice(("topic", "namespace", "a")): "x", **value_of_keys(rng)}
-            for _ in range(rng.randint(1, 2))
+            {rng.choice(("topic", "namespace", "a")): "x", **value_of_keys(rng)} for _ in range(rng.randint(1, 2))
         ]
         text = "---\n".join(map(writer.document, contents)) + rng.choice(["", "\n\n"])
         text = text.rstrip("\n") if rng.random() < 0.2 else text
@@ -166,23 +153,16 @@ def json_written(content: Any, rng: random.Random) -> str:
     """JSON text in as many layouts as people find, with comments."""
 
     def gap() -> str:
-        return "".join(
-            rng.choices(["", " ", "\n", "\n\n  ", "// c c\n", "/* c */", "\t"], [9, 5, 2, 1, 1, 1, 1], k=2)
-        )
+        return "".join(rng.choices(["", " ", "\n", "\n\n  ", "// c c\n", "/* c */", "\t"], [9, 5, 2, 1, 1, 1, 1], k=2))
 
     if isinstance(content, dict):
         members = (
-            f"{gap()}{json.dumps(key)}{gap()}:{gap()}{json_written(each, rng)}{gap()}"
-            for key, each in content.items()
+            f"{gap()}{json.dumps(key)}{gap()}:{gap()}{json_written(each, rng)}{gap()}" for key, each in content.items()
         )
         return f"{{{','.join(members) or gap()}}}"
     if isinstance(content, list):
         return f"[{','.join(f'{gap()}{json_written(each, rng)}{gap()}' for each in content) or gap()}]"
-    return (
-        rng.choice(["1.50", "1E2", "-0"])
-        if content == 1.5
-        else json.dumps(content, ensure_ascii=rng.random() < 0.5)
-    )
+    return rng.choice(["1.50", "1E2", "-0"]) if content == 1.5 else json.dumps(content, ensure_ascii=rng.random() < 0.5)
 
 
 @EXAMPLES
@@ -192,9 +172,7 @@ def test_a_json_text_says_the_same_with_the_same_comments_and_stays_as_it_is_lai
     for _ in range(8):
         text = json_written(value(rng, 4), rng)
         new = formatter.laid_out_json(text)
-        assert json.loads(without_comments(new), parse_float=str) == json.loads(
-            without_comments(text), parse_float=str
-        )
+        assert json.loads(without_comments(new), parse_float=str) == json.loads(without_comments(text), parse_float=str)
         assert len(re.findall(r"// c|/\* c", new)) == len(re.findall(r"// c|/\* c", text))
         assert formatter.laid_out_json(new) == new
         assert "".join(without_comments(new).split()) == "".join(without_comments(text).split())

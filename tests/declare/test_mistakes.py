@@ -59,9 +59,7 @@ class Mistake(NamedTuple):
         return {**files, self.path: files[self.path].replace(self.right, self.wrong, 1)}
 
 
-_MISTAKE = re.compile(
-    r"(?P<name>.*)\n-- (?P<path>\S+) --\n(?P<edit>(?:[-+].*\n)+)-- screen --\n(?P<screen>[^\0]*)"
-)
+_MISTAKE = re.compile(r"(?P<name>.*)\n-- (?P<path>\S+) --\n(?P<edit>(?:[-+].*\n)+)-- screen --\n(?P<screen>[^\0]*)")
 
 
 def read_mistakes(text: str) -> tuple[str, list[Mistake]]:
@@ -71,9 +69,7 @@ def read_mistakes(text: str) -> tuple[str, list[Mistake]]:
     for part in parts:
         found = _MISTAKE.fullmatch(part)
         assert found, part
-        right, wrong = (
-            "\n".join(line[1:] for line in found["edit"].splitlines() if line[0] == sign) for sign in "-+"
-        )
+        right, wrong = ("\n".join(line[1:] for line in found["edit"].splitlines() if line[0] == sign) for sign in "-+")
         mistakes.append(Mistake(found["name"], found["path"], right, wrong, found["screen"].rstrip("\n")))
     return head, mistakes
 

@@ -20,9 +20,7 @@ FREE = ("shop_schemas", "pyspark_schemas", "oss", "pulsar_topics", "shop_", "tes
 
 def package_of(name: str) -> str | None:
     """The package of a project that names it so."""
-    generate = read_project(
-        "schemactl.yaml", f"version: 1\ngenerate: {{package: {name}}}\n".encode()
-    ).generate
+    generate = read_project("schemactl.yaml", f"version: 1\ngenerate: {{package: {name}}}\n".encode()).generate
     return generate.package if generate else None
 
 

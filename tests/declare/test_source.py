@@ -27,25 +27,17 @@ from schemactl.declare.yaml_parser import compose
 from schemactl.formats.avro import json_text as avro_text
 
 VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=20,
 )
-BLANKS = st.lists(
-    st.sampled_from(["", " ", "\n", "\t", "\r\n", "/* x */", '/* \n"{ */', "// ]\n"]), min_size=1
-)
+BLANKS = st.lists(st.sampled_from(["", " ", "\n", "\t", "\r\n", "/* x */", '/* \n"{ */', "// ]\n"]), min_size=1)
 
 
 def ways(value: Any, way: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
     """Every pointer into `value`, with what it leads to."""
     found = [(way, value)]
-    members = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in members:
         found += ways(member, (*way, str(key)))
     return found
@@ -110,9 +102,7 @@ def test_text_that_is_no_json_is_placed_at_its_start() -> None:
         ("/messages/web~1Click/a~0b", ("messages", "web/Click", "a~b")),
     ],
 )
-def test_pointers_are_read_as_java_and_the_rfc_write_them(
-    written_pointer: str, parts: tuple[str, ...]
-) -> None:
+def test_pointers_are_read_as_java_and_the_rfc_write_them(written_pointer: str, parts: tuple[str, ...]) -> None:
     assert tokens(written_pointer) == parts
 
 
@@ -130,9 +120,7 @@ def accepted_by_json(text: str) -> bool:
 @given(
     st.text('[]{},:"\\tfn0123456789.eE+-  \n', max_size=12)
     | st.builds(
-        lambda value, at, new: (
-            (text := json.dumps(value))[: at % (len(text) + 1)] + new + text[at % (len(text) + 1) :]
-        ),
+        lambda value, at, new: (text := json.dumps(value))[: at % (len(text) + 1)] + new + text[at % (len(text) + 1) :],
         VALUES,
         st.integers(0, 200),
         st.sampled_from(["", ",", '"', "]", "}", "\\", "0", "\n", "nul", "\x01", ":", "-", ".", "e5"]),
@@ -186,9 +174,7 @@ def test_places_in_a_long_text_are_exact() -> None:
         assert text[found.column - 1 :].startswith(f'"field{number}"')
 
 
-@given(
-    st.lists(st.sampled_from(['"', "\\", "/", "*", "/*", "*/", "//", "\n", "\r", "a", " ", "{"])).map("".join)
-)
+@given(st.lists(st.sampled_from(['"', "\\", "/", "*", "/*", "*/", "//", "\n", "\r", "a", " ", "{"])).map("".join))
 def test_comments_are_the_same_to_the_codec(text: str) -> None:
     # The codec travels alone.
     found = avro_text.without_comments(text)

@@ -75,10 +75,7 @@ def test_no_file_is_no_waivers() -> None:
         (entry(until="20270131"), "expected a day such as 2027-01-31"),
         (entry(fingerprint="0f0f"), "expected a fingerprint such as sha256:0f3a..., found the text `0f0f`"),
         (entry(fingerprint=PRINT.upper()), "expected a fingerprint"),
-        (
-            entry(rule="MISSING_ENUM_SYMBOL"),
-            "`MISSING_ENUM_SYMBOL` is not a rule\n  Fix: write MISSING_ENUM_SYMBOLS",
-        ),
+        (entry(rule="MISSING_ENUM_SYMBOL"), "`MISSING_ENUM_SYMBOL` is not a rule\n  Fix: write MISSING_ENUM_SYMBOLS"),
         (entry(rule='"*"'), "a waiver is of one rule, and `*` has a `*`"),
         (entry(topic='"shop/sales/*"'), "a waiver is of one topic, and `shop/sales/*` has a `*`"),
         (entry(topic="orders"), "'orders' is not a topic"),
@@ -156,9 +153,7 @@ def test_an_entry_is_added_and_everything_else_stays(before: str, after: str | N
     assert problems == []
     assert waivers[-1] == WAIVER
     if after is not None:
-        wanted = after.replace(
-            "{FLOW}", "{" + ", ".join(new.replace("- ", "  ", 1).strip().split("\n  ")) + "}"
-        )
+        wanted = after.replace("{FLOW}", "{" + ", ".join(new.replace("- ", "  ", 1).strip().split("\n  ")) + "}")
         for name, text in texts.items():
             wanted = wanted.replace(name, text)
         assert found == wanted

@@ -100,19 +100,7 @@ def test_a_definition_may_be_exactly_as_large_as_the_limit(tmp_path: Path) -> No
 
 
 PATHS = {"a.avsc": "x/y/a.avsc", "./a": "x/y/a", "../a": "x/a", "../../z/a": "z/a", ".": "x/y"}
-AWAY = [
-    "",
-    " ",
-    "/etc/passwd",
-    "~/a",
-    "../../../a",
-    "a\\b",
-    "C:/a",
-    "a\nb",
-    "\0",
-    "../../.git/config",
-    "../../..",
-]
+AWAY = ["", " ", "/etc/passwd", "~/a", "../../../a", "a\\b", "C:/a", "a\nb", "\0", "../../.git/config", "../../.."]
 
 
 def test_paths_start_at_the_file_that_names_them_and_lead_nowhere_else() -> None:

@@ -49,9 +49,7 @@ def value_of(text: str) -> Any:
 
 @given(VALUES, STYLES, st.sampled_from(COMPOSERS))
 @EXAMPLES
-def test_what_yaml_dumps_reads_back_as_yaml_load_reads_it(
-    value: Any, style: dict[str, Any], composer: Any
-) -> None:
+def test_what_yaml_dumps_reads_back_as_yaml_load_reads_it(value: Any, style: dict[str, Any], composer: Any) -> None:
     text = yaml.safe_dump(value, **style)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml_parser, "COMPOSER", composer)
@@ -170,26 +168,20 @@ def test_a_file_has_no_more_than_so_many_values(monkeypatch: pytest.MonkeyPatch)
 
 JSON_TEXTS = st.recursive(
     st.integers(0, 99) | st.text("ab\"'\\é🛒 /:#", max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=2), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=2), inner, max_size=3),
     max_leaves=8,
 )
 
 
 def ways(value: Any, way: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """Every pointer into `value`."""
-    members = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [way, *(inner for key, member in members for inner in ways(member, (*way, str(key))))]
 
 
 EMBEDDED: dict[str, Callable[[str], str]] = {
     "block": lambda text: "a:\n  b: |\n" + indent(text, " " * 5, lambda _line: True) + "\n",
-    "block of Windows": lambda text: (
-        "a:\r\n  b: |1\r\n" + "".join(f"      {line}\r\n" for line in text.split("\n"))
-    ),
+    "block of Windows": lambda text: "a:\r\n  b: |1\r\n" + "".join(f"      {line}\r\n" for line in text.split("\n")),
     "single quotes": lambda text: "é: 1\na: {c: 🛒, b: '" + text.replace("'", "''") + "'}\n",
     "double quotes": lambda text: 'a: {c: "🛒", b: ' + json.dumps(text, ensure_ascii=False) + "}\n",
 }

@@ -12,13 +12,7 @@ from schemactl.comparison.changes import Contents, content_identity
 from schemactl.core.catalog import Topic
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live
 from schemactl.declare.numbers_file import accept
-from schemactl.declare.target_numbers import (
-    AcceptanceReason,
-    NumberEntry,
-    TargetNumbers,
-    TopicNumbers,
-    target_versions,
-)
+from schemactl.declare.target_numbers import AcceptanceReason, NumberEntry, TargetNumbers, TopicNumbers, target_versions
 from schemactl.deploy.version_numbers import topic_apart
 
 CONTENTS = [avro("id", **{f"f{number}": 0}) for number in range(8)]
@@ -51,10 +45,7 @@ def read_with(git: Topic, recorded: TopicNumbers | None) -> Truth:
 
 def told(recorded: TopicNumbers | None) -> dict[int, tuple[int | None, bool, bool]]:
     assert recorded
-    return {
-        number: (each.git, each.foreign is not None, each.deleted)
-        for number, each in recorded.entries.items()
-    }
+    return {number: (each.git, each.foreign is not None, each.deleted) for number, each in recorded.entries.items()}
 
 
 def test_what_is_gits_own_needs_no_record() -> None:
@@ -110,12 +101,7 @@ def test_what_somebody_recorded_of_a_deleted_number_stays() -> None:
     git = topic(0, 1)
     first = TopicNumbers({0: NumberEntry(0, git=0, deleted=True), 1: NumberEntry(1, deleted=True)})
     found = accepted(git, entries(None, None, None, 1), first)
-    assert told(found) == {
-        0: (0, False, True),
-        1: (None, False, True),
-        2: (None, False, True),
-        3: (1, False, False),
-    }
+    assert told(found) == {0: (0, False, True), 1: (None, False, True), 2: (None, False, True), 3: (1, False, False)}
 
 
 def test_an_entry_that_still_holds_stays_as_it_is() -> None:
@@ -130,9 +116,7 @@ def test_an_entry_that_still_holds_stays_as_it_is() -> None:
 @st.composite
 def lives(draw: st.DrawFn) -> list[tuple[str, int]]:
     """Steps of a topic's life: approvals, applies, uploads by others, deletions, records."""
-    kinds = st.sampled_from(
-        ["approve", "apply", "foreign", "foreign", "delete", "forget", "accept", "accept"]
-    )
+    kinds = st.sampled_from(["approve", "apply", "foreign", "foreign", "delete", "forget", "accept", "accept"])
     return draw(st.lists(st.tuples(kinds, st.integers(0, 7)), min_size=1, max_size=14))
 
 
@@ -163,9 +147,7 @@ class Life:
         elif kind == "accept":
             self.record = accepted(self.git, self.held, self.record)
         else:
-            shown = (
-                [SchemaVersion(each.number, None) for each in self.held] if kind == "forget" else self.held
-            )
+            shown = [SchemaVersion(each.number, None) for each in self.held] if kind == "forget" else self.held
             self.held = [*shown, SchemaVersion(len(shown), None)]
 
     def misread(self) -> set[int]:
@@ -176,8 +158,7 @@ class Life:
             for entry in self.held
             if (info := found.get(entry.number))
             and (
-                (written := self.truth.get(entry.number)) is None
-                or content_identity(info) != content_identity(written)
+                (written := self.truth.get(entry.number)) is None or content_identity(info) != content_identity(written)
             )
         }
 

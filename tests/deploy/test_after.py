@@ -21,13 +21,7 @@ targets:
 """
 PROD = ("--target", "prod")
 STAGE = ("--target", "stage")
-RESULT = {
-    "target": "stage",
-    "outcome": "applied",
-    "time_s": 1,
-    "ci": None,
-    "approved": {"commit": {"id": "a" * 40}},
-}
+RESULT = {"target": "stage", "outcome": "applied", "time_s": 1, "ci": None, "approved": {"commit": {"id": "a" * 40}}}
 
 
 @pytest.fixture
@@ -54,10 +48,7 @@ def without_registry(estate: Estate) -> None:
 def test_what_another_target_does_not_hold_is_left_out(estate: Estate) -> None:
     said = estate.run("plan", *PROD, code=100).out
     assert "  stage does not hold Git's versions 0-1 yet: its registry says\n" in said
-    assert (
-        "  Fix: apply it to stage first.\n   or: `schemactl apply --target prod --skip shop/sales/orders`: "
-        in said
-    )
+    assert "  Fix: apply it to stage first.\n   or: `schemactl apply --target prod --skip shop/sales/orders`: " in said
     assert "left out: 2 topics." in said
     estate.run("apply", *STAGE, "--topic", "refunds", "--auto-approve")
     assert {*waiting(estate)} == {"orders"}
@@ -95,9 +86,7 @@ def test_what_a_result_says_was_not_done_is_not_there(estate: Estate, change: st
     without_registry(estate)
     path = estate.scratch.path / ".schemactl/results/stage.json"
     result = json.loads(path.read_text())
-    [*_, last] = [
-        at for at, step in enumerate(result["steps"], 1) if step.get("topic", "").endswith("orders")
-    ]
+    [*_, last] = [at for at, step in enumerate(result["steps"], 1) if step.get("topic", "").endswith("orders")]
     if change == "not done":
         result["done"].remove(last)
     else:
@@ -133,10 +122,7 @@ def test_a_plan_file_does_not_go_past_it(estate: Estate) -> None:
     estate.run("plan", *PROD, "--out", "plan.json")
     (estate.scratch.path / ".schemactl/stage.db").unlink()
     said = estate.run("apply", "plan.json", code=4).err
-    assert (
-        f"{ORDERS}: stage does not hold Git's versions 0-1 yet: its registry says; nothing was changed"
-        in said
-    )
+    assert f"{ORDERS}: stage does not hold Git's versions 0-1 yet: its registry says; nothing was changed" in said
     assert estate.versions() == ()
 
 

@@ -58,12 +58,8 @@ def done(result: dict[str, Any], action: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("last", range(1, 8))
-@pytest.mark.parametrize(
-    ("parallel", "options"), [("1", ()), ("8", ("--result", "result.json"))], ids=["own", "named"]
-)
-def test_a_killed_apply_leaves_what_it_did(
-    shop: Estate, last: int, parallel: str, options: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize(("parallel", "options"), [("1", ()), ("8", ("--result", "result.json"))], ids=["own", "named"])
+def test_a_killed_apply_leaves_what_it_did(shop: Estate, last: int, parallel: str, options: tuple[str, ...]) -> None:
     shop.scratch.flush()
 
     def apply(_: Say) -> None:
@@ -87,9 +83,7 @@ def test_a_killed_apply_leaves_what_it_did(
     assert shop.json(options[1] if options else OWN)["outcome"] == "applied"
 
 
-def test_the_targets_own_result_says_what_was_applied_by_whom(
-    shop: Estate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_targets_own_result_says_what_was_applied_by_whom(shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITLAB_CI", "true")
     monkeypatch.setenv("GITLAB_USER_LOGIN", "ada")
     monkeypatch.setenv("CI_JOB_URL", "https://git.shop.example/jobs/7")
@@ -142,18 +136,12 @@ def test_the_record_goes_through_no_link_of_the_repository(shop: Estate, tmp_pat
                 "SYSTEM_TEAMPROJECT": "schemas",
                 "BUILD_BUILDID": "7",
             },
-            {
-                "server": "azure",
-                "actor": "Ada",
-                "url": "https://azure.example/shop/schemas/_build/results?buildId=7",
-            },
+            {"server": "azure", "actor": "Ada", "url": "https://azure.example/shop/schemas/_build/results?buildId=7"},
         ),
         ({"JENKINS_URL": "https://ci.example"}, {"server": "jenkins", "actor": "", "url": ""}),
     ],
 )
-def test_who_ran_it_is_what_the_build_server_says(
-    environment: dict[str, str], expected: dict[str, str] | None
-) -> None:
+def test_who_ran_it_is_what_the_build_server_says(environment: dict[str, str], expected: dict[str, str] | None) -> None:
     assert ci_run(environment) == expected
 
 
@@ -194,9 +182,7 @@ def test_a_summary_is_the_sums_and_what_is_left_out(shop: Estate) -> None:
 
 
 @pytest.mark.parametrize(("slow", "code"), [("put_schema", 3), ("read", 1)])
-def test_the_time_for_an_apply_is_limited(
-    shop: Estate, monkeypatch: pytest.MonkeyPatch, slow: str, code: int
-) -> None:
+def test_the_time_for_an_apply_is_limited(shop: Estate, monkeypatch: pytest.MonkeyPatch, slow: str, code: int) -> None:
     shop.scratch.flush()
     method = getattr(EmbeddedRegistry, slow)
     monkeypatch.setattr(applying, "_GRACE_S", 0.1)

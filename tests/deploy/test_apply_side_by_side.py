@@ -42,9 +42,7 @@ def catalogs(draw: st.DrawFn) -> Catalog:
     topics = {}
     for name in draw(st.sets(st.sampled_from(TOPICS))):
         infos = draw(st.lists(st.sampled_from(CONTENTS), unique=True, max_size=4))
-        topics[name] = topic(
-            name, *infos, policies=draw(policies), partitions=draw(st.sampled_from([None, 2]))
-        )
+        topics[name] = topic(name, *infos, policies=draw(policies), partitions=draw(st.sampled_from([None, 2])))
     return Catalog(spaces, topics)
 
 
@@ -241,18 +239,14 @@ OPEN = Policies(S.ALWAYS_COMPATIBLE)
 def relaxing(**more: Topic) -> Catalog:
     """What is approved next: sales becomes less strict, orders has what no release takes."""
     stuck = topic(ORDERS, A, SchemaInfo(A.type, b"{"))
-    return Catalog(
-        {SALES: Namespace(SALES, OPEN)}, {ORDERS: stuck, **{each.name: each for each in more.values()}}
-    )
+    return Catalog({SALES: Namespace(SALES, OPEN)}, {ORDERS: stuck, **{each.name: each for each in more.values()}})
 
 
 @pytest.fixture
 def strict() -> Iterator[EmbeddedRegistry]:
     """Sales is FULL, and holds the first version of two topics."""
     with closing(EmbeddedRegistry(":memory:")) as registry:
-        first = Catalog(
-            {SALES: Namespace(SALES, Policies(S.FULL))}, {name: topic(name, A) for name in TOPICS[:2]}
-        )
+        first = Catalog({SALES: Namespace(SALES, Policies(S.FULL))}, {name: topic(name, A) for name in TOPICS[:2]})
         apply_plan(plan_for(registry, first), registry)
         yield registry
 
@@ -262,9 +256,7 @@ def test_no_namespace_becomes_less_strict_for_a_topic_that_is_left_out(strict: E
     assert plan.steps == ()
     reasons = {refusal.name: refusal.message for refusal in plan.refusals}
     assert reasons.keys() == {SALES, *TOPICS[:2]}
-    assert reasons[SALES] == (
-        f"keeps its policies: the new ones would let more in to {ORDERS}, which is left out"
-    )
+    assert reasons[SALES] == (f"keeps its policies: the new ones would let more in to {ORDERS}, which is left out")
     assert reasons[TOPICS[1]].startswith("needs the new policies of shop/sales, which are left out. ")
 
 

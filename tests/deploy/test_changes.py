@@ -96,9 +96,7 @@ def test_a_topic_deleted_long_ago_is_no_change() -> None:
 
 
 def test_a_schema_that_is_no_longer_declared_is_removed() -> None:
-    assert find_changes(catalog(topic(ORDERS, A)), catalog(topic(ORDERS, A, schema=None))) == (
-        SchemaRemoved(ORDERS),
-    )
+    assert find_changes(catalog(topic(ORDERS, A)), catalog(topic(ORDERS, A, schema=None))) == (SchemaRemoved(ORDERS),)
 
 
 def test_schemas_without_topic_are_removed_where_the_target_deleted_theirs() -> None:
@@ -134,10 +132,7 @@ def test_what_does_not_parse_is_equal_to_its_own_bytes_alone() -> None:
     broken = SchemaInfo(SchemaType.AVRO, b"{")
     assert find_changes(catalog(topic(ORDERS, broken)), catalog(topic(ORDERS, broken))) == ()
     missing, unknown = find_changes(catalog(topic(ORDERS, broken)), catalog(topic(ORDERS, A)))
-    assert (missing, unknown) == (
-        VersionsMissing(ORDERS, versions(A)),
-        VersionsUnknown(ORDERS, versions(broken)),
-    )
+    assert (missing, unknown) == (VersionsMissing(ORDERS, versions(A)), VersionsUnknown(ORDERS, versions(broken)))
 
 
 contents = st.lists(st.sampled_from([A, B, C, SchemaInfo(SchemaType.STRING)]), unique=True)
@@ -151,9 +146,7 @@ def test_missing_one_way_is_unknown_the_other_way(one: list[SchemaInfo], other: 
         for base, target in ((one, other), (other, one))
     )
     if one and other:
-        missing = [
-            version for change in there if isinstance(change, VersionsMissing) for version in change.versions
-        ]
+        missing = [version for change in there if isinstance(change, VersionsMissing) for version in change.versions]
         assert [version.info for version in missing] == [info for info in other if info not in one]
         assert missing == [
             version for change in back if isinstance(change, VersionsUnknown) for version in change.versions

@@ -116,9 +116,7 @@ def test_without_a_terminal_nobody_is_asked(shop: Estate) -> None:
     assert shop.held() == []
 
 
-@pytest.mark.parametrize(
-    ("typed", "code", "held"), [("yes\n", 0, 2), ("y\n", 1, 0), ("\n", 1, 0), ("\x04", 1, 0)]
-)
+@pytest.mark.parametrize(("typed", "code", "held"), [("yes\n", 0, 2), ("y\n", 1, 0), ("\n", 1, 0), ("\x04", 1, 0)])
 def test_on_a_terminal_only_yes_goes_ahead(shop: Estate, typed: str, code: int, held: int) -> None:
     ours, theirs = pty.openpty()
     with open(ours, "wb", buffering=0) as keyboard, open(theirs) as terminal:  # noqa: PTH123  no paths
@@ -129,9 +127,7 @@ def test_on_a_terminal_only_yes_goes_ahead(shop: Estate, typed: str, code: int, 
     assert len(shop.held()) == held
 
 
-def test_after_a_failure_halfway_the_next_apply_goes_on(
-    shop: Estate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_failure_halfway_the_next_apply_goes_on(shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM, as a pipeline sends it, after the fourth step."""
     heard = Event()
 
@@ -168,9 +164,7 @@ def test_a_deletion_needs_its_flag(shop: Estate) -> None:
     shop.run(*allowed)
     assert len(shop.held()) == 3
     shop.run("apply", "--auto-approve", "--allow-delete", "sales/ordres", code=64)
-    shop.scratch.commit(
-        {"namespaces/orders.yaml": text, "namespaces/refunds.yaml": "topic: shop/sales/refunds\n"}
-    )
+    shop.scratch.commit({"namespaces/orders.yaml": text, "namespaces/refunds.yaml": "topic: shop/sales/refunds\n"})
     shop.run("plan", "--topic", "*/refunds", "--allow-delete", "sales/orders", code=64)
 
 

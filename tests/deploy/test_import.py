@@ -135,9 +135,7 @@ def test_what_is_written_is_laid_out(shop: Shop) -> None:
     shop.settled("--one-commit")
     folder = shop.scratch.path / "namespaces/shop/sales"
     assert (folder / "namespace.yaml").read_text() == (
-        "namespace: shop/sales\n"
-        "schema_compatibility_strategy: ALWAYS_COMPATIBLE\n"
-        "is_allow_auto_update_schema: false\n"
+        "namespace: shop/sales\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\nis_allow_auto_update_schema: false\n"
     )
     assert (folder / "orders.yaml").read_text() == (
         "topic: persistent://shop/sales/orders\n"
@@ -168,9 +166,7 @@ def test_every_type_of_schema(shop: Shop) -> None:
         "native": click,
         "pair": named,
         "pair-of-messages": both,
-        "bytes-and-int": join(
-            key=SchemaInfo(SchemaType.BYTES), value=SchemaInfo(SchemaType.INT32), encoding="INLINE"
-        ),
+        "bytes-and-int": join(key=SchemaInfo(SchemaType.BYTES), value=SchemaInfo(SchemaType.INT32), encoding="INLINE"),
         "union": SchemaInfo(SchemaType.JSON, b'["null", "string"]'),
         "bare": SchemaInfo(SchemaType.AVRO, b'"string"'),
         "charset": key,
@@ -260,10 +256,7 @@ def test_protobuf_becomes_proto_files_that_can_be_read(shop: Shop) -> None:
     group = 'syntax = "proto2"; message G { optional group Inner = 1 { optional int32 a = 1; } }'
     shop.put(ORDERS, first, second)
     shop.put(sales("groups"), native("G", g=group))
-    shop.put(
-        sales("pairs"),
-        join(key=SchemaInfo(SchemaType.INT32), value=first, encoding="INLINE"),
-    )
+    shop.put(sales("pairs"), join(key=SchemaInfo(SchemaType.INT32), value=first, encoding="INLINE"))
     shop.settled("--commit-each-version")
     assert shop.numbers(ORDERS) == [(0, 0), (1, 1)]
     folder = shop.scratch.path / "namespaces/shop/sales"
@@ -290,9 +283,7 @@ def test_names_that_are_no_file_names(shop: Shop) -> None:
         shop.put(sales(name), avro("id"))
     shop.put(sales("x"), join(key=avro("k"), value=avro("v"), encoding="INLINE"))
     shop.settled("--commit-each-version")
-    paths = [
-        path.relative_to(shop.scratch.path).as_posix() for path in shop.scratch.path.glob("namespaces/**/*.*")
-    ]
+    paths = [path.relative_to(shop.scratch.path).as_posix() for path in shop.scratch.path.glob("namespaces/**/*.*")]
     assert len({path.lower() for path in paths}) == len(paths)
     shop.run("drift", "--unmanaged", "--detailed-exitcode")
 
@@ -311,9 +302,7 @@ def test_nothing_that_exists_is_overwritten(shop: Shop) -> None:
     for path, text in mine.items():
         assert (shop.scratch.path / path).read_text() == text
     assert (shop.scratch.path / "namespaces/shop/sales/refunds-2.avsc").exists()
-    assert (
-        "Nothing to import: everything there is declared." in shop.run("import", "--commit-each-version").out
-    )
+    assert "Nothing to import: everything there is declared." in shop.run("import", "--commit-each-version").out
 
 
 def test_files_alone_wait_for_a_commit(shop: Shop) -> None:
@@ -391,8 +380,7 @@ def test_of_two_domains_with_one_name_the_persistent_topic_comes_with_its_polici
 
 def test_versions_of_another_history_are_refused_by_plan_unless_all_come(shop: Shop) -> None:
     stamped = [
-        SchemaInfo(each.type, each.schema, {COMMIT_PROPERTY: "ab" * 20})
-        for each in (avro("id"), avro("id", n=0))
+        SchemaInfo(each.type, each.schema, {COMMIT_PROPERTY: "ab" * 20}) for each in (avro("id"), avro("id", n=0))
     ]
     shop.put(ORDERS, *stamped)
     assert "import with --commit-each-version instead" in shop.run("import", "--one-commit").out

@@ -60,11 +60,7 @@ def test_a_version_that_was_never_applied_follows_though_its_number_is_taken() -
 def test_what_was_deleted_is_registered_again_under_new_numbers() -> None:
     gone = [NumberEntry(number, deleted=True) for number in range(3)]
     assert meanings(2, *gone) == ["rejected", "rejected", "rejected", 0, 1]
-    kept = (
-        NumberEntry(0, git=0, deleted=True),
-        NumberEntry(1, git=1, deleted=True),
-        NumberEntry(2, deleted=True),
-    )
+    kept = (NumberEntry(0, git=0, deleted=True), NumberEntry(1, git=1, deleted=True), NumberEntry(2, deleted=True))
     assert meanings(2, *kept) == [0, 1, "rejected", 0, 1]
 
 
@@ -78,9 +74,7 @@ def test_a_high_number_stands_for_itself_alone() -> None:
     """Whatever lies between is nobody's, so that one line of a file makes no code of megabytes."""
     found = target_versions(topic(2), numbers(NumberEntry(100_000, deleted=True)))
     assert [each.number for each in found] == [0, 1, 100_000]
-    later = target_versions(
-        topic(2), numbers(NumberEntry(99_999, foreign=FOREIGN), NumberEntry(1, deleted=True))
-    )
+    later = target_versions(topic(2), numbers(NumberEntry(99_999, foreign=FOREIGN), NumberEntry(1, deleted=True)))
     assert [each.number for each in later] == [0, 1, 99_999, 100_000]
 
 
@@ -112,19 +106,14 @@ def test_a_version_is_written_under_its_newest_number_that_is_not_deleted() -> N
     found = target_versions(
         topic(2),
         numbers(
-            NumberEntry(0, git=0),
-            NumberEntry(1, git=1),
-            NumberEntry(2, git=0),
-            NumberEntry(3, git=0, deleted=True),
+            NumberEntry(0, git=0), NumberEntry(1, git=1), NumberEntry(2, git=0), NumberEntry(3, git=0, deleted=True)
         ),
     )
     assert target_number(found, 0) == 2
     assert target_number(found, 1) == 1
     assert target_number(found, 2) is None
     assert [each.git.number for each in found if each.git] == [0, 1, 0, 0]
-    only_deleted = target_versions(
-        topic(1), numbers(NumberEntry(0, git=0, deleted=True), NumberEntry(1, deleted=True))
-    )
+    only_deleted = target_versions(topic(1), numbers(NumberEntry(0, git=0, deleted=True), NumberEntry(1, deleted=True)))
     assert target_number(only_deleted[:2], 0) == 0
     assert target_number(only_deleted, 0) == 2
 
@@ -140,9 +129,7 @@ def test_a_record_that_says_what_git_says_is_none_of_other_numbers() -> None:
 def test_a_rebuild_deletes_up_to_a_number_that_is_nobodys() -> None:
     """Number 2 is neither listed nor Git's: its tombstone takes what comes before along."""
     catalog = Catalog(topics={ORDERS: topic(2)})
-    [found] = recorded_lists(
-        catalog, numbers(NumberEntry(3, git=0), NumberEntry(4, foreign=FOREIGN))
-    ).values()
+    [found] = recorded_lists(catalog, numbers(NumberEntry(3, git=0), NumberEntry(4, foreign=FOREIGN))).values()
     assert [(pair.registry.number, pair.registry.info) for pair in found if pair.registry] == [
         (0, None),
         (1, None),

@@ -44,15 +44,10 @@ def test_without_entries_names_are_the_declared_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    [("plan",), ("apply", "--yes"), ("drift",), ("rebuild",), ("log", "refunds", "--target", "prod")],
+    "command", [("plan",), ("apply", "--yes"), ("drift",), ("rebuild",), ("log", "refunds", "--target", "prod")]
 )
-def test_a_forgotten_entry_stops_every_command_before_the_registry(
-    tmp_path: Path, command: tuple[str, ...]
-) -> None:
-    project = (
-        'version: 1\ntargets: {prod: {registry: "sqlite:prod.db", namespaces: {shop/sales: live/sales}}}\n'
-    )
+def test_a_forgotten_entry_stops_every_command_before_the_registry(tmp_path: Path, command: tuple[str, ...]) -> None:
+    project = 'version: 1\ntargets: {prod: {registry: "sqlite:prod.db", namespaces: {shop/sales: live/sales}}}\n'
     estate = Estate(tmp_path / "shop", project=project)
     estate.scratch.commit({"namespaces/web.yaml": "topic: shop/web/refunds\nschema: {type: STRING}\n"})
     error = estate.run(*command, code=1).err

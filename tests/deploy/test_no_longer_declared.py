@@ -115,16 +115,11 @@ def test_a_glob_deletes_what_is_no_longer_declared(made: Estate, glob: str) -> N
             "no topic of the chosen topics matches 'nothing-*'; known: persistent://shop/sales/",
         ),
         (["--allow-delete", "order?"], "no topic that matches had a schema and is no longer declared"),
-        (
-            ["--allow-delete", "legacy-*", "--topic", "orders"],
-            "no topic of the chosen topics matches 'legacy-*'",
-        ),
+        (["--allow-delete", "legacy-*", "--topic", "orders"], "no topic of the chosen topics matches 'legacy-*'"),
         (["--force-delete", "legacy-*"], "there is no topic 'legacy-*'"),
     ],
 )
-def test_a_glob_that_names_nothing_to_delete_is_wrong_usage(
-    made: Estate, arguments: list[str], what: str
-) -> None:
+def test_a_glob_that_names_nothing_to_delete_is_wrong_usage(made: Estate, arguments: list[str], what: str) -> None:
     for command in ("plan", "apply"):
         assert what in made.run(command, *arguments, code=64).err
     assert [len(made.versions(name)) for name in LEGACY] == [1, 1]

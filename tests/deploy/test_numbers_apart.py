@@ -43,9 +43,7 @@ def numbers(estate: Estate, name: str = "local") -> str:
 
 
 def apart(told: Any) -> list[tuple[int, int | None, str, bool]]:
-    return [
-        (each["registry"], each["git"], each["state"], each["recorded"]) for each in told["numbers_apart"]
-    ]
+    return [(each["registry"], each["git"], each["state"], each["recorded"]) for each in told["numbers_apart"]]
 
 
 def test_every_command_says_that_messages_would_be_misread(estate: Estate) -> None:
@@ -76,9 +74,7 @@ def test_what_is_recorded_needs_to_be_approved(estate: Estate) -> None:
     assert f"{ORDERS}: v1 is not known to Git" in out
     assert "Next: commit numbers/local.yaml with what it names, and merge it" in out
     today = datetime.now(UTC).date().isoformat()
-    file = next(
-        line.split("foreign: ")[1].split(",")[0] for line in numbers(estate).splitlines() if "foreign" in line
-    )
+    file = next(line.split("foreign: ")[1].split(",")[0] for line in numbers(estate).splitlines() if "foreign" in line)
     assert numbers(estate) == (
         f'{ORDERS}:\n  1: {{foreign: {file}, type: AVRO, reason: "uploaded by hand", accepted: {today}}}'
     )

@@ -64,10 +64,7 @@ def test_what_is_rejected_beside_it_leaves_the_digest_alone(shop: Estate) -> Non
     change(shop, {"namespaces/orders.avsc": record("id", "total")})
     printed = shop.run("plan", "--base", "main", code=100).out
     assert "would be rejected" in printed
-    assert (
-        "Fix: change the definition before the merge: this version is not approved yet.\n   or: approve"
-        in printed
-    )
+    assert "Fix: change the definition before the merge: this version is not approved yet.\n   or: approve" in printed
     squash(shop)
     assert shop.run("plan", code=100).out.rpartition(DIGEST)[2] == printed.rpartition(DIGEST)[2]
 
@@ -165,9 +162,7 @@ def test_conflicting_work_is_to_be_merged_first(shop: Estate) -> None:
     assert not marker.exists()
 
 
-def test_a_plan_on_a_branch_names_what_is_not_approved_yet_and_the_command_that_shows_it(
-    shop: Estate,
-) -> None:
+def test_a_plan_on_a_branch_names_what_is_not_approved_yet_and_the_command_that_shows_it(shop: Estate) -> None:
     note = (
         f"note: what HEAD ({shop.scratch.git('rev-parse', '--short=9', 'HEAD')}) changes is not approved in main yet, and not "
         "in this plan: namespaces/notes.yaml, namespaces/orders.avsc; see what its merge does: schemactl plan --target local --base main\n"

@@ -50,10 +50,7 @@ def test_a_file_says_what_it_is(path: Path) -> None:
         "numbers_apart numbers_apart_now whole digest checksum"
     )
     assert told["format_version"] == 1
-    assert told["approved"] == {
-        "ref": "main",
-        "commit": {"id": "f" * 40, "time_s": 1_772_409_600, "subject": "tip"},
-    }
+    assert told["approved"] == {"ref": "main", "commit": {"id": "f" * 40, "time_s": 1_772_409_600, "subject": "tip"}}
     assert told["steps"][1] == {
         "action": "set_namespace_policies",
         "namespace": "shop/sales",
@@ -94,8 +91,7 @@ def test_another_layout_of_the_same_plan_is_no_change(plan: Plan, path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b"\xff\xfe", b"[]", b"{}", b'"plan"', b"null", b'{"format_version": 1}', b"[" * 100_000],
+    "content", [b"", b"{", b"\xff\xfe", b"[]", b"{}", b'"plan"', b"null", b'{"format_version": 1}', b"[" * 100_000]
 )
 def test_what_is_no_plan_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)

@@ -90,12 +90,7 @@ def repeated(told: dict[str, Any]) -> None:
 def policy(told: dict[str, Any]) -> None:
     strategy = {"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}
     before = {"schema_compatibility_strategy": "BACKWARD"}
-    step = {
-        "action": "set_namespace_policies",
-        "namespace": "shop/sales",
-        "before": before,
-        "after": strategy,
-    }
+    step = {"action": "set_namespace_policies", "namespace": "shop/sales", "before": before, "after": strategy}
     told["steps"].insert(0, step)
 
 
@@ -107,9 +102,7 @@ def delete(name: TopicName, *, force: bool = True) -> Change:
 def elsewhere(told: dict[str, Any]) -> None:
     """A topic that Git never had."""
     told["scope"]["topics"].append("persistent://shop/sales/secret")
-    told["steps"].append(
-        {"action": "create_topic", "topic": "persistent://shop/sales/secret", "partitions": None}
-    )
+    told["steps"].append({"action": "create_topic", "topic": "persistent://shop/sales/secret", "partitions": None})
 
 
 EVERY = int(os.environ.get("SCHEMACTL_FORGED_EVERY", "8"))
@@ -152,10 +145,7 @@ def assert_every_wrong_type_is_refused(estate: Estate) -> None:
             if not is_allowed:
                 with pytest.raises(SchemactlError) as raised:
                     read(path)
-                assert " is not a plan of schemactl: `" in raised.value.what or way == ("format_version",), (
-                    way,
-                    wrong,
-                )
+                assert " is not a plan of schemactl: `" in raised.value.what or way == ("format_version",), (way, wrong)
                 continue
             allowed += 1
             if allowed % EVERY:
@@ -175,9 +165,7 @@ def assert_every_wrong_type_is_refused(estate: Estate) -> None:
 def test_no_value_of_another_type_passes(estate: Estate, options: tuple[str, ...]) -> None:
     if options:
         estate.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\n"})
-        estate.scratch.commit(
-            {"namespaces/new.yaml": LEGACY_TEXT.replace("legacy", "new") + "partitions: 3\n"}
-        )
+        estate.scratch.commit({"namespaces/new.yaml": LEGACY_TEXT.replace("legacy", "new") + "partitions: 3\n"})
         estate.orders("id", "needed")
     planned(estate, *options)
     assert_every_wrong_type_is_refused(estate)
@@ -376,9 +364,7 @@ def test_a_plan_of_a_rebuild_brings_back_gits_texts_and_the_lists(lost: Estate, 
 def test_a_rebuild_that_deletes_first_is_allowed_where_it_is_carried_out_too(lost: Estate) -> None:
     with lost.registry() as registry:
         registry.create_namespace(ORDERS.namespace_name)
-        registry.set_namespace_policies(
-            ORDERS.namespace_name, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE)
-        )
+        registry.set_namespace_policies(ORDERS.namespace_name, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
     lost.put(avro("id", first=0))
     rebuilding(lost, "--force-delete", "orders")
     assert "by force" in assert_refused(lost)

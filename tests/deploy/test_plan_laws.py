@@ -49,9 +49,7 @@ def topics(draw: st.DrawFn, name: TopicName) -> Topic:
     deleted = draw(st.booleans())
     in_force = None if deleted or not current else draw(st.sampled_from([*current, None]))
     partitions = draw(st.none() | st.integers(1, 4))
-    return topic(
-        name, *infos, schema=in_force, deleted=deleted, partitions=partitions, policies=draw(policies)
-    )
+    return topic(name, *infos, schema=in_force, deleted=deleted, partitions=partitions, policies=draw(policies))
 
 
 @st.composite
@@ -91,9 +89,7 @@ def registries(draw: st.DrawFn) -> EmbeddedRegistry:
             if draw(st.booleans()):
                 registry.relax(name)
     registry.set_namespace_policies(SALES, draw(namespace_policies))
-    registry.set_auto_update_strategy(
-        SALES, draw(strategies.filter(lambda strategy: strategy is not S.UNDEFINED))
-    )
+    registry.set_auto_update_strategy(SALES, draw(strategies.filter(lambda strategy: strategy is not S.UNDEFINED)))
     return registry
 
 
@@ -132,9 +128,7 @@ def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
         if plan.refusals:
             return  # partitions that cannot be had, say: relaxing helps against incompatibility alone
         numbers = [
-            (step.answer.version, step.version.number)
-            for step in plan.steps
-            if isinstance(step, RegisterVersion)
+            (step.answer.version, step.version.number) for step in plan.steps if isinstance(step, RegisterVersion)
         ]
         assert all(registrys == gits for registrys, gits in numbers)
         apply_plan(plan, registry, progress=lambda _number, _step: None)
@@ -145,9 +139,7 @@ def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
 
 
 @EXAMPLES
-@given(
-    st.lists(st.lists(st.sampled_from(CONTENTS), unique=True, min_size=1, max_size=3), max_size=4), st.data()
-)
+@given(st.lists(st.lists(st.sampled_from(CONTENTS), unique=True, min_size=1, max_size=3), max_size=4), st.data())
 def test_a_registry_that_follows_generations_has_gits_numbers_at_each_moment(
     generations: list[list[SchemaInfo]], data: st.DataObject
 ) -> None:

@@ -6,21 +6,7 @@ from dataclasses import replace
 from textwrap import dedent
 
 import pytest
-from approved import (
-    ID,
-    NEEDED,
-    ORDERS,
-    REFUNDS,
-    A,
-    B,
-    S,
-    carry_out,
-    catalog,
-    orders,
-    plan_for,
-    record,
-    topic,
-)
+from approved import ID, NEEDED, ORDERS, REFUNDS, A, B, S, carry_out, catalog, orders, plan_for, record, topic
 
 from schemactl.core.errors import RegistryError, SchemactlError
 from schemactl.core.policies import Policies
@@ -79,18 +65,13 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
         assert part in text
     assert text.endswith("\nPlan: 1 namespace, 1 topic, 1 version to register; 1 deletion skipped.")
     text = render(plan_for(registry, target, delete=frozenset({REFUNDS})))
-    assert (
-        f"- topic {REFUNDS}\n  - versions 0-1 no longer readable; a tombstone takes the next number\n" in text
-    )
+    assert f"- topic {REFUNDS}\n  - versions 0-1 no longer readable; a tombstone takes the next number\n" in text
     assert text.endswith("\nPlan: 1 namespace, 2 topics, 1 version to register, 1 schema to delete.")
 
 
 def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
     text = render(plan_for(registry, orders(A, record(ID, NEEDED))))
-    assert (
-        "! persistent://shop/sales/orders\n  Git's version 1 (222222222, 2026-01-02) would be rejected: "
-        in text
-    )
+    assert "! persistent://shop/sales/orders\n  Git's version 1 (222222222, 2026-01-02) would be rejected: " in text
     assert "needed" in text
     assert text.endswith(
         "\n  Fix: approve another strategy for the topic."

@@ -58,9 +58,7 @@ OWN = record(ID, {"name": "own", "type": "string", "default": ""})
 
 def registered(plan: Plan) -> list[tuple[int, int | None]]:
     """Git's number and the registry's of every version that would be registered."""
-    return [
-        (step.version.number, step.answer.version) for step in plan.steps if isinstance(step, RegisterVersion)
-    ]
+    return [(step.version.number, step.answer.version) for step in plan.steps if isinstance(step, RegisterVersion)]
 
 
 def noted(plan: Plan) -> list[tuple[PlanNoteKind, str]]:
@@ -252,9 +250,7 @@ def test_a_schema_no_longer_declared_is_a_deletion_too(registry: EmbeddedRegistr
     carry_out(registry, orders(A))
     without = orders(A, schema=None)
     assert [kind for kind, _ in noted(plan_for(registry, without))] == [PlanNoteKind.DELETION_SKIPPED]
-    assert carry_out(registry, without, delete=frozenset({ORDERS})).steps == (
-        DeleteSchema(ORDERS, (0,), force=False),
-    )
+    assert carry_out(registry, without, delete=frozenset({ORDERS})).steps == (DeleteSchema(ORDERS, (0,), force=False),)
 
 
 def test_what_git_never_declared_is_left_alone(registry: EmbeddedRegistry) -> None:
@@ -324,9 +320,7 @@ def test_partitions_grow(registry: EmbeddedRegistry) -> None:
 
 
 @pytest.mark.parametrize(("before", "said"), [(6, "has 6 partitions"), (None, "is not partitioned")])
-def test_partitions_only_grow_where_there_are_some(
-    registry: EmbeddedRegistry, before: int | None, said: str
-) -> None:
+def test_partitions_only_grow_where_there_are_some(registry: EmbeddedRegistry, before: int | None, said: str) -> None:
     carry_out(registry, orders(A, partitions=before))
     (refusal,) = plan_for(registry, orders(A, partitions=4)).refusals
     assert refusal.message.startswith(f"the topic {said}, and Git asks for 4")

@@ -67,11 +67,7 @@ def put(registry: Registry, level: str, policies: Policies, topic: TopicName = O
 
 def held(registry: Registry, level: str, topic: TopicName = ORDERS) -> Policies:
     found = registry.read(Scope(frozenset({topic.namespace_name}), frozenset({topic})))
-    return (
-        found.namespaces[topic.namespace_name].policies
-        if level == "namespace"
-        else found.topics[topic].policies
-    )
+    return found.namespaces[topic.namespace_name].policies if level == "namespace" else found.topics[topic].policies
 
 
 def differences(made: Estate) -> list[str]:
@@ -115,16 +111,12 @@ class TestALineThatIsGone:
     def test_is_reset_by_a_plan_file(self, made: Estate, level: str, policy: str) -> None:
         made.run("plan", "--out", "plan.json")
         [step] = made.json("plan.json")["steps"]
-        assert step["inherited"]["default"] == {
-            policy: {STRATEGY: "FULL", AUTO_UPDATE: True, ENFORCED: False}[policy]
-        }
+        assert step["inherited"]["default"] == {policy: {STRATEGY: "FULL", AUTO_UPDATE: True, ENFORCED: False}[policy]}
         assert level in step
         made.run("apply", "plan.json")
         assert steps(made) == []
 
-    def test_becomes_what_check_says_before_it_is_approved(
-        self, made: Estate, level: str, policy: str
-    ) -> None:
+    def test_becomes_what_check_says_before_it_is_approved(self, made: Estate, level: str, policy: str) -> None:
         tip = made.scratch.git("rev-parse", "HEAD")
         made.scratch.git("checkout", "-q", "-b", "work", tip)
         made.scratch.git("branch", "-f", "main", f"{tip}~1")
@@ -135,9 +127,7 @@ class TestALineThatIsGone:
         assert step["before"] == {row["policy"]: row["before"]} == {policy: row["before"]}
         assert step["inherited"]["default"] == {policy: row["inherited"]}
 
-    def test_is_nobodys_business_where_the_registry_holds_nothing(
-        self, made: Estate, level: str, policy: str
-    ) -> None:
+    def test_is_nobodys_business_where_the_registry_holds_nothing(self, made: Estate, level: str, policy: str) -> None:
         fresh = UNSET[policy]
         with made.registry() as registry:
             put(registry, level, Policies.of({policy: fresh}))
@@ -179,9 +169,7 @@ def test_the_value_that_was_declared_last_counts(tmp_path: Path) -> None:
     declare(made, topic=f"{STRATEGY}: FORWARD\n")
     declare(made)
     assert steps(made) == []
-    assert differences(made) == [
-        f"{STRATEGY} is BACKWARD; Git declares it no longer, and declared FORWARD last"
-    ]
+    assert differences(made) == [f"{STRATEGY} is BACKWARD; Git declares it no longer, and declared FORWARD last"]
     with made.registry() as registry:
         put(registry, "topic", Policies(S.FORWARD))
     assert (len(steps(made)), differences(made)) == (1, [])
@@ -235,18 +223,12 @@ def test_what_was_never_declared_is_left_alone(tmp_path: Path) -> None:
     made.run("apply", "--yes")
     with made.registry() as registry:
         put(registry, "topic", Policies(S.FORWARD))
-        put(
-            registry,
-            "namespace",
-            Policies(is_allow_auto_update_schema=False, schema_validation_enforced=True),
-        )
+        put(registry, "namespace", Policies(is_allow_auto_update_schema=False, schema_validation_enforced=True))
     assert (steps(made), differences(made)) == ([], [])
 
 
 def test_targets_with_other_names_and_chosen_topics_reset_their_own(tmp_path: Path) -> None:
-    made = Estate(
-        tmp_path / "shop", project=PROJECT.replace('db"}', 'db", namespaces: {shop/sales: prod/sales}}')
-    )
+    made = Estate(tmp_path / "shop", project=PROJECT.replace('db"}', 'db", namespaces: {shop/sales: prod/sales}}'))
     declare(made, namespace=NAMESPACE_LINES[STRATEGY], topic=TOPIC_LINE)
     made.run("apply", "--yes")
     declare(made, namespace=None)

@@ -29,9 +29,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> EstateOnPulsar:
     """Every policy, applied, with a topic that accepts everything."""
     made = EstateOnPulsar(tmp_path / "shop", brokers.running(request.param))
     strategy = "schema_compatibility_strategy: ALWAYS_COMPATIBLE\n"
-    made.scratch.commit(
-        {"namespaces/sales.yaml": NAMESPACE, "namespaces/orders.yaml": declared(more=strategy)}
-    )
+    made.scratch.commit({"namespaces/sales.yaml": NAMESPACE, "namespaces/orders.yaml": declared(more=strategy)})
     made.run("apply", "--yes")
     return made
 
@@ -41,11 +39,7 @@ def held(made: EstateOnPulsar) -> tuple[Policies, Policies, CompatibilityStrateg
     space = made.topic.namespace_name
     with made.registry() as registry:
         found = registry.read(Scope(frozenset({space}), frozenset({made.topic})))
-        return (
-            found.namespaces[space].policies,
-            found.topics[made.topic].policies,
-            registry.strategy(made.topic),
-        )
+        return (found.namespaces[space].policies, found.topics[made.topic].policies, registry.strategy(made.topic))
 
 
 def left(made: EstateOnPulsar) -> tuple[int, list[str]]:
@@ -57,9 +51,8 @@ def left(made: EstateOnPulsar) -> tuple[int, list[str]]:
 
 def test_the_override_of_a_topic_goes_and_its_namespace_counts(made: EstateOnPulsar) -> None:
     made.scratch.commit({"namespaces/orders.yaml": declared()})
-    assert (
-        "- schema_compatibility_strategy: ALWAYS_COMPATIBLE (now BACKWARD_TRANSITIVE, from its namespace)"
-        in (made.run("plan").out)
+    assert "- schema_compatibility_strategy: ALWAYS_COMPATIBLE (now BACKWARD_TRANSITIVE, from its namespace)" in (
+        made.run("plan").out
     )
     made.run("apply", "--yes")
     _, topic, in_force = held(made)

@@ -25,9 +25,7 @@ def estate(tmp_path: Path) -> Estate:
         made.orders("id", **{name: 0})
     made.scratch.git("branch", "promoted/local")
     made.scratch.commit({"namespaces/refunds.yaml": declared("shop/sales/refunds")}, "Declare refunds")
-    made.scratch.commit(
-        {"namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"}
-    )
+    made.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"})
     made.orders("id", note=0, tax=0)
     return made
 
@@ -163,10 +161,7 @@ def test_a_generation_that_began_after_the_position_is_git_s(tmp_path: Path) -> 
     estate.orders("id", note=0)
     estate.scratch.git("branch", "promoted/local")
     estate.run("apply", "--auto-approve")
-    files = {
-        "namespaces/orders.yaml": declared(more="generation: 2\n"),
-        "namespaces/orders.avsc": record("number"),
-    }
+    files = {"namespaces/orders.yaml": declared(more="generation: 2\n"), "namespaces/orders.avsc": record("number")}
     estate.scratch.commit(files)
     estate.run("plan", "--at", "main", "--out", "plan.json")
     estate.run("apply", "plan.json")

@@ -85,10 +85,7 @@ def test_a_message_of_a_foreign_number_is_read_by_its_recorded_definition(estate
     assert json.loads(out) == {"id": "b", "own": 99}
     assert "written with number 2 of local: Git's version 1 (" in error
     # What stands behind the @ is Git's number.
-    assert json.loads(decode(estate, BY_FOREIGN, 1, topic="orders@1").out) == {
-        "id": "a",
-        "own": 0,
-    }
+    assert json.loads(decode(estate, BY_FOREIGN, 1, topic="orders@1").out) == {"id": "a", "own": 0}
 
 
 def test_a_number_of_which_nothing_is_recorded_is_rejected(estate: Estate) -> None:
@@ -98,10 +95,7 @@ def test_a_number_of_which_nothing_is_recorded_is_rejected(estate: Estate) -> No
         registry.delete_topic(next(iter(registry.everything().topics)))
     for number, reason in (
         (1, "was deleted, and nobody recorded its definition (uploaded by hand)"),
-        (
-            3,
-            "is not a version of local that Git knows (0 to 2): `schemactl drift --target local` shows what it is",
-        ),
+        (3, "is not a version of local that Git knows (0 to 2): `schemactl drift --target local` shows what it is"),
         (-1, "is not a version of local that Git knows"),
     ):
         out, error, _ = decode(estate, BY_FOREIGN, number, code=100)
@@ -259,10 +253,7 @@ def test_a_package_for_a_registry_that_cannot_be_asked_is_made_with_a_warning(es
     estate.scratch.commit({"schemactl.yaml": away})
     for more in ((), ("--check",)):
         error = estate.run("generate", "--out", "out", *more).err
-        assert (
-            error.count("warning: the version numbers of local are taken from Git and were not verified: ")
-            == 1
-        )
+        assert error.count("warning: the version numbers of local are taken from Git and were not verified: ") == 1
     assert written(estate, "out") == written(estate, "asked")
 
 

@@ -7,23 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from approved import (
-    A_WITH_DOC,
-    CITY,
-    ID,
-    NEEDED,
-    ORDERS,
-    ORIGIN,
-    REFUNDS,
-    SALES,
-    A,
-    B,
-    C,
-    S,
-    carry_out,
-    record,
-    topic,
-)
+from approved import A_WITH_DOC, CITY, ID, NEEDED, ORDERS, ORIGIN, REFUNDS, SALES, A, B, C, S, carry_out, record, topic
 from approved import catalog as catalog_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,11 +49,7 @@ def rebuild(registry: Registry, git: Catalog, lists: Lists) -> Plan:
 def kept(registry: Registry, git: Catalog) -> Lists:
     """The lists, after a journey through a file."""
     held = registry.read(scope_of(git))
-    told = {
-        "format_version": FORMAT_VERSION,
-        "target": "local",
-        "topics": topic_values(git=git, registry=held),
-    }
+    told = {"format_version": FORMAT_VERSION, "target": "local", "topics": topic_values(git=git, registry=held)}
     with TemporaryDirectory() as folder:
         path = Path(folder, "numbers.json")
         path.write_text(json.dumps(told))

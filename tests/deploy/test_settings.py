@@ -84,10 +84,7 @@ def test_every_row_is_declared_planned_applied_and_seen_to_drift(tmp_path: Path)
     assert held(made) == (firsts, firsts)
     assert "No changes" in made.run("plan").out
     declare(made, seconds, seconds)
-    assert (
-        "retention_policies: {retentionTimeInMinutes: 1440, retentionSizeInMB: -1} -> {"
-        in made.run("plan").out
-    )
+    assert "retention_policies: {retentionTimeInMinutes: 1440, retentionSizeInMB: -1} -> {" in made.run("plan").out
     assert "compaction_threshold is 1000000, but Git approved 0" in made.run("drift").out
     made.run("apply", "--auto-approve")
     assert held(made) == (seconds, seconds)
@@ -198,10 +195,7 @@ def test_a_target_has_settings_of_its_own_and_show_says_where_they_come_from(tmp
         {"retention_policies": DAY},
     )
     shown = " ".join(made.run("show", "shop/sales/orders", "--effective", "--target", "local").out.split())
-    assert (
-        "{retentionTimeInMinutes: 1440, retentionSizeInMB: -1} environments/local.yaml:5:21 (overlay)"
-        in shown
-    )
+    assert "{retentionTimeInMinutes: 1440, retentionSizeInMB: -1} environments/local.yaml:5:21 (overlay)" in shown
     assert "message_ttl_in_seconds 60 environments/local.yaml:2:25 (namespace, overlay)" in shown
     assert "compaction_threshold" not in shown
 

@@ -95,9 +95,7 @@ def test_the_tenant_of_a_declared_namespace_or_of_the_target_is_declared(
     assert "No changes" in made.run("plan").out
 
 
-def test_where_namespaces_have_to_be_declared_the_refusal_is_about_the_namespace(
-    tmp_path: Path, url: str
-) -> None:
+def test_where_namespaces_have_to_be_declared_the_refusal_is_about_the_namespace(tmp_path: Path, url: str) -> None:
     required = "require_declared_namespaces: true\n"
     made = with_topic(tmp_path / "shop", url, "shpo/sales/refunds", project=required)
     shown = made.run("plan", "--create-tenants", code=100).out

@@ -60,9 +60,7 @@ def test_only_the_waived_version_is_registered_while_the_topic_is_relaxed(regist
     of = waiver(A, BROKEN)
     plan = waived(registry, {commit(1).id: of})
     assert plan.refusals == ()
-    steps = [
-        step for step in plan.steps if isinstance(step, RegisterVersion | RelaxStrategy | RestoreStrategy)
-    ]
+    steps = [step for step in plan.steps if isinstance(step, RegisterVersion | RelaxStrategy | RestoreStrategy)]
     assert [type(step) for step in steps] == [
         RegisterVersion,
         RelaxStrategy,
@@ -94,9 +92,7 @@ def test_no_other_waiver_counts(registry: EmbeddedRegistry, number: int, of: Wai
     assert refusal.number == 1
 
 
-def test_a_refusal_because_of_what_somebody_else_registered_is_not_the_waived_one(
-    registry: EmbeddedRegistry,
-) -> None:
+def test_a_refusal_because_of_what_somebody_else_registered_is_not_the_waived_one(registry: EmbeddedRegistry) -> None:
     first = orders(A, sales=Policies(S.BACKWARD))
     apply_plan(plan_for(registry, first), registry, progress=lambda _number, _step: None)
     registry.put_schema(ORDERS, B)
@@ -115,9 +111,7 @@ def test_what_no_strategy_accepts_stays_refused(registry: EmbeddedRegistry) -> N
 def broken(tmp_path: Path) -> Estate:
     """A repository whose second version is a break, with its waiver in the same commit, which a later one removes."""
     estate = Estate(tmp_path / "shop")
-    before, after = (
-        SchemaInfo(SchemaType.AVRO, avsc(*fields).encode()) for fields in (["id"], ["id", "needed"])
-    )
+    before, after = (SchemaInfo(SchemaType.AVRO, avsc(*fields).encode()) for fields in (["id"], ["id", "needed"]))
     entry = {
         "rule": BROKER_RULE,
         "topic": "shop/sales/orders",
@@ -126,9 +120,7 @@ def broken(tmp_path: Path) -> Estate:
         "owner": "ada",
         "until": "2020-01-31",
     }
-    estate.scratch.commit(
-        {"namespaces/orders.avsc": avsc("id", "needed"), "waivers.yaml": json.dumps([entry]) + "\n"}
-    )
+    estate.scratch.commit({"namespaces/orders.avsc": avsc("id", "needed"), "waivers.yaml": json.dumps([entry]) + "\n"})
     estate.scratch.commit({"namespaces/orders.avsc": avsc("id", "needed", note=0), "waivers.yaml": None})
     return estate
 

@@ -108,10 +108,7 @@ PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
     "100,000 braces": lambda: ('{"a":' * 100_000 + "1" + "}" * 100_000, '"int"'),
     # More than Python's limit on recursion.
     "a long chain": lambda: (chain(1_000 * LARGER, "int"), chain(1_000 * LARGER, "string")),
-    "a long chain of unions": lambda: (
-        chain(750 * LARGER, "int", optional),
-        chain(750 * LARGER, "string", optional),
-    ),
+    "a long chain of unions": lambda: (chain(750 * LARGER, "int", optional), chain(750 * LARGER, "string", optional)),
     "2^60 values": lambda: (bomb(60, 2, "int"), bomb(60, 2, "string")),
     "10^60 values": lambda: (bomb(60, 10, "int"), bomb(60, 10, "null")),
     "10^60 optional values": lambda: (bomb(60, 10, "int", optional), bomb(60, 10, "string", optional)),

@@ -104,9 +104,7 @@ class _Maker:
         for _ in range(self.draw(st.integers(1, 3))):
             known = dict(self.types)
             branch = self.type(namespace, depth)
-            named = {
-                branch_name(inner): inner for inner in (branch if isinstance(branch, list) else [branch])
-            }
+            named = {branch_name(inner): inner for inner in (branch if isinstance(branch, list) else [branch])}
             if named.keys() & branches.keys():
                 self.types = known  # what it defines is dropped with it
             else:

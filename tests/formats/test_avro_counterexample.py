@@ -61,9 +61,7 @@ def test_every_breakage_that_java_meets_has_a_counterexample() -> None:
 @cache
 def recorded_breakages() -> list[tuple[dict[str, Any], Schema, Incompatibility, Counterexample | None]]:
     return [
-        (row, writer, reason, found)
-        for row, reader, writer in pairs()
-        for reason, found in breakages(reader, writer)
+        (row, writer, reason, found) for row, reader, writer in pairs() for reason, found in breakages(reader, writer)
     ]
 
 
@@ -72,10 +70,7 @@ def breakages(reader: Schema, writer: Schema) -> Iterator[tuple[Incompatibility,
     with suppress(AmbiguousAlias):
         for reason in incompatibilities(reader=reader, writer=writer):
             breakage = Breakage(reason, "new_reads_old", 0)
-            yield (
-                reason,
-                counterexample(breakage, new=reader, old=writer, plain_json=False, release=Release.R4_2),
-            )
+            yield (reason, counterexample(breakage, new=reader, old=writer, plain_json=False, release=Release.R4_2))
 
 
 LOST = re.compile(r"Java reads (\w+) as its default, (.+): the \w+ that was written, (.+), is lost")
@@ -117,16 +112,12 @@ def test_where_nothing_can_be_written_the_explanation_says_so() -> None:
     ((reason, found),) = breakages(holding(4), holding(12))
     told = explain(Breakage(reason, "new_reads_old", 0), new=holding(4), old=holding(12))
     assert found is None
-    assert told.reason.endswith(
-        "nothing can be written, for a record must contain itself or an enum is empty."
-    )
+    assert told.reason.endswith("nothing can be written, for a record must contain itself or an enum is empty.")
 
 
 def test_the_default_that_is_proposed_for_a_decimal_is_a_number() -> None:
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
-    old, new = (
-        schema(record("Order", field("id", "int"), *more)) for more in ((), (field("total", decimal),))
-    )
+    old, new = (schema(record("Order", field("id", "int"), *more)) for more in ((), (field("total", decimal),)))
     ((reason, _),) = breakages(new, old)
     told = explain(Breakage(reason, "new_reads_old", 0), new=new, old=old)
     assert told.fix == r'give the field a default, for example "default": "\u0000".'

@@ -30,9 +30,7 @@ MESSAGES = 40
 def without_logical_types(definition: Json) -> Json:
     """Values of logical types are no matter of resolution: fastavro refuses an empty text as UUID."""
     if isinstance(definition, dict):
-        return {
-            key: without_logical_types(inner) for key, inner in definition.items() if key != "logicalType"
-        }
+        return {key: without_logical_types(inner) for key, inner in definition.items() if key != "logicalType"}
     return [*map(without_logical_types, definition)] if isinstance(definition, list) else definition
 
 

@@ -35,9 +35,7 @@ def test_a_new_field_needs_a_default(definition: Json, release: Release, has_def
     more = field("more", ["null", "int"], **({"default": None} if has_default else {}))
     grown = definition | {"fields": [*definition["fields"], more]}
     old, new = schema(definition, release), schema(grown, release)
-    assert can_read(reader=new, writer=old, release=release).outcome == (
-        "ok" if has_default else "incompatible"
-    )
+    assert can_read(reader=new, writer=old, release=release).outcome == ("ok" if has_default else "incompatible")
     assert can_read(reader=old, writer=new, release=release).outcome == "ok"
 
 

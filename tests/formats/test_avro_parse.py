@@ -40,19 +40,9 @@ KEYS = [
     "order",
     "doc",
 ]
-WORDS = (
-    *PRIMITIVES,
-    *["record", "error", "enum", "array", "map", "fixed", "A", "n.B", "a-b", "$", "ignore"],
-    "",
-)
+WORDS = (*PRIMITIVES, *["record", "error", "enum", "array", "map", "fixed", "A", "n.B", "a-b", "$", "ignore"], "")
 
-scalars = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**70), 2**70)
-    | st.floats(allow_nan=False)
-    | st.sampled_from(WORDS)
-)
+scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.sampled_from(WORDS)
 nearly_schemas = st.recursive(
     scalars,
     lambda inner: (
@@ -186,9 +176,7 @@ def damaged(draw: st.DrawFn) -> str:
     definition = copy.deepcopy(draw(schemas()))
     holder, key = draw(st.sampled_from([*_places(definition)]))
     holder[key] = draw(
-        st.sampled_from(
-            (*WORDS, None, True, 0, -1, 1.5, 2**31, [], {}, ["int", "int"], ["null", ["int"]], holder[key])
-        )
+        st.sampled_from((*WORDS, None, True, 0, -1, 1.5, 2**31, [], {}, ["int", "int"], ["null", ["int"]], holder[key]))
     )
     match draw(st.sampled_from(("replaced", "left out", "added", "doubled"))):
         case "left out":

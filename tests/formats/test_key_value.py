@@ -36,10 +36,7 @@ def test_halves_come_back_as_they_were_joined(key: SchemaInfo, value: SchemaInfo
     assert (both.key, both.value, both.encoding) == (key, value, encoding)
 
 
-@given(
-    st.binary(max_size=40),
-    st.dictionaries(st.sampled_from(["key.schema.type", "kv.encoding.type"]), st.text()),
-)
+@given(st.binary(max_size=40), st.dictionaries(st.sampled_from(["key.schema.type", "kv.encoding.type"]), st.text()))
 def test_arbitrary_bytes_are_split_or_refused(data: bytes, properties: dict[str, str]) -> None:
     info = SchemaInfo(SchemaType.KEY_VALUE, data, properties)
     with contextlib.suppress(InvalidSchema):
@@ -67,9 +64,7 @@ def test_broken_framing_is_one_problem_at_its_half(data: bytes, pointer: str) ->
 
 def test_the_admin_text_keeps_numbers_and_key_order_as_they_are_written() -> None:
     text = '{ "key": "", "value": {"b": 1.50, "a": [1e2, {"\\u00e9": null}]} }'
-    info = PAIR.from_text(
-        SchemaType.KEY_VALUE, text, {"key.schema.type": "STRING", "value.schema.type": "AVRO"}
-    )
+    info = PAIR.from_text(SchemaType.KEY_VALUE, text, {"key.schema.type": "STRING", "value.schema.type": "AVRO"})
     assert info.schema[8:] == '{"b":1.50,"a":[1e2,{"é":null}]}'.encode()
     assert json.loads(PAIR.text(info) or "") == json.loads(text)
 
@@ -84,9 +79,7 @@ def test_other_admin_text_is_refused(text: str) -> None:
 def test_deep_halves_are_kept_or_refused(depth: int) -> None:
     half = '{"type":"array","items":' * depth + '"int"' + "}" * depth
     with contextlib.suppress(InvalidSchema):
-        info = PAIR.from_text(
-            SchemaType.KEY_VALUE, f'{{"key":"","value":{half}}}', {"value.schema.type": "AVRO"}
-        )
+        info = PAIR.from_text(SchemaType.KEY_VALUE, f'{{"key":"","value":{half}}}', {"value.schema.type": "AVRO"})
         assert info.schema[8:] == half.encode()
         PAIR.text(info)
 
@@ -132,8 +125,7 @@ def test_it_breaks_data(new: SchemaInfo, rule: str, pointer: str) -> None:
 def test_a_breakage_inside_a_half_is_explained_and_proved_there() -> None:
     texts = ('{"type":"enum","name":"E","symbols":["A","B"]}', '{"type":"enum","name":"E","symbols":["A"]}')
     old, new = (
-        join(key=STRING, value=SchemaInfo(SchemaType.AVRO, text.encode()), encoding="SEPARATED")
-        for text in texts
+        join(key=STRING, value=SchemaInfo(SchemaType.AVRO, text.encode()), encoding="SEPARATED") for text in texts
     )
     (found,) = formats.resolve(reader=new, writer=old)
     assert (found.rule, found.pointer) == ("MISSING_ENUM_SYMBOLS", "/value/symbols")

@@ -99,10 +99,7 @@ def test_key_and_value_are_outlined_under_their_names() -> None:
         "value: Order.id": "string",
     }
     new = join(key=SchemaInfo(SchemaType.INT64), value=value, encoding="SEPARATED")
-    assert list(changes(old=old, new=new)) == [
-        ("~", "encoding: INLINE -> SEPARATED"),
-        ("~", "key: STRING -> INT64"),
-    ]
+    assert list(changes(old=old, new=new)) == [("~", "encoding: INLINE -> SEPARATED"), ("~", "key: STRING -> INT64")]
 
 
 def test_protobuf_fields_are_known_by_their_numbers() -> None:

@@ -27,9 +27,7 @@ def test_a_primitive_has_no_definition(kind: SchemaType) -> None:
     assert kind.name in problem.what
 
 
-@pytest.mark.parametrize(
-    "kind", [SchemaType.BYTES, SchemaType.NONE, SchemaType.AUTO, SchemaType.AUTO_CONSUME]
-)
+@pytest.mark.parametrize("kind", [SchemaType.BYTES, SchemaType.NONE, SchemaType.AUTO, SchemaType.AUTO_CONSUME])
 def test_what_is_never_a_topics_schema_is_refused(kind: SchemaType) -> None:
     (problem,) = formats.problems(SchemaInfo(kind), Release.R5_0)
     assert problem.fix
@@ -75,9 +73,7 @@ def test_an_unknown_charset_is_refused() -> None:
         (None, "ISO-8859-1", True),
     ],
 )
-def test_a_reader_decodes_with_its_own_charset(
-    reader: str | None, writer: str | None, *, breaks: bool
-) -> None:
+def test_a_reader_decodes_with_its_own_charset(reader: str | None, writer: str | None, *, breaks: bool) -> None:
     found = list(formats.resolve(reader=string(reader), writer=string(writer)))
     assert [each.rule for each in found] == ["STRING_CHARSET_CHANGED"] * breaks
     if found:

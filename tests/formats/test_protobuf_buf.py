@@ -19,9 +19,7 @@ EVERY: tuple[ProtoCategory, ...] = ("WIRE", "WIRE_JSON")
 
 
 def said(old: Image, new: Image, category: ProtoCategory) -> list[tuple[str, int | None, str]]:
-    return [
-        (found.rule, found.line, found.message) for found in proto_rules(old=old, new=new, category=category)
-    ]
+    return [(found.rule, found.line, found.message) for found in proto_rules(old=old, new=new, category=category)]
 
 
 def by_buf(message: str) -> str:
@@ -67,10 +65,7 @@ def test_a_definition_breaks_nothing_of_its_own() -> None:
 
 
 def test_the_categories_are_as_large_as_bufs() -> None:
-    assert {name: len(rules) for name, rules in CATEGORIES.items()} == {
-        "WIRE": 15,
-        "WIRE_JSON": 22,
-    }
+    assert {name: len(rules) for name, rules in CATEGORIES.items()} == {"WIRE": 15, "WIRE_JSON": 22}
 
 
 def test_every_rule_has_a_page_of_the_catalogue() -> None:

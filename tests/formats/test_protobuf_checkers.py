@@ -59,9 +59,7 @@ def test_a_string_that_is_checked_all_of_a_sudden_is_refused() -> None:
 )
 def test_java_may_check_a_string_for_reasons_of_its_own(option: str) -> None:
     edition = "features.(pb.java)" in option
-    head = (
-        'edition = "2023"; import "google/protobuf/java_features.proto";' if edition else 'syntax = "proto2";'
-    )
+    head = 'edition = "2023"; import "google/protobuf/java_features.proto";' if edition else 'syntax = "proto2";'
     none = " [features.utf8_validation = NONE]" if edition else ""
     message = f"message M {{ {'' if edition else 'optional '}string x = 1{none}; }}"
     assert refused(f"{head} {message}", f"{head} {option} {message}") == [("UTF8_VALIDATION_ADDED", "M.x")]

@@ -36,10 +36,7 @@ def refused(text: str, message: str = "M") -> str:
         (HEAD + "message M { string é = 1; }", "schema.proto:2:20: Interpreting non ascii codepoint 195."),
         (HEAD + "message M {} /* é */ bad", "schema.proto:2:22: Expected top-level statement"),
         (HEAD + "\timport 'é.proto';", 'schema.proto:2:2: Import "'),
-        (
-            "message M { required int32 x = 0; }",
-            "schema.proto:1:32: Field numbers must be positive integers.",
-        ),
+        ("message M { required int32 x = 0; }", "schema.proto:1:32: Field numbers must be positive integers."),
     ],
 )
 def test_protocs_words_are_told_at_their_place(text: str, words: str) -> None:
@@ -72,18 +69,7 @@ def test_warnings_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "-I/",
-        "--version",
-        "@args",
-        "/etc/x.proto",
-        "../x.proto",
-        "a\\b.proto",
-        "a\nb.proto",
-        "\udc80.proto",
-        "",
-    ],
+    "name", ["-I/", "--version", "@args", "/etc/x.proto", "../x.proto", "a\\b.proto", "a\nb.proto", "\udc80.proto", ""]
 )
 def test_a_name_that_means_something_else_to_protoc_is_refused(name: str) -> None:
     with pytest.raises(InvalidSchema, match="is not a file name that protoc can import"):
@@ -160,9 +146,7 @@ def answers(
     return list(compiling._run([Proto.of_text(text, "M") for text in texts]))
 
 
-def test_what_stops_the_compiler_is_left_out_and_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_stops_the_compiler_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = answers(monkeypatch, tmp_path, DIES_OF_SOME, 30, "// 1", "// DIE 2", "// 3", "// DIE 4")
     assert [isinstance(answer, bytes) for answer in found] == [True, False, True, False]
     assert "crashed" in str(found[1])
@@ -173,9 +157,7 @@ def test_what_takes_too_long_is_left_out_and_named(monkeypatch: pytest.MonkeyPat
     assert "protoc gave no answer" in str(answers(monkeypatch, tmp_path, script, 0.3, "// slow"))
 
 
-def test_a_slow_machine_is_not_taken_for_a_bad_definition(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_slow_machine_is_not_taken_for_a_bad_definition(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert answers(monkeypatch, tmp_path, IS_SLOW, 4.5, *map(str, range(12))) == [b""] * 12
 
 

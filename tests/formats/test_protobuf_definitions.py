@@ -130,11 +130,7 @@ def test_every_public_definition_is_written_as_it_was_read() -> None:
 def test_the_bytes_have_pulsars_keys_and_no_source_info() -> None:
     info = definition(f"// a comment\n{CLICK}", "web.Click")
     assert info.schema == definition(CLICK, "web.Click").schema
-    assert list(wrapped(info.schema)) == [
-        "fileDescriptorSet",
-        "rootMessageTypeName",
-        "rootFileDescriptorName",
-    ]
+    assert list(wrapped(info.schema)) == ["fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName"]
 
 
 COMMON = b'syntax = "proto3"; package common; message Money { int64 units = 1; }'
@@ -142,11 +138,7 @@ ORDER = b'syntax = "proto3"; import "common/money.proto"; message M { common.Mon
 
 
 def test_files_are_written_in_the_order_of_their_names_and_only_those_needed() -> None:
-    sources = {
-        "z.proto": ORDER,
-        "common/money.proto": COMMON,
-        "unused.proto": COMMON.replace(b"common", b"other"),
-    }
+    sources = {"z.proto": ORDER, "common/money.proto": COMMON, "unused.proto": COMMON.replace(b"common", b"other")}
     info = compile_proto(Proto("M", "z.proto", sources))
     assert [file.name for file in files_of(info).file] == ["common/money.proto", "z.proto"]
 
@@ -198,7 +190,9 @@ def test_another_root_is_another_version() -> None:
 
 
 def test_protocs_own_files_may_change_with_its_release() -> None:
-    text = 'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message M { google.protobuf.Timestamp at = 1; }'
+    text = (
+        'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message M { google.protobuf.Timestamp at = 1; }'
+    )
     info = definition(text)
     files = files_of(info)
     [shipped] = [file for file in files.file if file.name.startswith("google/")]

@@ -98,10 +98,7 @@ def test_what_readers_cannot_read(
 
 def test_a_required_field_of_an_edition_is_seen() -> None:
     new = "int32 x = 1 [features.field_presence = LEGACY_REQUIRED];"
-    assert both_ways(f"{EDITION} message M {{ int32 x = 1; }}", f"{EDITION} message M {{ {new} }}") == (
-        [REQUIRED],
-        [],
-    )
+    assert both_ways(f"{EDITION} message M {{ int32 x = 1; }}", f"{EDITION} message M {{ {new} }}") == ([REQUIRED], [])
 
 
 def test_delimited_encoding_is_other_bytes() -> None:
@@ -118,7 +115,9 @@ def test_a_root_message_of_another_name_in_another_package_reads_the_same_bytes(
 
 def test_what_no_field_leads_to_is_not_judged() -> None:
     old = f"{PROTO3} message M {{ int32 x = 1; }} message Other {{ int32 y = 1; }}"
-    new = f"{PROTO3} message M {{ int32 x = 1; }} message Other {{ string y = 1; }} service S {{ rpc R(M) returns (M); }}"
+    new = (
+        f"{PROTO3} message M {{ int32 x = 1; }} message Other {{ string y = 1; }} service S {{ rpc R(M) returns (M); }}"
+    )
     assert both_ways(old, new) == ([], [])
 
 
@@ -263,9 +262,7 @@ def same(written: Any, read: Any, writer: ProtoMessage, reader: ProtoMessage) ->
             for one, other in zip(before, after, strict=True):
                 same(one, other, inner[0], inner[1])
         elif there[number].kind == STRING and here[number].kind == BYTES:
-            assert (
-                before.encode() if isinstance(before, str) else [text.encode() for text in before]
-            ) == after
+            assert (before.encode() if isinstance(before, str) else [text.encode() for text in before]) == after
         else:
             assert before == after
             assert (there[number].kind == ENUM) == (here[number].kind == ENUM)

@@ -173,6 +173,4 @@ def test_who_reads_whom_has_one_answer_with_its_reason() -> None:
     assert "version 0" in unread.reason
     assert formats.reading(reader=plain, writer=version(1, "{")).answer == "no"
     other = version(3, order("Order", "id"), SchemaType.JSON)
-    assert formats.reading(reader=other, writer=plain).reason.startswith(
-        "The schema type was AVRO and is JSON"
-    )
+    assert formats.reading(reader=other, writer=plain).reason.startswith("The schema type was AVRO and is JSON")

@@ -35,8 +35,7 @@ INT32 = SchemaInfo(SchemaType.INT32)
 PRIMITIVES = [SchemaInfo(kind) for kind, each in SPECS.items() if each.payload == "value"]
 
 UNTOLD = sorted(
-    {kind for kind, each in SPECS.items() if each.validation == "client"}
-    | {SchemaType.PROTOBUF, SchemaType.EXTERNAL},
+    {kind for kind, each in SPECS.items() if each.validation == "client"} | {SchemaType.PROTOBUF, SchemaType.EXTERNAL},
     key=lambda kind: kind.value,
 )
 """The types whose definition, if there is one, does not tell what their bytes are."""
@@ -55,9 +54,7 @@ def proof(reader: SchemaInfo, writer: SchemaInfo) -> Counterexample:
     return found
 
 
-@pytest.mark.parametrize(
-    ("writer", "reader"), list(permutations(PRIMITIVES, 2)), ids=lambda info: info.type.name
-)
+@pytest.mark.parametrize(("writer", "reader"), list(permutations(PRIMITIVES, 2)), ids=lambda info: info.type.name)
 def test_every_primitive_is_misread_as_every_other(writer: SchemaInfo, reader: SchemaInfo) -> None:
     found = misreading(reader=reader, writer=writer)
     if {writer.type, reader.type} == SAME_MOMENT:
@@ -85,9 +82,7 @@ def test_every_primitive_is_misread_as_every_other(writer: SchemaInfo, reader: S
          'reads "1970-01-01T00:00:01Z"'),
     ],
 )  # fmt: skip
-def test_the_reader_gets_what_java_gives(
-    writer: str, reader: str, message: str, data: str, result: str
-) -> None:
+def test_the_reader_gets_what_java_gives(writer: str, reader: str, message: str, data: str, result: str) -> None:
     found = proof(SchemaInfo(SchemaType[reader]), SchemaInfo(SchemaType[writer]))
     assert found == Counterexample(message, bytes.fromhex(data), result)
 
@@ -154,9 +149,7 @@ def test_a_type_that_does_not_tell_its_bytes_has_no_message(kind: SchemaType) ->
     assert misreading(reader=untold, writer=STRING) is None
 
 
-@pytest.mark.parametrize(
-    "text", [b"{", b'{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}']
-)
+@pytest.mark.parametrize("text", [b"{", b'{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}'])
 def test_what_does_not_parse_or_end_is_no_counterexample(text: bytes) -> None:
     broken = SchemaInfo(SchemaType.AVRO, text)
     assert misreading(reader=STRING, writer=broken) is None
@@ -227,9 +220,7 @@ def test_without_protobuf_nothing_is_shown_and_nothing_breaks(monkeypatch: pytes
     assert misreading(reader=STRING, writer=SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}")) is None
 
 
-@pytest.mark.parametrize(
-    "info", [*PRIMITIVES, AVRO, JSON, both(STRING, AVRO, "INLINE"), SchemaInfo(SchemaType.BYTES)]
-)
+@pytest.mark.parametrize("info", [*PRIMITIVES, AVRO, JSON, both(STRING, AVRO, "INLINE"), SchemaInfo(SchemaType.BYTES)])
 @given(data=st.binary(max_size=20), key=st.none() | st.binary(max_size=4))
 def test_foreign_bytes_are_read_or_refused(info: SchemaInfo, data: bytes, key: bytes | None) -> None:
     with contextlib.suppress(ReaderFailure, UnknownWire):

@@ -17,9 +17,7 @@ from schemactl.history.git import Repository
 pytestmark = pytest.mark.slow
 
 
-def chosen(
-    scratch: Scratch, ref: str | None = None, *, configured: str | None = None
-) -> tuple[str, str | None]:
+def chosen(scratch: Scratch, ref: str | None = None, *, configured: str | None = None) -> tuple[str, str | None]:
     with Repository.open(scratch.path) as repository:
         name, tip = approved(repository, Project(approved=configured), ref)
     return name, tip.id if tip else None
@@ -88,9 +86,7 @@ def test_a_detached_head_changes_nothing(upstream: Scratch) -> None:
 
 
 @pytest.mark.parametrize("configured", [None, "origin/main", "main"])
-def test_in_a_repository_without_commits_nothing_is_approved_yet(
-    tmp_path: Path, configured: str | None
-) -> None:
+def test_in_a_repository_without_commits_nothing_is_approved_yet(tmp_path: Path, configured: str | None) -> None:
     scratch = Scratch(tmp_path / "r")
     assert chosen(scratch, configured=configured) == (configured or "main", None)
 
@@ -154,9 +150,7 @@ def test_a_linked_worktree_of_a_shallow_clone_is_refused_too(upstream: Scratch) 
     assert "shallow" in refusal(Scratch.opened(linked)).what
 
 
-def test_grafts_are_refused_with_the_file_to_remove(
-    upstream: Scratch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_grafts_are_refused_with_the_file_to_remove(upstream: Scratch, capfd: pytest.CaptureFixture[str]) -> None:
     grafts = upstream.path / ".git" / "info" / "grafts"
     grafts.write_text(f"{upstream.id(2)}\n")
     error = refusal(upstream)
@@ -166,8 +160,6 @@ def test_grafts_are_refused_with_the_file_to_remove(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize(
-    "ref", ["--upload-pack=touch x", "-x", "main..side", "a\nb", "@{upstream}", "main:a"]
-)
+@pytest.mark.parametrize("ref", ["--upload-pack=touch x", "-x", "main..side", "a\nb", "@{upstream}", "main:a"])
 def test_a_ref_is_never_an_option_a_range_or_a_file(upstream: Scratch, ref: str) -> None:
     assert f"no ref {ref!r}" in refusal(upstream, ref).what

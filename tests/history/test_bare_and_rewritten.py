@@ -25,9 +25,7 @@ def orders(**default: Any) -> dict[str, str]:
 def team(path: Path, ref: str = "main", *, bare: bool = False) -> Scratch:
     """A repository with two versions of a topic."""
     made = Scratch(path, bare=bare)
-    made.commit(
-        {"schemactl.yaml": PROJECT.format(ref=ref), "topics/orders.yaml": declared(), **orders()}, "v0"
-    )
+    made.commit({"schemactl.yaml": PROJECT.format(ref=ref), "topics/orders.yaml": declared(), **orders()}, "v0")
     made.commit(orders(a=0), "v1")
     made.flush()
     return made
@@ -49,9 +47,7 @@ def applied(tmp_path: Path) -> Scratch:
 
 @pytest.mark.parametrize("ref", ["main", "origin/main"])
 @pytest.mark.parametrize("bare", [False, True], ids=["with files", "bare"])
-def test_a_repository_without_files_has_the_same_history_and_plan(
-    tmp_path: Path, ref: str, *, bare: bool
-) -> None:
+def test_a_repository_without_files_has_the_same_history_and_plan(tmp_path: Path, ref: str, *, bare: bool) -> None:
     upstream = team(tmp_path / "upstream", ref)
     options = ["--bare"] if bare else []
     upstream.git("clone", "-q", *options, upstream.path.as_uri(), str(tmp_path / "clone"))
@@ -70,9 +66,7 @@ def test_a_repository_without_files_has_the_same_history_and_plan(
 
 def test_of_a_bare_repository_the_project_file_may_be_named(tmp_path: Path) -> None:
     bare = Scratch(tmp_path / "r.git", bare=True)
-    bare.commit(
-        {"schemas/schemactl.yaml": "version: 1\nroots: [topics]\n", "schemas/topics/t.yaml": "topic: a/b/c\n"}
-    )
+    bare.commit({"schemas/schemactl.yaml": "version: 1\nroots: [topics]\n", "schemas/topics/t.yaml": "topic: a/b/c\n"})
     bare.flush()
     assert "HEAD" in schemactl(bare.path, "log", "--all", code=64).err
     assert "persistent://a/b/c" in schemactl(bare.path, "--config", "schemas/schemactl.yaml", "log", "c").out

@@ -22,9 +22,7 @@ class Clone:
     def __init__(self, path: Path, approved: str = "origin/main") -> None:
         upstream = Scratch(path / "upstream")
         project = PROJECT.format(approved=f"approved: {approved}\n" if approved else "")
-        upstream.commit(
-            {"schemactl.yaml": project, "topics/orders.yaml": declared(), ORDERS: record("id")}, "approved"
-        )
+        upstream.commit({"schemactl.yaml": project, "topics/orders.yaml": declared(), ORDERS: record("id")}, "approved")
         breaks: dict[str, str | bytes | None] = {ORDERS: BREAKING}
         self.pull = upstream.id(upstream.commit(breaks, "break", branch="pull", start=1))
         self.main = upstream.id(1)
@@ -105,15 +103,7 @@ def test_a_name_of_several_refs_is_an_error_that_says_the_full_name(clone: Clone
 
 def test_a_base_is_any_ref_or_commit(clone: Clone) -> None:
     clone.git("tag", "was", "origin/main")
-    for base in (
-        clone.main,
-        clone.main[:10],
-        "was",
-        "HEAD~1",
-        "origin/main",
-        "remotes/origin/main",
-        "origin",
-    ):
+    for base in (clone.main, clone.main[:10], "was", "HEAD~1", "origin/main", "remotes/origin/main", "origin"):
         assert clone.check("--base", base)[0] == 100, base
     for kind in ("branch", "tag"):
         # Nor does one that is called like the remote take the place of its default branch.
@@ -133,16 +123,12 @@ def test_in_ci_a_pull_request_is_judged_against_what_is_approved(clone: Clone) -
 @pytest.mark.usefixtures("in_ci")
 @pytest.mark.parametrize("ref", ["pull", "origin/pull", "refs/remotes/origin/pull", "HEAD"])
 @pytest.mark.parametrize("merged", [False, True], ids=["the branch", "the merge of it"])
-def test_in_ci_a_change_does_not_say_what_it_is_judged_against(
-    clone: Clone, ref: str, *, merged: bool
-) -> None:
+def test_in_ci_a_change_does_not_say_what_it_is_judged_against(clone: Clone, ref: str, *, merged: bool) -> None:
     clone.names_itself(ref)
     if merged:
         # As CI systems check out a pull request.
         clone.git("checkout", "-q", "--detach", "origin/main")
-        clone.git(
-            "-c", "user.name=A", "-c", "user.email=a@b", "merge", "-q", "--no-ff", "-m", "merge", "pull"
-        )
+        clone.git("-c", "user.name=A", "-c", "user.email=a@b", "merge", "-q", "--no-ff", "-m", "merge", "pull")
     code, said = clone.check()
     assert code == 64, said
     assert "--base is needed here" in said
@@ -186,9 +172,7 @@ def test_in_ci_the_hook_does_not_take_a_changes_word_for_what_is_approved(
 
 @pytest.mark.parametrize("approved", ["", "origin/main", "HEAD"])
 @pytest.mark.parametrize("detached", [False, True], ids=["main", "its commit"])
-def test_in_ci_the_hook_is_content_with_what_was_merged(
-    tmp_path: Path, approved: str, *, detached: bool
-) -> None:
+def test_in_ci_the_hook_is_content_with_what_was_merged(tmp_path: Path, approved: str, *, detached: bool) -> None:
     clone = Clone(tmp_path, approved=approved)
     clone.git("checkout", "-q", *(["--detach"] if detached else ["-B", "main"]), "origin/main")
     assert [hook(clone)[0], hook(clone)[0]] == [0, 0], hook(clone)

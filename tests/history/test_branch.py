@@ -28,8 +28,7 @@ PARENTS = st.lists(
 
 @REPOSITORIES
 @given(
-    parents=PARENTS,
-    pairs=st.lists(st.tuples(st.integers(1, COMMITS), st.integers(1, COMMITS)), min_size=3, max_size=3),
+    parents=PARENTS, pairs=st.lists(st.tuples(st.integers(1, COMMITS), st.integers(1, COMMITS)), min_size=3, max_size=3)
 )
 def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
     tmp_path: Path, parents: list[tuple[float, float | None]], pairs: list[tuple[int, int]]
@@ -40,9 +39,7 @@ def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
     for number, (first, second) in enumerate(parents, 1):
         start = int(first * number) + 1
         merge = None if second is None else int(second * number) + 1
-        scratch.commit(
-            {str(number): "x"}, branch=f"b{number}", start=start, merge=None if merge == start else merge
-        )
+        scratch.commit({str(number): "x"}, branch=f"b{number}", start=start, merge=None if merge == start else merge)
     scratch.flush()
     with Repository.open(scratch.path) as repository:
         for one, other in pairs:
@@ -64,9 +61,7 @@ def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
                 for each in line
                 if not own.issuperset(scratch.git("rev-list", "--parents", "-1", each).split()[2:])
             ]
-            assert [step.commit.id for step in found.commits] == [
-                each for each in line if each not in updates
-            ]
+            assert [step.commit.id for step in found.commits] == [each for each in line if each not in updates]
             assert found.is_updated == bool(updates)
             for step in found.commits:
                 # Every commit adds a file of its own, and nothing else of what it merges.

@@ -51,9 +51,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "trace"
 
 
-def test_a_second_run_reads_no_log_and_no_blob(
-    scratch: Scratch, trace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_run_reads_no_log_and_no_blob(scratch: Scratch, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read(scratch)
     started(trace)
     named: list[str] = []
@@ -120,10 +118,7 @@ def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
     assert [first.fingerprint, second.fingerprint] == [fingerprint(info) for info in infos if info]
     assert cache.users("topics/orders.avsc") == {"shop/sales/orders"}
     assert cache.entry("topics/orders.avsc") == ("file", scratch.git("rev-parse", "main:topics/orders.avsc"))
-    assert cache.at(0).entry("topics/orders.avsc") == (
-        "file",
-        scratch.git("rev-parse", "main~1:topics/orders.avsc"),
-    )
+    assert cache.at(0).entry("topics/orders.avsc") == ("file", scratch.git("rev-parse", "main~1:topics/orders.avsc"))
     state = cache.state("shop/sales/orders", "persistent")
     assert state
     assert (state.number, state.since, state.deleted) == (1, 1, False)
@@ -150,12 +145,7 @@ def test_a_damaged_or_foreign_file_is_made_anew(scratch: Scratch, damage: str) -
     else:
         page = 4096
         torn = data[:page] + b"\xff" * (len(data) - page)
-        bad = {
-            "garbage": b"x" * 9999,
-            "empty": b"",
-            "half": data[: len(data) // 2],
-            "unreadable tables": torn,
-        }
+        bad = {"garbage": b"x" * 9999, "empty": b"", "half": data[: len(data) // 2], "unreadable tables": torn}
         path.write_bytes(bad[damage])
     scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
     assert subjects(read(scratch)) == ["v0", "v1", "v2"]
@@ -279,9 +269,7 @@ def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(scratch: Scr
 
 def reading(scratch: Scratch) -> tuple[int, IO[str]]:
     """A process that reads, and says how many versions there are."""
-    return forked(
-        lambda say: say(sum(len(topic.versions) for topic in read(scratch).catalog.topics.values()))
-    )
+    return forked(lambda say: say(sum(len(topic.versions) for topic in read(scratch).catalog.topics.values())))
 
 
 def grown(scratch: Scratch, commits: int) -> None:
@@ -344,9 +332,7 @@ def test_protoc_starts_once_however_many_commits_change_a_proto(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch = Scratch(tmp_path / "r")
-    declared_ = (
-        "topic: a/b/clicks\nschema: {type: PROTOBUF_NATIVE, definition: click.proto, message: Click}\n"
-    )
+    declared_ = "topic: a/b/clicks\nschema: {type: PROTOBUF_NATIVE, definition: click.proto, message: Click}\n"
     for number in range(4):
         text = f'syntax = "proto3";\nmessage Click {{ string id{number}{os.getpid()} = 1; }}\n'
         scratch.commit({"topics/clicks.yaml": declared_, "topics/click.proto": text})

@@ -217,15 +217,11 @@ def test_no_command_fetches_what_is_missing_by_itself(attack: Attack, settings: 
     assert attack.ran == ""
 
 
-def test_a_bare_repository_is_fetched_into_without_what_its_settings_name(
-    tmp_path: Path, attack: Attack
-) -> None:
+def test_a_bare_repository_is_fetched_into_without_what_its_settings_name(tmp_path: Path, attack: Attack) -> None:
     for name in ("allowFilter", "allowAnySHA1InWant"):
         attack.scratch.git("config", f"uploadpack.{name}", "true")
     bare = tmp_path / "bare"
-    attack.scratch.git(
-        *("clone", "-q", "--bare", "--filter=blob:none", attack.path.as_uri(), str(bare)),
-    )
+    attack.scratch.git(*("clone", "-q", "--bare", "--filter=blob:none", attack.path.as_uri(), str(bare)))
     for name in ("remote.origin.uploadpack", "core.sshCommand", "core.alternateRefsCommand"):
         attack.scratch.git("-C", str(bare), "config", name, str(attack.script))
     code, said = attack.run(str(bare), "--config", "schemas/schemactl.yaml", "log", "--all")
@@ -246,9 +242,7 @@ def test_a_bare_repository_inside_a_working_tree_is_read_only_where_it_is_named(
     assert code == 0, said
 
 
-def test_who_forbids_bare_repositories_that_are_not_named_has_none_read(
-    attack: Attack, tmp_path: Path
-) -> None:
+def test_who_forbids_bare_repositories_that_are_not_named_has_none_read(attack: Attack, tmp_path: Path) -> None:
     attack.scratch.git("clone", "-q", "--bare", str(attack.path), str(tmp_path / "bare.git"))
     command = ["--config", "schemas/schemactl.yaml", "log", "--all"]
     attack.path = tmp_path / "bare.git"
@@ -267,9 +261,7 @@ def test_no_root_has_the_name_of_gits_own_folder_however_it_is_spelled(attack: A
     assert ".GIT" in said
 
 
-def test_a_folder_without_git_that_says_where_its_files_are_is_no_repository(
-    attack: Attack, tmp_path: Path
-) -> None:
+def test_a_folder_without_git_that_says_where_its_files_are_is_no_repository(attack: Attack, tmp_path: Path) -> None:
     """An image holds what a pull request has at its top, without `.git`."""
     attack.embed(lies=False, folder="")
     settings = (attack.path / "config").read_text()
@@ -313,18 +305,11 @@ def test_a_hook_reads_the_repository_and_the_index_that_git_names(attack: Attack
     linked = attack.path.parent / "linked"
     attack.scratch.git("worktree", "add", "-q", "-b", "linked", str(linked), "main")
     hook = attack.path / ".git" / "hooks" / "pre-commit"
-    hook.write_text(
-        f"#!/bin/sh\nexec {sys.executable} -m schemactl --config schemas/schemactl.yaml check --staged\n"
-    )
+    hook.write_text(f"#!/bin/sh\nexec {sys.executable} -m schemactl --config schemas/schemactl.yaml check --staged\n")
     hook.chmod(0o755)
     for content, went_through in ((BREAKING, False), (record("id", x=1), True)):
         (linked / "schemas/topics/orders.avsc").write_text(content)
         done = subprocess.run(
-            ["git", "commit", "-qam", "work"],
-            cwd=linked,
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            check=False,
+            ["git", "commit", "-qam", "work"], cwd=linked, env=ENVIRONMENT, capture_output=True, text=True, check=False
         )
         assert (done.returncode == 0) == went_through, done.stdout + done.stderr

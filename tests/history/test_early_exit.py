@@ -225,24 +225,9 @@ def test_it_imports_next_to_nothing(desk: Desk) -> None:
     )
     environment = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("COV")}
     done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=desk.path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", script], cwd=desk.path, env=environment, capture_output=True, text=True, check=True
     )
     code, *modules = done.stderr.split()
-    heavy = {
-        "argparse",
-        "typing",
-        "dataclasses",
-        "pathlib",
-        "json",
-        "subprocess",
-        "yaml",
-        "sqlite3",
-        "schemactl.cli",
-    }
+    heavy = {"argparse", "typing", "dataclasses", "pathlib", "json", "subprocess", "yaml", "sqlite3", "schemactl.cli"}
     assert (done.stdout, code) == (MESSAGE + os.linesep, "0")
     assert heavy.isdisjoint(modules)

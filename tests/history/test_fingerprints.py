@@ -78,9 +78,7 @@ def test_a_shared_definition_makes_versions_of_those_that_use_it(
     tmp_path: Path, changes: list[dict[str, str | None]], versions: int
 ) -> None:
     scratch = Scratch(tmp_path / "r")
-    scratch.commit(
-        {"topics/orders.yaml": DECLARED, "topics/orders.avsc": ORDER, "topics/money.avsc": MONEY % "int"}
-    )
+    scratch.commit({"topics/orders.yaml": DECLARED, "topics/orders.avsc": ORDER, "topics/money.avsc": MONEY % "int"})
     for change in changes:
         scratch.commit(change)
     found = read(scratch).catalog.topics[ORDERS].versions

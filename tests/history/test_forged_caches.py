@@ -18,9 +18,7 @@ from schemactl.history.store import read, write
 pytestmark = pytest.mark.slow
 
 FINE, BAD, ERROR = 0, 100, 1
-PROJECT_FILE = (
-    "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"
-)
+PROJECT_FILE = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"
 BREAK = record("number")
 UNSOUND = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int", "default": "none"}]}'
 
@@ -31,13 +29,7 @@ Check = Callable[..., Printed]
 def scratch(tmp_path: Path) -> Scratch:
     """A topic with one version, and a branch for work."""
     made = Scratch(tmp_path / "r")
-    made.commit(
-        {
-            "schemactl.yaml": PROJECT_FILE,
-            "topics/orders.yaml": declared(),
-            "topics/orders.avsc": record("id"),
-        }
-    )
+    made.commit({"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")})
     made.git("checkout", "-q", "-b", "work")
     return made
 
@@ -146,9 +138,7 @@ def test_what_is_no_plain_file_is_not_waited_for(scratch: Scratch, check: Check,
     assert check("--staged").code == BAD
 
 
-def test_nothing_is_written_through_a_folder_that_is_a_link(
-    scratch: Scratch, check: Check, tmp_path: Path
-) -> None:
+def test_nothing_is_written_through_a_folder_that_is_a_link(scratch: Scratch, check: Check, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()
     (scratch.path / ".git" / "schemactl").symlink_to(victim)
@@ -179,9 +169,7 @@ def test_without_a_place_for_a_key_nothing_is_kept_and_all_is_the_same(
 
 def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, check: Check, tmp_path: Path) -> None:
     package = tmp_path / "package"
-    shutil.copytree(
-        schemactl.__path__[0], package / "schemactl", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    shutil.copytree(schemactl.__path__[0], package / "schemactl", ignore=shutil.ignore_patterns("__pycache__"))
     # As in a wheel.
     rules = Path(schemactl.__path__[0]).parent / "docs" / "rules"
     shutil.copytree(rules, package / "schemactl" / "_rules")

@@ -35,9 +35,7 @@ def topic(policies: str = "") -> str:
 def made(path: Path, *commits: dict[str, str | None]) -> Scratch:
     """A repository with these commits to the declarations `sales` and `orders`, or to whatever has a full path."""
     scratch = Scratch(path)
-    scratch.commit(
-        {"topics/sales.yaml": space(), "topics/orders.yaml": topic(), "topics/orders.avsc": record("id")}
-    )
+    scratch.commit({"topics/sales.yaml": space(), "topics/orders.yaml": topic(), "topics/orders.avsc": record("id")})
     for files in commits:
         paths = {name if "/" in name else f"topics/{name}.yaml": text for name, text in files.items()}
         scratch.commit(paths)
@@ -119,9 +117,7 @@ def test_what_a_rewritten_history_forgot_is_not_known(tmp_path: Path) -> None:
 
 
 def test_it_is_known_as_of_every_commit(tmp_path: Path) -> None:
-    scratch = made(
-        tmp_path / "r", {"orders": topic(BACKWARD)}, {"orders": topic()}, {"orders": topic(FORWARD)}
-    )
+    scratch = made(tmp_path / "r", {"orders": topic(BACKWARD)}, {"orders": topic()}, {"orders": topic(FORWARD)})
     read(scratch)
     with history.Repository.open(scratch.path) as repository:
         then = [history.read(repository, PROJECT, scratch.id(mark)).catalog.former for mark in (1, 2, 3, 4)]

@@ -177,11 +177,7 @@ def test_a_commit_has_the_files_of_its_tree(scratch: Scratch) -> None:
         first, second = (repository.commit(scratch.id(number)) for number in (1, mark))
         assert first
         assert second
-        assert contents(CommitFiles(repository, first)) == {
-            "a.yaml": "a0",
-            "b.yaml": "b0",
-            "sub/c.yaml": "c0",
-        }
+        assert contents(CommitFiles(repository, first)) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
         assert contents(CommitFiles(repository, second)) == {
             "b.yaml": "b1",
             "sub/c.yaml": "c0",
@@ -207,9 +203,7 @@ def test_a_staged_declaration_may_have_an_odd_name(scratch: Scratch, name: str) 
 
 
 @pytest.mark.parametrize("name", ["new\nline", "\udcff", "tab\t"])
-def test_a_staged_declaration_whose_name_cannot_be_printed_is_an_error_on_one_line(
-    scratch: Scratch, name: str
-) -> None:
+def test_a_staged_declaration_whose_name_cannot_be_printed_is_an_error_on_one_line(scratch: Scratch, name: str) -> None:
     staged(scratch, name)
     for option in ([], ["--staged"]):
         said = schemactl(scratch.path, "check", *option, code=1).err
@@ -220,9 +214,7 @@ def test_a_staged_declaration_whose_name_cannot_be_printed_is_an_error_on_one_li
 @pytest.mark.parametrize("path", ["topics/t.yaml", "topics/t.avsc", "schemactl.yaml"])
 def test_a_staged_pointer_of_git_lfs_is_an_error_with_its_place(scratch: Scratch, path: str) -> None:
     topic = "topic: a/b/c\nschema: {type: AVRO, definition: t.avsc}\n"
-    scratch.write(
-        {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/t.yaml": topic, "topics/t.avsc": '"int"'}
-    )
+    scratch.write({"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/t.yaml": topic, "topics/t.avsc": '"int"'})
     scratch.write({path: "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 2\n"})
     scratch.git("add", ".")
     for option in ([], ["--staged"]):

@@ -166,14 +166,7 @@ def sha256(team: Team) -> None:
     ("before", "exit_code"),
     [
         *((lambda team: team.stage("README.md", "b"), 0), (accepted, 0), (refused, 100), (warned, 0)),
-        *(
-            (behind, 100),
-            (far_behind, 0),
-            (behind_with_work, 100),
-            (unmerged, 1),
-            (merging, 0),
-            (updated, 100),
-        ),
+        *((behind, 100), (far_behind, 0), (behind_with_work, 100), (unmerged, 1), (merging, 0), (updated, 100)),
         *((linked, 100), (detached, 100), (cache_gone, 100), (in_a_folder, 0), (submodule, 100)),
         *((unborn, 0), (shallow, 1), (sha256, 0)),
     ],

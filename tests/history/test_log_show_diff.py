@@ -108,12 +108,8 @@ def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(shop: S
     assert len(topics) == 5
     orders = topics["persistent://shop/sales/orders"]
     assert (orders["current"], orders["latest"], orders["deleted"]) == (1, 2, False)
-    assert [version["commit"]["id"] for version in orders["versions"]] == [
-        shop.id(mark) for mark in (1, 2, 3)
-    ]
-    assert [version["version_bytes"] for version in orders["versions"]] == [
-        "0" * 15 + str(n) for n in range(3)
-    ]
+    assert [version["commit"]["id"] for version in orders["versions"]] == [shop.id(mark) for mark in (1, 2, 3)]
+    assert [version["version_bytes"] for version in orders["versions"]] == ["0" * 15 + str(n) for n in range(3)]
     assert topics["persistent://shop/billing/payments"]["deleted"]
 
 
@@ -123,10 +119,7 @@ def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(shop: S
 )
 def test_log_says_which_commit_wrote_a_message(shop: Shop, version_bytes: str) -> None:
     _, out, _ = shop.run("log", "orders", "--version-bytes", version_bytes)
-    assert (
-        out
-        == f"persistent://shop/sales/orders: version 2 ({shop.id(3)[:9]}, 2023-11-14): Know the customer\n"
-    )
+    assert out == f"persistent://shop/sales/orders: version 2 ({shop.id(3)[:9]}, 2023-11-14): Know the customer\n"
     told = shop.answer("log", "orders", "--version-bytes", version_bytes)
     assert (told["version"], told["commit"]["id"]) == (2, shop.id(3))
 
@@ -141,9 +134,7 @@ def test_log_says_which_commit_wrote_a_message(shop: Shop, version_bytes: str) -
         ("zz", 64, "expected 16 hex digits"),
     ],
 )
-def test_log_refuses_version_bytes_that_name_no_version(
-    shop: Shop, version_bytes: str, code: int, words: str
-) -> None:
+def test_log_refuses_version_bytes_that_name_no_version(shop: Shop, version_bytes: str, code: int, words: str) -> None:
     found, message = shop.refusal("log", "orders", "--version-bytes", version_bytes)
     assert found == code
     assert words in message
@@ -154,10 +145,7 @@ def test_log_wants_one_topic_or_all(shop: Shop, arguments: list[str]) -> None:
     assert shop.refusal("log", *arguments)[0] == 64
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["orders", "sales/orders", "shop/sales/orders", "persistent://shop/sales/orders"],
-)
+@pytest.mark.parametrize("name", ["orders", "sales/orders", "shop/sales/orders", "persistent://shop/sales/orders"])
 def test_a_topic_is_named_by_as_much_as_is_unambiguous(shop: Shop, name: str) -> None:
     assert shop.answer("show", name)["topic"] == "persistent://shop/sales/orders"
     assert shop.answer("show", f"{name}@0")["version"] == 0
@@ -167,12 +155,8 @@ def test_an_unknown_topic_gets_the_nearest_names(shop: Shop) -> None:
     code, message = shop.refusal("log", "ordrs")
     assert code == 64
     assert "did you mean persistent://shop/sales/orders or " in message
-    assert (
-        "did you mean persistent://shop/billing/payments" in shop.refusal("show", "shop/biling/payments")[1]
-    )
-    assert (
-        "in the approved history; known: persistent://shop/billing/payments" in shop.refusal("show", "xyz")[1]
-    )
+    assert "did you mean persistent://shop/billing/payments" in shop.refusal("show", "shop/biling/payments")[1]
+    assert "in the approved history; known: persistent://shop/billing/payments" in shop.refusal("show", "xyz")[1]
 
 
 @pytest.mark.parametrize("number", ["x", "", "-1", "1.0", "latest"])
@@ -185,9 +169,7 @@ def test_what_follows_the_at_is_a_number_or_a_state(shop: Shop, number: str) -> 
 
 
 def test_one_of_git_s_versions_is_named_behind_an_at(shop: Shop) -> None:
-    assert shop.answer("log", "orders@1") == shop.answer(
-        "log", "orders", "--version-bytes", "0000000000000001"
-    )
+    assert shop.answer("log", "orders@1") == shop.answer("log", "orders", "--version-bytes", "0000000000000001")
     assert shop.refusal("log", "orders@1", "--version-bytes", "00" * 8)[0] == 64
 
 
@@ -329,10 +311,7 @@ def test_show_of_a_type_without_definition_says_so(shop: Shop) -> None:
 
 
 def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(shop: Shop) -> None:
-    assert shop.refusal("show", "pings") == (
-        1,
-        "schemactl: persistent://shop/ops/pings has never had a schema\n",
-    )
+    assert shop.refusal("show", "pings") == (1, "schemactl: persistent://shop/ops/pings has never had a schema\n")
     code, message = shop.refusal("show", "orders@3")
     assert code == 64
     assert "has no version 3: the approved history knows 0 to 2" in message
@@ -351,12 +330,7 @@ def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(shop: Shop) -
     ]
     assert '+      "name": "customer",' in lines
     fields = lines.index("Fields:")
-    assert lines[fields : fields + 4] == [
-        "Fields:",
-        "  + Order.customer: string",
-        "",
-        "orders@2 reads orders@1: no.",
-    ]
+    assert lines[fields : fields + 4] == ["Fields:", "  + Order.customer: string", "", "orders@2 reads orders@1: no."]
     assert lines[fields + 4].startswith("  READER_FIELD_MISSING_DEFAULT_VALUE: ")
     assert lines[-1] == "orders@1 reads orders@2: yes."
 

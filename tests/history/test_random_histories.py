@@ -108,11 +108,7 @@ class Slow:
         }
         declared = today - self.gone
         return {
-            topic: (
-                self.versions[topic],
-                self.current[topic] if topic in declared else None,
-                topic not in declared,
-            )
+            topic: (self.versions[topic], self.current[topic] if topic in declared else None, topic not in declared)
             for topic in self.versions
         }
 
@@ -204,11 +200,7 @@ def edited(draw: st.DrawFn, name: str, path: str) -> Tree:
     shared = draw(st.booleans())
     comment = draw(st.sampled_from(["", "x", "y"]))
     written = definition(
-        name,
-        draw(st.integers(0, 3)),
-        indent=draw(st.sampled_from([None, 2])),
-        doc=comment,
-        shared=shared,
+        name, draw(st.integers(0, 3)), indent=draw(st.sampled_from([None, 2])), doc=comment, shared=shared
     )
     generation = draw(st.sampled_from([1, 1, 2, 2, 4]))
     mine = declaration(name, folder, shared=shared, comment=comment, generation=generation)
@@ -301,9 +293,7 @@ def test_any_history_has_the_versions_that_checking_out_every_commit_gives(
 
 @REPOSITORIES
 @given(steps=repositories(), cuts=st.lists(st.integers(0, 12), max_size=3))
-def test_what_is_kept_and_followed_up_is_what_is_derived_anew(
-    *, steps: list[list[Tree]], cuts: list[int]
-) -> None:
+def test_what_is_kept_and_followed_up_is_what_is_derived_anew(*, steps: list[list[Tree]], cuts: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         scratch = made(folder, steps, squash=False)
         commits = scratch.git("rev-list", "--first-parent", "--reverse", "main").split()

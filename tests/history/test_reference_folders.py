@@ -71,14 +71,10 @@ def check(scratch: Scratch, code: int = 0) -> str:
 @pytest.mark.parametrize(
     "written", ["../shared/", "../shared/*.avsc", "'../shared/**/m*.avsc'", "../shared/mone?.avsc"]
 )
-def test_what_a_folder_or_glob_has_is_the_same_version_as_the_file_itself(
-    tmp_path: Path, written: str
-) -> None:
+def test_what_a_folder_or_glob_has_is_the_same_version_as_the_file_itself(tmp_path: Path, written: str) -> None:
     shop_ = shop(tmp_path, written)
     assert versions(shop_) == ["Take Money of a folder"]
-    shop_.commit(
-        {"topics/orders.yaml": declared(more="  references: [../shared/money.avsc]\n")}, "List the file"
-    )
+    shop_.commit({"topics/orders.yaml": declared(more="  references: [../shared/money.avsc]\n")}, "List the file")
     shop_.commit(
         {
             "shared/money.avsc": None,
@@ -123,9 +119,7 @@ def test_two_files_that_define_a_needed_type_are_one_error_that_names_both(tmp_p
     shop_.write({"shared/deep/second.avsc": WIDER})
     said = check(shop_, 1)
     assert said.count("Money is defined here and at") == 1
-    assert said.startswith(
-        "shared/money.avsc:1:28: Money is defined here and at shared/deep/second.avsc:1:28\n"
-    )
+    assert said.startswith("shared/money.avsc:1:28: Money is defined here and at shared/deep/second.avsc:1:28\n")
     shop_.commit({"shared/deep/second.avsc": WIDER}, "Twice")
     assert versions(shop_) == ["Take Money of a folder"]
     shop_.commit({"shared/money.avsc": None}, "Keep the second")
@@ -149,18 +143,14 @@ def test_a_type_that_is_missing_names_the_file_that_cannot_be_read(tmp_path: Pat
         ("../**/*.avsc", "`../**/*.avsc` is the top folder of the repository; name a folder in it"),
     ],
 )
-def test_a_pattern_that_means_nothing_is_an_error_with_the_next_step(
-    tmp_path: Path, written: str, words: str
-) -> None:
+def test_a_pattern_that_means_nothing_is_an_error_with_the_next_step(tmp_path: Path, written: str, words: str) -> None:
     said = check(shop(tmp_path, f"'{written}'"), 1)
     assert said.startswith("topics/orders.yaml:5:16: ")
     assert words in said
 
 
 def test_a_folder_of_which_nothing_is_needed_is_an_unused_reference(tmp_path: Path) -> None:
-    shop_ = shop(
-        tmp_path, "../shared/", "../more/*.avsc", **{"more/colour.avsc": record("red", name="Colour")}
-    )
+    shop_ = shop(tmp_path, "../shared/", "../more/*.avsc", **{"more/colour.avsc": record("red", name="Colour")})
     said = check(shop_)
     assert "REFERENCE_UNUSED" in said
     assert "topics/orders.yaml:5:28" in said
@@ -210,9 +200,7 @@ def test_what_a_merge_brings_into_a_folder_counts(tmp_path: Path) -> None:
     with history.Repository.open(shop_.path) as repository:
         files = declare_files.WorktreeFiles(str(shop_.path), folders=["topics"])
         found = reader.read(files, PROJECT)
-        changes = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main").changes(
-            files, found
-        )
+        changes = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main").changes(files, found)
     assert changes.unchanged == {ORDERS}
     assert not changes.settled
 
@@ -223,5 +211,5 @@ def test_fmt_lays_out_what_a_folder_offers_and_codeowners_name_what_is_taken(tmp
     assert "shared/deep/party.avsc" in said.out + said.err
     owned = schemactl(shop_.path, "list", "--format", "codeowners").out
     assert [line.split()[0] for line in owned.splitlines() if line.startswith("/")] == [
-        *("/shared/money.avsc", "/topics/ns.yaml", "/topics/orders.avsc", "/topics/orders.yaml"),
+        *("/shared/money.avsc", "/topics/ns.yaml", "/topics/orders.avsc", "/topics/orders.yaml")
     ]

@@ -42,10 +42,7 @@ def test_another_owners_repository_is_refused_with_gits_own_advice(
     scratch: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    with (
-        pytest.raises(HistoryError, match="dubious ownership") as caught,
-        Repository.open(scratch.path) as repository,
-    ):
+    with pytest.raises(HistoryError, match="dubious ownership") as caught, Repository.open(scratch.path) as repository:
         repository.commit("HEAD")
     assert f"git config --global --add safe.directory {scratch.path}" in caught.value.fix
 
@@ -91,20 +88,7 @@ def test_an_annotated_tag_names_its_commit(scratch: Scratch) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "nope",
-        "--help",
-        "-h",
-        "main..main",
-        "^main",
-        "main main",
-        "",
-        "a\nb",
-        "main:a",
-        "@{upstream}",
-        "main~5",
-    ],
+    "name", ["nope", "--help", "-h", "main..main", "^main", "main main", "", "a\nb", "main:a", "@{upstream}", "main~5"]
 )
 def test_what_names_no_commit_is_no_commit(scratch: Scratch, name: str) -> None:
     scratch.commit({"a": "x"})
@@ -157,10 +141,7 @@ def test_a_broken_object_is_an_error_and_no_traceback(scratch: Scratch) -> None:
     file = scratch.path / ".git" / "objects" / blob[:2] / blob[2:]
     file.chmod(0o644)
     file.write_bytes(file.read_bytes()[:-100])
-    with (
-        Repository.open(scratch.path) as repository,
-        pytest.raises(HistoryError, match="git stopped") as caught,
-    ):
+    with Repository.open(scratch.path) as repository, pytest.raises(HistoryError, match="git stopped") as caught:
         repository.blob(blob)
     assert "git fsck" in caught.value.fix
     assert blob in str(caught.value)
@@ -185,10 +166,7 @@ def test_a_commit_without_changes_is_a_step(scratch: Scratch) -> None:
 def test_a_renamed_file_goes_and_comes(scratch: Scratch) -> None:
     scratch.commit({"a": "1"})
     scratch.commit({"a": None, "b": "1"})
-    assert [(change.path, change.mode) for change in steps(scratch)[1][1]] == [
-        ("a", "000000"),
-        ("b", "100644"),
-    ]
+    assert [(change.path, change.mode) for change in steps(scratch)[1][1]] == [("a", "000000"), ("b", "100644")]
 
 
 def test_no_setting_of_the_user_changes_what_is_read(tmp_path: Path) -> None:
@@ -238,9 +216,7 @@ def test_no_setting_of_the_user_changes_what_is_read(tmp_path: Path) -> None:
         assert [(step.commit.subject, step.changes) for step in log(repository, tip.id)] == expected
 
 
-@pytest.mark.parametrize(
-    "path", ["a b", "n\newline", "[x]*", ":colon", 'q"uote\\', "\udcff.yaml", "e\u0301", "\u00e9"]
-)
+@pytest.mark.parametrize("path", ["a b", "n\newline", "[x]*", ":colon", 'q"uote\\', "\udcff.yaml", "e\u0301", "\u00e9"])
 def test_odd_paths_come_through(tmp_path: Path, path: str) -> None:
     scratch = Scratch(tmp_path / "r.git", bare=True)
     scratch.commit({path: "content"})
@@ -259,9 +235,7 @@ def test_a_sha256_repository_reads_like_any_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["no-such", "idna", "undefined", "hex"])
-def test_a_commit_in_an_encoding_that_cannot_be_read_has_its_subject_as_utf_8(
-    scratch: Scratch, encoding: str
-) -> None:
+def test_a_commit_in_an_encoding_that_cannot_be_read_has_its_subject_as_utf_8(scratch: Scratch, encoding: str) -> None:
     scratch.commit({"a": "1"})
     scratch.git("-c", f"i18n.commitEncoding={encoding}", "commit", "--allow-empty", "-qm", "caf\u00e9")
     with Repository.open(scratch.path) as repository:
@@ -288,7 +262,4 @@ def test_symlinks_and_submodules_show_their_mode(scratch: Scratch) -> None:
     blob = scratch.git("rev-parse", "main:a")
     scratch.git("update-index", "--add", "--cacheinfo", f"120000,{blob},link")
     scratch.git("commit", "-qm", "odd")
-    assert [(change.path, change.mode) for change in steps(scratch)[1][1]] == [
-        ("link", "120000"),
-        ("module", "160000"),
-    ]
+    assert [(change.path, change.mode) for change in steps(scratch)[1][1]] == [("link", "120000"), ("module", "160000")]

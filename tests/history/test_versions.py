@@ -93,18 +93,13 @@ NO_VERSION: dict[str, dict[str, str | None]] = {
     "line ends of the declaration": {"topics/orders.yaml": declared().replace("\n", "\r\n")},
     "properties": {"topics/orders.yaml": declared(more="  properties: {owner: orders-team}\n")},
     "metadata": {
-        "topics/orders.yaml": declared(
-            more="owner: ada\nlabels: {tier: gold}\ndeprecated: {use: shop/sales/all}\n"
-        ),
+        "topics/orders.yaml": declared(more="owner: ada\nlabels: {tier: gold}\ndeprecated: {use: shop/sales/all}\n"),
         "topics/sales.yaml": "namespace: shop/sales\nowner: bob\n",
     },
     "partitions": {"topics/orders.yaml": declared(more="partitions: 4\n")},
     "name spelled out": {"topics/orders.yaml": declared(topic="persistent://shop/sales/orders")},
     "definition inside": {"topics/orders.yaml": declared(definition="'" + record("id") + "'")},
-    "declaration moved": {
-        "topics/orders.yaml": None,
-        "topics/deep/er/o.yml": declared(definition="../../orders.avsc"),
-    },
+    "declaration moved": {"topics/orders.yaml": None, "topics/deep/er/o.yml": declared(definition="../../orders.avsc")},
     "definition moved": {
         "topics/orders.yaml": declared(definition="../x.json"),
         "topics/orders.avsc": None,
@@ -115,9 +110,7 @@ NO_VERSION: dict[str, dict[str, str | None]] = {
 
 
 @pytest.mark.parametrize("change", NO_VERSION.values(), ids=NO_VERSION)
-def test_what_pulsar_would_not_store_makes_no_version(
-    scratch: Scratch, change: dict[str, str | None]
-) -> None:
+def test_what_pulsar_would_not_store_makes_no_version(scratch: Scratch, change: dict[str, str | None]) -> None:
     scratch.commit(change, "no version")
     assert versions(scratch) == ["v0"]
     approved = read(scratch)
@@ -131,9 +124,7 @@ A_VERSION = {
     "field": {"topics/orders.avsc": record("id", count=1)},
     "name": {"topics/orders.avsc": record("id", name="Purchase")},
     "custom property": {
-        "topics/orders.avsc": record("id").replace(
-            '"string"', '{"type": "string", "avro.java.string": "String"}'
-        )
+        "topics/orders.avsc": record("id").replace('"string"', '{"type": "string", "avro.java.string": "String"}')
     },
     "type": {"topics/orders.yaml": declared().replace("AVRO", "JSON")},
     "other type": {"topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n"},
@@ -196,8 +187,7 @@ def test_the_same_content_after_a_deletion_has_its_old_number(scratch: Scratch) 
 
 def test_a_topic_that_takes_another_name_starts_anew(scratch: Scratch) -> None:
     scratch.commit(
-        {"topics/orders.yaml": declared("shop/sales/purchases", more="renamed_from: shop/sales/orders\n")},
-        "renamed",
+        {"topics/orders.yaml": declared("shop/sales/purchases", more="renamed_from: shop/sales/orders\n")}, "renamed"
     )
     purchases = TopicName.parse("shop/sales/purchases")
     assert versions(scratch, purchases) == ["renamed"]
@@ -219,9 +209,7 @@ def test_a_shared_definition_gives_every_topic_that_uses_it_a_version(tmp_path: 
     for name in ("one", "two", "three"):
         uses = '{"type": "record", "name": "X", "fields": [{"name": "m", "type": "Money"}]}'
         files[f"topics/{name}.avsc"] = uses if name != "three" else record("id", name="X")
-        files[f"topics/{name}.yaml"] = declared(
-            f"a/b/{name}", f"{name}.avsc", "  references: [../common/money.avsc]\n"
-        )
+        files[f"topics/{name}.yaml"] = declared(f"a/b/{name}", f"{name}.avsc", "  references: [../common/money.avsc]\n")
     scratch.commit(files, "v0")
     scratch.commit({"common/money.avsc": record("amount", currency=0, name="Money")}, "v1")
     found = {name: versions(scratch, TopicName.parse(f"a/b/{name}")) for name in ("one", "two", "three")}
@@ -240,9 +228,7 @@ def test_a_fast_forward_to_a_branch_that_merged_main_changes_whose_line_counts(s
     scratch.commit({"topics/orders.avsc": record("id", a=0)}, "on main")
     side = scratch.commit({"topics/orders.avsc": record("id", b=0)}, "on side", branch="side", start=1)
     assert versions(scratch) == ["v0", "on main"]
-    scratch.commit(
-        {"topics/orders.avsc": record("id", a=0, b=0)}, "merge main", branch="side", start=side, merge=2
-    )
+    scratch.commit({"topics/orders.avsc": record("id", a=0, b=0)}, "merge main", branch="side", start=side, merge=2)
     assert subjects(read(scratch, ref="side")) == ["v0", "on side", "merge main"]
 
 
@@ -306,11 +292,7 @@ def test_topics_move_from_one_root_to_another(scratch: Scratch) -> None:
     moved = {"new/o.yaml": declared(), "new/orders.avsc": record("id", a=0)}
     scratch.commit({**moved, "topics/orders.yaml": None, "topics/orders.avsc": None}, "moved")
     scratch.commit({"new/orders.avsc": record("id", b=0)}, "v2")
-    assert versions(scratch, project=Project(roots=("new",), previous_roots=("topics",))) == [
-        "v0",
-        "v1",
-        "v2",
-    ]
+    assert versions(scratch, project=Project(roots=("new",), previous_roots=("topics",))) == ["v0", "v1", "v2"]
 
 
 def test_while_a_topic_is_in_both_roots_todays_counts(scratch: Scratch) -> None:
@@ -375,10 +357,7 @@ BROKEN: dict[str, tuple[dict[str, str | bytes | None], str]] = {
     "pointer": ({"topics/orders.yaml": LFS_POINTER}, "Git LFS"),
     "definition is a pointer": ({"topics/orders.avsc": LFS_POINTER}, "Git LFS"),
     "json": ({"topics/orders.avsc": '{"type": "record"'}, "topics/orders.avsc"),
-    "avro": (
-        {"topics/orders.avsc": '{"type": "rekord", "name": "Order", "fields": []}'},
-        "topics/orders.avsc",
-    ),
+    "avro": ({"topics/orders.avsc": '{"type": "rekord", "name": "Order", "fields": []}'}, "topics/orders.avsc"),
     "definition gone": ({"topics/orders.avsc": None}, "orders.avsc"),
     "huge": ({"topics/orders.avsc": b"x" * (5 * 1024 * 1024 + 1)}, "5,242,881 bytes"),
     "declared twice": ({"topics/twice.yaml": declared()}, "declared twice"),
@@ -410,9 +389,7 @@ def test_what_cannot_be_read_makes_no_version_but_a_note(
 def test_of_a_file_with_one_broken_document_the_others_count(scratch: Scratch) -> None:
     both = declared() + "---\n" + declared("shop/sales/refunds")
     scratch.commit({"topics/orders.yaml": both}, "two")
-    scratch.commit(
-        {"topics/orders.yaml": both + "rubbish: 1\n", "topics/orders.avsc": record("id", a=0)}, "v1"
-    )
+    scratch.commit({"topics/orders.yaml": both + "rubbish: 1\n", "topics/orders.avsc": record("id", a=0)}, "v1")
     refunds = TopicName.parse("shop/sales/refunds")
     assert versions(scratch) == ["v0", "v1"]
     # The declaration that cannot be read is still the one it was, and its definition has changed.
@@ -427,9 +404,7 @@ def test_a_bad_default_that_was_approved_has_a_number(scratch: Scratch) -> None:
 
 @pytest.mark.parametrize("mode", ["120000", "160000"])
 @pytest.mark.parametrize("path", ["topics/orders.yaml", "topics/orders.avsc"])
-def test_a_link_or_submodule_in_the_place_of_a_file_makes_no_version(
-    scratch: Scratch, mode: str, path: str
-) -> None:
+def test_a_link_or_submodule_in_the_place_of_a_file_makes_no_version(scratch: Scratch, mode: str, path: str) -> None:
     target = scratch.git("rev-parse", "main" if mode == "160000" else "main:topics/orders.avsc")
     scratch.git("update-index", "--cacheinfo", f"{mode},{target},{path}")
     scratch.git("commit", "-qm", "odd")
@@ -476,9 +451,7 @@ def test_policies_and_namespaces_are_those_of_the_tip(scratch: Scratch) -> None:
         },
         "policies",
     )
-    scratch.commit(
-        {"topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"}, "tip"
-    )
+    scratch.commit({"topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"}, "tip")
     catalog = read(scratch).catalog
     (namespace,) = catalog.namespaces.values()
     assert namespace.name == NamespaceName("shop", "sales")
@@ -493,8 +466,7 @@ def test_without_commits_nothing_is_approved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["topics/a b.yaml", "topics/[x]*.yaml", "topics/:c.yaml", "topics/\u00e9.yaml", "topics/e\u0301.yaml"],
+    "path", ["topics/a b.yaml", "topics/[x]*.yaml", "topics/:c.yaml", "topics/\u00e9.yaml", "topics/e\u0301.yaml"]
 )
 def test_declarations_may_have_odd_names(tmp_path: Path, path: str) -> None:
     scratch = Scratch(tmp_path / "r.git", bare=True)

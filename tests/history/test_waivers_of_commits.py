@@ -45,11 +45,7 @@ def test_the_path_is_the_one_that_the_commit_itself_names(scratch: Scratch) -> N
     project = Project(waivers="approvals/waivers.yaml")
     first = scratch.commit({"schemactl.yaml": PROJECT.format(path="old.yaml"), "old.yaml": entry("a")})
     second = scratch.commit(
-        {
-            "schemactl.yaml": PROJECT.format(path=project.waivers),
-            "old.yaml": None,
-            "approvals/waivers.yaml": entry("b"),
-        }
+        {"schemactl.yaml": PROJECT.format(path=project.waivers), "old.yaml": None, "approvals/waivers.yaml": entry("b")}
     )
     assert [digits(scratch, each, project) for each in (first, second)] == ["a", "b"]
 

@@ -40,11 +40,7 @@ ORDER = {
         {"name": "lines", "type": {"type": "array", "items": {"type": "map", "values": "long"}}},
         {
             "name": "to",
-            "type": {
-                "type": "record",
-                "name": "To",
-                "fields": [{"name": "id", "type": "int", "doc": "Of a city."}],
-            },
+            "type": {"type": "record", "name": "To", "fields": [{"name": "id", "type": "int", "doc": "Of a city."}]},
         },
     ],
 }

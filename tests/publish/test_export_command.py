@@ -123,14 +123,7 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Types that hold themselves, unions, decimals, full names, pairs of records, and what Spark has no type for."""
     awkward = Scratch(tmp_path_factory.mktemp("awkward") / "awkward")
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10}
-    fixed = {
-        "type": "fixed",
-        "name": "other.F16",
-        "size": 16,
-        "logicalType": "decimal",
-        "precision": 20,
-        "scale": 4,
-    }
+    fixed = {"type": "fixed", "name": "other.F16", "size": 16, "logicalType": "decimal", "precision": 20, "scale": 4}
     tree = {
         "type": "record",
         "name": "acme.Tree",
@@ -165,10 +158,7 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "pair": "{type: KEY_VALUE, encoding: INLINE, key: {type: AVRO, definition: tree.avsc}, value: {type: JSON, definition: tree.avsc}}",
         "local": "{type: LOCAL_DATE_TIME}",
     }
-    files |= {
-        f"topics/{name}.yaml": f"topic: acme/odd/{name}\nschema: {schema}\n"
-        for name, schema in schemas.items()
-    }
+    files |= {f"topics/{name}.yaml": f"topic: acme/odd/{name}\nschema: {schema}\n" for name, schema in schemas.items()}
     awkward.commit({**files})
     awkward.flush()
     return awkward.path
@@ -209,15 +199,9 @@ def test_each_topic_has_a_file_of_its_own(shop: Path, tmp_path: Path) -> None:
     done = schemactl(shop, "export", "jsonschema", "--out", str(out))
     assert "wrote 5 files" in done.out
     files = sorted(str(path.relative_to(out)) for path in out.rglob("*.json"))
-    assert files[-3:] == [
-        "shop/sales/orders.schema.json",
-        "shop/web/clicks.schema.json",
-        "shop/web/pairs.schema.json",
-    ]
+    assert files[-3:] == ["shop/sales/orders.schema.json", "shop/web/clicks.schema.json", "shop/web/pairs.schema.json"]
     assert len({name.lower() for name in files}) == 5
-    assert json.loads((out / "shop/sales/orders.schema.json").read_text())["title"].endswith(
-        "orders, version 0"
-    )
+    assert json.loads((out / "shop/sales/orders.schema.json").read_text())["title"].endswith("orders, version 0")
 
 
 def test_what_has_no_avro_definition_is_left_out_and_named(shop: Path, tmp_path: Path) -> None:

@@ -70,16 +70,8 @@ ORDER = {
         {"name": "former", "type": ["null", "Status"], "doc": "The last one."},
         {"name": "parent", "type": ["null", "Order"]},
         {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}},
-        {
-            "name": "at",
-            "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}],
-            "doc": "When it came.",
-        },
-        {
-            "name": "seen",
-            "type": {"type": "long", "logicalType": "timestamp-micros"},
-            "doc": "When it was read.",
-        },
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}], "doc": "When it came."},
+        {"name": "seen", "type": {"type": "long", "logicalType": "timestamp-micros"}, "doc": "When it was read."},
     ],
 }
 
@@ -117,12 +109,7 @@ def test_comments_of_a_proto_file_are_descriptions() -> None:
     click = schema["definitions"]["web.Click"]
     said = {name: each["description"] for name, each in click["properties"].items() if "description" in each}
     assert click["description"] == "A press on a button."
-    assert said == {
-        "atMs": "Since 1970.",
-        "kind": "What pressed it.",
-        "path": "Before.",
-        "kinds": "What pressed it.",
-    }
+    assert said == {"atMs": "Since 1970.", "kind": "What pressed it.", "path": "Before.", "kinds": "What pressed it."}
 
 
 def test_types_that_share_a_name_stay_apart() -> None:
@@ -150,16 +137,8 @@ def test_protobuf_s_own_json_is_valid() -> None:
     full.maybe.value = 5
     for message in (click(), inner, full):
         validator.validate(json.loads(json_format.MessageToJson(message)))
-        validator.validate(
-            json.loads(json_format.MessageToJson(message, always_print_fields_with_no_presence=True))
-        )
-    for wrong in (
-        {"atMs": "x"},
-        {"count": -1},
-        {"kind": "WHEEL"},
-        {"path": [{"raw": 1}]},
-        {"kinds": {"a": "B"}},
-    ):
+        validator.validate(json.loads(json_format.MessageToJson(message, always_print_fields_with_no_presence=True)))
+    for wrong in ({"atMs": "x"}, {"count": -1}, {"kind": "WHEEL"}, {"path": [{"raw": 1}]}, {"kinds": {"a": "B"}}):
         assert not validator.is_valid(wrong)
 
 

@@ -22,9 +22,7 @@ def made(schema: Definition | KeyValue, count: int = 3, seed: int = 0) -> list[A
     """Values of messages that a codec reads to the last byte, and in a batch, too."""
     found = list(islice(plausible(schema, 0, name="orders", seed=seed), count))
     assert found == list(islice(plausible(schema, 0, name="orders", seed=seed), count))
-    strict = Codec(
-        [Version(0, schema)], options=Options(recursion_depth=OPTIONS.recursion_depth, strict=True)
-    )
+    strict = Codec([Version(0, schema)], options=Options(recursion_depth=OPTIONS.recursion_depth, strict=True))
     for message, _ in found:
         assert message.payload is not None
         strict.validate(message.payload, 0, message.key)
@@ -79,10 +77,7 @@ def test_names_say_what_a_value_looks_like() -> None:
             {"name": "currency_code", "type": "string"},
             {"name": "year", "type": "int"},
             {"name": "ratio", "type": "double"},
-            {
-                "name": "price",
-                "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
-            },
+            {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
         ],
     }
     for value in made(Definition("AVRO", json.dumps(definition)), 20):

@@ -100,9 +100,7 @@ def test_check_reads_what_sample_wrote(folder: Path, form: str) -> None:
         ("orders.jsonl", '{"payload": ""}', "a sample has no 'payload'"),
     ],
 )
-def test_a_file_that_is_none_of_samples_is_an_error(
-    folder: Path, name: str, content: str, expected: str
-) -> None:
+def test_a_file_that_is_none_of_samples_is_an_error(folder: Path, name: str, content: str, expected: str) -> None:
     (folder / "namespaces" / "samples").mkdir()
     (folder / "namespaces" / "samples" / name).write_text(content)
     assert expected in schemactl(folder, "check", code=1).err

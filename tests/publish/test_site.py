@@ -25,12 +25,7 @@ MONEY = {"type": "record", "name": "acme.Money", "fields": [{"name": "amount", "
 
 def order(*fields: object) -> str:
     return json.dumps(
-        {
-            "type": "record",
-            "name": "acme.Order",
-            "doc": EVIL,
-            "fields": [{"name": "id", "type": "string"}, *fields],
-        }
+        {"type": "record", "name": "acme.Order", "doc": EVIL, "fields": [{"name": "id", "type": "string"}, *fields]}
     )
 
 
@@ -96,9 +91,7 @@ def site(shop: Scratch, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def page(path: Path) -> Element:
     """The page, read as strictly as the standard has it."""
-    found: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(
-        path.read_text("utf-8")
-    )
+    found: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(path.read_text("utf-8"))
     return found
 
 
@@ -121,21 +114,13 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The catalogue of types that hold each other, that differ by topic, that are gone or shipped with protoc, and that are large."""
     odd = Scratch(tmp_path_factory.mktemp("odd") / "odd")
     wide = [
-        {
-            "name": f"field_number_{number}",
-            "type": ["null", "string"],
-            "default": None,
-            "doc": "What it is. " * 4,
-        }
+        {"name": f"field_number_{number}", "type": ["null", "string"], "default": None, "doc": "What it is. " * 4}
         for number in range(310)
     ]
     other = {**MONEY, "fields": [{"name": "cents", "type": "int"}]}
     line = {"type": "record", "name": "acme.Line", "fields": [TOTAL]}
     topics: dict[str, dict[str, Any]] = {
-        "bills": {
-            "name": "acme.Bill",
-            "fields": [{"name": "lines", "type": line}, {**TOTAL, "type": "acme.Money"}],
-        },
+        "bills": {"name": "acme.Bill", "fields": [{"name": "lines", "type": line}, {**TOTAL, "type": "acme.Money"}]},
         "fees": {"name": "acme.Fee", "fields": [{"name": "fee", "type": other}]},
         "trees": {
             "name": "acme.Tree",
@@ -152,16 +137,8 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 {
                     "name": "by",
                     "type": [
-                        {
-                            "type": "record",
-                            "name": "acme.Card",
-                            "fields": [{"name": "number", "type": "string"}],
-                        },
-                        {
-                            "type": "record",
-                            "name": "acme.Cash",
-                            "fields": [{"name": "number", "type": "int"}],
-                        },
+                        {"type": "record", "name": "acme.Card", "fields": [{"name": "number", "type": "string"}]},
+                        {"type": "record", "name": "acme.Cash", "fields": [{"name": "number", "type": "int"}]},
                     ],
                 }
             ],
@@ -188,12 +165,8 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize(
-    ("which", "links"), [("site", {"https://example.com/a?b=1&c=2"}), ("odd", set[str]())]
-)
-def test_every_link_leads_to_a_page_of_the_site(
-    which: str, links: set[str], request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize(("which", "links"), [("site", {"https://example.com/a?b=1&c=2"}), ("odd", set[str]())])
+def test_every_link_leads_to_a_page_of_the_site(which: str, links: set[str], request: pytest.FixtureRequest) -> None:
     site: Path = request.getfixturevalue(which)
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 15
@@ -250,10 +223,7 @@ def test_the_page_says_who_can_read_whom(site: Path) -> None:
     # A version without a default for `total` reads no older message.
     assert [row[1:] for row in rows] == [["yes", "yes", "yes"], ["no", "yes", "yes"], ["no", "yes", "yes"]]
     said = text(orders(site))
-    assert (
-        "v2 on messages of v0: Order.total is new and has no default; messages of version 0 do not carry it"
-        in said
-    )
+    assert "v2 on messages of v0: Order.total is new and has no default; messages of version 0 do not carry it" in said
 
 
 def test_the_page_says_who_can_read_today_s_messages(site: Path) -> None:
@@ -362,11 +332,7 @@ def test_the_graph_of_a_type_leads_from_topics_to_what_it_is_made_of(site: Path,
         (2, "type acme.Line"),
         (3, "type acme.Money"),
     ]
-    assert drawn(odd, "acme.Bill")[1:] == [
-        (1, "type acme.Bill"),
-        (2, "type acme.Line"),
-        (3, "type acme.Money"),
-    ]
+    assert drawn(odd, "acme.Bill")[1:] == [(1, "type acme.Bill"), (2, "type acme.Line"), (3, "type acme.Money")]
 
 
 def test_a_type_that_holds_itself_stands_between_its_topics_and_its_parts(odd: Path) -> None:
@@ -378,11 +344,7 @@ def test_a_type_that_holds_itself_stands_between_its_topics_and_its_parts(odd: P
 
 
 def test_the_graph_of_messages_that_hold_each_other_ends(odd: Path) -> None:
-    assert drawn(odd, "web.Click") == [
-        (0, "topic shop/web/clicks"),
-        (1, "type web.Inner"),
-        (2, "type web.Click"),
-    ]
+    assert drawn(odd, "web.Click") == [(0, "topic shop/web/clicks"), (1, "type web.Inner"), (2, "type web.Click")]
     assert [name for _, name in drawn(odd, "web.Inner")] == [
         "topic shop/web/clicks",
         "type web.Click",
@@ -414,9 +376,7 @@ def test_a_start_page_of_many_namespaces_and_owners_leaves_the_rest_to_the_searc
     start = tmp_path / "site/index.html"
     assert start.stat().st_size < 100_000
     assert text(page(start)).count("And 10 more, which the search finds.") == 2
-    index = json.loads(
-        (tmp_path / "site/search.js").read_text().removeprefix("window.schemactlIndex=").rstrip(";\n")
-    )
+    index = json.loads((tmp_path / "site/search.js").read_text().removeprefix("window.schemactlIndex=").rstrip(";\n"))
     assert (len(index["namespaces"]), len(index["owners"])) == (310, 310)
 
 
@@ -487,12 +447,8 @@ def test_older_versions_have_pages_of_their_own(tmp_path: Path) -> None:
         for name in ("orders.html", "orders~2.html", "orders~3.html")
     ]
     assert [len(each) for each in listed] == [50, 50, 20]
-    assert [name for each in listed for name in each] == [
-        f"version {number}" for number in range(119, -1, -1)
-    ]
-    (pages,) = (
-        each for each in page(folder / "orders~2.html").iter("nav") if each.get("aria-label") == "Pages"
-    )
+    assert [name for each in listed for name in each] == [f"version {number}" for number in range(119, -1, -1)]
+    (pages,) = (each for each in page(folder / "orders~2.html").iter("nav") if each.get("aria-label") == "Pages")
     assert [link.get("href") for link in pages.iter("a")] == ["orders.html", "orders~3.html"]
     assert (folder / "orders.html").stat().st_size < 77_000
 

@@ -126,9 +126,9 @@ def test_the_search_finds_topics_fields_types_and_words_of_the_documentation(sit
     (field,) = (address for text, address in seen["channel"] if text.startswith("field channel"))
     path, _, row = field.partition("#")
     assert path == "../../../topics/shop/sales/orders.html"
-    assert f'<tr id="{row}"><th scope="row"><code>channel</code>' in (
-        site / "topics/shop/sales" / path
-    ).read_text("utf-8")
+    assert f'<tr id="{row}"><th scope="row"><code>channel</code>' in (site / "topics/shop/sales" / path).read_text(
+        "utf-8"
+    )
     assert seen["team-orders"][0] == ["owner team-orders owns 5 topics ", "../../../owners/team-orders.html"]
     assert any(address.startswith("../../../types/com.example.shop.money") for _, address in seen["money"])
     assert seen["written each time"][0][1] == "../../../topics/shop/sales/orders.html"
@@ -225,9 +225,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     repository = Scratch(folder / "repository")
 
     def definition(number: int, version: int) -> str:
-        fields = [
-            {"name": f"field_{at}", "type": "long", "doc": f"What {at} is of {number}."} for at in range(12)
-        ]
+        fields = [{"name": f"field_{at}", "type": "long", "doc": f"What {at} is of {number}."} for at in range(12)]
         more = [{"name": f"more_{at}", "type": ["null", "string"], "default": None} for at in range(version)]
         return json.dumps({"type": "record", "name": f"acme.Event{number}", "fields": fields + more})
 
@@ -241,9 +239,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
         files[path(number, ".avsc")] = definition(number, 0)
     repository.commit(files)
     for version in (1, 2):
-        repository.commit(
-            {path(number, ".avsc"): definition(number, version) for number in range(0, LARGE, 3)}
-        )
+        repository.commit({path(number, ".avsc"): definition(number, version) for number in range(0, LARGE, 3)})
     repository.flush()
     schemactl(repository.path, "site", "--out", str(folder / "site"))
     return folder / "site"

@@ -18,10 +18,10 @@ from schemactl.publish import usage_graph as report
 from schemactl.publish.usage_graph import Node, Usage
 
 MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "of", "type": {"type": "enum", "name": "Currency", "symbols": ["EUR"]}}]}'
-CLICK = 'syntax = "proto3";\npackage web;\nmessage Click { map<string, Place> at = 1; }\nmessage Place { int32 x = 1; }\n'
-PARSERS = Path(
-    os.environ.get("SCHEMACTL_GRAPH_PARSERS") or Path(__file__).parent.parent.parent / ".graph-parsers"
+CLICK = (
+    'syntax = "proto3";\npackage web;\nmessage Click { map<string, Place> at = 1; }\nmessage Place { int32 x = 1; }\n'
 )
+PARSERS = Path(os.environ.get("SCHEMACTL_GRAPH_PARSERS") or Path(__file__).parent.parent.parent / ".graph-parsers")
 
 
 def uses(name: str, *types: str) -> str:
@@ -164,9 +164,7 @@ def test_names_are_obeyed_by_no_format() -> None:
 def test_mermaid_and_graphviz_read_what_is_meant() -> None:
     node = shutil.which("node")
     if node is None or not (PARSERS / "node_modules").is_dir():
-        pytest.skip(
-            "Mermaid's parser and Graphviz are missing: `make graph-parsers` fetches them, with node and npm"
-        )
+        pytest.skip("Mermaid's parser and Graphviz are missing: `make graph-parsers` fetches them, with node and npm")
     usage = hostile()
     given = json.dumps({"mermaid": report.mermaid(usage), "dot": report.dot(usage)})
     done = subprocess.run(

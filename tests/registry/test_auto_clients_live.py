@@ -70,9 +70,7 @@ def test_the_java_client_answers_as_foreseen(release: str) -> None:
             registry.create_topic(name, None)
             registry.put_schema(name, info)
             topics[name] = info
-    asked: list[tuple[Role, TopicName]] = [
-        (role, name) for name in topics for role in ("producer", "consumer")
-    ]
+    asked: list[tuple[Role, TopicName]] = [(role, name) for name in topics for role in ("producer", "consumer")]
     foreseen, seen = {}, {}
     for (role, name), answer in zip(asked, answers(broker, release, asked), strict=True):
         kind = SchemaType.AUTO_PUBLISH if role == "producer" else SchemaType.AUTO_CONSUME

@@ -37,10 +37,7 @@ FIELDS = [
     '{"name": "c", "type": "int"}',
     '{"name": "a", "type": "int", "default": "x"}',
 ]
-DEFINITIONS = [
-    "no definition",
-    *(f'{{"type": "record", "name": "R", "fields": [{each}]}}' for each in FIELDS),
-]
+DEFINITIONS = ["no definition", *(f'{{"type": "record", "name": "R", "fields": [{each}]}}' for each in FIELDS)]
 ROLES: tuple[Role, ...] = ("producer", "consumer", "reader")
 SEQUENCES = 24
 PREDICTED = 200
@@ -70,9 +67,7 @@ def client(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> 
         yield opened
 
 
-def connect(
-    client: Any, opened: ExitStack, topic: TopicName, role: Role, info: SchemaInfo, name: str
-) -> bool:
+def connect(client: Any, opened: ExitStack, topic: TopicName, role: Role, info: SchemaInfo, name: str) -> bool:
     """Whether the broker lets in a client with that schema, which stays connected."""
     brought = {} if info.type is SchemaType.BYTES else {"schema": Carried(info)}
     try:
@@ -109,9 +104,7 @@ class Both:
         return is_taken, True
 
     def connect(self, role: Role, info: SchemaInfo, name: str) -> tuple[bool, bool]:
-        decision = self.registry.connect(
-            self.topic, role, info, producers=self.producers, consumers=self.consumers
-        )
+        decision = self.registry.connect(self.topic, role, info, producers=self.producers, consumers=self.consumers)
         if not connect(self.client, self.opened, self.topic, role, info, name):
             return False, decision.allowed
         self.producers += role == "producer"
@@ -120,9 +113,7 @@ class Both:
 
     def held(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
         ours = live(self.registry.versions(self.topic))
-        return _held(self.rest, self.topic), [
-            (each.number, each.info.type.name) for each in ours if each.info
-        ]
+        return _held(self.rest, self.topic), [(each.number, each.info.type.name) for each in ours if each.info]
 
 
 def test_a_broker_and_the_registry_let_in_the_same(broker: brokers.Broker, client: Any) -> None:
@@ -185,9 +176,7 @@ def _held(rest: admin_rest.Client, topic: TopicName) -> list[tuple[int, str]]:
 
 def _info(chance: random.Random) -> SchemaInfo:
     # The client knows these types only; any other goes out as no schema.
-    kind = chance.choice(
-        [SchemaType.AVRO] * 4 + [SchemaType.JSON] * 2 + [SchemaType.STRING, SchemaType.BYTES]
-    )
+    kind = chance.choice([SchemaType.AVRO] * 4 + [SchemaType.JSON] * 2 + [SchemaType.STRING, SchemaType.BYTES])
     described = kind in (SchemaType.AVRO, SchemaType.JSON)
     return SchemaInfo(kind, chance.choice(DEFINITIONS).encode() if described else b"")
 
@@ -223,9 +212,7 @@ def planned(seed: int, release: Release) -> Planned:
         policies.is_allow_auto_update_schema is not False,
         schema_validation_enforced=enforced,
     )
-    uploads = [
-        info for _ in range(chance.randint(0, 3)) if (info := _info(chance)).type is not SchemaType.BYTES
-    ]
+    uploads = [info for _ in range(chance.randint(0, 3)) if (info := _info(chance)).type is not SchemaType.BYTES]
     versions: list[SchemaVersion] = []
     for info in uploads:
         if put(versions, info, in_force.strategy, release).outcome is Outcome.OK:
@@ -254,9 +241,7 @@ def test_200_clients_get_the_answers_that_were_predicted_before(release: str, tm
     with connected(broker, tmp_path / "log") as client, ThreadPoolExecutor(8) as threads:
         seen = list(threads.map(partial(carried_out, broker, client), plans))
     differing = [
-        (plan, found)
-        for plan, found in zip(plans, seen, strict=True)
-        if found != (plan.decision.allowed, plan.held)
+        (plan, found) for plan, found in zip(plans, seen, strict=True) if found != (plan.decision.allowed, plan.held)
     ]
     assert differing == []
 

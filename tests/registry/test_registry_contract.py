@@ -88,11 +88,7 @@ def served() -> Iterator[str]:
         yield url
 
 
-KINDS = [
-    "file",
-    pytest.param("serve", marks=pytest.mark.network),
-    pytest.param("broker", marks=pytest.mark.broker),
-]
+KINDS = ["file", pytest.param("serve", marks=pytest.mark.network), pytest.param("broker", marks=pytest.mark.broker)]
 
 
 @pytest.fixture(params=KINDS)
@@ -343,9 +339,7 @@ def test_an_unset_strategy_reads_as_undefined(registry: Registry, orders: TopicN
         assert policies.schema_compatibility_strategy is S.UNDEFINED
 
 
-def test_settings_are_read_where_they_are_asked_for_and_can_be_removed(
-    registry: Registry, orders: TopicName
-) -> None:
+def test_settings_are_read_where_they_are_asked_for_and_can_be_removed(registry: Registry, orders: TopicName) -> None:
     sales = orders.namespace_name
     registry.create_topic(orders, 2)
     values = {
@@ -363,9 +357,7 @@ def test_settings_are_read_where_they_are_asked_for_and_can_be_removed(
     assert names == {name for name, row in SETTINGS.items() if row.removable}
 
     def held(*asked: str) -> list[dict[str, Any]]:
-        scope = Scope(
-            frozenset({sales}), frozenset({orders}), dict.fromkeys((sales, orders), frozenset(asked))
-        )
+        scope = Scope(frozenset({sales}), frozenset({orders}), dict.fromkeys((sales, orders), frozenset(asked)))
         found = registry.read(scope)
         return [dict(each.policies.settings) for each in (found.namespaces[sales], found.topics[orders])]
 
@@ -488,10 +480,7 @@ def test_a_version_is_found_by_its_number_while_it_lives(registry: Registry, ord
     registry.put_schema(orders, record(ID))
     registry.put_schema(orders, record(ID, NOTE))
     first, latest, none = (registry.get_schema(orders, number) for number in (0, None, 2))
-    assert (first and first.info, latest and (latest.number, latest.info)) == (
-        record(ID),
-        (1, record(ID, NOTE)),
-    )
+    assert (first and first.info, latest and (latest.number, latest.info)) == (record(ID), (1, record(ID, NOTE)))
     assert none is None
     registry.delete_schema(orders)
     assert [registry.get_schema(orders, number) for number in (None, 0, 1, 2)] == [None] * 4

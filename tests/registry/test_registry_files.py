@@ -173,9 +173,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_url_opens_relative_to_the_project(tmp_path: Path) -> None:
     target = Target("local", "sqlite:.schemactl/registry.db")
-    with closing(
-        open_registry(target, release=Release.R4_2, defaults=BrokerDefaults(), folder=tmp_path)
-    ) as registry:
+    with closing(open_registry(target, release=Release.R4_2, defaults=BrokerDefaults(), folder=tmp_path)) as registry:
         registry.create_namespace(SALES)
         assert (tmp_path / ".schemactl" / "registry.db").is_file()
         assert registry.release is Release.R4_2

@@ -135,17 +135,14 @@ def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path)
         ("no_such_module:Storage?metadata=m.db", RegistryError, "cannot be imported"),
     ],
 )
-def test_an_impossible_storage_is_one_error(
-    tmp_path: Path, url: str, kind: type[Exception], what: str
-) -> None:
+def test_an_impossible_storage_is_one_error(tmp_path: Path, url: str, kind: type[Exception], what: str) -> None:
     with pytest.raises(kind, match=what):
         opened(url, tmp_path)
     assert not (tmp_path / "m.db").exists()
 
 
 @pytest.mark.parametrize(
-    "allowed",
-    [None, "", "folder_storage", "folder_storage:", "folder_storage:Folder", "x:FolderStorage", "*"],
+    "allowed", [None, "", "folder_storage", "folder_storage:", "folder_storage:Folder", "x:FolderStorage", "*"]
 )
 def test_a_storage_that_nobody_allowed_by_its_full_name_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: str | None
@@ -183,9 +180,7 @@ def test_an_entry_holds_the_whole_version(info: SchemaInfo | None) -> None:
     assert (found.info, found.number, found.timestamp_ms) == (info, 3, 5)
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"[]", b"{}", b'{"type": "NOPE", "schema": "", "timestamp": 1}', b"\xff"]
-)
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"type": "NOPE", "schema": "", "timestamp": 1}', b"\xff"])
 def test_an_entry_of_something_else_is_one_error(data: bytes) -> None:
     with pytest.raises(RegistryError, match="entry 7 of the schema storage cannot be read"):
         version(StoredSchema(data, 7))

@@ -36,9 +36,7 @@ def screen(text: str) -> tuple[list[str], str]:
     return [line.rstrip() for line in terminal.display[: len(lines)]], terminal.title
 
 
-_OURS = re.compile(
-    r"</?(?:details|summary|b|code)>|<details open>|<!-- schemactl:report:[a-z]+(?: [\w.%/~-]+)* -->"
-)
+_OURS = re.compile(r"</?(?:details|summary|b|code)>|<details open>|<!-- schemactl:report:[a-z]+(?: [\w.%/~-]+)* -->")
 _LINKS = {rule.link for rule in rules().values()}
 _MENTION = re.compile(r"(?<![\w`])@[A-Za-z0-9]|(?<!\w)(?:#|GH-)\d|:[a-z0-9_+-]+:")
 """What GitHub's filters take for mentions, references and emoji in the text of a rendered page."""
@@ -54,14 +52,7 @@ def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]
     cells = 0
     for token in _flat(MarkdownIt("gfm-like", {"html": True, "linkify": True}).parse(text)):
         kind: Any = token.type
-        if kind in (
-            "image",
-            "code_block",
-            "bullet_list_open",
-            "ordered_list_open",
-            "hr",
-            "heading_open",
-        ):
+        if kind in ("image", "code_block", "bullet_list_open", "ordered_list_open", "hr", "heading_open"):
             faults.append(kind)
         elif kind in ("link_open", "fence"):
             faults += _foreign(token, host)

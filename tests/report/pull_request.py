@@ -36,9 +36,7 @@ def make(path: Path, *, waivers: bool = True) -> Scratch:
     repository.commit(_after(), "Money as text, fewer states", branch="change", start=approved)
     repository.git("checkout", "-q", "change")
     if waivers:
-        found = json.loads(schemactl(path, "check", "--base", "main", "--format", "json", code=100).out)[
-            "findings"
-        ]
+        found = json.loads(schemactl(path, "check", "--base", "main", "--format", "json", code=100).out)["findings"]
         repository.commit({"waivers.yaml": _waivers(found)}, "Waivers", branch="change")
         repository.flush()
         repository.git("reset", "-q", "--hard")
@@ -83,9 +81,7 @@ def _before() -> dict[str, str | bytes | None]:
         "schemactl.yaml": "version: 1\nrequire_declared_namespaces: true\n",
         "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITIVE\n",
         "namespaces/web.yaml": "namespace: shop/web\nschema_compatibility_strategy: BACKWARD\n",
-        "namespaces/common/money.avsc": _record(
-            "Money", _field("amount", "long"), _field("currency", "string")
-        ),
+        "namespaces/common/money.avsc": _record("Money", _field("amount", "long"), _field("currency", "string")),
         "namespaces/common/status.avsc": json.dumps(_enum("OPEN", "ACTIVE", "CLOSED"), indent=2),
     }
 
@@ -120,9 +116,7 @@ def _before() -> dict[str, str | bytes | None]:
 
 def _after() -> dict[str, str | bytes | None]:
     files: dict[str, str | bytes | None] = {
-        "namespaces/common/money.avsc": _record(
-            "Money", _field("amount", "string"), _field("currency", "string")
-        ),
+        "namespaces/common/money.avsc": _record("Money", _field("amount", "string"), _field("currency", "string")),
         "namespaces/common/status.avsc": json.dumps(_enum("OPEN", "CLOSED"), indent=2),
         _path(ALONE, ".avsc"): _record("Click", _field("url", "string"), _field("button", "int")),
         _path(WAIVED, ".avsc"): _record("Page", _field("kind", _enum("HOME", "CART", name="Kind"))),
@@ -136,7 +130,5 @@ def _after() -> dict[str, str | bytes | None]:
         files |= {_path(topic, ".yaml"): None, _path(topic, ".avsc"): None}
     for number in range(2):
         optional = _field("colour", ["null", "string"], default=None)
-        files[_path(f"shop/sales/item{number}", ".avsc")] = _record(
-            f"Item{number}", _field("sku", "string"), optional
-        )
+        files[_path(f"shop/sales/item{number}", ".avsc")] = _record(f"Item{number}", _field("sku", "string"), optional)
     return files

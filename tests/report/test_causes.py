@@ -40,7 +40,9 @@ def _money(amount: str, *more: str) -> str:
 
 def _proto(amount: str, *more: str) -> str:
     values = "".join(f" {name} = {number};" for number, name in enumerate(("NEW", *more)))
-    return f'syntax = "proto3";\npackage shop;\nmessage Money {{\n  {amount} amount = 1;\n}}\nenum State {{{values} }}\n'
+    return (
+        f'syntax = "proto3";\npackage shop;\nmessage Money {{\n  {amount} amount = 1;\n}}\nenum State {{{values} }}\n'
+    )
 
 
 def _declared(topic: str, schema: str) -> str:
@@ -51,9 +53,7 @@ def _declared(topic: str, schema: str) -> str:
 def _repository(path: Path, files: dict[str, str], settings: str = "") -> Scratch:
     namespace = "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD_TRANSITIVE\n"
     repository = Scratch(path)
-    repository.commit(
-        {"schemactl.yaml": f"version: 1\n{settings}", "namespaces/sales.yaml": namespace, **files}
-    )
+    repository.commit({"schemactl.yaml": f"version: 1\n{settings}", "namespaces/sales.yaml": namespace, **files})
     return repository
 
 
@@ -129,9 +129,7 @@ def test_the_text_has_two_findings_and_all_topics_with_their_strategies(avro: di
     assert len(text.splitlines()) < 100
 
 
-def test_a_reader_that_fails_in_both_directions_is_one_finding_with_both_reasons(
-    avro: dict[str, str],
-) -> None:
+def test_a_reader_that_fails_in_both_directions_is_one_finding_with_both_reasons(avro: dict[str, str]) -> None:
     mismatch = avro["text"].split("\n\n")[0]
     assert "the new schema expects string" in mismatch
     assert "readers of version 0 expect long" in mismatch
@@ -182,17 +180,13 @@ def test_json_has_every_pair_and_says_which_cause_it_belongs_to(avro: dict[str, 
 
 
 @pytest.mark.parametrize(("form", "entries"), [("text", 80), ("junit", 2)])
-def test_the_name_that_a_format_prints_is_one_that_waive_takes(
-    tmp_path: Path, form: str, entries: int
-) -> None:
+def test_the_name_that_a_format_prints_is_one_that_waive_takes(tmp_path: Path, form: str, entries: int) -> None:
     repository = _of_avro(tmp_path / "repository")
     repository.write({"namespaces/money.avsc": _money("long", "note", "currency")})
     printed = schemactl(repository.path, "check", f"--format={form}", code=100).out
     name = re.findall(r"schemactl waive (\w+)", printed)[0]
     until = datetime.now(UTC).date() + timedelta(days=30)
-    schemactl(
-        *(repository.path, "waive", name, "--reason", "never read", "--owner", "ada", "--until", str(until))
-    )
+    schemactl(*(repository.path, "waive", name, "--reason", "never read", "--owner", "ada", "--until", str(until)))
     waivers = (repository.path / "waivers.yaml").read_text()
     assert waivers.count("rule:") == entries
 
@@ -266,10 +260,7 @@ def test_a_refusal_that_no_data_finding_explains_is_a_cause_of_its_own(tmp_path:
         }
     )
     out = schemactl(repository.path, "check", code=100).out
-    assert re.findall(r"schemactl explain (\w+)", out) == [
-        "FIELD_WIRE_COMPATIBLE_TYPE",
-        "BROKER_INCOMPATIBLE",
-    ]
+    assert re.findall(r"schemactl explain (\w+)", out) == ["FIELD_WIRE_COMPATIBLE_TYPE", "BROKER_INCOMPATIBLE"]
     assert "Fix: Keep the full name of the root message" in out
     assert "1 failed (2 errors)." in out
 
@@ -348,9 +339,7 @@ def test_no_finding_is_lost_and_none_but_a_refusal_is_in_two_causes(findings: li
 @given(st.data(), FINDINGS)
 def test_grouping_does_not_depend_on_the_order(data: st.DataObject, findings: list[Finding]) -> None:
     def as_sets(found: tuple[Cause, ...]) -> list[tuple[str, list[int], list[int]]]:
-        return sorted(
-            (each.id, sorted(map(id, each.findings)), sorted(map(id, each.refusals))) for each in found
-        )
+        return sorted((each.id, sorted(map(id, each.findings)), sorted(map(id, each.refusals))) for each in found)
 
     shuffled = data.draw(st.permutations(findings))
     assert as_sets(causes(shuffled)) == as_sets(causes(findings))

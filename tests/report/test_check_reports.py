@@ -23,9 +23,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     wanted = [f"--format={name}=reports/{name}" for name in FORMATS]
     done = process(folder, "check", "--format=text", *wanted)
     assert done.code == 100, done.err
-    return {"text": done.out} | {
-        name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS
-    }
+    return {"text": done.out} | {name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS}
 
 
 def test_text_ends_with_the_sum(reports: dict[str, str]) -> None:
@@ -37,11 +35,7 @@ def test_json_has_both_verdicts_and_the_counterexample(reports: dict[str, str]) 
     (orders,) = [topic for topic in report["topics"] if topic["topic"].endswith("/orders")]
     assert (orders["broker"]["answer"], orders["data"], orders["version"]) == ("ok", "breaking", 6)
     (finding,) = [finding for finding in report["findings"] if finding["severity"] == "error"]
-    assert (finding["rule"], finding["file"], finding["line"]) == (
-        "MISSING_ENUM_SYMBOLS",
-        str(shop.ORDERS),
-        14,
-    )
+    assert (finding["rule"], finding["file"], finding["line"]) == ("MISSING_ENUM_SYMBOLS", str(shop.ORDERS), 14)
     assert finding["against"] == [0, 1, 2, 3, 4, 5]
     assert finding["witness"]["result"] == "AvroTypeException: No match for SHIPPED"
     assert json.loads(finding["witness"]["message"])["status"] == "SHIPPED"

@@ -77,25 +77,11 @@ def _record(chance: random.Random, symbols: list[str], extra: str) -> str:
             "doc": _word(chance),
             _word(chance): _word(chance),
             "fields": [
-                {
-                    "name": "status",
-                    "doc": _word(chance),
-                    "type": {"type": "enum", "name": "S", "symbols": symbols},
-                },
-                {
-                    "name": "note",
-                    "type": "string",
-                    "default": _word(chance),
-                    "aliases": ["b" + _word(chance)],
-                },
+                {"name": "status", "doc": _word(chance), "type": {"type": "enum", "name": "S", "symbols": symbols}},
+                {"name": "note", "type": "string", "default": _word(chance), "aliases": ["b" + _word(chance)]},
                 {
                     "name": "of",
-                    "type": {
-                        "type": "fixed",
-                        "name": "F",
-                        "namespace": "m" + _word(chance),
-                        "size": len(extra),
-                    },
+                    "type": {"type": "fixed", "name": "F", "namespace": "m" + _word(chance), "size": len(extra)},
                 },
                 {"name": extra, "type": ["null", {"type": "map", "values": "long"}]},
             ],
@@ -206,9 +192,7 @@ def test_problems_of_hostile_files_are_only_read(tmp_path: Path, seed: int) -> N
         + "}]}}\n",
         "syntax": f"topic: [{_word(chance)}\n",
         "anchor": f"topic: *{_word(chance)}\n",
-        "proto": "topic: shop/sales/a\nschema: {type: PROTOBUF_NATIVE, definition: a.proto, message: "
-        + word()
-        + "}\n",
+        "proto": "topic: shop/sales/a\nschema: {type: PROTOBUF_NATIVE, definition: a.proto, message: " + word() + "}\n",
         "severity": project + f"severities: {{{word()}: {word()}}}\n",
         "registry": f"version: 1\ntargets: {{{word()}: {{registry: {word()}}}}}\n",
         "approved": f"version: 1\napproved: {word()}\n",
@@ -228,9 +212,7 @@ def test_problems_of_hostile_files_are_only_read(tmp_path: Path, seed: int) -> N
         )
         for command in ("check", "plan", "check --format github", "check --format markdown"):
             out, error, _ = schemactl(repository.path, *command.split(), code=CODES)
-            _judge(
-                out, frozenset({"error", "warning", "notice"}) if command.endswith("github") else frozenset()
-            )
+            _judge(out, frozenset({"error", "warning", "notice"}) if command.endswith("github") else frozenset())
             _judge(error)
 
 
@@ -261,9 +243,7 @@ def _talking(words: bytes, status: int) -> Iterator[str]:
 def test_what_a_hostile_registry_answers_is_only_read(tmp_path: Path, seed: int) -> None:
     chance = random.Random(2_000 + seed)  # noqa: S311  seeded
     words = _word(chance)
-    body = chance.choice(
-        [json.dumps({"reason": words}), json.dumps(words), json.dumps([words]), words]
-    ).encode()
+    body = chance.choice([json.dumps({"reason": words}), json.dumps(words), json.dumps([words]), words]).encode()
     with _talking(body, chance.choice([200, 400, 403, 404, 409, 412, 422])) as registry:
         repository = Scratch(tmp_path / "repository")
         repository.commit(

@@ -26,18 +26,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("CI", raising=False)
         repository = pull_request.make(path)
-        schemactl(
-            path, "check", "--base=main", "--format=html=../check.html", "--format=markdown=../a.md", code=100
-        )
+        schemactl(path, "check", "--base=main", "--format=html=../check.html", "--format=markdown=../a.md", code=100)
         _plan_and_drift(repository)
-    comment = MarkdownIt("gfm-like", {"html": True}).render(
-        (path.parent / "a.md").read_text(encoding="utf-8")
-    )
+    comment = MarkdownIt("gfm-like", {"html": True}).render((path.parent / "a.md").read_text(encoding="utf-8"))
     style = "body { font: 16px/1.5 sans-serif; overflow-wrap: anywhere } table { display: block; overflow-x: auto; width: 100% } pre { overflow-x: auto }"
-    found = {
-        name: (path.parent / f"{name}.html").read_text(encoding="utf-8")
-        for name in ("check", "plan", "drift")
-    }
+    found = {name: (path.parent / f"{name}.html").read_text(encoding="utf-8") for name in ("check", "plan", "drift")}
     head = f'<!DOCTYPE html><html lang="en"><head><title>Comment</title><style>{style}</style></head>'
     return {**found, "comment": f"{head}<body><main><h1>Comment</h1>{comment}</main></body></html>"}
 

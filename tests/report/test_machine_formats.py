@@ -37,33 +37,8 @@ OF_REPORT = 10
 
 HOSTILE = [
     *("\n", "\r", "\x00", "\x1b[2J", "\x9b", "\u202e", "\u2028", "\ud800", "\ufffe", "\t", "é", "\U0001f600"),
-    *(
-        "::error::x",
-        "##[command]",
-        "##vso[task.complete]",
-        "]]>",
-        "<script>alert(1)</script>",
-        "-->",
-        "&amp;",
-    ),
-    *(
-        "`",
-        "```",
-        "|",
-        ";",
-        "]",
-        ",",
-        ":",
-        "%0A",
-        "%AZP25",
-        "%",
-        '"',
-        "'",
-        "\\",
-        "{}",
-        "</details>",
-        "@all #1",
-    ),
+    *("::error::x", "##[command]", "##vso[task.complete]", "]]>", "<script>alert(1)</script>", "-->", "&amp;"),
+    *("`", "```", "|", ";", "]", ",", ":", "%0A", "%AZP25", "%", '"', "'", "\\", "{}", "</details>", "@all #1"),
 ]
 
 
@@ -114,12 +89,9 @@ def _report(chance: random.Random) -> CheckReport:
         for number, topic in enumerate(topics)
     ]
     rows = tuple(
-        TopicCheck(topic, "policies", CompatibilityStrategy.FULL, "topic", owner=_words(chance))
-        for topic in topics
+        TopicCheck(topic, "policies", CompatibilityStrategy.FULL, "topic", owner=_words(chance)) for topic in topics
     )
-    return CheckReport(
-        Release.R4_0, _words(chance), len(rows), rows, findings=tuple(found), notes=(_words(chance),)
-    )
+    return CheckReport(Release.R4_0, _words(chance), len(rows), rows, findings=tuple(found), notes=(_words(chance),))
 
 
 REPORTS = [_report(random.Random(seed)) for seed in range(FINDINGS // OF_REPORT)]  # noqa: S311  seeded
@@ -257,9 +229,7 @@ def test_findings_come_back_as_they_were(name: str) -> None:
 
 def test_json_has_all_of_a_finding() -> None:
     for report in REPORTS:
-        for each, value in zip(
-            report.findings, json.loads(render_check(report, "json"))["findings"], strict=True
-        ):
+        for each, value in zip(report.findings, json.loads(render_check(report, "json"))["findings"], strict=True):
             proof = value["witness"] and Counterexample(
                 value["witness"]["message"], b64decode(value["witness"]["base64"]), value["witness"]["result"]
             )
@@ -361,14 +331,7 @@ def test_markdown_is_text_alone_and_has_each_cause() -> None:
 def test_a_comment_has_the_most_important_and_says_how_many_are_left_out(limit: int | None) -> None:
     """Of 3,000 causes, the warnings are left out first."""
     many = [
-        Finding(
-            rule,
-            severity,
-            "data",
-            TopicName("shop", "sales", f"t{number}"),
-            Source("a.avsc", number),
-            "why " * 30,
-        )
+        Finding(rule, severity, "data", TopicName("shop", "sales", f"t{number}"), Source("a.avsc", number), "why " * 30)
         for number in range(1, 1_001)
         for rule, severity in WEIGHED
     ]

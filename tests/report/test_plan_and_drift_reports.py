@@ -18,7 +18,9 @@ from test_machine_formats import HOSTILE
 from schemactl.report import SHEET_FORMATS, render_sheets
 from schemactl.report.document import Sheet, SheetLine
 
-PROJECT = 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/a.db"}, other: {registry: "sqlite:.schemactl/b.db"}}\n'
+PROJECT = (
+    'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/a.db"}, other: {registry: "sqlite:.schemactl/b.db"}}\n'
+)
 NAMESPACE = "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITIVE\n"
 ADDRESS = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -50,9 +52,7 @@ def _reports(repository: Path, command: str, *options: str, code: int) -> dict[s
     return {name: (repository.parent / "out" / name).read_text(encoding="utf-8") for name in SHEET_FORMATS}
 
 
-def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_digest(
-    repository: Path,
-) -> None:
+def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_digest(repository: Path) -> None:
     found = _reports(repository, "plan", "--target", "local", code=100)
     document = json.loads(found["json"])
     ((rejected,), (digest,)) = document["left_out"], {*ADDRESS.findall(found["text"])}
@@ -134,11 +134,7 @@ def test_names_in_a_plan_are_text_alone(name: str) -> None:
             if name != "text":
                 assert not {"\x1b", "\x00", "\u202e", "\r"} & {*text}
             if name == "json":
-                assert (
-                    [json.loads(line) for line in text.splitlines()] == [document] * several
-                    if several > 1
-                    else True
-                )
+                assert [json.loads(line) for line in text.splitlines()] == [document] * several if several > 1 else True
 
 
 def test_a_comment_on_a_large_plan_is_within_its_limit() -> None:
@@ -149,6 +145,5 @@ def test_a_comment_on_a_large_plan_is_within_its_limit() -> None:
     text = render_sheets([(sheet, {})], "markdown")
     assert len(text) < 65_536
     assert re.search(
-        r"@@ \d+ more: run `schemactl plan` to see them @@|_\d+ more: run `schemactl plan` to see them\._",
-        text,
+        r"@@ \d+ more: run `schemactl plan` to see them @@|_\d+ more: run `schemactl plan` to see them\._", text
     )

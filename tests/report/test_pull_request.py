@@ -85,9 +85,7 @@ def _of_github(text: str) -> Numbers:
 
 def _of_azure(text: str) -> Numbers:
     issues = [(each["code"], each["type"]) for each, _ in azure_issues(text)]
-    return _numbers(
-        [*issues, *((rule, "waived") for rule in re.findall(r"^(\w+) \(waived\)", text, re.MULTILINE))]
-    )
+    return _numbers([*issues, *((rule, "waived") for rule in re.findall(r"^(\w+) \(waived\)", text, re.MULTILINE))])
 
 
 def _of_sarif(text: str) -> Numbers:
@@ -108,9 +106,7 @@ def _of_junit(text: str) -> Numbers:
     remarks = "\n".join(each.text or "" for each in suites.iter("system-out"))
     warnings = re.findall(r"^([A-Z_]+): ", remarks, re.MULTILINE)
     kinds = {"failure": "error", "skipped": "waived"}
-    return _numbers(
-        [*((rule, kinds[kind]) for kind, rule, *_ in places), *((rule, "warning") for rule in warnings)]
-    )
+    return _numbers([*((rule, kinds[kind]) for kind, rule, *_ in places), *((rule, "warning") for rule in warnings)])
 
 
 def _of_gitlab(text: str) -> Numbers:
@@ -121,11 +117,7 @@ def _of_gitlab(text: str) -> Numbers:
 def _of_html(text: str) -> Numbers:
     heads = re.findall(r'<span class="tag">(\w+)</span> <h3>(\w+)</h3>', text)
     numbers = _numbers([(rule, weight) for weight, rule in heads])
-    for count, weight in (
-        (numbers.errors, "errors"),
-        (numbers.warnings, "warnings"),
-        (numbers.waived, "waived"),
-    ):
+    for count, weight in ((numbers.errors, "errors"), (numbers.warnings, "warnings"), (numbers.waived, "waived")):
         assert f">{count} {weight}</li>" in text
     return numbers
 
@@ -157,7 +149,9 @@ def test_every_format_has_the_same_numbers(name: str, reports: dict[str, str]) -
 
 @pytest.mark.parametrize("name", ["text", "markdown", "summary", "github", "azure", "html"])
 def test_every_format_for_people_has_the_same_sum(name: str, reports: dict[str, str]) -> None:
-    words = f"{pull_request.CHANGED} changed, 1 policy changed, 12 failed (1 waived, 4 errors in 12 topics, 4 warnings)."
+    words = (
+        f"{pull_request.CHANGED} changed, 1 policy changed, 12 failed (1 waived, 4 errors in 12 topics, 4 warnings)."
+    )
     assert words in reports[name]
 
 

@@ -36,26 +36,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
         "first",
     )
     made.git("tag", "v1")
-    made.commit(
-        {"topics/orders.avsc": record("id", amount=1, count=0)}, "Count the orders", branch="feature", start=1
-    )
-    renamed = record("id").replace(
-        "}]}", '}, {"name": "total", "type": "long", "default": 1, "aliases": ["amount"]}]}'
-    )
+    made.commit({"topics/orders.avsc": record("id", amount=1, count=0)}, "Count the orders", branch="feature", start=1)
+    renamed = record("id").replace("}]}", '}, {"name": "total", "type": "long", "default": 1, "aliases": ["amount"]}]}')
     made.commit({"topics/orders.avsc": renamed}, HOSTILE, start=1)
     made.commit(
-        {
-            "topics/orders.avsc": renamed.replace(
-                '"total", "type": "long", "default": 1', '"total", "type": "string"'
-            )
-        },
+        {"topics/orders.avsc": renamed.replace('"total", "type": "long", "default": 1', '"total", "type": "string"')},
         "Say it in words",
     )
     made.commit(
         {
-            "topics/refunds.yaml": declared(
-                "shop/sales/refunds", "refunds.avsc", "renamed_from: shop/sales/refund\n"
-            ),
+            "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc", "renamed_from: shop/sales/refund\n"),
             "topics/refunds.avsc": record("id", name="Refund", doc="Money <i>back</i>."),
             "topics/old.yaml": None,
             "topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\nowner: team @sales\n",
@@ -111,11 +101,7 @@ def test_diff_takes_any_two_states_and_the_working_tree_for_the_one_left_out(sho
     assert fields("orders@v1", "orders@feature") == ["+ Order.count: int = 0"] == fields("orders@v1..feature")
     assert fields("orders@0", "orders@1") == ["~ Order.total: int = 1 -> long = 1, was Order.amount"]
     assert fields("new") == ["+ : INT64"]
-    assert (
-        schemactl(shop.path, "diff", "orders", "--detailed-exitcode", code=2)
-        .out.splitlines()[-1]
-        .startswith("  ")
-    )
+    assert schemactl(shop.path, "diff", "orders", "--detailed-exitcode", code=2).out.splitlines()[-1].startswith("  ")
 
 
 def test_diff_of_all_topics_shows_what_the_files_here_change(shop: Scratch) -> None:
@@ -134,21 +120,14 @@ def test_diff_of_all_topics_shows_what_the_files_here_change(shop: Scratch) -> N
         "",
         "2 new versions (1 breaking), 2 changed topics.",
     ]
-    assert (
-        schemactl(shop.path, "diff", "--topic", "new", "--detailed-exitcode", code=2).out.count("topic ") == 1
-    )
+    assert schemactl(shop.path, "diff", "--topic", "new", "--detailed-exitcode", code=2).out.count("topic ") == 1
     assert "no topic of the two states matches" in refused(shop, "diff", "--topic", "nothing")
 
 
 def test_diff_between_commits_has_all_facts(shop: Scratch) -> None:
     found = told(shop, "diff", "v1..v2")
     subjects = {each.get("topic") or each["namespace"]: each for each in found["subjects"]}
-    assert list(subjects) == [
-        "shop/sales",
-        "persistent://shop/sales/old",
-        ORDERS,
-        "persistent://shop/sales/refunds",
-    ]
+    assert list(subjects) == ["shop/sales", "persistent://shop/sales/old", ORDERS, "persistent://shop/sales/refunds"]
     assert (found["commits"], found["authors"], found["versions"], found["breaking"]) == (3, ["Ada"], 3, 1)
     space = subjects["shop/sales"]
     assert space["changes"][0]["after"] == {"schema_compatibility_strategy": "FULL"}
@@ -157,13 +136,7 @@ def test_diff_between_commits_has_all_facts(shop: Scratch) -> None:
     assert subjects["persistent://shop/sales/old"]["since"]["author"] == "Ada"
     first, second = subjects[ORDERS]["versions"]
     assert first["parts"] == [
-        {
-            "kind": "renamed",
-            "part": "Order.total",
-            "before": "int = 1",
-            "after": "long = 1",
-            "former": "Order.amount",
-        }
+        {"kind": "renamed", "part": "Order.total", "before": "int = 1", "after": "long = 1", "former": "Order.amount"}
     ]
     assert [each["rule"] for each in second["breaks"]] == ["TYPE_MISMATCH", "TYPE_MISMATCH"]
     assert (first["breaking"], second["breaking"]) == (False, True)
@@ -221,18 +194,7 @@ def test_a_waiver_stands_beside_what_it_approved(tmp_path: Path) -> None:
     found = json.loads(schemactl(made.path, "check", "--format", "json", code=100).out)
     for each in {each["fingerprint"] for each in found["findings"] if each["fingerprint"]}:
         # Waived with its cause, it is waived already.
-        schemactl(
-            made.path,
-            "waive",
-            each,
-            "--reason",
-            "agreed",
-            "--owner",
-            "ada",
-            "--until",
-            str(until),
-            code=(0, 1),
-        )
+        schemactl(made.path, "waive", each, "--reason", "agreed", "--owner", "ada", "--until", str(until), code=(0, 1))
     made.git("add", ".")
     made.git("commit", "-qm", "Break")
     made.git("checkout", "-q", "main")

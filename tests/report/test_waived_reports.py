@@ -37,9 +37,7 @@ WAIVED = replace(ERROR, topic=A, source=Source("a.avsc", 3), fingerprint=WAIVER.
 
 
 def report(*findings: Finding, waived: tuple[Finding, ...] = (WAIVED,)) -> CheckReport:
-    topics = tuple(
-        TopicCheck(each, "new version", CompatibilityStrategy.BACKWARD, "topic") for each in (A, B)
-    )
+    topics = tuple(TopicCheck(each, "new version", CompatibilityStrategy.BACKWARD, "topic") for each in (A, B))
     return CheckReport(Release.R4_0, "main", 2, topics, findings=findings, waived=waived)
 
 
@@ -104,9 +102,7 @@ def test_junit_has_it_skipped() -> None:
 
 def test_github_has_a_notice_before_all_errors_and_gitlab_an_information() -> None:
     first, second, *_ = rendered("github", ERROR).splitlines()
-    assert first.startswith(
-        "::notice title=MISSING_ENUM_SYMBOLS (waived),file=a.avsc,line=3,col=1::Waived until"
-    )
+    assert first.startswith("::notice title=MISSING_ENUM_SYMBOLS (waived),file=a.avsc,line=3,col=1::Waived until")
     assert second.startswith("::error title=MISSING_ENUM_SYMBOLS,file=b.avsc")
     entries = json.loads(rendered("gitlab", ERROR))
     assert [each["severity"] for each in entries] == ["info", "critical"]

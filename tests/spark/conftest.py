@@ -22,9 +22,7 @@ from schemactl.spark import PulsarSource, ensure_java
 _MARKS = (
     # PySpark leaves sockets of finished jobs to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.filterwarnings(
-        "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
-    ),
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
 )
 
 

@@ -126,9 +126,7 @@ def _spark(folder: Path, kind: str, host: str, *options: str) -> AbstractContext
 def _daemon(log: Path, command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Path]:
     """The log of a process that runs meanwhile."""
     with log.open("w") as output:
-        process = subprocess.Popen(
-            command, env=os.environ | environment, stdout=output, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen(command, env=os.environ | environment, stdout=output, stderr=subprocess.STDOUT)
         try:
             yield log
         finally:

@@ -142,9 +142,7 @@ class Deadly(FragileFiles):
         store: where they are.
     """
 
-    def __init__(
-        self, changes: int, mark: str, *victims: int | str, store: fs.FileSystem | None = None
-    ) -> None:
+    def __init__(self, changes: int, mark: str, *victims: int | str, store: fs.FileSystem | None = None) -> None:
         super().__init__(changes, store)
         self.mark = mark
         self.victims = victims
@@ -161,9 +159,7 @@ class Deadly(FragileFiles):
         for victim in self.victims:
             if victim == "executor":
                 # Of which the daemon is a child that started this process.
-                os.kill(
-                    int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]), SIGKILL
-                )
+                os.kill(int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]), SIGKILL)
             elif isinstance(victim, int):
                 os.kill(victim, SIGKILL)
         os.kill(os.getpid(), SIGKILL)

@@ -56,11 +56,7 @@ class Lake:
 
 
 def sql_lake(folder: Path) -> Lake:
-    properties = {
-        "name": "lake",
-        "uri": f"sqlite:///{folder}/catalog.db",
-        "warehouse": f"file://{folder}/lake",
-    }
+    properties = {"name": "lake", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/lake"}
     found = Lake(properties)
     found.catalog.create_namespace("shop")
     return found

@@ -101,11 +101,7 @@ def table(spark: SparkSession, folder: Path, form: Literal["delta", "iceberg"]) 
     folder.mkdir()
     options: dict[str, Any] = {"path": folder / "out"}
     if form == "iceberg":
-        properties = {
-            "type": "sql",
-            "uri": f"sqlite:///{folder}/catalog.db",
-            "warehouse": f"file://{folder}/warehouse",
-        }
+        properties = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
         options = {"path": "shop.numbers", "catalog": {"name": "numbers", **properties}}
         load_catalog(**options["catalog"]).create_namespace("shop")
     sent = mortal(messages(spark, TASKS), str(folder / "mark"))

@@ -56,13 +56,9 @@ def main(folder: str, changes: str) -> None:
     driver = jvm.java.lang.ProcessHandle.current().pid(), os.getpid()
     files = fs.PyFileSystem(Deadly(int(changes), f"{folder}/killed", *driver))
     source = spark.readStream.schema("payload binary").parquet(f"{folder}/source")
-    query = land_stream(
-        source,
-        CODEC,
-        f"{folder}/out",
-        version=None,
-        filesystem=files,
-    ).option("checkpointLocation", f"{folder}/checkpoint")
+    query = land_stream(source, CODEC, f"{folder}/out", version=None, filesystem=files).option(
+        "checkpointLocation", f"{folder}/checkpoint"
+    )
     query.trigger(availableNow=True).start().awaitTermination()
 
 

@@ -88,9 +88,7 @@ def ordered(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: ordered(part) for key, part in value.items()}
     if isinstance(value, list) and all(isinstance(part, tuple) for part in value):
-        return [
-            (key, ordered(part)) for key, part in sorted(value, key=lambda pair: pair[0].encode("utf-16-be"))
-        ]
+        return [(key, ordered(part)) for key, part in sorted(value, key=lambda pair: pair[0].encode("utf-16-be"))]
     return [ordered(part) for part in value] if isinstance(value, list) else value
 
 

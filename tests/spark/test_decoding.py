@@ -79,9 +79,7 @@ def messages(spark: SparkSession) -> DataFrame:
                 f"id-{number}",
             )
         )
-    return spark.createDataFrame(
-        rows, "payload binary, schema_version binary, key binary, __messageId string"
-    )
+    return spark.createDataFrame(rows, "payload binary, schema_version binary, key binary, __messageId string")
 
 
 def test_no_row_is_lost_and_every_rejected_one_has_its_reason_and_bytes(messages: DataFrame) -> None:
@@ -108,9 +106,7 @@ def test_rows_go_to_parquet_and_one_query_serves_all_versions(messages: DataFram
     split(decode(messages, ORDERS), ORDERS).rows.write.parquet(folder)
     session = messages.sparkSession
     session.read.parquet(folder).createOrReplaceTempView("orders")
-    found = session.sql("select count(*) n, sum(size(lines)) lines, max(customer) top from orders").collect()[
-        0
-    ]
+    found = session.sql("select count(*) n, sum(size(lines)) lines, max(customer) top from orders").collect()[0]
     assert found["n"] == COUNT - len(DAMAGED) - 2
     assert found["top"] == 596 * 2**20
 
@@ -136,18 +132,14 @@ def test_a_column_has_the_same_values_and_reasons_as_the_columns(messages: DataF
     names = ["__messageId", *ORDERS.columns.names]
     as_columns = decode(messages, ORDERS).select(*names, "__error")
     assert as_column.schema.simpleString() == as_columns.schema.simpleString().replace("__error", "error")
-    assert sorted(map(tuple, as_column.collect()), key=str) == sorted(
-        map(tuple, as_columns.collect()), key=str
-    )
+    assert sorted(map(tuple, as_column.collect()), key=str) == sorted(map(tuple, as_columns.collect()), key=str)
     [bad] = messages.where("__messageId = 'id-5'").select(value.alias("v")).collect()
     assert (bad["v"]["value"], bad["v"]["error"]) == (None, "id, byte 0: the message ends inside a number")
     strict = decode_column(ORDERS, "payload", "schema_version", mode="FAILFAST")
     with pytest.raises(PySparkException) as raised:
         messages.select(strict).collect()
     assert "in mode FAILFAST" in first_line(raised.value)
-    with pytest.raises(
-        WrongArgument, match="no mode is called DROPMALFORMED here: take one of PERMISSIVE, F"
-    ):
+    with pytest.raises(WrongArgument, match="no mode is called DROPMALFORMED here: take one of PERMISSIVE, F"):
         decode_column(ORDERS, "payload", None, mode="DROPMALFORMED")  # type: ignore[arg-type]
 
 
@@ -165,10 +157,7 @@ def test_a_column_of_pairs_or_of_single_values_is_decoded(spark: SparkSession) -
     assert dict(found.dtypes)["text"] == "struct<value:string,error:string>"
     pair = found.selectExpr("pair.value.key", "unix_micros(pair.value.value)", "text.value", "text.error")
     no_payload = "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
-    assert [tuple(row) for row in pair.collect()] == [
-        ("a", 1_000_000, "a", None),
-        (None, None, None, no_payload),
-    ]
+    assert [tuple(row) for row in pair.collect()] == [("a", 1_000_000, "a", None), (None, None, None, no_payload)]
     assert [row["pair"] for row in found.collect()] == [row["unversioned"] for row in found.collect()]
     with pytest.raises(WrongArgument, match="travel apart from its payloads: give their column, too"):
         decode_column(pairs, "payload", "version")
@@ -185,9 +174,7 @@ def test_rejected_messages_are_split_off_after_they_were_stored(spark: SparkSess
 def test_versions_are_numbers_or_the_bytes_that_pulsar_sends(spark: SparkSession) -> None:
     topic = codec(avro(field("id", "int")), avro(field("id", "long")))
     stamps = [bytes(8), (1).to_bytes(8, "big"), bytes(7) + b"\1" + bytes(56), b"", None, b"\1", b"\xff" * 8]
-    raw = spark.createDataFrame(
-        [(bytearray(b"\6"), stamp) for stamp in stamps], "value binary, schema_version binary"
-    )
+    raw = spark.createDataFrame([(bytearray(b"\6"), stamp) for stamp in stamps], "value binary, schema_version binary")
     rows = decode(raw.coalesce(1), topic).collect()
     assert [row["__schemaVersion"] for row in rows] == [0, 1, 1, None, None, None, -1]
     assert [row["id"] for row in rows] == [3, 3, 3, 3, 3, None, None]
@@ -225,18 +212,10 @@ PARTS: list[tuple[Any, list[bytes], int]] = [
 
 
 @pytest.mark.parametrize(("kind", "payloads", "good"), PARTS)
-def test_what_does_not_fit_is_rejected_and_nothing_cut_off(
-    kind: Any, payloads: list[bytes], good: int
-) -> None:
-    decoded = codec(avro(field("a", kind))).decode_batch(
-        pa.array(payloads, pa.binary()), pa.array([0] * len(payloads))
-    )
+def test_what_does_not_fit_is_rejected_and_nothing_cut_off(kind: Any, payloads: list[bytes], good: int) -> None:
+    decoded = codec(avro(field("a", kind))).decode_batch(pa.array(payloads, pa.binary()), pa.array([0] * len(payloads)))
     assert decoded.errors.null_count == good
-    read = [
-        row["a"]
-        for row, error in zip(decoded.rows.to_pylist(), decoded.errors, strict=True)
-        if not error.is_valid
-    ]
+    read = [row["a"] for row, error in zip(decoded.rows.to_pylist(), decoded.errors, strict=True) if not error.is_valid]
     if kind == MONEY:
         assert read == [Decimal(number).scaleb(-2) for number in (1, -1, 10**18 - 1, 1 - 10**18)]
 
@@ -246,9 +225,7 @@ def test_decoded_rows_are_encoded_again(messages: DataFrame) -> None:
     encoded = encode(rows, ORDERS)
     assert {row["__schemaVersion"] for row in encoded.select("__schemaVersion").distinct().collect()} == {2}
     again = decode(encoded.drop("__error"), ORDERS).drop("__schemaVersion", "__error", "__payload")
-    assert {str(row) for row in again.collect()} == {
-        str(row) for row in rows.select(*again.columns).collect()
-    }
+    assert {str(row) for row in again.collect()} == {str(row) for row in rows.select(*again.columns).collect()}
 
 
 def test_rows_whose_payloads_no_column_holds_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,9 +259,7 @@ def test_pairs_of_both_encodings_are_read_and_written(spark: SparkSession, reade
     inline, separated = (
         KeyValue(Definition("STRING"), Definition("INT8"), encoding) for encoding in ("INLINE", "SEPARATED")
     )
-    codec = Codec(
-        [Version(0, separated), Version(1, inline)], reader=inline if reader == "INLINE" else separated
-    )
+    codec = Codec([Version(0, separated), Version(1, inline)], reader=inline if reader == "INLINE" else separated)
     pair = {"key": "a", "value": 1}
     sent = [(codec.encode_one(pair, version), version, codec.encode_key(pair, version)) for version in (0, 1)]
     messages = spark.createDataFrame(sent, "payload binary, schema_version long, key binary")
@@ -374,9 +349,7 @@ def test_protobuf_messages_are_columns_too(spark: SparkSession) -> None:
         assert {name: row[name] for name in value} == value
     assert found[2]["__error"] == "id, byte 1: the message ends inside a number"
     encoded = encode(decoded.where("__error is null").drop("__error", "__schemaVersion"), codec)
-    assert [bytes(row.payload) for row in encoded.select("payload").collect()] == [
-        payload for payload, _ in sent[:2]
-    ]
+    assert [bytes(row.payload) for row in encoded.select("payload").collect()] == [payload for payload, _ in sent[:2]]
 
 
 def test_missing_and_meeting_columns_are_said_before_a_job_runs(messages: DataFrame) -> None:
@@ -404,9 +377,7 @@ def test_missing_and_meeting_columns_are_said_before_a_job_runs(messages: DataFr
         ("unhex('02') payload, 0 schema_version, 7 key", "key is int, and a message's key is binary"),
     ],
 )
-def test_columns_of_other_types_are_said_before_a_job_runs(
-    spark: SparkSession, columns: str, says: str
-) -> None:
+def test_columns_of_other_types_are_said_before_a_job_runs(spark: SparkSession, columns: str, says: str) -> None:
     pairs = Codec([Version(0, KeyValue(Definition("STRING"), Definition("STRING"), "SEPARATED"))])
     raw = spark.range(1).selectExpr(*columns.split(", "))
     with pytest.raises(ValueError, match=re.escape(says)):
@@ -414,8 +385,7 @@ def test_columns_of_other_types_are_said_before_a_job_runs(
 
 
 @pytest.mark.parametrize(
-    ("column", "kind"),
-    [("interval '1-2' year to month", "interval year to month"), ("array()", "array<void>")],
+    ("column", "kind"), [("interval '1-2' year to month", "interval year to month"), ("array()", "array<void>")]
 )
 def test_a_column_that_cannot_go_to_python_is_said_before_a_job_runs(
     spark: SparkSession, column: str, kind: str
@@ -433,15 +403,13 @@ def test_text_is_the_bytes_of_a_payload_and_nothing_is_a_null(spark: SparkSessio
     raw = spark.createDataFrame([("oh é",), ('{"id": 1}',)], "payload string")
     found = decode(raw.selectExpr("*", "null version"), pages, version="version").collect()
     assert [row["__payload"] for row in found] == ["oh é".encode(), b'{"id": 1}']
-    assert [
-        row["__error"] for row in decode(raw.selectExpr("null value"), pages, version=None).collect()
-    ] == ["the message has no payload: it is a null (which deletes its key where a topic is compacted)"] * 2
+    assert [row["__error"] for row in decode(raw.selectExpr("null value"), pages, version=None).collect()] == [
+        "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
+    ] * 2
 
 
 def test_the_raw_columns_of_a_connector_are_decoded_as_they_are(spark: SparkSession) -> None:
-    visits = Codec(
-        [Version(0, avro(ID)), Version(1, avro(ID, {"name": "page", "type": "string", "default": "?"}))]
-    )
+    visits = Codec([Version(0, avro(ID)), Version(1, avro(ID, {"name": "page", "type": "string", "default": "?"}))])
     raw = spark.sql(
         "select unhex('0E') as value, cast('k' as binary) as __key, 'persistent://shop/web/visits' as __topic, unhex('01') as "
         "__messageId, timestamp'2026-04-01 08:00:00Z' as __publishTime, cast(null as timestamp) as __eventTime, "
@@ -456,8 +424,7 @@ def test_the_raw_columns_of_a_connector_are_decoded_as_they_are(spark: SparkSess
 
     unversioned = raw.drop("__schemaVersion")
     with pytest.raises(
-        ValueError,
-        match=r"no column schema_version or __schemaVersion; .*; say version=None \(--unversioned\) if",
+        ValueError, match=r"no column schema_version or __schemaVersion; .*; say version=None \(--unversioned\) if"
     ):
         decode(unversioned, visits)
     (row,) = decode(unversioned, visits, version=None).collect()

@@ -46,9 +46,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     topics = shop.approved(shop.make(place)).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     messages.write(place / "all.parquet", codecs, count=COUNT)
-    pq.write_table(
-        pq.read_table(place / "all.parquet", filters=[("__topic", "=", ORDERS)]), place / "orders.parquet"
-    )
+    pq.write_table(pq.read_table(place / "all.parquet", filters=[("__topic", "=", ORDERS)]), place / "orders.parquet")
     return place / "orders.parquet"
 
 

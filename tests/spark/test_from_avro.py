@@ -38,9 +38,7 @@ def topics() -> Iterator[Topic]:
         versions = pa.array([number % 2 for number in range(24)])
         decoded = codec.decode_batch(payloads, versions)
         read = decoded.errors.is_null()
-        yield Topic(
-            schemas, payloads.filter(read), versions.filter(read), decoded.rows.to_struct_array().filter(read)
-        )
+        yield Topic(schemas, payloads.filter(read), versions.filter(read), decoded.rows.to_struct_array().filter(read))
 
 
 def from_avro(topic: Topic) -> Column:
@@ -76,8 +74,7 @@ def test_values_of_random_topics_are_those_of_from_avro(spark: SparkSession) -> 
         }
     )
     columns = [
-        sql.when(sql.col("topic") == number, from_avro(topic)).alias(f"{number}")
-        for number, topic in enumerate(made)
+        sql.when(sql.col("topic") == number, from_avro(topic)).alias(f"{number}") for number, topic in enumerate(made)
     ]
     [found] = spark.createDataFrame(sent).coalesce(1).select("topic", *columns).toArrow().to_batches()
     compared = 0

@@ -58,9 +58,7 @@ IN_PARTS = ("containsNull", "valueContainsNull")
 
 
 @pytest.mark.parametrize("one", [*ALL, *ODD[:2]], ids=lambda one: one.topic.name.topic)
-def test_its_columns_are_those_of_the_schema_and_of_what_is_decoded(
-    package: ModuleType, one: Approved
-) -> None:
+def test_its_columns_are_those_of_the_schema_and_of_what_is_decoded(package: ModuleType, one: Approved) -> None:
     topic = package.topic(str(one.topic.name))
     made = struct_of(one.reader[1], OPTIONS, Release.R4_0)
     if made is None:
@@ -74,9 +72,7 @@ def test_its_columns_are_those_of_the_schema_and_of_what_is_decoded(
     assert with_nulls(said(topic.struct), "nullable", *IN_PARTS) == with_nulls(decoded, "nullable", *IN_PARTS)
 
 
-def test_a_zip_decodes_encodes_and_lands_in_workers(
-    package: ModuleType, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_zip_decodes_encodes_and_lands_in_workers(package: ModuleType, spark: SparkSession, tmp_path: Path) -> None:
     orders = package.topic("persistent://shop/sales/orders")
     old = orders.encode_one({"id": 1, "customer_id": 2}, 0)
     columns = "payload binary, schema_version long"

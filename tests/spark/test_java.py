@@ -16,9 +16,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home whose `java` says what FAKE_MODULES holds, or its arguments."""
     java = tmp_path / "home" / "bin" / "java"
     java.parent.mkdir(parents=True)
-    java.write_text(
-        '#!/bin/sh\nif [ "$1" = --list-modules ]; then echo "$FAKE_MODULES"; else echo "$@"; fi\n'
-    )
+    java.write_text('#!/bin/sh\nif [ "$1" = --list-modules ]; then echo "$FAKE_MODULES"; else echo "$@"; fi\n')
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(java.parent.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -31,9 +29,7 @@ def test_a_whole_java_is_taken_as_it_is(fake: Path, monkeypatch: pytest.MonkeyPa
     assert ensure_java() == fake
 
 
-def test_one_without_the_vector_module_is_started_without_it(
-    fake: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_without_the_vector_module_is_started_without_it(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODULES", "java.base@21.0.8")
     home = ensure_java()
     assert home != fake
@@ -50,9 +46,7 @@ def test_an_old_java_is_not_enough(fake: Path, monkeypatch: pytest.MonkeyPatch) 
         ensure_java()
 
 
-def test_a_java_that_hadoop_cannot_start_on_is_passed_over(
-    fake: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_java_that_hadoop_cannot_start_on_is_passed_over(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODULES", "java.base@25.0.1\njdk.incubator.vector@25.0.1")
     monkeypatch.setattr("schemactl.spark.session._candidates", lambda: iter([fake / "bin" / "java"]))
     monkeypatch.setattr("schemactl.spark.session.release", lambda: (4, 1))

@@ -84,8 +84,7 @@ def raw(number: int) -> tuple[bytes | None, int, bytes, str]:
 @pytest.fixture(scope="module")
 def messages(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(
-        [raw(number) for number in range(COUNT)],
-        "payload binary, schema_version long, key binary, __messageId string",
+        [raw(number) for number in range(COUNT)], "payload binary, schema_version long, key binary, __messageId string"
     ).withColumn("__publishTime", fn.timestamp_micros(fn.crc32("__messageId")))
 
 
@@ -173,10 +172,7 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
         ({"partitionBy": ["id", "id"]}, "each column once"),
         ({"partitionBy": "id"}, r"partitionBy is a list of columns: \['id'\]"),
         ({"compression": "rar"}, "no compression is called rar"),
-        (
-            {"compresion": "zstd"},
-            "a landing has no option compresion; it has payload, version, key, format, evolve",
-        ),
+        ({"compresion": "zstd"}, "a landing has no option compresion; it has payload, version, key, format, evolve"),
         ({"maxRecordsPerFile": 0}, "maxRecordsPerFile is 0, and must be a whole number from 1 on"),
         ({"maxRecordsPerFile": "5"}, "maxRecordsPerFile is '5', and must be a whole number"),
         ({"bytes_per_file": None}, "bytes_per_file is None, and must be a whole number"),
@@ -191,9 +187,7 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
     with pytest.raises(ValueError, match="are a stream, which land_stream and sink land"):
         land(stream, CODEC, folder)
     if RELEASE >= (4, 1):
-        with pytest.raises(
-            ValueError, match=r"no stream: read them with spark\.readStream, or land them with"
-        ):
+        with pytest.raises(ValueError, match=r"no stream: read them with spark\.readStream, or land them with"):
             land_stream(messages, CODEC, folder)
     Path(folder).write_text("mine")
     with pytest.raises(ValueError, match="is a file: rows go to a folder"):
@@ -247,6 +241,4 @@ def test_where_all_is_rejected_the_reason_of_most_is_told() -> None:
     assert landed.reasons == {"this": 400, "that": 300, "another": 220}
     many = Landed(reasons={f"reason {number}": number for number in range(100)})
     assert list((many + landed).reasons)[:4] == ["this", "that", "another", "reason 99"]
-    assert nothing_readable(landed)[0].endswith(
-        "1,100 messages were rejected, most often because of this: this"
-    )
+    assert nothing_readable(landed)[0].endswith("1,100 messages were rejected, most often because of this: this")

@@ -109,9 +109,7 @@ def test_what_goes_wrong_after_a_commit_does_not_add_it_twice(
 
         return fail
 
-    for number, error in enumerate(
-        [ValueError("checkpoint"), deltalake.exceptions.CommitFailedError("lost")]
-    ):
+    for number, error in enumerate([ValueError("checkpoint"), deltalake.exceptions.CommitFailedError("lost")]):
         with monkeypatch.context() as patched:
             for place, name in (
                 (deltalake.transaction, "create_table_with_add_actions"),
@@ -123,9 +121,7 @@ def test_what_goes_wrong_after_a_commit_does_not_add_it_twice(
     assert read(table) == [*there, 10, 11, 20, 21]
 
 
-def test_what_goes_wrong_before_a_commit_is_raised(
-    table: DeltaTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_goes_wrong_before_a_commit_is_raised(table: DeltaTable, monkeypatch: pytest.MonkeyPatch) -> None:
     add(table, numbers(table, 1))
 
     def fail(*_: Any, **__: Any) -> None:
@@ -138,10 +134,7 @@ def test_what_goes_wrong_before_a_commit_is_raised(
 
 
 def test_a_commit_says_which_rows_are_beside_it_for_whoever_repeats_the_landing(table: DeltaTable) -> None:
-    rows = [
-        DataFile("day=1%2F2/a", 5, 2, {"day": "1/2", "x": None}, '{"numRecords":2}'),
-        DataFile("b", 6, 1, {}),
-    ]
+    rows = [DataFile("day=1%2F2/a", 5, 2, {"day": "1/2", "x": None}, '{"numRecords":2}'), DataFile("b", 6, 1, {})]
     add(table, numbers(table, 1), version=7, beside=rows)
     for version in range(10):
         table.commit(Addition([], ROWS, transaction=Transaction("busy", version)))
@@ -161,9 +154,7 @@ def test_overwriting_replaces_what_was_there_and_keeps_columns_and_transactions(
     assert deltalake.DeltaTable(table.place, version=0).to_pyarrow_table()["n"].to_pylist() == [1]
 
 
-def test_files_are_replaced_by_others_in_one_commit_that_leaves_what_was_added_meanwhile(
-    table: DeltaTable,
-) -> None:
+def test_files_are_replaced_by_others_in_one_commit_that_leaves_what_was_added_meanwhile(table: DeltaTable) -> None:
     add(table, numbers(table, 1), numbers(table, 2))
     folder, seen = table.files()
     assert (folder, set(seen)) == (table.folder(), {"(1,).parquet", "(2,).parquet"})
@@ -233,10 +224,7 @@ MAP_OF_X_AND_T = pa.map_(pa.string(), pa.struct([("x", pa.int64()), ("t", pa.tim
             spark.StructType().add("n", "string"),
             "changed .* meanwhile: the rows do not fit into the table: n is bigint",
         ),
-        (
-            spark.StructType().add("n", spark.ArrayType(LONG)),
-            "n is bigint in the table and array<bigint> in the rows",
-        ),
+        (spark.StructType().add("n", spark.ArrayType(LONG)), "n is bigint in the table and array<bigint> in the rows"),
     ],
     ids=["a column more", "another type", "a list"],
 )
@@ -284,33 +272,24 @@ def test_partitions_may_be_called_anything_and_be_null(table: DeltaTable) -> Non
         (spark.StructType(), "struct<>"),
         (spark.VarcharType(3), "varchar"),
         (spark.StructType().add("a", LONG).add("A", LONG), "x.y.a and x.y.A are one column to Delta"),
-        (
-            spark.StructType().add("a b", LONG),
-            "Delta has no column 'a b': a name has no ' ' there; rename it",
-        ),
+        (spark.StructType().add("a b", LONG), "Delta has no column 'a b': a name has no ' ' there; rename it"),
     ],
 )
-def test_columns_that_delta_does_not_store_are_refused(
-    table: DeltaTable, kind: spark.DataType, advice: str
-) -> None:
+def test_columns_that_delta_does_not_store_are_refused(table: DeltaTable, kind: spark.DataType, advice: str) -> None:
     struct = spark.StructType().add("x", spark.ArrayType(spark.StructType().add("y", kind)))
     with pytest.raises(WrongArgument, match=advice.replace("x.y", "x.element.y")):
         table.check(struct, [], overwrite=False)
     assert not Path(table.place).exists()
 
 
-def test_times_without_a_zone_in_maps_alone_are_refused_as_delta_rs_would_spoil_the_table(
-    table: DeltaTable,
-) -> None:
+def test_times_without_a_zone_in_maps_alone_are_refused_as_delta_rs_would_spoil_the_table(table: DeltaTable) -> None:
     times = struct_of(pa.schema([("m", MAP_OF_X_AND_T)]))
     with pytest.raises(WrongArgument, match="make the table with Spark first"):
         table.check(times, [], overwrite=False)
     table.check(times.add("t", "timestamp_ntz"), [], overwrite=False)
 
 
-def test_of_widened_and_renamed_columns_the_statement_is_told_that_writes_the_table_anew(
-    table: DeltaTable,
-) -> None:
+def test_of_widened_and_renamed_columns_the_statement_is_told_that_writes_the_table_anew(table: DeltaTable) -> None:
     item = spark.StructType().add("x", "integer").add("old", "string")
     struct = spark.StructType().add("day", "date").add("l", spark.ArrayType(item)).add("a", "integer")
     add(table, struct=struct, partition_by=("day",))
@@ -363,9 +342,7 @@ def test_a_path_that_delta_rs_takes_for_another_one_is_refused(tmp_path: Path, n
     assert read(table) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "place", ["s3://who:SECRET@lake/orders", "abfss://c@a.dfs.core.windows.net/x?sig=SECRET"]
-)
+@pytest.mark.parametrize("place", ["s3://who:SECRET@lake/orders", "abfss://c@a.dfs.core.windows.net/x?sig=SECRET"])
 def test_a_place_with_credentials_is_refused_without_them(place: str) -> None:
     with pytest.raises(WrongArgument, match="was given with credentials: take them out") as raised:
         DeltaTable(place)
@@ -429,9 +406,7 @@ def test_an_append_only_table_is_appended_to_and_not_overwritten(table: DeltaTab
     made(table, {}, **{"delta.appendOnly": "true"})
     table.check(ROWS, [], overwrite=False)
     add(table, numbers(table, 1))
-    with pytest.raises(
-        WrongArgument, match=r"is append-only.*SET TBLPROPERTIES \('delta.appendOnly' = 'false'\)"
-    ):
+    with pytest.raises(WrongArgument, match=r"is append-only.*SET TBLPROPERTIES \('delta.appendOnly' = 'false'\)"):
         table.check(ROWS, [], overwrite=True)
 
 

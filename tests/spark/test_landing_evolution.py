@@ -45,12 +45,8 @@ def as_spark(of: SparkType) -> Any:
 
 def test_a_type_widens_as_check_says() -> None:
     pairs = [*permutations(ATOMS, 2), *((each, each) for each in ATOMS)]
-    assert [
-        (as_spark(one), as_spark(other)) for one, other in pairs if widens(as_spark(one), as_spark(other))
-    ] == [
-        (as_spark(one), as_spark(other))
-        for one, other in pairs
-        if one != other and widens_in_check(one, other)
+    assert [(as_spark(one), as_spark(other)) for one, other in pairs if widens(as_spark(one), as_spark(other))] == [
+        (as_spark(one), as_spark(other)) for one, other in pairs if one != other and widens_in_check(one, other)
     ]
 
 
@@ -67,9 +63,7 @@ def evolutions() -> Iterator[tuple[SchemaInfo, SchemaInfo, Impact]]:
     for seed in range(400):
         maker = Maker(seed)
         schema = maker.record(2)
-        old, new = (
-            SchemaInfo(SchemaType.AVRO, json.dumps(each).encode()) for each in (schema, maker.evolved(schema))
-        )
+        old, new = (SchemaInfo(SchemaType.AVRO, json.dumps(each).encode()) for each in (schema, maker.evolved(schema)))
         found = impact(old, new, generate=Generate("p"), release=Release.R4_0)
         if found is not None:
             yield old, new, found
@@ -97,12 +91,7 @@ def test_what_check_says_of_an_evolution_is_what_landing_needs() -> None:
     assert min(seen[kind] for kind in ("rewrite", *EFFECTS.values())) > 20
 
 
-FORMER = {
-    "sum": ("amount", "total"),
-    "home": ("place",),
-    "home.zip": ("postcode",),
-    "days.value.zip": ("postcode",),
-}
+FORMER = {"sum": ("amount", "total"), "home": ("place",), "home.zip": ("postcode",), "days.value.zip": ("postcode",)}
 NEEDED = changes(
     struct_of_ddl(
         "Id INT, total FLOAT, place STRUCT<city: STRING, postcode: INT>, Items ARRAY<STRUCT<sku: DECIMAL(9,2)>>, "
@@ -153,37 +142,19 @@ def test_the_statements_for_iceberg_make_each_change_after_those_that_it_stands_
     ("have", "want"), [("int", "double"), ("int", "decimal(12,2)"), ("decimal(9,2)", "decimal(12,4)")]
 )
 def test_a_widening_that_iceberg_has_not_is_refused(have: str, want: str) -> None:
-    with pytest.raises(
-        WrongArgument, match=r"Iceberg does not widen x from .* write the table anew with a cast"
-    ):
+    with pytest.raises(WrongArgument, match=r"Iceberg does not widen x from .* write the table anew with a cast"):
         statements([Change("widen", "x", want, have)], "t")
 
 
 @pytest.mark.parametrize(
     ("table_columns", "columns", "message"),
     [
-        (
-            "x STRING",
-            "x INT",
-            "x is string in the table and int in the rows: write the table anew with a cast",
-        ),
-        (
-            "x BIGINT",
-            "x INT",
-            "x is bigint in the table and int in the rows: land with the newest version's package",
-        ),
+        ("x STRING", "x INT", "x is string in the table and int in the rows: write the table anew with a cast"),
+        ("x BIGINT", "x INT", "x is bigint in the table and int in the rows: land with the newest version's package"),
         ("x INT", "x STRUCT<y: INT>", "x is int in the table and struct<`y`: int> in the rows"),
-        (
-            "x INT, y INT NOT NULL",
-            "x INT",
-            "y is NOT NULL in the table, and may be null in the rows: ALTER COLUMN",
-        ),
+        ("x INT, y INT NOT NULL", "x INT", "y is NOT NULL in the table, and may be null in the rows: ALTER COLUMN"),
         ("x ARRAY<INT /* NOT NULL */>", "x ARRAY<INT>", "x.element is NOT NULL in the table"),
-        (
-            "sum INT",
-            "sum INT, total INT",
-            "total was the name of what is sum now: give the new field another name",
-        ),
+        ("sum INT", "sum INT, total INT", "total was the name of what is sum now: give the new field another name"),
     ],
 )
 def test_rows_that_no_change_makes_fit_are_refused_with_what_does(

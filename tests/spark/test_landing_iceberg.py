@@ -21,14 +21,7 @@ from pyiceberg.view.metadata import ViewVersion
 from spark_jars import FOLDER, TABLES
 
 from schemactl.spark.tables.iceberg import IcebergTable
-from schemactl.spark.tables.landing_table import (
-    Addition,
-    Change,
-    Conflict,
-    DataFile,
-    Transaction,
-    WrongArgument,
-)
+from schemactl.spark.tables.landing_table import Addition, Change, Conflict, DataFile, Transaction, WrongArgument
 
 from .daemons import rest_catalog, s3_access
 from .iceberg_lake import Lake, equal, sql_lake, struct, write
@@ -85,9 +78,7 @@ class Raced(IcebergTable):
 def test_of_two_writers_of_one_transaction_one_adds_its_files(lake: Lake, *, empty: bool) -> None:
     lake.land(pa.table({"id": [1]}))
     mine, theirs = pa.table({"id": [2]}), pa.table({"id": [3]})
-    table = Raced(
-        "shop.orders", lake.properties, other=lambda: lake.land(theirs, transaction=Transaction("app", 7))
-    )
+    table = Raced("shop.orders", lake.properties, other=lambda: lake.land(theirs, transaction=Transaction("app", 7)))
     files = [] if empty else write(table, mine)
     table.commit(Addition(files, struct(mine), transaction=Transaction("app", 6 if empty else 7)))
     # Nor is the version of an application lowered by one that comes too late.
@@ -136,16 +127,12 @@ def partition(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("other", [replace_column, partition])
-def test_a_table_that_changes_meanwhile_is_a_conflict_that_says_what_is_different(
-    lake: Lake, other: Any
-) -> None:
+def test_a_table_that_changes_meanwhile_is_a_conflict_that_says_what_is_different(lake: Lake, other: Any) -> None:
     rows = pa.table({"id": [1]})
     lake.land(rows)
     table = Raced("shop.orders", lake.properties, other=lambda: other(lake))
     files = write(table, rows)
-    with pytest.raises(
-        Conflict, match=r"shop\.orders was changed while .*(has id as string|partitionBy=\['id'\])"
-    ):
+    with pytest.raises(Conflict, match=r"shop\.orders was changed while .*(has id as string|partitionBy=\['id'\])"):
         table.commit(Addition(files, struct(rows)))
     assert len(lake.orders.history()) == 1
 
@@ -237,9 +224,7 @@ def commit_all(properties: Mapping[str, str], app: str, count: int) -> None:
 
 def all_land_once(lake: Lake, writers: int, each: int) -> bool:
     context = multiprocessing.get_context("forkserver")
-    running = [
-        context.Process(target=commit_all, args=(lake.properties, f"w{n}", each)) for n in range(writers)
-    ]
+    running = [context.Process(target=commit_all, args=(lake.properties, f"w{n}", each)) for n in range(writers)]
     for process in running:
         process.start()
     for process in running:
@@ -369,7 +354,5 @@ def test_a_rest_catalog_takes_what_one_in_a_database_takes(tmp_path: Path) -> No
             "default-namespace": ["shop"],
         }
         lake.catalog.create_view("shop.orders", Schema(), ViewVersion.model_validate(version))
-        with pytest.raises(
-            Conflict, match=r"has no table shop\.orders and creates none: maybe there is a view"
-        ):
+        with pytest.raises(Conflict, match=r"has no table shop\.orders and creates none: maybe there is a view"):
             lake.land(pa.table({"id": [1]}))

@@ -47,12 +47,7 @@ NEW = pa.schema(
         ("at", pa.timestamp("us", "UTC")),
     ]
 )
-FORMER = {
-    "number": ["id"],
-    "client": ["customer"],
-    "items.element.cost": ["price"],
-    "tags.value.cost": ["price"],
-}
+FORMER = {"number": ["id"], "client": ["customer"], "items.element.cost": ["price"], "tags.value.cost": ["price"]}
 
 
 def test_columns_are_added_widened_and_renamed_at_any_depth_in_the_commit_of_the_rows(lake: Lake) -> None:
@@ -126,9 +121,7 @@ def test_partitions_are_of_exactly_the_values_of_their_rows(lake: Lake) -> None:
     texts = [None, "", NULL_PARTITION, "a=b/c %25 ü", "null", "x" * 40]
     rows = [
         {"day": day, "text": text, "flag": flag, "n": n}
-        for n, (day, text, flag) in enumerate(
-            (d, t, f) for d in days for t in texts for f in (None, True, False)
-        )
+        for n, (day, text, flag) in enumerate((d, t, f) for d in days for t in texts for f in (None, True, False))
     ]
     table = pa.Table.from_pylist(rows)
     lake.land(table, "day", "text", "flag")
@@ -186,12 +179,9 @@ def test_small_whole_numbers_are_stored_as_spark_stores_them(lake: Lake) -> None
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [spark.NullType(), spark.DayTimeIntervalType(), spark.YearMonthIntervalType(), spark.StructType()],
+    "kind", [spark.NullType(), spark.DayTimeIntervalType(), spark.YearMonthIntervalType(), spark.StructType()]
 )
-def test_a_type_that_iceberg_does_not_have_is_refused_with_its_place(
-    lake: Lake, kind: spark.DataType
-) -> None:
+def test_a_type_that_iceberg_does_not_have_is_refused_with_its_place(lake: Lake, kind: spark.DataType) -> None:
     inner = spark.StructType().add("x", kind)
     with pytest.raises(WrongArgument, match=r"items\.element\.x is .*, for which Iceberg has no type"):
         lake.table.stored(spark.StructType().add("items", spark.ArrayType(inner)))
@@ -202,9 +192,7 @@ def test_tables_that_pyiceberg_cannot_write_to_are_refused_before_anything_is_wr
     lake.land(rows)
     with lake.orders.update_spec() as update:
         update.add_field("at", DayTransform(), "at_day")
-    with pytest.raises(
-        WrongArgument, match=r"ALTER TABLE shop\.orders DROP PARTITION FIELD at_day in Spark SQL"
-    ):
+    with pytest.raises(WrongArgument, match=r"ALTER TABLE shop\.orders DROP PARTITION FIELD at_day in Spark SQL"):
         lake.land(rows)
     with lake.orders.update_spec() as update:
         update.remove_field("at_day")

@@ -56,26 +56,21 @@ class Place(NamedTuple):
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "delta":
         return Place(
-            str(tmp_path / "orders"),
-            {"format": "delta"},
-            lambda path: deltalake.DeltaTable(path).to_pyarrow_table(),
+            str(tmp_path / "orders"), {"format": "delta"}, lambda path: deltalake.DeltaTable(path).to_pyarrow_table()
         )
     catalog = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
     catalog |= {"name": "lake", "type": "sql"}
     opened = load_catalog(**catalog)
     opened.create_namespace("shop")
     return Place(
-        "shop.orders",
-        {"format": "iceberg", "catalog": catalog},
-        lambda name: opened.load_table(name).scan().to_arrow(),
+        "shop.orders", {"format": "iceberg", "catalog": catalog}, lambda name: opened.load_table(name).scan().to_arrow()
     )
 
 
 def messages(spark: SparkSession, *numbers: int, version: int = 0) -> DataFrame:
     """A message of each number, and one that cannot be read."""
     sent = [
-        (BOTH.encode_one({"n": number, "m": "x"} if version else {"n": number}, version), version)
-        for number in numbers
+        (BOTH.encode_one({"n": number, "m": "x"} if version else {"n": number}, version), version) for number in numbers
     ]
     return spark.createDataFrame([*sent, (b"\x80", version)], "payload binary, schema_version long")
 
@@ -84,9 +79,7 @@ def row(number: int, version: int = 0, **more: Any) -> dict[str, Any]:
     return {"n": number, **more, "__schemaVersion": version}
 
 
-def test_rows_and_rejected_messages_are_tables_that_other_engines_read(
-    spark: SparkSession, place: Place
-) -> None:
+def test_rows_and_rejected_messages_are_tables_that_other_engines_read(spark: SparkSession, place: Place) -> None:
     landed = land(messages(spark, 2, 1), FIRST, place.path, **place.options)
     assert (landed.rows, landed.rejected) == (2, 1)
     assert place.rows == [row(1), row(2)]
@@ -129,9 +122,7 @@ def test_columns_are_added_only_if_that_is_allowed(spark: SparkSession, place: P
 
 
 @pytest.mark.parametrize("place", ["iceberg"], indirect=True)
-def test_columns_are_widened_and_renamed_and_partitions_are_of_every_value(
-    spark: SparkSession, place: Place
-) -> None:
+def test_columns_are_widened_and_renamed_and_partitions_are_of_every_value(spark: SparkSession, place: Place) -> None:
     wider = codec(OLD, avro(field("m", "long", aliases=["n"])))
     day = fn.element_at(fn.array(*map(fn.lit, ("", "a/b"))), fn.col("number")).alias("day")
     sent = spark.createDataFrame([(b"\x02", 0, 1), (b"\x04", 0, 2), (b"\x06", 0, None)], _NUMBERED)
@@ -140,9 +131,7 @@ def test_columns_are_widened_and_renamed_and_partitions_are_of_every_value(
     with pytest.raises(WrongArgument, match='evolve="rename"'):
         land(last, wider, place.path, evolve="widen", former_names={"m": ["n"]}, **place.options)
     land(last, wider, place.path, evolve="rename", former_names={"m": ["n"]}, **place.options)
-    found = sorted(
-        place.read(place.path).select(["m", "day", "number"]).to_pylist(), key=lambda row: row["m"]
-    )
+    found = sorted(place.read(place.path).select(["m", "day", "number"]).to_pylist(), key=lambda row: row["m"])
     values = [(1, "", 1), (2, "a/b", 2), (3, None, None), (2**40, "", 1)]
     assert [tuple(each.values()) for each in found] == values
 
@@ -193,9 +182,7 @@ def test_a_batch_whose_rows_were_dropped_and_its_rejected_messages_not_is_a_conf
         shutil.rmtree(place.path)
     else:
         load_catalog(**place.options["catalog"]).drop_table(place.path)
-    with pytest.raises(
-        Conflict, match=r"rejected messages of .*, whose rows are no longer in .*: restore it"
-    ):
+    with pytest.raises(Conflict, match=r"rejected messages of .*, whose rows are no longer in .*: restore it"):
         once(codec=FIRST, path=place.path)
     assert place.rejected == [b"\x80"]
 
@@ -225,9 +212,7 @@ def test_of_two_packages_that_land_one_batch_at_once_the_rows_of_the_first_are_a
     assert len(place.rejected) == 3
 
 
-def test_one_application_lands_topics_whose_rejected_messages_share_a_table(
-    spark: SparkSession, place: Place
-) -> None:
+def test_one_application_lands_topics_whose_rejected_messages_share_a_table(spark: SparkSession, place: Place) -> None:
     options: dict[str, Any] = {"txnAppId": "nightly", "txnVersion": 1, "rejected": f"{place.path}_rejected"}
     for path in (f"{place.path}2", place.path, place.path):
         land(messages(spark, 1), FIRST, path, **options, **place.options)

@@ -64,9 +64,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     for event in map(json.loads, log.read_text().splitlines()):
         if event["Event"] == "SparkListenerTaskEnd":
             task = event["Task Info"]
-            attempt = Attempt(
-                task["Attempt"], task["Host"], task["Speculative"], event["Task End Reason"]["Reason"]
-            )
+            attempt = Attempt(task["Attempt"], task["Host"], task["Speculative"], event["Task End Reason"]["Reason"])
             stages[event["Stage ID"]][task["Index"]].append(attempt)
     return Run(folder, json.loads(done.stdout), [stages[stage] for stage in sorted(stages)])
 
@@ -107,16 +105,12 @@ def test_the_tasks_of_a_host_s_killed_executor_are_repeated_and_land_once(run: R
 
 
 @pytest.mark.parametrize(("number", "landing"), [(3, "delta"), (4, "iceberg")])
-def test_a_table_has_each_message_once_though_an_executor_was_killed(
-    run: Run, number: int, landing: str
-) -> None:
+def test_a_table_has_each_message_once_though_an_executor_was_killed(run: Run, number: int, landing: str) -> None:
     outcomes = [attempt.outcome for attempts in run.stages[number].values() for attempt in attempts]
     assert "ExecutorLostFailure" in outcomes
     folder = run.folder / landing
     if landing == "delta":
-        rows, rejected = (
-            DeltaTable(str(folder / name)).to_pyarrow_table() for name in ("out", "out_rejected")
-        )
+        rows, rejected = (DeltaTable(str(folder / name)).to_pyarrow_table() for name in ("out", "out_rejected"))
     else:
         catalog = load_catalog("numbers", type="sql", uri=f"sqlite:///{folder}/catalog.db")
         rows, rejected = (

@@ -40,9 +40,7 @@ def everything(store: fs.S3FileSystem) -> list[fs.FileInfo]:
     return list(store.get_file_info(fs.FileSelector("lake", recursive=True, allow_not_found=True)))
 
 
-def test_partitions_rejected_messages_and_what_is_overwritten(
-    spark: SparkSession, store: fs.S3FileSystem
-) -> None:
+def test_partitions_rejected_messages_and_what_is_overwritten(spark: SparkSession, store: fs.S3FileSystem) -> None:
     sent = messages(spark, 2).withColumn("half", fn.when(fn.rand() < 0.5, "a/b").otherwise("c"))
     for mode in ("append", "overwrite", "append"):
         landed = land(

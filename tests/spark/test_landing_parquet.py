@@ -83,9 +83,7 @@ def test_null_and_the_empty_text_share_a_folder_and_odd_letters_are_escaped() ->
     assert partition_folder("a/b", "x=1 %\x7fü") == "a%2Fb=x%3D1 %25%7Fü"
 
 
-def test_partition_columns_inside_files_tell_null_the_empty_text_and_every_other_value_apart(
-    tmp_path: Path,
-) -> None:
+def test_partition_columns_inside_files_tell_null_the_empty_text_and_every_other_value_apart(tmp_path: Path) -> None:
     days = [None, "", NULL_PARTITION, "a=b/c", "null"]
     batch = pa.record_batch({"day": days * 2, "n": range(10)})
     files = written(tmp_path, [batch], partition_by=("day",), partitions_inside=True)
@@ -137,9 +135,7 @@ def test_only_columns_whose_values_repeat_get_a_dictionary(tmp_path: Path) -> No
     (file,) = written(tmp_path, table.to_batches()).values()
     group = file.metadata.row_group(0)
     encoded = {
-        group.column(at).path_in_schema
-        for at in range(group.num_columns)
-        if group.column(at).has_dictionary_page
+        group.column(at).path_in_schema for at in range(group.num_columns) if group.column(at).has_dictionary_page
     }
     assert encoded == set(repeating(table))
 
@@ -155,9 +151,7 @@ _VALUES = st.fixed_dictionaries(
 
 @EXAMPLES
 @given(
-    st.lists(st.lists(_VALUES, max_size=8), max_size=4),
-    st.sampled_from([(), ("p",), ("q", "p")]),
-    st.integers(1, 5),
+    st.lists(st.lists(_VALUES, max_size=8), max_size=4), st.sampled_from([(), ("p",), ("q", "p")]), st.integers(1, 5)
 )
 def test_rows_go_in_and_the_same_come_out(
     tmp_path_factory: pytest.TempPathFactory, parts: list[list[Any]], by: tuple[str, ...], file_rows: int
@@ -217,10 +211,7 @@ def test_columns_with_a_nan_have_no_statistics_and_all_others_have_theirs(tmp_pa
     }
     assert (found["s.y"], found["g"], found["n"]) == ((1.0, 2.0), (0.0, 1.0), (1, 2))
     group = file.metadata.row_group(0)
-    indexed = {
-        column.path_in_schema: column.has_column_index
-        for column in map(group.column, range(group.num_columns))
-    }
+    indexed = {column.path_in_schema: column.has_column_index for column in map(group.column, range(group.num_columns))}
     assert not any(indexed[name] for name, told in found.items() if told is None)
     assert all(indexed[name] for name, told in found.items() if told is not None)
 

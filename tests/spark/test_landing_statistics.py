@@ -23,9 +23,7 @@ GREATEST = chr(0x10FFFF)
 
 def told(path: Path, rows: pa.Table) -> dict[str, Any]:
     """The statistics of a file of these rows."""
-    found: dict[str, Any] = json.loads(
-        put(DeltaTable(str(path)), "f", rows).statistics, parse_float=str, parse_int=str
-    )
+    found: dict[str, Any] = json.loads(put(DeltaTable(str(path)), "f", rows).statistics, parse_float=str, parse_int=str)
     return found
 
 
@@ -65,25 +63,16 @@ def test_values_have_bounds_as_delta_spells_them(
 
 
 @pytest.mark.parametrize(("zone", "end"), [("UTC", "Z"), (None, "")])
-def test_times_are_milliseconds_that_enclose_every_microsecond(
-    tmp_path: Path, zone: str | None, end: str
-) -> None:
+def test_times_are_milliseconds_that_enclose_every_microsecond(tmp_path: Path, zone: str | None, end: str) -> None:
     times = pa.array([-1, 1_000_001, 2**62], pa.timestamp("us", zone))
     found = told(tmp_path, pa.table({"t": times[:2], "far": times[1:]}))
-    assert found["minValues"] == {
-        "t": f"1969-12-31T23:59:59.999{end}",
-        "far": f"1970-01-01T00:00:01.000{end}",
-    }
+    assert found["minValues"] == {"t": f"1969-12-31T23:59:59.999{end}", "far": f"1970-01-01T00:00:01.000{end}"}
     assert found["maxValues"] == {"t": f"1970-01-01T00:00:01.001{end}"}
 
 
 def test_parts_of_structs_have_bounds_and_nulls_with_those_of_the_structs(tmp_path: Path) -> None:
-    inner = pa.struct(
-        [("x", pa.int64()), ("l", pa.list_(pa.int64())), ("y", pa.struct([("z", pa.string())]))]
-    )
-    rows = pa.table(
-        {"s": pa.array([{"x": 1, "l": [7], "y": {"z": "a"}}, None, {"x": 3}], inner), "n": [1, 2, 3]}
-    )
+    inner = pa.struct([("x", pa.int64()), ("l", pa.list_(pa.int64())), ("y", pa.struct([("z", pa.string())]))])
+    rows = pa.table({"s": pa.array([{"x": 1, "l": [7], "y": {"z": "a"}}, None, {"x": 3}], inner), "n": [1, 2, 3]})
     assert told(tmp_path, rows) == {
         "numRecords": "3",
         "minValues": {"s": {"x": "1", "y": {"z": "a"}}, "n": "1"},

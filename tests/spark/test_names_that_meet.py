@@ -68,10 +68,7 @@ def test_it_is_decoded_landed_viewed_and_encoded_and_no_row_is_lost(spark: Spark
     both = codec(definition("id"), definition("id", "__error"))
     sent = messages(spark, (b"\x02", 0), (b"\x04\x06", 1), (b"\x04", 1))
     rows, rejected = split(decode(sent, both), both)
-    want = [
-        Row(value=Row(id=1, __error=0), __schemaVersion=0),
-        Row(value=Row(id=2, __error=3), __schemaVersion=1),
-    ]
+    want = [Row(value=Row(id=1, __error=0), __schemaVersion=0), Row(value=Row(id=2, __error=3), __schemaVersion=1)]
     assert rows.collect() == want
     assert [row["__payload"] for row in rejected.collect()] == [b"\x04"]
     assert [bytes(row.payload) for row in encode(rows, both).collect()] == [b"\x02\x00", b"\x04\x06"]
@@ -90,12 +87,8 @@ def test_columns_of_the_messages_can_be_renamed(spark: SparkSession) -> None:
     assert decode(sent.withColumnRenamed("__topic", "of"), one).columns[:2] == ["__topic", "of"]
 
 
-def test_fields_that_differ_in_case_are_rejected_where_spark_cannot_tell_them_apart(
-    spark: SparkSession,
-) -> None:
-    with pytest.raises(
-        ValueError, match=r"called ID, id: the schema has both, .* spark.sql.caseSensitive=true"
-    ):
+def test_fields_that_differ_in_case_are_rejected_where_spark_cannot_tell_them_apart(spark: SparkSession) -> None:
+    with pytest.raises(ValueError, match=r"called ID, id: the schema has both, .* spark.sql.caseSensitive=true"):
         decode(messages(spark, (b"\x02\x04", 0)), codec(definition("id", "ID")))
 
 

@@ -78,9 +78,7 @@ def test_the_generated_package_reads_them_so(recorded: Path, spark: SparkSession
         assert [row["__error"] for row in found[:2]] == [None, None]
         assert "schema version 6 is not a version of live that Git knows (0 to 5)" in found[2]["__error"]
         assert (found[2]["id"], bytes(found[2]["__payload"])) == (None, payload(5))
-        encoded = module.encode(
-            spark.createDataFrame([("c", 1, 0)], "id string, own4 long, __schemaVersion long")
-        )
+        encoded = module.encode(spark.createDataFrame([("c", 1, 0)], "id string, own4 long, __schemaVersion long"))
         [row] = encoded.collect()
         assert row["__schemaVersion"] == 5
 

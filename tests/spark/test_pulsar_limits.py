@@ -50,9 +50,7 @@ class Landing:
 
     def started(self, rows: DataFrame, **trigger: Any) -> StreamingQuery:
         writer = rows.writeStream.format("parquet").option("path", str(self._folder / "rows"))
-        return (
-            writer.option("checkpointLocation", str(self._folder / "checkpoint")).trigger(**trigger).start()
-        )
+        return writer.option("checkpointLocation", str(self._folder / "checkpoint")).trigger(**trigger).start()
 
     def run(self, **killed: Any) -> None:
         """Lands what there is; `sizes` are those of the run's batches."""
@@ -89,9 +87,7 @@ def test_available_now_lands_all_in_batches_of_the_limit_and_then_ends(
     assert landing.landed() == list(range(18))
 
 
-def test_without_a_limit_available_now_is_one_batch(
-    source: SparkSession, space: Namespace, tmp_path: Path
-) -> None:
+def test_without_a_limit_available_now_is_one_batch(source: SparkSession, space: Namespace, tmp_path: Path) -> None:
     topic = space.create("whole", partitions=2)
     space.send("whole", numbered(0, 30))
     landing = Landing(source, tmp_path, **space.options, topic=topic)

@@ -31,13 +31,7 @@ OAUTH = "org.apache.pulsar.client.impl.auth.oauth2.AuthenticationOAuth2"
 
 # Small numbers meet.
 NUMBERS = st.integers(0, 3) | st.integers(0, 2**62)
-POSITIONS = st.builds(
-    MessagePlace,
-    NUMBERS,
-    NUMBERS,
-    st.integers(-1, 100),
-    st.integers(-1, 3) | st.integers(-1, 2**20),
-)
+POSITIONS = st.builds(MessagePlace, NUMBERS, NUMBERS, st.integers(-1, 100), st.integers(-1, 3) | st.integers(-1, 2**20))
 
 
 @pytest.mark.parametrize(
@@ -63,10 +57,7 @@ POSITIONS = st.builds(
         ({**TOPIC, "key.encoding": "hex"}, "write auto, text or base64"),
         ({**TOPIC, "pulsar.client.authParams": "env:T"}, "are given together"),
         ({**TOPIC, "pulsar.client.authPluginClassName": "X", "pulsar.client.authParams": "y"}, "known are"),
-        (
-            {**TOPIC, "pulsar.client.authPluginClassName": TLS, "pulsar.client.authParams": "a:b"},
-            "tlsCertFile",
-        ),
+        ({**TOPIC, "pulsar.client.authPluginClassName": TLS, "pulsar.client.authParams": "a:b"}, "tlsCertFile"),
         ({**TOPIC, "pulsar.client.authPluginClassName": OAUTH, "pulsar.client.authParams": "{"}, "no JSON"),
     ],
 )
@@ -84,11 +75,7 @@ def test_a_wrong_option_is_one_clear_error(options: dict[str, str], message: str
     ],
 )
 def test_a_secret_in_an_option_is_rejected_and_not_repeated(plugin: str, params: str) -> None:
-    options = {
-        **TOPIC,
-        "pulsar.client.authPluginClassName": plugin,
-        "pulsar.client.authParams": params,
-    }
+    options = {**TOPIC, "pulsar.client.authPluginClassName": plugin, "pulsar.client.authParams": params}
     with pytest.raises(ValueError, match="file://") as raised:
         connection_of(options)
     assert "s3cret" not in str(raised.value)
@@ -154,9 +141,7 @@ TOPIC_NAME = "persistent://t/n/orders"
 
 
 @given(st.dictionaries(st.text(min_size=1), st.none() | POSITIONS))
-def test_offsets_come_back_from_json_and_may_be_given_as_a_start(
-    offsets: dict[str, MessagePlace | None],
-) -> None:
+def test_offsets_come_back_from_json_and_may_be_given_as_a_start(offsets: dict[str, MessagePlace | None]) -> None:
     text = json.dumps(offsets_to_json(offsets))
     assert offsets_from_json(json.loads(text)) == offsets
     assert list(json.loads(text)) == sorted(offsets)
@@ -169,9 +154,7 @@ def test_a_place_may_be_given_as_it_stands_in_a_checkpoint(position: MessagePlac
 
 
 @given(POSITIONS, POSITIONS)
-def test_between_a_message_and_the_place_before_it_is_no_other(
-    one: MessagePlace, other: MessagePlace
-) -> None:
+def test_between_a_message_and_the_place_before_it_is_no_other(one: MessagePlace, other: MessagePlace) -> None:
     before = one.before()
     assert before.order < one.order
     # A whole entry is one message, or it is the messages in it.

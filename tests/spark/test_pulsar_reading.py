@@ -20,14 +20,7 @@ from pyspark.sql import SparkSession
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.spark import decode, land
 from schemactl.spark.pulsar.options import Cluster, MessagePlace, PulsarProblem, connection_of, reading_of
-from schemactl.spark.pulsar.source import (
-    MAX_BATCH_ROWS,
-    DataLoss,
-    PulsarBatch,
-    PulsarStream,
-    Range,
-    java_hash,
-)
+from schemactl.spark.pulsar.source import MAX_BATCH_ROWS, DataLoss, PulsarBatch, PulsarStream, Range, java_hash
 
 from .pulsar_reads import batch, numbered, read, values
 from .schemas import codec, field, record
@@ -55,16 +48,12 @@ def test_messages_of_all_versions_and_partitions_are_decoded(source: SparkSessio
     for number in range(60):
         version = number // 20
         if number % 20 == 0:
-            space.send(
-                "orders", [order(each, version) for each in range(number, number + 20)], version=version
-            )
+            space.send("orders", [order(each, version) for each in range(number, number + 20)], version=version)
     messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()
     rows = decode(messages, ORDERS).collect()
     assert sorted(row["id"] for row in rows) == list(range(60))
     assert Counter(row["__schemaVersion"] for row in rows) == {0: 20, 1: 20, 2: 20}
-    assert {row["comment"] for row in rows if row["__schemaVersion"] == 1} == {
-        f"n{each}" for each in range(20, 40)
-    }
+    assert {row["comment"] for row in rows if row["__schemaVersion"] == 1} == {f"n{each}" for each in range(20, 40)}
     assert {row["__error"] for row in rows} == {None}
     assert {row["__topic"] for row in rows} <= {f"{topic}-partition-{each}" for each in range(3)}
     assert space.schemas("orders") == before
@@ -84,12 +73,7 @@ def test_what_java_sends_is_read_as_it_was_meant(
         found = [(row["key"], row["value"], row["__schemaVersion"], row["__error"]) for row in rows]
         assert found == [("grün", 7, 0, None), ("b", None, 0, None), (None, 9, 0, None)]
     one, gone, binary, chunked = read(batch(space, topic=space.topic("chunked")))
-    assert (one["value"], one["__key"], one["__schemaVersion"], one["__eventTime"]) == (
-        b"\1",
-        None,
-        None,
-        None,
-    )
+    assert (one["value"], one["__key"], one["__schemaVersion"], one["__eventTime"]) == (b"\1", None, None, None)
     assert (gone["value"], gone["__key"]) == (None, b"no bytes")
     assert gone["__eventTime"].timestamp() == 1_700_000_000.123
     assert (binary["value"], binary["__key"], binary["__messageProperties"]) == (b"", b"/wAB", [("a", "ä")])
@@ -145,12 +129,8 @@ def test_positions_may_be_in_the_midst_of_an_entry(space: Namespace) -> None:
     assert ids[4].endswith(":4")
     offsets = [json.dumps({topic: place}) for place in ids]
     assert values(space, topic=topic, startingOffsets=offsets[4], endingOffsets=offsets[6]) == numbered(5, 7)
-    assert values(space, topic=topic, startingOffsets=offsets[8], endingOffsets=offsets[12]) == numbered(
-        9, 13
-    )
-    assert values(space, topic=topic, startingOffsets=offsets[9], endingOffsets=offsets[10]) == numbered(
-        10, 11
-    )
+    assert values(space, topic=topic, startingOffsets=offsets[8], endingOffsets=offsets[12]) == numbered(9, 13)
+    assert values(space, topic=topic, startingOffsets=offsets[9], endingOffsets=offsets[10]) == numbered(10, 11)
     assert values(space, topic=topic, startingOffsets=offsets[12], endingOffsets=offsets[5]) == []
     assert values(space, topic=topic, startingOffsets=offsets[19]) == []
     beyond = json.dumps({topic: "999999999:0:-1"})
@@ -160,9 +140,7 @@ def test_positions_may_be_in_the_midst_of_an_entry(space: Namespace) -> None:
     assert values(space, topic=topic, startingOffsets="latest") == []
     assert values(space, topic=topic, endingOffsets="earliest") == []
     every = read(batch(space, topic=topic))
-    assert values(space, topic=topic, startingOffsets=json.dumps({topic: told(every[17])})) == numbered(
-        18, 20
-    )
+    assert values(space, topic=topic, startingOffsets=json.dumps({topic: told(every[17])})) == numbered(18, 20)
 
 
 def test_times_are_publish_times(space: Namespace) -> None:
@@ -180,9 +158,7 @@ def test_times_are_publish_times(space: Namespace) -> None:
     assert values(space, topic=topic, endingTime="1") == []
 
 
-def test_a_planned_read_has_the_same_rows_whatever_arrives_and_wherever_the_topic_moves(
-    space: Namespace,
-) -> None:
+def test_a_planned_read_has_the_same_rows_whatever_arrives_and_wherever_the_topic_moves(space: Namespace) -> None:
     topic = space.create("growing")
     space.send("growing", numbered(0, 30))
     reader = batch(space, topic=topic)
@@ -264,9 +240,7 @@ def test_several_topics_and_a_pattern(space: Namespace) -> None:
     assert values(space, **admin, topicsPattern=f"{space.name}/many-.*") == numbered(0, 2)
     assert values(space, **admin, topicsPattern=f"{space.name}/nothing-.*") == []
     start = json.dumps({space.topic("many-a"): "latest", space.topic("many-b"): "earliest"})
-    assert values(
-        space, topics=f"{space.name}/many-a,{space.name}/many-b", startingOffsets=start
-    ) == numbered(1, 2)
+    assert values(space, topics=f"{space.name}/many-a,{space.name}/many-b", startingOffsets=start) == numbered(1, 2)
     with pytest.raises(ValueError, match=r"say nothing of .*few-c"):
         values(space, topics=named, startingOffsets=json.dumps({space.topic("many-a"): "latest"}))
     with pytest.raises(ValueError, match=r"name .*many-b, which is not read"):
@@ -308,9 +282,7 @@ def test_a_cluster_that_does_not_serve_is_a_clear_error(space: Namespace) -> Non
 
 @pytest.mark.live
 @pytest.mark.broker
-def test_who_may_not_read_is_told_so_and_who_may_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_may_not_read_is_told_so_and_who_may_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = brokers.running("token")
     monkeypatch.setenv("ADMIN_TOKEN", brokers.token("admin"))
     (tmp_path / "token").write_text(brokers.token("stranger"))
@@ -339,6 +311,4 @@ def test_problems_reach_the_user_of_spark(source: SparkSession, space: Namespace
     with pytest.raises(AnalysisException, match=r"has no option nonsense; it has admin.url"):
         reader.option("nonsense", "1").load()
     with pytest.raises((AnalysisException, PythonException), match="no such topic, or no such namespace"):
-        source.read.format("pulsar-schemactl").options(
-            **space.options, topic="nobody/nowhere/x"
-        ).load().count()
+        source.read.format("pulsar-schemactl").options(**space.options, topic="nobody/nowhere/x").load().count()

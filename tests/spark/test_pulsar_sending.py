@@ -24,11 +24,7 @@ from schemactl.spark.pulsar.source import Sender, check_columns
 from .pulsar_reads import batch, read
 from .schemas import codec, field, record
 
-FIELDS = [
-    field("id", "long"),
-    field("note", "string", default=""),
-    field("size", "int", default=0),
-]
+FIELDS = [field("id", "long"), field("note", "string", default=""), field("size", "int", default=0)]
 VERSIONS = [record("N", *FIELDS[:count]) for count in (1, 2, 3)]
 DEFINITIONS = [json.dumps(version) for version in VERSIONS]
 CODEC = codec(*VERSIONS)
@@ -59,9 +55,7 @@ def columns(text: str) -> StructType:
     return made
 
 
-IN_SPARK = columns(
-    "payload binary, key binary, __topic string, __eventTime timestamp, __messageProperties map"
-)
+IN_SPARK = columns("payload binary, key binary, __topic string, __eventTime timestamp, __messageProperties map")
 
 
 def sender(space: Namespace, *, version: int, topic: str | None = None) -> Sender:
@@ -73,9 +67,7 @@ def sender(space: Namespace, *, version: int, topic: str | None = None) -> Sende
 def sent(space: Namespace, *rows: tuple[Any, ...], version: int, topic: str | None = None) -> None:
     cells = [list(column) for column in zip(*rows, strict=True)]
     arrays = [pa.array(cell, kind) for cell, kind in zip(cells, MESSAGES.types, strict=True)]
-    sender(space, version=version, topic=topic).send(
-        iter([pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)])
-    )
+    sender(space, version=version, topic=topic).send(iter([pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)]))
 
 
 def test_rows_go_round_with_the_declared_version_and_nothing_is_registered(
@@ -89,17 +81,14 @@ def test_rows_go_round_with_the_declared_version_and_nothing_is_registered(
     writer.mode("append").option("schema.version", "1").save()
     again = decode(source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load(), CODEC)
     found = sorted(
-        (row["id"], row["note"], row["size"], row["__schemaVersion"], row["__error"])
-        for row in again.collect()
+        (row["id"], row["note"], row["size"], row["__schemaVersion"], row["__error"]) for row in again.collect()
     )
     assert found == [(number, f"n{number}", 0, 1, None) for number in range(200)]
     assert space.schemas("round") == before
 
 
 @before((4, 1), "streams are sent on")
-def test_a_release_that_sends_no_streams_is_told(
-    source: SparkSession, space: Namespace, tmp_path: Path
-) -> None:
+def test_a_release_that_sends_no_streams_is_told(source: SparkSession, space: Namespace, tmp_path: Path) -> None:
     topic = space.create("untaken", *DEFINITIONS)
     raw = source.readStream.format("pulsar-schemactl").options(**space.options, topic=topic).load()
     writer = raw.select("value").writeStream.format("pulsar-schemactl").options(**space.options, topic=topic)
@@ -113,9 +102,7 @@ def test_a_stream_is_sent_on(source: SparkSession, space: Namespace, tmp_path: P
     start, end = space.create("from", *DEFINITIONS), space.create("to", *DEFINITIONS)
     space.send("from", [CODEC.read_as(0).encode_one({"id": number}, 0) for number in range(20)], version=0)
     raw = source.readStream.format("pulsar-schemactl").options(**space.options, topic=start)
-    rows = decode(raw.option("startingOffsets", "earliest").load(), CODEC).select(
-        *CODEC.columns.names, "__eventTime"
-    )
+    rows = decode(raw.option("startingOffsets", "earliest").load(), CODEC).select(*CODEC.columns.names, "__eventTime")
     query = (
         encode(rows, CODEC)
         .writeStream.format("pulsar-schemactl")
@@ -127,9 +114,7 @@ def test_a_stream_is_sent_on(source: SparkSession, space: Namespace, tmp_path: P
     )
     query.awaitTermination()
     found = read(batch(space, topic=end))
-    assert sorted(CODEC.decode_one(row["value"], row["__schemaVersion"])["id"] for row in found) == list(
-        range(20)
-    )
+    assert sorted(CODEC.decode_one(row["value"], row["__schemaVersion"])["id"] for row in found) == list(range(20))
     assert {row["__schemaVersion"] for row in found} == {2}
     assert len(space.schemas("to")) == 3
 
@@ -155,9 +140,7 @@ def test_what_a_message_has_is_sent(space: Namespace) -> None:
     assert {row["__schemaVersion"] for row in elsewhere} == {0}
 
 
-def test_a_version_that_is_not_registered_is_rejected_and_stays_so(
-    source: SparkSession, space: Namespace
-) -> None:
+def test_a_version_that_is_not_registered_is_rejected_and_stays_so(source: SparkSession, space: Namespace) -> None:
     topic = space.create("strict", DEFINITIONS[0])
     rows = source.sql("select cast(raise_error('the job ran') as binary) payload from range(1)")
     writer = rows.write.format("pulsar-schemactl").options(**space.options).mode("append")
@@ -189,16 +172,12 @@ PROTO = 'syntax = "proto3"; message M { int32 id = 1; }'
         ("PROTOBUF_NATIVE", compile_proto(Proto.of_text(PROTO, "M")).schema.decode()),
     ],
 )
-def test_each_type_that_the_client_names_finds_its_version(
-    space: Namespace, kind: str, definition: str
-) -> None:
+def test_each_type_that_the_client_names_finds_its_version(space: Namespace, kind: str, definition: str) -> None:
     name = f"kind-{kind.lower()}"
     topic = space.create(name, definition, kind=kind)
     before = space.schemas(name)
     sent(space, (b"any", None, None, None, None), version=0, topic=topic)
-    assert [(row["value"], row["__schemaVersion"]) for row in read(batch(space, topic=topic))] == [
-        (b"any", 0)
-    ]
+    assert [(row["value"], row["__schemaVersion"]) for row in read(batch(space, topic=topic))] == [(b"any", 0)]
     assert space.schemas(name) == before
 
 
@@ -227,9 +206,7 @@ def test_rows_without_a_payload_for_a_reason_are_not_sent(space: Namespace) -> N
     sending = sending_of({**space.options, "schema.version": "0", "topic": topic})
     check_columns(columns("payload binary, __error string"), sending)
     with_error = Sender(connection_of(space.options), sending)
-    rows = pa.RecordBatch.from_pydict(
-        {"payload": pa.array([None], pa.binary()), "__error": ["id: no number"]}
-    )
+    rows = pa.RecordBatch.from_pydict({"payload": pa.array([None], pa.binary()), "__error": ["id: no number"]})
     with pytest.raises(PulsarProblem, match=r"could not be encoded \(id: no number\): leave such rows out"):
         with_error.send(iter([rows]))
     for row, message in (
@@ -277,9 +254,7 @@ def test_an_earlier_version_is_found_though_the_broker_takes_no_new_one_and_none
         # A topic that is loaded sees new policies later.
         strict.unload("strict")
         sent(strict, (b"any", b"a", None, None, None), version=1, topic=topic)
-        found = [
-            (row["value"], row["__key"], row["__schemaVersion"]) for row in read(batch(strict, topic=topic))
-        ]
+        found = [(row["value"], row["__key"], row["__schemaVersion"]) for row in read(batch(strict, topic=topic))]
         assert found == [(b"any", b"a", 1)]
         assert strict.schemas("strict") == before
 

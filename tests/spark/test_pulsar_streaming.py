@@ -51,10 +51,7 @@ class Run:
         parts = self.stream.partitions(self.at, end)
         self.at = json.loads(json.dumps(end))
         return [
-            value
-            for part in parts
-            for found in self.stream.read(part)
-            for value in found.column("value").to_pylist()
+            value for part in parts for found in self.stream.read(part) for value in found.column("value").to_pylist()
         ]
 
 
@@ -105,9 +102,7 @@ def test_a_stream_that_starts_again_repeats_only_what_was_not_committed(
     assert third.batch() == numbered(5, 8)
 
 
-def test_partitions_that_come_later_are_read_from_their_beginning(
-    space: Namespace, opened: list[PulsarStream]
-) -> None:
+def test_partitions_that_come_later_are_read_from_their_beginning(space: Namespace, opened: list[PulsarStream]) -> None:
     topic = space.create("wider", partitions=1)
     run = started(space, opened, topic=topic)
     space.call("POST", "/persistent/NAMESPACE/wider/partitions", 3)
@@ -148,9 +143,7 @@ def test_offsets_of_a_topic_that_is_not_read_leave_no_subscription(
     assert space.subscriptions("misnamed") == []
 
 
-def test_a_subscription_holds_back_what_was_not_read(
-    forgetful: Namespace, opened: list[PulsarStream]
-) -> None:
+def test_a_subscription_holds_back_what_was_not_read(forgetful: Namespace, opened: list[PulsarStream]) -> None:
     """Each unloading ends a ledger; trimming removes those that nobody holds back."""
     topic = forgetful.create("held")
     forgetful.create("loose")
@@ -184,9 +177,7 @@ def test_a_subscription_holds_back_what_was_not_read(
     assert forgetful.subscriptions("held").count("query") == 1
 
 
-def test_topics_that_were_terminated_do_not_disturb_the_others(
-    space: Namespace, opened: list[PulsarStream]
-) -> None:
+def test_topics_that_were_terminated_do_not_disturb_the_others(space: Namespace, opened: list[PulsarStream]) -> None:
     """The client closes the connection, which they share, when it is told that a topic has ended."""
     topics = [space.create(name) for name in ("ended", "ended-empty", "living")]
     space.send("ended", numbered(0, 10))

@@ -101,9 +101,7 @@ def _of_iceberg(spark: SparkSession, folder: Path) -> Lake:
         found: list[dict[str, Any]] = []
         return opened.load_table(name).scan().to_arrow().to_pylist() if opened.table_exists(name) else found
 
-    return Lake(
-        spark, "shop.orders", {"format": "iceberg", "catalog": catalog, "evolve": "add"}, read, IcebergTable
-    )
+    return Lake(spark, "shop.orders", {"format": "iceberg", "catalog": catalog, "evolve": "add"}, read, IcebergTable)
 
 
 @pytest.fixture(params=[_of_delta, _of_iceberg], ids=["delta", "iceberg"])

@@ -67,9 +67,7 @@ def test_a_stream_is_decoded_once(spark: SparkSession, tmp_path: Path) -> None:
     source.add([4, 5])
     run(decode(source.stream(), CODEC), tmp_path / "out")
     found = spark.read.parquet(str(tmp_path / "out")).collect()
-    good = sorted(
-        (row["a"], row["b"] or "", row["__schemaVersion"]) for row in found if row["__error"] is None
-    )
+    good = sorted((row["a"], row["b"] or "", row["__schemaVersion"]) for row in found if row["__error"] is None)
     assert good == [(number, "x" * version, version) for number in range(1, 6) for version in (0, 1)]
     bad = [(row["__error"], bytes(row["__payload"]), row["__topic"]) for row in found if row["__error"]]
     assert bad == [("a, byte 0: the message ends inside a number", b"\x80", "t")] * 3

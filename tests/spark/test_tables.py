@@ -85,12 +85,7 @@ def write_with_arrow(spark: SparkSession, rows: list[Any], schema: spark_types.S
 def everywhere(of: SparkType) -> list[SparkType]:
     """The type as a column, in a struct, in an array of structs, and in a map."""
     inner = types.Struct((types.SparkField("x", of, nullable=True),))
-    return [
-        of,
-        inner,
-        types.SparkArray(inner, contains_null=True),
-        types.SparkMap(of, value_contains_null=True),
-    ]
+    return [of, inner, types.SparkArray(inner, contains_null=True), types.SparkMap(of, value_contains_null=True)]
 
 
 def filled(value: Any) -> tuple[Any, ...]:
@@ -205,9 +200,7 @@ OLD = order(
 )
 NEW = order(
     field("must", ["null", "int"]),
-    field(
-        "address", record("Address", field("zip", "string", aliases=["postcode"]), field("street", "string"))
-    ),
+    field("address", record("Address", field("zip", "string", aliases=["postcode"]), field("street", "string"))),
     field("items", {"type": "array", "items": record("Item", SKU, PRICE)}),
     field("by_day", {"type": "map", "values": record("Day", SKU, PRICE)}),
     field("choice", ["string", "boolean", "double"]),
@@ -239,10 +232,7 @@ def test_columns_come_go_and_are_renamed_at_every_depth(spark: SparkSession, fol
     write_with_spark(spark, [NEW_ROW], columns(NEW), folder)
     read = spark.read.schema(columns(NEW)).parquet(folder).orderBy("id").collect()
     renamed = (None, "s")
-    assert read == [
-        (5, renamed, [("a", None)], {"mon": ("b", None)}, ("x", None, None), "PAID", None, 1),
-        NEW_ROW,
-    ]
+    assert read == [(5, renamed, [("a", None)], {"mon": ("b", None)}, ("x", None, None), "PAID", None, 1), NEW_ROW]
     merged = spark.read.option("mergeSchema", "true").parquet(folder).orderBy("id")
     address = merged.select("address.street", "address.postcode", "address.zip", "note")
     assert address.collect() == [("s", "1010", None, "n"), ("t", None, "2020", None)]

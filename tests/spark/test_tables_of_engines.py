@@ -56,10 +56,7 @@ FIELDS = {
     "day": logical("int", "date"),
     "at": logical("long", "timestamp-micros"),
     "local": logical("long", "local-timestamp-micros"),
-    **{
-        name: logical("bytes", "decimal", precision=digits, scale=scale)
-        for name, (digits, scale) in DECIMALS.items()
-    },
+    **{name: logical("bytes", "decimal", precision=digits, scale=scale) for name, (digits, scale) in DECIMALS.items()},
     "place": record("Place", field("city", "string"), field("code", ["null", "int"])),
     "parts": array(PART),
     "tags": {"type": "map", "values": "string"},
@@ -68,10 +65,7 @@ FIELDS = {
 TYPES: Codec = codec(
     avro(
         field("id", "int"),
-        *(
-            field(name, of if isinstance(of, list) else ["null", of], default=None)
-            for name, of in FIELDS.items()
-        ),
+        *(field(name, of if isinstance(of, list) else ["null", of], default=None) for name, of in FIELDS.items()),
     )
 )
 """Of each type a column that may be null."""
@@ -136,9 +130,7 @@ class Place(NamedTuple):
 
     def dataset(self) -> Any:
         """The table to whoever reads Arrow."""
-        return (
-            self.delta().to_pyarrow_dataset() if self.format == "delta" else self.iceberg().scan().to_arrow()
-        )
+        return self.delta().to_pyarrow_dataset() if self.format == "delta" else self.iceberg().scan().to_arrow()
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """What Spark returns; `{table}` stands for the table."""
@@ -264,9 +256,7 @@ def test_counts_nulls_and_bounds_that_the_log_tells_are_those_of_the_rows(types:
 BOUNDS = "SELECT {} FROM {}"
 FOUND = "SELECT {} FROM (SELECT * FROM {} ORDER BY rand())"
 
-ORDERS = codec(
-    avro(field("id", "int")), avro(field("id", "int"), field("note", ["null", "string"], default=None))
-)
+ORDERS = codec(avro(field("id", "int")), avro(field("id", "int"), field("note", ["null", "string"], default=None)))
 
 
 def numbered(*numbers: int) -> Messages:
@@ -280,8 +270,7 @@ def test_each_landing_is_a_version_to_travel_to(orders: Place) -> None:
         versions: list[Any] = [0, 1, 2]
     else:
         versions = [
-            number
-            for (number,) in orders.sql("SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")
+            number for (number,) in orders.sql("SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")
         ]
     at = "SELECT id FROM {table} VERSION AS OF "
     seen = [orders.sql(f"{at}{version} ORDER BY id") for version in versions]
@@ -300,9 +289,7 @@ def test_what_spark_sweeps_away_is_what_no_landing_committed(orders: Place) -> N
     else:
         name = orders.name.removeprefix("lake.")
         now = "TIMESTAMP '2100-01-01 00:00:00'"
-        orders.sql(
-            f"CALL lake.system.expire_snapshots(table => '{name}', older_than => {now}, retain_last => 1)"
-        )
+        orders.sql(f"CALL lake.system.expire_snapshots(table => '{name}', older_than => {now}, retain_last => 1)")
         orders.sql(f"CALL lake.system.remove_orphan_files(table => '{name}')")
     assert [file.name for file in folder.rglob("*.parquet") if "_delta_log" not in file.parts] != []
     assert not lost.exists()
@@ -326,9 +313,7 @@ def test_spark_writes_to_the_table_between_landings(orders: Place) -> None:
     if orders.format == "delta":
         orders.lake.run(append_once, orders.place, "job", 2)
     else:
-        orders.sql(
-            "CALL lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))"
-        )
+        orders.sql("CALL lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))")
     orders.land(numbered(8), ORDERS, txnAppId="job", txnVersion=3)
     assert orders.ids() == [1, 4, 6, 7, 8, 9]
 
@@ -365,9 +350,7 @@ def test_the_page_says_what_happens(lake: Lake, tmp_path: Path) -> None:
             write_package(out, "shop_schemas", schemas)
             number = len(schemas) - 1
             topic = codec(*schemas)
-            steps.append(
-                ("import", str(out), [(bytearray(topic.encode_one(SENT[number], number) or b""), number)])
-            )
+            steps.append(("import", str(out), [(bytearray(topic.encode_one(SENT[number], number) or b""), number)]))
         elif "ORDERS" in block:
             steps.append(("run", block, "" if "ORDERS" in printed else printed))
     ran = lake.run(told, [(what, text, more) for what, text, more in steps])

@@ -199,9 +199,7 @@ def test_a_table_in_the_catalog_has_a_view_in_sql(spark: SparkSession, folder: s
     places = {"type": "map", "values": PLACE}
     renamed = {"type": "map", "values": ZIP}
     old = record("Order", field("id", "int"), field("places", places), field("price", "float"))
-    new = record(
-        "Order", field("no", "long", "id"), field("places", renamed), field("price", "double"), CHANNEL
-    )
+    new = record("Order", field("no", "long", "id"), field("places", renamed), field("price", "double"), CHANNEL)
     today = codec(old, new)
     names = {"no": ("id",), "places.value.zip": ("postcode",)}
     columns = "id int, places map<string, struct<city: string, postcode: string>>, price float, day date"
@@ -210,9 +208,7 @@ def test_a_table_in_the_catalog_has_a_view_in_sql(spark: SparkSession, folder: s
         spark.sql(
             "INSERT INTO landed VALUES (1, map('home', named_struct('city', 'Bern', 'postcode', '3000')), 1.5, NULL)"
         )
-        statement = view_sql(
-            "landed", spark.table("landed").schema, today, name="orders_v", former_names=names
-        )
+        statement = view_sql("landed", spark.table("landed").schema, today, name="orders_v", former_names=names)
         spark.sql(statement)
         (row,) = spark.sql("SELECT * FROM orders_v").collect()
         assert row.asDict(recursive=True) == {
@@ -238,19 +234,14 @@ def test_a_table_in_the_catalog_has_a_view_in_sql(spark: SparkSession, folder: s
 def test_a_table_that_must_be_written_anew_has_no_view() -> None:
     today = codec(record("Order", field("id", "int")))
     columns = spark_types.StructType().add("id", "string")
-    with pytest.raises(
-        ValueError, match="the table has id as string, which is not read as int: rewrite the table"
-    ):
+    with pytest.raises(ValueError, match="the table has id as string, which is not read as int: rewrite the table"):
         view_sql("t", columns, today, name="v")
 
 
 @pytest.mark.parametrize(
     ("have", "want"),
     [
-        (
-            spark_types.DecimalType(9, 2),
-            {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 4},
-        ),
+        (spark_types.DecimalType(9, 2), {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 4}),
         (spark_types.IntegerType(), "double"),
         (spark_types.BinaryType(), "string"),
     ],

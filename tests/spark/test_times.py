@@ -57,14 +57,7 @@ def raw(spark: SparkSession, messages: list[tuple[bytes | None, int]]) -> DataFr
 
 def values(number: int, at: time) -> dict[str, Any]:
     ends = None if number == 0 else at
-    return {
-        "id": number,
-        "starts": at,
-        "ends": ends,
-        "breaks": [at] * number,
-        "named": [("a", ends)],
-        "half": number,
-    }
+    return {"id": number, "starts": at, "ends": ends, "breaks": [at] * number, "named": [("a", ends)], "half": number}
 
 
 ROWS = [values(number, at) for number, at in enumerate(TIMES)]

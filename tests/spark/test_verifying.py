@@ -26,15 +26,11 @@ def test_a_python_that_workers_cannot_use_is_told(
 ) -> None:
     bare = tmp_path / "bare"
     venv.create(bare)
-    for python, problem in (
-        ("none", 'Cannot run program ".*/none"'),
-        ("bare/bin/python", "No module named '.*'"),
-    ):
+    for python, problem in (("none", 'Cannot run program ".*/none"'), ("bare/bin/python", "No module named '.*'")):
         monkeypatch.setattr(spark.sparkContext, "pythonExec", str(tmp_path / python))
         with (
             pytest.raises(
-                SparkProblem,
-                match=f"^{problem}: workers are started with the Python that PYSPARK_PYTHON names",
+                SparkProblem, match=f"^{problem}: workers are started with the Python that PYSPARK_PYTHON names"
             ),
             as_spark_problem(),
         ):
@@ -42,9 +38,7 @@ def test_a_python_that_workers_cannot_use_is_told(
 
 
 @before((4, 2), "batches can be limited")
-def test_a_stream_that_cannot_be_made_is_told_by_what_its_source_says(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_stream_that_cannot_be_made_is_told_by_what_its_source_says(spark: SparkSession, tmp_path: Path) -> None:
     source = RawMessages(
         spark,
         "pulsar://127.0.0.1:1",
@@ -53,10 +47,7 @@ def test_a_stream_that_cannot_be_made_is_told_by_what_its_source_says(
         options={"maxMessagesPerTrigger": "5"},
     )
     query = source.stream(1).writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
-    with (
-        pytest.raises(SparkProblem, match=r"^maxMessagesPerTrigger needs Spark 4\.2 or newer"),
-        as_spark_problem(),
-    ):
+    with pytest.raises(SparkProblem, match=r"^maxMessagesPerTrigger needs Spark 4\.2 or newer"), as_spark_problem():
         query.awaitTermination()
 
 
@@ -65,9 +56,7 @@ def test_a_format_that_is_not_there_is_told_by_its_name(spark: SparkSession, tmp
         RawMessages(spark, str(tmp_path), topic="orders", kind="odd", options={}).read()
 
 
-def test_a_file_whose_columns_are_of_other_types_is_told_by_its_name(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_file_whose_columns_are_of_other_types_is_told_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
     files = {"a": "X'02' payload, 0L schema_version", "b": "X'02' payload, 0.5D schema_version"}
     for name, columns in files.items():
         spark.sql(f"select {columns}").write.parquet(f"{tmp_path}/messages/file={name}")
@@ -87,9 +76,7 @@ def definition(*types: str) -> Definition:
     return Definition("AVRO", json.dumps({"type": "record", "name": "R", "fields": fields}))
 
 
-def test_files_that_are_none_of_the_format_are_told_by_their_path(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_files_that_are_none_of_the_format_are_told_by_their_path(spark: SparkSession, tmp_path: Path) -> None:
     def messages() -> Any:
         return RawMessages(spark, str(tmp_path), topic="orders", kind="parquet", options={}).read()
 
@@ -100,20 +87,14 @@ def test_files_that_are_none_of_the_format_are_told_by_their_path(
         messages()
 
 
-def test_the_first_are_the_first_of_the_input_whichever_task_met_them(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    codec = Codec(
-        [Version(0, definition("long")), Version(1, definition("boolean"))], reader=definition("long")
-    )
+def test_the_first_are_the_first_of_the_input_whichever_task_met_them(spark: SparkSession, tmp_path: Path) -> None:
+    codec = Codec([Version(0, definition("long")), Version(1, definition("boolean"))], reader=definition("long"))
     for part in range(4):
         rows: list[dict[str, Any]] = [
             {"value": b"\x02", "__schemaVersion": (None, 0, 1)[row % 3], "__messageId": f"{part}/{row}"}
             for row in range(300)
         ]
-        schema = pa.schema(
-            [("value", pa.binary()), ("__schemaVersion", pa.int64()), ("__messageId", pa.string())]
-        )
+        schema = pa.schema([("value", pa.binary()), ("__schemaVersion", pa.int64()), ("__messageId", pa.string())])
         pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / f"{part}.parquet")
     found = verify(spark.read.parquet(str(tmp_path)), codec, against=codec.read_as(1), shown=3)
     assert [count[:4] for count in found.counts] == [(0, 400, 0, 0), (1, 400, 400, 0), (None, 400, 0, 0)]

@@ -31,9 +31,7 @@ def test_the_index_of_spark_s_own_archives_alone_is_not_read_again(spark: SparkS
         for batch in batches:
             yield pa.record_batch({"forgotten": [not left] * batch.num_rows})
 
-    assert [row.forgotten for row in spark.range(1).mapInArrow(forgotten, "forgotten boolean").collect()] == [
-        True
-    ]
+    assert [row.forgotten for row in spark.range(1).mapInArrow(forgotten, "forgotten boolean").collect()] == [True]
 
 
 def test_pyspark_may_be_installed_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:

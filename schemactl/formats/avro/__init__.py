@@ -214,16 +214,12 @@ class AvroSpec(TypeSpec):
         """Return the field's path, the reason, the fix."""
         from schemactl.formats.avro import explanation
 
-        explained = explanation.explain(
-            breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema)
-        )
+        explained = explanation.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
         if self.payload == "protobuf":
             return replace(explained, reason=f"{explained.reason} {_NO_MESSAGE}")
         return explained
 
-    def counterexample(
-        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
-    ) -> Counterexample | None:
+    def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
         """Return the smallest message that the reader's side cannot read.
 
         None for PROTOBUF: its messages are protobuf's, of which the Avro definition says nothing.

@@ -146,9 +146,7 @@ def _described(reason: Reason, proofs: _Proofs) -> Incompatibility:
     if rule == "MISSING_UNION_BRANCH":
         return MissingBranch(pointer(location), reason, proofs)
     # Java's own reader does not compare the names of records; but it looks for a field's aliases under its record's name.
-    strict_only = (
-        rule == "NAME_MISMATCH" and isinstance(reader, Record) and not _needs_aliases(reader, writer)
-    )
+    strict_only = rule == "NAME_MISMATCH" and isinstance(reader, Record) and not _needs_aliases(reader, writer)
     return Incompatibility(rule, pointer(location), _MESSAGES[rule](reader, writer), strict_only, location)
 
 
@@ -179,9 +177,7 @@ def _has_sources(branch: Schema, writer: Schema) -> bool:
         return branch.type == writer.type
     there = writer.fields_by_name
     return all(
-        field.default is not NO_DEFAULT
-        or field.name in there
-        or any(alias in there for alias in field.aliases)
+        field.default is not NO_DEFAULT or field.name in there or any(alias in there for alias in field.aliases)
         for field in branch.fields
     )
 
@@ -245,9 +241,7 @@ class _Proofs:
             return False
         from schemactl.formats.avro.resolving_grammar import decodes_all
 
-        decodes, self._steps = decodes_all(
-            reader=reader, writer=writer, release=Release.R5_0, steps=self._steps
-        )
+        decodes, self._steps = decodes_all(reader=reader, writer=writer, release=Release.R5_0, steps=self._steps)
         return decodes
 
 
@@ -341,9 +335,7 @@ class _PairComparison:
         found: Reasons | Deep[Reasons] = self._compare(reader, writer, location, None, None)
         return found if isinstance(found, tuple) else run(found)
 
-    def _compare(
-        self, reader: Any, writer: Any, location: Location, used_in: object, written_in: object
-    ) -> Any:
+    def _compare(self, reader: Any, writer: Any, location: Location, used_in: object, written_in: object) -> Any:
         """Return the Reasons for a pair, or a generator that finds them where other pairs are inside (see `recursion`).
 
         The fields, containers or unions that hold the two are `used_in` and `written_in`.
@@ -458,9 +450,7 @@ class _PairComparison:
         found = self._known[pair] = tuple(reasons)
         return found
 
-    def _reader_union(
-        self, pair: Pair, reader: Union, writer: Any, location: Location, written_in: object
-    ) -> Any:
+    def _reader_union(self, pair: Pair, reader: Union, writer: Any, location: Location, written_in: object) -> Any:
         """Look for a branch that reads the writer; why the others do not is of no interest."""
         if type(writer) in _HOLDERS:
             return self._holder_in_union(reader, writer, location)
@@ -474,9 +464,7 @@ class _PairComparison:
         found = self._known[pair] = (("MISSING_UNION_BRANCH", location, reader, writer),)
         return found
 
-    def _holder_in_union(
-        self, reader: Union, writer: Record | Array | Map, location: Location
-    ) -> Deep[Reasons]:
+    def _holder_in_union(self, reader: Union, writer: Record | Array | Map, location: Location) -> Deep[Reasons]:
         for index in self._like(writer, reader):
             branch = reader.branches[index]
             if type(branch) is not Primitive:
@@ -497,9 +485,7 @@ class _PairComparison:
         if like is None:
             like = self._unions[reader] = {}
             for index, branch in enumerate(reader.branches):
-                names = (
-                    (f"{branch.type} {branch.name}", *branch.aliases) if isinstance(branch, Named) else ("",)
-                )
+                names = (f"{branch.type} {branch.name}", *branch.aliases) if isinstance(branch, Named) else ("",)
                 for name in names:
                     like.setdefault(name, []).append(index)
         if not isinstance(writer, Named):

@@ -142,9 +142,7 @@ class DatumReader:
             return MessageReading([ReadFailure(thrown.exception, thrown.message, ())], [])
         return MessageReading(reading.failures, []) if reading.failures else reading
 
-    def _read(
-        self, datum: Datum, writer: Schema, reader: Schema, reading: MessageReading, tokens: Tokens
-    ) -> None:
+    def _read(self, datum: Datum, writer: Schema, reader: Schema, reading: MessageReading, tokens: Tokens) -> None:
         """Read one value, in the order and by the choices of Resolver and ResolvingDecoder."""
         if isinstance(writer, Union):
             match = reader
@@ -211,9 +209,7 @@ def to_json(schema: Schema, datum: Datum, *, tagged: bool = True) -> Any:
         value = to_json(branch, datum.value, tagged=tagged)
         return value if not tagged or branch.type == "null" else {branch.full_name: value}
     if isinstance(schema, Record):
-        return {
-            field.name: to_json(field.schema, datum[field.name], tagged=tagged) for field in schema.fields
-        }
+        return {field.name: to_json(field.schema, datum[field.name], tagged=tagged) for field in schema.fields}
     if isinstance(schema, Array):
         return [to_json(schema.items, item, tagged=tagged) for item in datum]
     if isinstance(schema, Map):
@@ -437,10 +433,7 @@ class SampleMessages:
     """Messages of one writer's schema."""
 
     def __init__(
-        self,
-        schema: Schema,
-        uncommon: Collection[str] = (),
-        primitives: Mapping[str, Any] | None = None,
+        self, schema: Schema, uncommon: Collection[str] = (), primitives: Mapping[str, Any] | None = None
     ) -> None:
         self._least = least_messages(schema)
         self._uncommon = frozenset(uncommon)
@@ -469,9 +462,7 @@ class SampleMessages:
                 return self._primitives["bytes"][:1] * schema.size or bytes(schema.size)
         return self._primitives[schema.type]
 
-    def variants(
-        self, schema: Schema, inside: frozenset[int] = frozenset(), depth: int = 0
-    ) -> Iterator[Datum]:
+    def variants(self, schema: Schema, inside: frozenset[int] = frozenset(), depth: int = 0) -> Iterator[Datum]:
         """Yield values that differ from the smallest in one choice: a symbol, a branch, an item; each record is entered once."""
         if isinstance(schema, Enum):
             # The smallest has the first.
@@ -579,9 +570,7 @@ def has_endless(schema: Schema) -> bool:
 def simplest(union: Union, least: Mapping[Schema, tuple[int, int]]) -> int:
     """Return the index of the branch with the smallest value; null, where it is one of several."""
     known = [index for index, branch in enumerate(union.branches) if branch in least]
-    return min(
-        known, key=lambda index: (least[union.branches[index]][0], union.branches[index].type != "null")
-    )
+    return min(known, key=lambda index: (least[union.branches[index]][0], union.branches[index].type != "null"))
 
 
 def _parts(schema: Schema) -> tuple[dict[Schema, list[Schema]], list[tuple[int, int, Schema]]]:
@@ -726,9 +715,7 @@ def counterexample(
     failure = best.failure
     if plain_json:
         # What a JSON library makes of it differs; the Avro rules are what such topics agree on.
-        return Counterexample(
-            shown, shown.encode(), f"what the reader's schema does not allow: {failure.message}"
-        )
+        return Counterexample(shown, shown.encode(), f"what the reader's schema does not allow: {failure.message}")
     result = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
     return Counterexample(shown, best.data, result)
 
@@ -739,9 +726,7 @@ def _is_at(message: UnreadableMessage, found: Incompatibility, wanted: Sequence[
     return bool(is_named) or -shared == len(wanted)
 
 
-def _fitness(
-    message: UnreadableMessage, found: Incompatibility, wanted: Sequence[Token]
-) -> tuple[int, int, int]:
+def _fitness(message: UnreadableMessage, found: Incompatibility, wanted: Sequence[Token]) -> tuple[int, int, int]:
     """Return a sort key: the less, the better the message proves the finding."""
     failure = message.failure
     shared = 0

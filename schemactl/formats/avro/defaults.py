@@ -122,9 +122,7 @@ class FieldDefaults:
         self.bad.append(InvalidAvro(what, pointer=pointer((path, "default")), fix=fix, exception=exception))
 
 
-_FIRST: Final = (
-    "put the branch that the default belongs to first; before Pulsar 4.2 it must match the first branch"
-)
+_FIRST: Final = "put the branch that the default belongs to first; before Pulsar 4.2 it must match the first branch"
 
 
 def _what(field: Field, record: str) -> str:
@@ -187,9 +185,7 @@ class DefaultCheck:
                 return bool((yield self._is_container(schema, value, unfinished)))
         return isinstance(value, str)  # an enum's symbols and a fixed's size are not looked at
 
-    def _is_container(
-        self, schema: Array | Map | Record, value: JsonValue, unfinished: Container[int]
-    ) -> Deep[bool]:
+    def _is_container(self, schema: Array | Map | Record, value: JsonValue, unfinished: Container[int]) -> Deep[bool]:
         if not isinstance(value, list if isinstance(schema, Array) else dict):
             return False
         if isinstance(schema, Record):

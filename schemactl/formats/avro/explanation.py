@@ -52,9 +52,13 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     case = _Case(found, reader, writer, upgraded=upgraded, older=breakage.older_name)
     reason, fix = _SENTENCES[found.rule](case)
     if found.strict_only:
-        reason += " Pulsar's Java reader decodes such messages all the same; readers that follow the specification refuse."
+        reason += (
+            " Pulsar's Java reader decodes such messages all the same; readers that follow the specification refuse."
+        )
     if not can_be_written(writer):
-        reason += " No message can be shown: nothing can be written, for a record must contain itself or an enum is empty."
+        reason += (
+            " No message can be shown: nothing can be written, for a record must contain itself or an enum is empty."
+        )
     here, there = case.trace.pointer, case.written[0]
     if not upgraded:
         return Explanation(case.place, reason, fix, there, here)
@@ -144,10 +148,7 @@ def _missing_symbols(case: _Case) -> tuple[str, str]:
         f"in two changes. First give {name} a default, beside an edit that Pulsar stores (it takes a default alone for no new "
         f"version), such as a new field with a default; once every reader has that version, list {symbols}."
     )
-    return (
-        f"{case.place}: {symbols} {are} new in {name}. {unknown}: they throw on such a message.",
-        fix,
-    )
+    return (f"{case.place}: {symbols} {are} new in {name}. {unknown}: they throw on such a message.", fix)
 
 
 def _missing_branch(case: _Case) -> tuple[str, str]:
@@ -266,9 +267,7 @@ def _default_for(schema: Schema, values: Iterator[int]) -> JsonValue:
             return "\0" * schema.size
         case Record():
             return {
-                field.name: _default_for(field.schema, values)
-                for field in schema.fields
-                if field.default is NO_DEFAULT
+                field.name: _default_for(field.schema, values) for field in schema.fields if field.default is NO_DEFAULT
             }
         case Primitive():
             if schema.type == "bytes":
@@ -277,7 +276,9 @@ def _default_for(schema: Schema, values: Iterator[int]) -> JsonValue:
             return ZEROS[schema.type]
 
 
-_UNNAMED = "Java looks for fields by their aliases only in a record that it knows by name: it reads their defaults, or throws."
+_UNNAMED = (
+    "Java looks for fields by their aliases only in a record that it knows by name: it reads their defaults, or throws."
+)
 
 _MAX_LEVELS = 10
 """Of unions inside one another, to the bottom of which a reason is followed."""
@@ -373,9 +374,7 @@ def _named(root: Schema) -> tuple[list[NamedSchema], dict[str, str]]:
     """Return the named types, and what each is called: its name alone where no two share it."""
     types = [part for part in parts(root) if isinstance(part, Named)]
     short = Counter(named.name for named in types)
-    return types, {
-        named.full_name: named.name if short[named.name] == 1 else named.full_name for named in types
-    }
+    return types, {named.full_name: named.name if short[named.name] == 1 else named.full_name for named in types}
 
 
 def _field(field: Field, names: Mapping[str, str]) -> str:

@@ -63,9 +63,7 @@ _IN_NUMBERS: Final = frozenset("-+.0123456789eE")
 class InvalidAvro(InvalidSchema):
     """Avro's Java parser refuses a definition; `exception` is the simple name of what it throws."""
 
-    def __init__(
-        self, what: str, *, pointer: str = "", fix: str = "", exception: str = "SchemaParseException"
-    ) -> None:
+    def __init__(self, what: str, *, pointer: str = "", fix: str = "", exception: str = "SchemaParseException") -> None:
         super().__init__(what, pointer=pointer, fix=fix)
         self.exception = exception
 
@@ -156,9 +154,7 @@ def check_limits(text: str) -> None:
 
 
 def _constant(name: str) -> NoReturn:
-    raise InvalidAvro(
-        f"{name} is not JSON", fix=f'write "{name}" as text where a float or double default is meant'
-    )
+    raise InvalidAvro(f"{name} is not JSON", fix=f'write "{name}" as text where a float or double default is meant')
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_constant)

@@ -76,10 +76,7 @@ class Unresolved(Record):
 
 
 def resolve(
-    root: Schema,
-    references: Sequence[Unresolved],
-    holders: Sequence[Holder],
-    types: Mapping[str, NamedSchema],
+    root: Schema, references: Sequence[Unresolved], holders: Sequence[Holder], types: Mapping[str, NamedSchema]
 ) -> None:
     """Put types in place of the `references` in a definition; `holders` have them.
 
@@ -152,9 +149,7 @@ def completion_order(root: Schema, types: Mapping[str, NamedSchema]) -> list[Rec
             node, visited, is_done = todo.pop()
             steps += 1
             if steps > _MAX_STEPS:
-                raise InvalidAvro(
-                    "the types refer to each other in too tangled a way to check their defaults"
-                )
+                raise InvalidAvro("the types refer to each other in too tangled a way to check their defaults")
             if isinstance(node, Unresolved):
                 target = types.get(node.target)
                 if isinstance(target, Record) and id(target) not in begun:
@@ -170,9 +165,7 @@ def completion_order(root: Schema, types: Mapping[str, NamedSchema]) -> list[Rec
                 todo.append((node, visited, True))
                 # A record's fields are visited from first to last, a union's branches from last to first.
                 inside = list(children(node))
-                todo.extend(
-                    (part, visited, False) for part in (inside if isinstance(node, Union) else inside[::-1])
-                )
+                todo.extend((part, visited, False) for part in (inside if isinstance(node, Union) else inside[::-1]))
     return order
 
 
@@ -190,11 +183,7 @@ _RESERVED: Final = frozenset(
 )
 _ENUM_RESERVED: Final = _RESERVED | {"default"}
 _FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
-_ORDERS: Final[Mapping[str, Order]] = {
-    "ASCENDING": "ascending",
-    "DESCENDING": "descending",
-    "IGNORE": "ignore",
-}
+_ORDERS: Final[Mapping[str, Order]] = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
 _MAX_FIXED_SIZE: Final = 2**31 - 9
 """The longest array of bytes that Java's Avro makes."""
 
@@ -235,9 +224,7 @@ class DefinitionReader:
         root = self._schema(self._json, None, ())
         if self._unresolved or (self._defaults and self._defaults.of_records):
             # Avro 1.12 does this when it has read the whole text.
-            order = (
-                completion_order(root, self._types) if self._defaults and self._defaults.of_records else []
-            )
+            order = completion_order(root, self._types) if self._defaults and self._defaults.of_records else []
             if self._unresolved:
                 resolve(root, self._unresolved, self._holders, self._types)
             if order and self._defaults:
@@ -352,9 +339,7 @@ class DefinitionReader:
                     field.default = default
         if repeated:
             what = f"record {full_name} has two fields {items[repeated[2]]['name']}"
-            raise invalid(
-                what, repeated, fix="give one of the two another name", exception="AvroRuntimeException"
-            )
+            raise invalid(what, repeated, fix="give one of the two another name", exception="AvroRuntimeException")
         record.fields = tuple(fields.values())
         record.fields_by_name = fields
         self._open.discard(id(record))
@@ -529,13 +514,9 @@ def _bad_field(item: JsonValue, record: Record, place: Path) -> InvalidAvro:
     """Return the rejection of a field without name or type, or with what is no name."""
     name = item.get("name") if isinstance(item, dict) else None
     if not isinstance(name, str):
-        return invalid(
-            f'field {place[2]} of record {record.full_name} has no "name"', place, fix=_add("name", item)
-        )
+        return invalid(f'field {place[2]} of record {record.full_name} has no "name"', place, fix=_add("name", item))
     if "type" not in item:
-        return invalid(
-            f'field {name} of record {record.full_name} has no "type"', place, fix=_add("type", item)
-        )
+        return invalid(f'field {name} of record {record.full_name} has no "type"', place, fix=_add("type", item))
     return bad_name(name, "the field name", (place, "name"))
 
 
@@ -710,13 +691,9 @@ class Avro111(DefinitionReader):
         near = difflib.get_close_matches(name, known, 1) or difflib.get_close_matches(name.lower(), known, 1)
         if name in _WITH_PARTS:
             what = f"{shown(name)} is a type with parts, which is an object of its own"
-            return invalid(
-                what, path, fix=f'write {{"type": {{"type": {shown(name)}, ...}}}}, with its parts inside'
-            )
+            return invalid(what, path, fix=f'write {{"type": {{"type": {shown(name)}, ...}}}}, with its parts inside')
         hint = f"write {shown(near[0])}, if that is meant; otherwise define" if near else "define"
-        return invalid(
-            f"{shown(name)} is not defined at this place", path, fix=f"{hint} it before its first use"
-        )
+        return invalid(f"{shown(name)} is not defined at this place", path, fix=f"{hint} it before its first use")
 
 
 class Avro1120(DefinitionReader):

@@ -61,9 +61,7 @@ class Mark(Enum):
     """A symbol without parts that is not harmless."""
 
     ERROR = "nothing that the writer writes here can be read (Java's ErrorAction)"
-    MISSING_SYMBOL = (
-        "the reader cannot take one of the writer's enum symbols, which Java notices on reading it only"
-    )
+    MISSING_SYMBOL = "the reader cannot take one of the writer's enum symbols, which Java notices on reading it only"
     HOLE = "Java has not laid out completely what the reader skips, and throws on skipping it"
 
 
@@ -265,9 +263,7 @@ class _Flattening:
 
 def _production_sizes(sequences: list[Sequence]) -> dict[Sequence, int]:
     """How many symbols each record's production will have, those of the records in its fields included."""
-    inner = {
-        sequence: [part for part in sequence.parts if isinstance(part, Sequence)] for sequence in sequences
-    }
+    inner = {sequence: [part for part in sequence.parts if isinstance(part, Sequence)] for sequence in sequences}
     sizes: dict[Sequence, int] = {}
     try:
         for sequence in TopologicalSorter(inner).static_order():
@@ -521,9 +517,7 @@ def can_read(*, reader: Schema, writer: Schema, release: Release) -> GrammarAnsw
     return INCOMPATIBLE if Mark.ERROR in found else OK
 
 
-def decodes_all(
-    *, reader: Schema, writer: Schema, release: Release, steps: int = MAX_STEPS
-) -> tuple[bool, int]:
+def decodes_all(*, reader: Schema, writer: Schema, release: Release, steps: int = MAX_STEPS) -> tuple[bool, int]:
     """Return whether that release's GenericDatumReader decodes every message of `writer` with `reader`, and the `steps` left.
 
     It does where the check passes and the reader knows, or has an enum default for, every enum symbol it can meet; False where

@@ -471,10 +471,7 @@ class _Spelling:
         """Spell a named type out, the types inside it by their names."""
         match named:
             case Record():
-                fields = [
-                    f"{field.name} {self.reference(field.schema)}{_beside_type(field)}"
-                    for field in named.fields
-                ]
+                fields = [f"{field.name} {self.reference(field.schema)}{_beside_type(field)}" for field in named.fields]
                 text = f"record({','.join(fields)})"
             case Enum():
                 text = f"enum({','.join(named.symbols)})"

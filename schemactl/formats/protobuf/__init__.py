@@ -29,8 +29,7 @@ def load(module: str) -> Any:
         if (error.name or "").partition(".")[0] != "google":
             raise
         raise SchemactlError(
-            "PROTOBUF_NATIVE schemas need protobuf, which is not installed",
-            fix='pip install "pulsar-schemactl[proto]"',
+            "PROTOBUF_NATIVE schemas need protobuf, which is not installed", fix='pip install "pulsar-schemactl[proto]"'
         ) from error
 
 
@@ -67,9 +66,7 @@ class ProtobufNativeSpec(TypeSpec):
             reader=_parse(reader.schema).root, writer=_parse(writer.schema).root
         )
 
-    def buf_violations(
-        self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo
-    ) -> Iterator[Incompatibility]:
+    def buf_violations(self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield what `buf breaking` prints, in its order."""
         if old.type is not new.type:
             return
@@ -82,9 +79,7 @@ class ProtobufNativeSpec(TypeSpec):
         explanation: Explanation = load("counterexample").explain(breakage, new=new, old=old)
         return explanation
 
-    def counterexample(
-        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
-    ) -> Counterexample | None:
+    def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
         """Return a message that proves `breakage`, read by protobuf's own parser; None where none was found."""
         reader, writer = breakage.sides(new=new, old=old)
         found: Counterexample | None = load("counterexample").counterexample(

@@ -126,9 +126,7 @@ def _compare(reader: ProtoMessage, writer: ProtoMessage, work: Work) -> Iterator
                 queue.append((before[number].message_type, after.message_type, here))
 
 
-def _compare_messages(
-    writer: ProtoMessage, reader: ProtoMessage, path: str, work: Work
-) -> Iterator[AdvancedViolation]:
+def _compare_messages(writer: ProtoMessage, reader: ProtoMessage, path: str, work: Work) -> Iterator[AdvancedViolation]:
     before, fields = writer.fields(), [field for _, field in sorted(reader.fields().items())]
     work.charge(3 * len(fields), path, reader)
     numbers = {field.name: number for number, field in before.items()}
@@ -247,9 +245,7 @@ class _SupportWalk:
         self._work.charge(len(declared) + members + len(declared), message.full_name, message)
         for oneof in declared:
             if not _are_supported(oneof.options.features):
-                yield AdvancedViolation(
-                    "UNSUPPORTED_FEATURE", f"{message.full_name}.{oneof.name}", message.pointer
-                )
+                yield AdvancedViolation("UNSUPPORTED_FEATURE", f"{message.full_name}.{oneof.name}", message.pointer)
 
     def _file(self, file: File, path: str, at: ProtoMessage | ProtoField) -> Iterator[AdvancedViolation]:
         if file.name not in self._files:
@@ -288,7 +284,5 @@ def _are_supported(features: FeatureSet) -> bool:
         java = extension_of(features, JAVA_FEATURES)
         if not java.keys() <= set(_KNOWN_JAVA_FEATURES) or java.get(2) == 0:
             return False
-    set_to = {
-        field.number: value for field, value in features.ListFields() if field.number in _KNOWN_FEATURES
-    }
+    set_to = {field.number: value for field, value in features.ListFields() if field.number in _KNOWN_FEATURES}
     return set_to.keys() == numbers and all(set_to[number] != 0 for number in set_to)

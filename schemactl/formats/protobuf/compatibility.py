@@ -103,9 +103,7 @@ def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair
             if types not in seen:
                 seen.add(types)
                 if len(seen) > MAX_PAIRS:
-                    raise InvalidSchema(
-                        f"its messages meet those of the other side in more than {MAX_PAIRS:,} ways"
-                    )
+                    raise InvalidSchema(f"its messages meet those of the other side in more than {MAX_PAIRS:,} ways")
                 path = (*pair.path, read.proto.number)
                 queue.append(MessagePair(read.message_type, written.message_type, path))
 
@@ -166,9 +164,7 @@ def _message(reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibi
             continue
         lack = "does not require it" if number in written else "does not have it"
         yield Incompatibility(
-            "MESSAGE_SAME_REQUIRED_FIELDS",
-            field.pointer,
-            f"the reader requires {_called(field)}, the writer {lack}",
+            "MESSAGE_SAME_REQUIRED_FIELDS", field.pointer, f"the reader requires {_called(field)}, the writer {lack}"
         )
     for oneof in reader.oneofs():
         beside = independent([written[number] for number in oneof.numbers if number in written])
@@ -193,14 +189,10 @@ def _field(reader: ProtoField, writer: ProtoField) -> Iterator[Incompatibility]:
     """Yield the nearest reason why a field is not read as the one of its number was written."""
     if not _shares_bytes(reader, writer):
         types = f"is written as {descriptor.KIND_NAMES[writer.kind]} and read as {descriptor.KIND_NAMES[reader.kind]}"
-        yield Incompatibility(
-            "FIELD_WIRE_COMPATIBLE_TYPE", f"{reader.pointer}/type", f"{_called(reader)} {types}"
-        )
+        yield Incompatibility("FIELD_WIRE_COMPATIBLE_TYPE", f"{reader.pointer}/type", f"{_called(reader)} {types}")
     elif reader.is_repeated != writer.is_repeated:
         shapes = f"is written as {_shape(writer)} and read as {_shape(reader)}"
-        yield Incompatibility(
-            "FIELD_WIRE_COMPATIBLE_CARDINALITY", reader.pointer, f"{_called(reader)} {shapes}"
-        )
+        yield Incompatibility("FIELD_WIRE_COMPATIBLE_CARDINALITY", reader.pointer, f"{_called(reader)} {shapes}")
     elif writer.cardinality != descriptor.REQUIRED and not same_default(writer, reader):
         values = f"{printed(writer)} to the writer and {printed(reader)} to the reader"
         yield Incompatibility(
@@ -216,9 +208,7 @@ def _unreadable_values(reader: ProtoEnum, writer: ProtoEnum) -> Iterator[Incompa
     if missing:
         listed = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         yield Incompatibility(
-            "ENUM_VALUE_NO_DELETE",
-            reader.pointer,
-            f"the reader's enum {reader.full_name} does not list {listed}",
+            "ENUM_VALUE_NO_DELETE", reader.pointer, f"the reader's enum {reader.full_name} does not list {listed}"
         )
 
 
@@ -317,9 +307,7 @@ def described(field: ProtoField, *, name: bool = True) -> str:
     """Return `Field "3" with name "id" on message "Click"`, as buf begins its sentences."""
     shown = f' with name "{field.name}"' if name else ""
     if field.proto.extendee:
-        return (
-            f'Extension "{field.proto.number}"{shown} on message "{field.proto.extendee.removeprefix(".")}"'
-        )
+        return f'Extension "{field.proto.number}"{shown} on message "{field.proto.extendee.removeprefix(".")}"'
     message = field.message.proto.name if field.message else ""
     return f'Field "{field.proto.number}"{shown} on message "{message}"'
 
@@ -340,9 +328,7 @@ def wire_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation
     if WIRE_GROUPS[old.kind] == WIRE_GROUPS[new.kind]:
         yield from _compatible_type_name("FIELD_WIRE_COMPATIBLE_TYPE", old, new)
     elif (old.kind, new.kind) != (descriptor.STRING, descriptor.BYTES):
-        note = _WIRE_NOTE + (
-            _UTF8_NOTE if (old.kind, new.kind) == (descriptor.BYTES, descriptor.STRING) else ""
-        )
+        note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (descriptor.BYTES, descriptor.STRING) else "")
         yield _changed_type("FIELD_WIRE_COMPATIBLE_TYPE", old, new, note)
 
 
@@ -373,9 +359,7 @@ def _same_cardinality(rule: str, groups: Mapping[str, int]) -> FieldRule:
         before, after = old.cardinality, new.cardinality
         # protoc makes the two fields of a map entry: what they seem to be follows from the file's syntax.
         if groups[before] != groups[after] and not (old.in_map_entry and new.in_map_entry):
-            yield violation(
-                rule, f'{described(new)} changed cardinality from "{before}" to "{after}".', (new, "")
-            )
+            yield violation(rule, f'{described(new)} changed cardinality from "{before}" to "{after}".', (new, ""))
 
     return check
 
@@ -417,9 +401,7 @@ def same_json_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
 def same_required_fields(old: ProtoMessage, new: ProtoMessage) -> Iterator[Violation]:
     """Yield MESSAGE_SAME_REQUIRED_FIELDS: other numbers are labelled required."""
     required = FieldDescriptorProto.LABEL_REQUIRED
-    before, after = (
-        {proto.number for proto in side.proto.field if proto.label == required} for side in (old, new)
-    )
+    before, after = ({proto.number for proto in side.proto.field if proto.label == required} for side in (old, new))
     for number in before ^ after:
         what = "deleted" if number in before else "added"
         words = (
@@ -427,18 +409,14 @@ def same_required_fields(old: ProtoMessage, new: ProtoMessage) -> Iterator[Viola
             "one side does not know about the required field, this will result in a breakage."
         )
         place = new.fields()[number] if what == "added" else new
-        yield violation(
-            "MESSAGE_SAME_REQUIRED_FIELDS", words, (place, ""), pointer=f"{new.pointer}/fields/{number}"
-        )
+        yield violation("MESSAGE_SAME_REQUIRED_FIELDS", words, (place, ""), pointer=f"{new.pointer}/fields/{number}")
 
 
 def _keeps_json_format(rule: str, noun: str) -> Callable[[Holder, Holder], Iterator[Violation]]:
     def check(old: Holder, new: Holder) -> Iterator[Violation]:
         after = new.features.json_format
         if old.features.json_format == FeatureSet.ALLOW != after:
-            words = (
-                f'{noun} "{new.proto.name}" JSON format support changed from ALLOW to {JSON_FORMATS[after]}.'
-            )
+            words = f'{noun} "{new.proto.name}" JSON format support changed from ALLOW to {JSON_FORMATS[after]}.'
             yield violation(rule, words, (new, "json_format"), (new, ""))
 
     return check
@@ -621,9 +599,7 @@ FIELD_RULES: Mapping[str, FieldRule] = {
     "FIELD_SAME_JSON_NAME": same_json_name,
     "FIELD_SAME_NAME": same_name,
     "FIELD_SAME_ONEOF": same_oneof,
-    "FIELD_WIRE_COMPATIBLE_CARDINALITY": _same_cardinality(
-        "FIELD_WIRE_COMPATIBLE_CARDINALITY", WIRE_CARDINALITIES
-    ),
+    "FIELD_WIRE_COMPATIBLE_CARDINALITY": _same_cardinality("FIELD_WIRE_COMPATIBLE_CARDINALITY", WIRE_CARDINALITIES),
     "FIELD_WIRE_COMPATIBLE_TYPE": wire_compatible_type,
     "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY": _same_cardinality(
         "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY", WIRE_JSON_CARDINALITIES
@@ -678,10 +654,7 @@ _JSON_ONLY: Final = frozenset(
 
 _ALL: Final = frozenset({*FILE_RULES, *ENUM_RULES, *MESSAGE_RULES, *FIELD_RULES, *METHOD_RULES})
 
-CATEGORIES: Final[Mapping[ProtoCategory, frozenset[str]]] = {
-    "WIRE": _ALL - _JSON_ONLY,
-    "WIRE_JSON": _ALL - _WIRE_ONLY,
-}
+CATEGORIES: Final[Mapping[ProtoCategory, frozenset[str]]] = {"WIRE": _ALL - _JSON_ONLY, "WIRE_JSON": _ALL - _WIRE_ONLY}
 """The rules of each category."""
 
 _Key = TypeVar("_Key")

@@ -18,14 +18,7 @@ from schemactl.core.schema import SchemaInfo
 from schemactl.formats.protobuf import descriptor
 from schemactl.formats.protobuf.compatibility import MessagePair, fields_of, independent, pairs
 from schemactl.formats.protobuf.definition import ProtoDefinition, build_pool, field_path, is_shipped, parse
-from schemactl.formats.protobuf.descriptor import (
-    ENUM,
-    KIND_NAMES,
-    ProtoEnum,
-    ProtoField,
-    ProtoMessage,
-    default_of,
-)
+from schemactl.formats.protobuf.descriptor import ENUM, KIND_NAMES, ProtoEnum, ProtoField, ProtoMessage, default_of
 from schemactl.formats.type_spec import Explanation
 
 # Small messages in protobuf's binary form, and the result of protobuf's own parser for any bytes.
@@ -111,9 +104,7 @@ def required(message: ProtoMessage, *, leave_out: set[int]) -> bytes | None:
     return _required(message, leave_out, {}, 0)
 
 
-def _required(
-    message: ProtoMessage, leave_out: set[int], known: dict[str, bytes | None], depth: int
-) -> bytes | None:
+def _required(message: ProtoMessage, leave_out: set[int], known: dict[str, bytes | None], depth: int) -> bytes | None:
     out = b""
     for number, field in fields_of(message).items():
         if field.cardinality != descriptor.REQUIRED or number in leave_out:
@@ -287,8 +278,7 @@ def _attempts(found: Incompatibility, reader: ProtoMessage, writer: ProtoMessage
         fields = [
             (read, written)
             for read, written in pair.fields()
-            if _is_about(found, read, pair)
-            and (written is not None or found.rule == "MESSAGE_SAME_REQUIRED_FIELDS")
+            if _is_about(found, read, pair) and (written is not None or found.rule == "MESSAGE_SAME_REQUIRED_FIELDS")
         ]
         if not fields:
             continue
@@ -355,9 +345,7 @@ def _difference(attempt: _Attempt, written: Message, readers: type[Message], dat
         if there is None and here is None and not field.is_message and not field.is_repeated:
             there, here = _default(field), _default(other)
         if there != here:
-            return (
-                f"field {number} ({other.name}) is read as {_shown(here)}, and was written as {_shown(there)}"
-            )
+            return f"field {number} ({other.name}) is read as {_shown(here)}, and was written as {_shown(there)}"
     return ""
 
 

@@ -169,9 +169,7 @@ def _parse(schema: bytes) -> ProtoDefinition:
         raise InvalidSchema("`fileDescriptorSet` is not base64")
     image = _image(base64.b64decode(encoded))
     if file_name not in image.files:
-        raise InvalidSchema(
-            f"the descriptor set has no file {file_name!r}, which `rootFileDescriptorName` names"
-        )
+        raise InvalidSchema(f"the descriptor set has no file {file_name!r}, which `rootFileDescriptorName` names")
     reachable = tuple(_reachable(image, file_name))
     build_pool(image, reachable)
     file = image.files[file_name]
@@ -179,9 +177,7 @@ def _parse(schema: bytes) -> ProtoDefinition:
         if len(file.proto.package) * len(root_name) > _MAX_COMPARED:
             raise InvalidSchema(f"the package of {file_name} and `rootMessageTypeName` are too long")
         # Pulsar takes the package for a regular expression, and off wherever it first matches.
-        package = "".join(
-            "." if character == "." else re.escape(character) for character in file.proto.package
-        )
+        package = "".join("." if character == "." else re.escape(character) for character in file.proto.package)
         path = re.sub(package, "", root_name, count=1).replace(".", "", 1).rstrip(".")
         root = file.declared.messages.get(file.qualified(path))
         if root is not None:
@@ -220,8 +216,7 @@ def _image(data: bytes) -> Image:
         return Image.of(FileDescriptorSet.FromString(data))
     except DecodeError as error:
         raise InvalidSchema(
-            "not a serialized FileDescriptorSet",
-            fix="write it with: protoc --include_imports --descriptor_set_out",
+            "not a serialized FileDescriptorSet", fix="write it with: protoc --include_imports --descriptor_set_out"
         ) from error
 
 
@@ -243,9 +238,7 @@ def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> 
     raise InvalidSchema(
         f"no message is called {message!r}",
         pointer="/message",
-        fix=f"write {'one of ' if len(names) > 1 else ''}{known}"
-        if known
-        else "declare it in the definition",
+        fix=f"write {'one of ' if len(names) > 1 else ''}{known}" if known else "declare it in the definition",
     )
 
 
@@ -396,11 +389,7 @@ def find(image: Image, pointer: str) -> Place | None:
 
 
 def locator(
-    read_root: Callable[[], ProtoMessage],
-    *,
-    paths: Mapping[str, str],
-    texts: Mapping[str, bytes],
-    elsewhere: Source,
+    read_root: Callable[[], ProtoMessage], *, paths: Mapping[str, str], texts: Mapping[str, bytes], elsewhere: Source
 ) -> Locator:
     """Return what finds the place in the user's files that is nearest to a pointer.
 
@@ -589,9 +578,7 @@ class _Printer:
             elif field.oneof_index not in printed:
                 printed.add(field.oneof_index)
                 oneof = message.oneof_decl[field.oneof_index]
-                members = [
-                    self._field(each, None) for each in message.field if _is_in(each, field.oneof_index)
-                ]
+                members = [self._field(each, None) for each in message.field if _is_in(each, field.oneof_index)]
                 yield from _block(f"oneof {oneof.name}", [*_option_lines(oneof.options), *members])
         for nested in rest:
             yield from self._message(nested)
@@ -599,8 +586,7 @@ class _Printer:
     def _enum(self, enum: EnumDescriptorProto) -> Iterator[str]:
         values = (f"{each.name} = {each.number}{_bracketed(_options(each.options))};" for each in enum.value)
         reserved = (
-            f"reserved {gap.start} to {'max' if gap.end == _MAX_ENUM else gap.end};"
-            for gap in enum.reserved_range
+            f"reserved {gap.start} to {'max' if gap.end == _MAX_ENUM else gap.end};" for gap in enum.reserved_range
         )
         parts = [*_option_lines(enum.options), *values, *reserved, *self._reserved(enum.reserved_name)]
         return _block(f"enum {enum.name}", parts)

@@ -65,13 +65,7 @@ class Features(NamedTuple):
     java_legacy_closed_enum: int
 
 
-_Standard: TypeAlias = Literal[
-    "field_presence",
-    "enum_type",
-    "utf8_validation",
-    "message_encoding",
-    "json_format",
-]
+_Standard: TypeAlias = Literal["field_presence", "enum_type", "utf8_validation", "message_encoding", "json_format"]
 _STANDARD: tuple[_Standard, ...] = get_args(_Standard)
 
 PROTO2 = Features(
@@ -84,13 +78,7 @@ PROTO2 = Features(
     1,
 )
 PROTO3 = Features(
-    FeatureSet.IMPLICIT,
-    FeatureSet.OPEN,
-    FeatureSet.VERIFY,
-    FeatureSet.LENGTH_PREFIXED,
-    FeatureSet.ALLOW,
-    1,
-    0,
+    FeatureSet.IMPLICIT, FeatureSet.OPEN, FeatureSet.VERIFY, FeatureSet.LENGTH_PREFIXED, FeatureSet.ALLOW, 1, 0
 )
 DEFAULTS = {
     EDITION_PROTO2: PROTO2,
@@ -255,9 +243,7 @@ class SourceMap:
         location = self._source_info.location[index]
         text = location.leading_comments or location.trailing_comments
         # Of `/** ... */` protoc leaves the second asterisk.
-        return "\n".join(
-            line.removeprefix(" ").rstrip() for line in text.removeprefix("*").split("\n")
-        ).strip()
+        return "\n".join(line.removeprefix(" ").rstrip() for line in text.removeprefix("*").split("\n")).strip()
 
     def first_below(self, path: Path) -> Path | None:
         """Return the first part that has a location inside the one at `path`."""
@@ -484,9 +470,7 @@ def _field(
     return ProtoField(file, path, name, pointer, proto, message, features, kind, cardinality)
 
 
-def _features(
-    scope: Features, proto: DescriptorProto | EnumDescriptorProto | FieldDescriptorProto
-) -> Features:
+def _features(scope: Features, proto: DescriptorProto | EnumDescriptorProto | FieldDescriptorProto) -> Features:
     """Return the features in force for `proto` inside something with the features `scope`."""
     return resolve(scope, proto.options) if proto.HasField("options") else scope
 

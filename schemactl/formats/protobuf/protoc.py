@@ -191,8 +191,7 @@ def _protoc() -> tuple[str, str]:
     spec = find_spec("grpc_tools")
     if spec is None or not spec.submodule_search_locations:
         raise SchemactlError(
-            "a .proto definition needs protoc, which is not installed",
-            fix='pip install "pulsar-schemactl[proto]"',
+            "a .proto definition needs protoc, which is not installed", fix='pip install "pulsar-schemactl[proto]"'
         )
     package = Path(next(iter(spec.submodule_search_locations)))
     return str(package.parent), str(package / "_proto")
@@ -201,9 +200,7 @@ def _protoc() -> tuple[str, str]:
 def _write_files(job: Path, proto: Proto) -> InvalidSchema | None:
     """Write the texts to the job's folder, or return why they cannot be."""
     if sum(map(len, proto.sources.values())) > MAX_SOURCE_BYTES:
-        return InvalidSchema(
-            f"its files hold more than {MAX_SOURCE_BYTES:,} bytes, more than a broker stores"
-        )
+        return InvalidSchema(f"its files hold more than {MAX_SOURCE_BYTES:,} bytes, more than a broker stores")
     for name, text in proto.sources.items():
         # A leading - or @ would be an option to protoc.
         if not re.fullmatch(r"(?![-@/])[^\0\\\t\n\ud800-\udfff]+", name) or ".." in PurePosixPath(name).parts:

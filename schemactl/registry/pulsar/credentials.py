@@ -52,9 +52,7 @@ class Bearer:
         source: where the tokens come from.
     """
 
-    def __init__(
-        self, fetch: Callable[[], tuple[str, float]], secrets: set[str], source: str = "the target"
-    ) -> None:
+    def __init__(self, fetch: Callable[[], tuple[str, float]], secrets: set[str], source: str = "the target") -> None:
         self._fetch = fetch
         self.source = source
         self._lock = Lock()
@@ -198,9 +196,7 @@ class _OAuth2:
         self.secrets = {secret}
         if not is_private(written["issuer"]):
             raise self._trouble("a secret is never sent over http, but to this machine: write https://")
-        self._http = responses.manager(
-            ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0)
-        )
+        self._http = responses.manager(ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0))
 
     def fetch(self) -> tuple[str, float]:
         """Return a token and its lifetime in seconds."""

@@ -53,9 +53,7 @@ class Failure(NamedTuple):
     may_pass: bool = False
 
 
-def failure(
-    error: HTTPError | UnicodeError, host: str, *, has_certificate: bool, is_redirected: bool
-) -> Failure:
+def failure(error: HTTPError | UnicodeError, host: str, *, has_certificate: bool, is_redirected: bool) -> Failure:
     """Return the cause of `error` and what to do.
 
     Args:
@@ -70,17 +68,14 @@ def failure(
     if isinstance(error, SSLError):
         return _tls_failure(error, host, has_certificate=has_certificate)
     fix = "check that the cluster runs, and that `registry` of the target is the address of its admin API"
-    return Failure(
-        f"{host} does not answer ({_cause(error)})", _CHECK_BROKER if is_redirected else fix, may_pass=True
-    )
+    return Failure(f"{host} does not answer ({_cause(error)})", _CHECK_BROKER if is_redirected else fix, may_pass=True)
 
 
 def _tls_failure(error: SSLError, host: str, *, has_certificate: bool) -> Failure:
     text, cause = str(error), _cause(error)
     if "WRONG_VERSION_NUMBER" in text:
         return Failure(
-            f"{host} does not speak TLS",
-            "write http:// in `registry` of the target, or the port that speaks TLS",
+            f"{host} does not speak TLS", "write http:// in `registry` of the target, or the port that speaks TLS"
         )
     if "EOF occurred" in text:
         # Some servers hang up without an alert, and an alert can be lost.
@@ -104,9 +99,7 @@ def _tls_failure(error: SSLError, host: str, *, has_certificate: bool) -> Failur
             f"{host} asks for a client certificate, and the target names none: {cause}",
             "name yours as `cert_file`, with its `key_file`, of the target",
         )
-    return Failure(
-        f"{host} ends the TLS handshake: {cause}", "check the TLS versions and ciphers of the cluster"
-    )
+    return Failure(f"{host} ends the TLS handshake: {cause}", "check the TLS versions and ciphers of the cluster")
 
 
 def _cause(error: HTTPError | UnicodeError) -> str:
@@ -338,9 +331,7 @@ class AdminConnection:
         self.expect(reply, f"GET {path}")
         return self.json(reply, f"GET {path}", shape)
 
-    def change(
-        self, method: str, path: str, body: Any = None, *, of: object = "", allowed: int | None = None
-    ) -> Reply:
+    def change(self, method: str, path: str, body: Any = None, *, of: object = "", allowed: int | None = None) -> Reply:
         """Send a request that is safe to repeat; raise RegistryError unless it succeeds, or is answered `allowed`.
 
         With `of`, a 404 means that it does not exist.
@@ -356,9 +347,7 @@ class AdminConnection:
         try:
             value = reply.json()
         except (ValueError, RecursionError):
-            raise RegistryError(
-                f"{self.url}: {what} does not answer with JSON{_source(reply)}", fix=fix
-            ) from None
+            raise RegistryError(f"{self.url}: {what} does not answer with JSON{_source(reply)}", fix=fix) from None
         if shape_error(value, shape):
             raise RegistryError(f"{self.url}: {what} does not answer as Pulsar does{_source(reply)}", fix=fix)
         return value
@@ -375,9 +364,7 @@ class AdminConnection:
         with self._watch.watched(what, time.monotonic() + max(_READ_S, self._deadline_s)) as request:
             return self._sent(method, path, body, done, request)
 
-    def _sent(
-        self, method: str, path: str, body: Any, done: Callable[[], Reply | None], request: SlowRequest
-    ) -> Reply:
+    def _sent(self, method: str, path: str, body: Any, done: Callable[[], Reply | None], request: SlowRequest) -> Reply:
         sent_bytes = len(json.dumps(body)) if body is not None else 0
         start_s = request.since_s
         for delay_s in self._delays(start_s):
@@ -576,9 +563,7 @@ class AdminConnection:
         except ValueError:
             usable = False
         if not usable:
-            raise RegistryError(
-                f"{self.url}: redirected to {location[:200]!r}, which is no address of a broker"
-            )
+            raise RegistryError(f"{self.url}: redirected to {location[:200]!r}, which is no address of a broker")
         if urlsplit(url).scheme == "https" and parts.scheme == "http":
             raise RegistryError(f"{self.url}: redirected from https to {parts.hostname} without encryption")
         base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

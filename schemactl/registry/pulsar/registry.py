@@ -335,9 +335,7 @@ class PulsarRegistry(Relaxing):
         """See `Registry.set_topic_policies`."""
         managed = replace(policies, settings={}).managed()
         if "is_allow_auto_update_schema" in managed:
-            raise RegistryError(
-                f"{name}: is_allow_auto_update_schema is a policy of namespaces; topics have none"
-            )
+            raise RegistryError(f"{name}: is_allow_auto_update_schema is a policy of namespaces; topics have none")
         # UNDEFINED unsets the policy; a DELETE would, too, but one path segment less and it were the topic's.
         self._set(managed, _path(name), of=f"topic {name}")
         pulsar_settings.put(self._connection, _path(name), policies, of=f"topic {name}", is_topic=True)
@@ -367,9 +365,7 @@ class PulsarRegistry(Relaxing):
         numbers = [""] if count is None else [f"-partition-{number}" for number in range(count)]
         for number in numbers:
             path = f"{_path(topic)}{number}"
-            if what := pulsar_settings.retained(
-                self._connection, path, written_with_schema=written_with_schema
-            ):
+            if what := pulsar_settings.retained(self._connection, path, written_with_schema=written_with_schema):
                 return f"{topic.topic}{number} retains {what}"
         return ""
 
@@ -444,9 +440,7 @@ class PulsarRegistry(Relaxing):
         own = strategy_named(found.get("schema_compatibility_strategy"))
         others = found.get("is_allow_auto_update_schema"), found.get("schema_validation_enforced")
         policies = Policies(own, *others, settings=pulsar_settings.among(found, asked, f"namespace {name}"))
-        clusters = tuple(
-            pulsar_settings.among(found, [REPLICATION], f"namespace {name}").get(REPLICATION, ())
-        )
+        clusters = tuple(pulsar_settings.among(found, [REPLICATION], f"namespace {name}").get(REPLICATION, ()))
         return Namespace(name, policies, deleted=bool(found.get("deleted")), clusters=clusters)
 
     def _existing(self, space: NamespaceName, domain: str) -> dict[TopicName, bool] | None:
@@ -478,16 +472,10 @@ class PulsarRegistry(Relaxing):
         alike = [names for names in self._each(without_own, several) if names]
         if not alike or not self._settings.keep_policies_as_messages():
             return {}
-        return dict(
-            self._each(lambda names: (names[0].namespace_name, self._topic_policies(names[0])), alike)
-        )
+        return dict(self._each(lambda names: (names[0].namespace_name, self._topic_policies(names[0])), alike))
 
     def _topic(
-        self,
-        name: TopicName,
-        existing: dict[TopicName, bool] | None,
-        common: Policies | None,
-        asked: frozenset[str],
+        self, name: TopicName, existing: dict[TopicName, bool] | None, common: Policies | None, asked: frozenset[str]
     ) -> Topic | None:
         if existing is not None and name.domain == "non-persistent":
             # Brokers create such a topic with its first client, and forget it with the last one: it counts as existing.

@@ -185,9 +185,7 @@ _UNEXPECTED = "An unexpected error occurred in the server"
 _HALF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 _STACKTRACE = re.compile(r"Stacktrace:\s*([\w.$]+)")
 _MESSAGE_CELL = re.compile(r"<th>MESSAGE:</th>\s*<td>(.*?)(?:</td>|\Z)", re.DOTALL)
-_TRANSIENT_EXCEPTION = re.compile(
-    r"Timeout|MetadataStore|ManagedLedger|BKException|Connect|AlreadyClosed|NotLeader"
-)
+_TRANSIENT_EXCEPTION = re.compile(r"Timeout|MetadataStore|ManagedLedger|BKException|Connect|AlreadyClosed|NotLeader")
 _NO_BOOKIES = "Not enough non-faulty bookies"
 _NO_BOOKIE = "Bookie handle is not available"
 """What brokers say of a ledger whose bookie has not come back yet after a restart."""
@@ -283,11 +281,7 @@ def exception(reply: Reply) -> str:
 
 def is_concurrent_modification(reply: Reply) -> bool:
     """Whether nothing was written because another client wrote at the same time. An upload's other 409, incompatible, has no reason."""
-    return (
-        reply.status == _CONFLICT
-        and b'"reason"' in reply.body
-        and error_message(reply) == "Concurrent modification"
-    )
+    return reply.status == _CONFLICT and b'"reason"' in reply.body and error_message(reply) == "Concurrent modification"
 
 
 def is_unauthenticated(reply: Reply) -> bool:

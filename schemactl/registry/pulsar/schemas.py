@@ -26,22 +26,13 @@ from schemactl.registry.pulsar.responses import (
 )
 
 _CONFLICT, _INVALID, _SERVER_ERROR = 409, 422, 500
-_REJECTED_BY = {
-    "IncompatibleSchemaException": Outcome.INCOMPATIBLE,
-    "InvalidSchemaDataException": Outcome.INVALID,
-}
+_REJECTED_BY = {"IncompatibleSchemaException": Outcome.INCOMPATIBLE, "InvalidSchemaDataException": Outcome.INVALID}
 MAX_VERSIONS = 100_000
 """More versions of a topic than any Pulsar can list: the list is one entry of its metadata store, of a megabyte or so, with some
 50 bytes for each."""
 _LATEST_MS = 4_102_444_800_000 * 2
 """What no clock shows, and every calendar still has: the year 2229."""
-_RESPONSE = {
-    "version": int,
-    "type": str,
-    "data": str | None,
-    "properties": dict | None,
-    "timestamp": int | None,
-}
+_RESPONSE = {"version": int, "type": str, "data": str | None, "properties": dict | None, "timestamp": int | None}
 """A version as GetSchemaResponse tells it."""
 
 

@@ -45,9 +45,7 @@ def of_topic(connection: AdminConnection, path: str, asked: Iterable[str]) -> di
     return among(shown, shown, path)
 
 
-def put(
-    connection: AdminConnection, path: str, policies: Policies, *, of: str, is_topic: bool = False
-) -> None:
+def put(connection: AdminConnection, path: str, policies: Policies, *, of: str, is_topic: bool = False) -> None:
     """Set each setting among `policies` on the namespace or topic at `path`; one that is UNDEFINED is removed."""
     for name, value in policies.settings.items():
         row = SETTINGS[name]
@@ -80,11 +78,7 @@ def broker_keys() -> list[str]:
     """Return the names of the brokers' own settings that `of_brokers` reads."""
     found: list[str] = []
     for row in SETTINGS.values():
-        found += (
-            [row.broker]
-            if isinstance(row.broker, str)
-            else [key for keys in row.broker.values() for key in keys]
-        )
+        found += [row.broker] if isinstance(row.broker, str) else [key for keys in row.broker.values() for key in keys]
     return [key for key in found if key]
 
 
@@ -108,10 +102,7 @@ def wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], P
     while True:
         now = read_back()
         # A setting that was removed is not there.
-        shown = {
-            name: CompatibilityStrategy.UNDEFINED if (held := now.get(name)) is None else held
-            for name in wanted
-        }
+        shown = {name: CompatibilityStrategy.UNDEFINED if (held := now.get(name)) is None else held for name in wanted}
         differing = ", ".join(f"{name}: {shown[name]}" for name in wanted if shown[name] != wanted[name])
         if not differing:
             return
@@ -193,9 +184,7 @@ _POLICIES_OF_TOPICS: Final = "topicPoliciesServiceClassName"
 _AS_MESSAGES: Final = "SystemTopicBasedTopicPoliciesService"
 """The class that brokers keep policies of topics with, unless another one is configured."""
 
-_SHAPE: Final = dict.fromkeys(
-    (_STRATEGY, _POLICIES_OF_TOPICS, *_SWITCHES.values(), *broker_keys()), str | None
-)
+_SHAPE: Final = dict.fromkeys((_STRATEGY, _POLICIES_OF_TOPICS, *_SWITCHES.values(), *broker_keys()), str | None)
 
 
 class BrokerSettings:
@@ -215,9 +204,7 @@ class BrokerSettings:
     def over(self, defaults: BrokerDefaults) -> BrokerDefaults:
         """Return `defaults` with the brokers' own booleans and settings in their place, as far as they are known."""
         known = self._known()
-        values: dict[str, Any] = {
-            policy: known[key] == "true" for policy, key in _SWITCHES.items() if known.get(key)
-        }
+        values: dict[str, Any] = {policy: known[key] == "true" for policy, key in _SWITCHES.items() if known.get(key)}
         return replace(defaults, **values, settings=of_brokers(known))
 
     def strategy(self) -> CompatibilityStrategy | None:

@@ -27,16 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from schemactl.core.errors import SchemactlError
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.server import cluster, namespaces, schemas, topics
-from schemactl.registry.server.http import (
-    JSON,
-    AdminCall,
-    Endpoint,
-    ErrorPage,
-    Rejection,
-    Unexpected,
-    accepts_json,
-    ok,
-)
+from schemactl.registry.server.http import JSON, AdminCall, Endpoint, ErrorPage, Rejection, Unexpected, accepts_json, ok
 
 # The protection of a server without authentication: it answers only requests to host names that the
 # user allows.
@@ -211,8 +202,7 @@ def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> 
     """Build the admin REST API of `registry`; its host name in requests is a loopback name or one of `allowed_hosts`."""
     limits = _RequestLimits()
     routes = [
-        Route(f"/admin/v2{path}", _Resource(registry, path, methods, limits))
-        for path, methods in ENDPOINTS.items()
+        Route(f"/admin/v2{path}", _Resource(registry, path, methods, limits)) for path, methods in ENDPOINTS.items()
     ]
     # HTTPException: what Starlette itself says no to, a path that nobody answers above all.
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_resource})
@@ -267,9 +257,7 @@ class _Resource:
             await self._read(request, body)
             names = {**request.path_params, **self._domain}
             host = request.headers.get("host", "127.0.0.1")
-            call = AdminCall(
-                self._registry, request.scope["path"], names, request.query_params, bytes(body), host
-            )
+            call = AdminCall(self._registry, request.scope["path"], names, request.query_params, bytes(body), host)
             # None: as many threads as there are for all that does not look at definitions.
             limiter = self._limits.judges if self._is_of_schemas and request.method == "POST" else None
             return await to_thread.run_sync(endpoint, call, limiter=limiter)
@@ -332,12 +320,7 @@ _GRACE_S = 5
 
 
 def serve(
-    registry: EmbeddedRegistry,
-    *,
-    host: str,
-    port: int,
-    ready: Callable[[str], None],
-    allowed_hosts: Iterable[str] = (),
+    registry: EmbeddedRegistry, *, host: str, port: int, ready: Callable[[str], None], allowed_hosts: Iterable[str] = ()
 ) -> None:
     """Serve `registry` until SIGINT or SIGTERM comes and requests under way are answered.
 

@@ -57,14 +57,8 @@ def _settings_of_brokers(defaults: BrokerDefaults) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in defaults.settings.items():
         broker = SETTINGS[name].broker
-        parts = (
-            {broker: value}
-            if isinstance(broker, str)
-            else {keys[-1]: value[part] for part, keys in broker.items()}
-        )
-        found |= {
-            key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in parts.items()
-        }
+        parts = {broker: value} if isinstance(broker, str) else {keys[-1]: value[part] for part, keys in broker.items()}
+        found |= {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in parts.items()}
     return found
 
 
@@ -137,9 +131,7 @@ def _need_cluster(call: AdminCall) -> None:
 
 def _roles(call: AdminCall) -> list[str] | None:
     """Return the roles in a TenantInfo, whose clusters have to be this one."""
-    fields: dict[str, Any] | None = read_object(
-        call.body, "org.apache.pulsar.common.policies.data.TenantInfo"
-    )
+    fields: dict[str, Any] | None = read_object(call.body, "org.apache.pulsar.common.policies.data.TenantInfo")
     if fields is None:
         raise RestError(412, "TenantInfo is null")
     roles = None if fields.get("adminRoles") is None else strings(fields["adminRoles"])

@@ -101,11 +101,7 @@ class ErrorPage(Rejection):
             content = _html_page(path, self.status, self.message).encode("iso-8859-1", errors="replace")
         if request.method not in _WITH_PAGE or len(content) > _LONGEST_PAGE_BYTES:
             return Response(status_code=self.status, headers=self.headers)
-        headers = {
-            "Cache-Control": "must-revalidate,no-cache,no-store",
-            "Content-Type": media,
-            **self.headers,
-        }
+        headers = {"Cache-Control": "must-revalidate,no-cache,no-store", "Content-Type": media, **self.headers}
         return Response(content, self.status, headers)
 
 
@@ -143,9 +139,7 @@ def _first_accepted(request: Request) -> str:
 
 def _json_page(path: str, status: int, message: str) -> str:
     fields = {"servlet": "schemactl", "message": _escaped(message), "url": path, "status": str(status)}
-    lines = ",\n".join(
-        f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False)}" for key, value in fields.items()
-    )
+    lines = ",\n".join(f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False)}" for key, value in fields.items())
     return f"{{\n{lines}\n}}"
 
 
@@ -303,9 +297,7 @@ def _mismatch(kind: str, value: Any) -> BadRequest:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise BadRequest(
-        f"Non-standard token '{name}': enable `JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS` to allow"
-    )
+    raise BadRequest(f"Non-standard token '{name}': enable `JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS` to allow")
 
 
 _DATA: Final = "org.apache.pulsar.common.policies.data"

@@ -135,9 +135,7 @@ def topics(call: AdminCall) -> Response:
         raise ErrorPage(404)
     found = call.registry.topics(call.namespace)
     domains = [
-        domain
-        for domain in ("persistent", "non-persistent")
-        if mode in ("ALL", domain.upper().replace("-", "_"))
+        domain for domain in ("persistent", "non-persistent") if mode in ("ALL", domain.upper().replace("-", "_"))
     ]
     return ok([each for domain in domains for each in listed(call.registry, found, domain)])
 

@@ -47,9 +47,7 @@ def by_version(call: AdminCall) -> Response:
 
 def all_versions(call: AdminCall) -> Response:
     """GET schemas: the live ones."""
-    return ok(
-        {"getSchemaResponses": [_shown(version) for version in live(call.registry.versions(call.topic))]}
-    )
+    return ok({"getSchemaResponses": [_shown(version) for version in live(call.registry.versions(call.topic))]})
 
 
 def metadata(call: AdminCall) -> Response:

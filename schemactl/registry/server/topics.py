@@ -97,8 +97,7 @@ def grow_partitions(call: AdminCall) -> Response:
             raise RestError(409, f"Topic {name} is not the partitioned topic.")
         if count < found.partitions:
             raise RestError(
-                422,
-                f"Desired partitions {count} can't be less than the current partitions {found.partitions}.",
+                422, f"Desired partitions {count} can't be less than the current partitions {found.partitions}."
             )
         _need_sensible(count)
         call.registry.grow_partitions(name, count)
@@ -240,8 +239,7 @@ def _create(call: AdminCall, count: int | None) -> Response:
                 else f"numeric value if there isn't a partitioned topic {local_name} created."
             )
             raise RestError(
-                412,
-                f'Can\'t create topic {local_name}-partition-{index} with "-partition-" followed by {why}',
+                412, f'Can\'t create topic {local_name}-partition-{index} with "-partition-" followed by {why}'
             )
         if found is not None:
             raise RestError(409, "This topic already exists")

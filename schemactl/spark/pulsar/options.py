@@ -185,9 +185,7 @@ class MessagePlace(NamedTuple):
     @classmethod
     def of(cls, message_id: Any) -> MessagePlace:
         """Return the place of a message that was read. Of one in chunks, that of the last chunk."""
-        return cls(
-            message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index()
-        )
+        return cls(message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index())
 
     @property
     def message_id(self) -> Any:
@@ -226,9 +224,7 @@ Offsets = Mapping[str, MessagePlace | None]
 
 def offsets_to_json(offsets: Offsets) -> dict[str, str]:
     """Write the offsets as text, sorted by topic: the same text for the same offsets."""
-    return {
-        topic: EARLIEST if position is None else str(position) for topic, position in sorted(offsets.items())
-    }
+    return {topic: EARLIEST if position is None else str(position) for topic, position in sorted(offsets.items())}
 
 
 def offsets_from_json(offsets: Mapping[str, str]) -> dict[str, MessagePlace | None]:
@@ -266,9 +262,7 @@ def full_topic_name(name: str) -> str:
     if len(parts) == 1 and not separator:
         parts = ["public", "default", *parts]
     if len(parts) != 3 or not all(parts) or domain not in ("", "persistent"):
-        raise ValueError(
-            f"{name!r} is no name of a persistent topic: write persistent://tenant/namespace/topic"
-        )
+        raise ValueError(f"{name!r} is no name of a persistent topic: write persistent://tenant/namespace/topic")
     return f"persistent://{'/'.join(parts)}"
 
 
@@ -287,9 +281,7 @@ def _place(value: Any, topic: str) -> Place:
         return value
     if isinstance(value, list) and all(isinstance(each, int) and -128 <= each < 256 for each in value):
         try:
-            return MessagePlace.of(
-                client_package().MessageId.deserialize(bytes(each & 255 for each in value))
-            )
+            return MessagePlace.of(client_package().MessageId.deserialize(bytes(each & 255 for each in value)))
         except ValueError as error:
             raise ValueError(f"the offset of {topic} is no message id: {error}") from None
     return _position(value, topic)
@@ -417,9 +409,7 @@ def sending_of(given: Mapping[str, str]) -> SendOptions:
     topic = options.text("topic")
     return SendOptions(
         topic=full_topic_name(topic) if topic else None,
-        version=int(
-            options.needed("schema.version", r"\d+", "the number of a registered version, such as 3")
-        ),
+        version=int(options.needed("schema.version", r"\d+", "the number of a registered version, such as 3")),
         send_timeout_s=options.seconds("pulsar.producer.sendTimeoutMs", default_s=30),
     )
 
@@ -434,9 +424,7 @@ class _Options:
         for name in sorted(self._given.keys() - known.keys() - _OF_SPARK):
             if name in every:
                 raise ValueError(f"{every[name]} is no option of {purpose}")
-            raise ValueError(
-                f"pulsar-schemactl has no option {name}; it has {', '.join(sorted(known.values()))}"
-            )
+            raise ValueError(f"pulsar-schemactl has no option {name}; it has {', '.join(sorted(known.values()))}")
 
     def text(self, name: str) -> str | None:
         return self._given.get(name.casefold())
@@ -473,9 +461,7 @@ def _topics(options: _Options) -> Topics:
     if option == "topicsPattern":
         pattern = full_topic_name(value)
         if options.text("admin.url") is None:
-            raise ValueError(
-                "topicsPattern needs admin.url: topics are listed through Pulsar's admin REST API"
-            )
+            raise ValueError("topicsPattern needs admin.url: topics are listed through Pulsar's admin REST API")
         try:
             return re.compile(pattern)
         except re.error as error:
@@ -536,9 +522,7 @@ def _given_authentication(options: _Options) -> Authentication | None:
     )
 
 
-def _fields(
-    params: str, plugin: str, *, needed: tuple[str, ...], optional: tuple[str, ...] = ()
-) -> dict[str, str]:
+def _fields(params: str, plugin: str, *, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, str]:
     """Read one of Java's two ways to write them: a JSON object, or `name:value,name:value`."""
     if params.lstrip().startswith("{"):
         try:

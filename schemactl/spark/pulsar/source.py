@@ -120,9 +120,7 @@ class PulsarBatch(DataSourceReader):
         reading = self.reading
         with Cluster(self.connection) as cluster:
             topics = partitions_of(cluster, reading.topics)
-            starts, ends = (
-                places_in(cluster, topics, bound, reading) for bound in (reading.start, reading.end)
-            )
+            starts, ends = (places_in(cluster, topics, bound, reading) for bound in (reading.start, reading.end))
         ranges = ranges_between(reading, starts, ends, are_last=reading.end == LATEST)
         # Spark takes no empty list of partitions for what it is.
         return ranges or [InputPartition(None)]
@@ -144,19 +142,14 @@ def ranges_between(
     for topic, end in ends.items():
         start = starts.get(topic)
         if end and start and are_last and start.order > end.order:
-            missed(
-                reading,
-                f"{topic} ends with {end}, and was read up to {start}: it is another topic of that name",
-            )
+            missed(reading, f"{topic} ends with {end}, and was read up to {start}: it is another topic of that name")
             start = None
         if end and (start is None or start.order < end.order):
             ranges.append(Range(topic, start, end))
     return ranges
 
 
-def read_range(
-    connection: Connection, reading: ReadOptions, partition: InputPartition
-) -> Iterator[pa.RecordBatch]:
+def read_range(connection: Connection, reading: ReadOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Return the messages of a Range as record batches; the client lives as long as the iterator."""
     if not isinstance(partition, Range):
         return
@@ -393,9 +386,7 @@ class Sender:
                 failed.append(f"{topic} did not take a message: {result.name}")
 
         with Cluster(self.connection) as cluster:
-            for topic, payload, more in (
-                each for batch in batches for each in _messages(batch, self.sending)
-            ):
+            for topic, payload, more in (each for batch in batches for each in _messages(batch, self.sending)):
                 with cluster.doing(f"send to {topic}"):
                     if topic not in producers:
                         producers[topic] = self._producer(cluster, topic)
@@ -426,9 +417,7 @@ def _raise_first(failed: list[str]) -> None:
         raise PulsarProblem(failed[0])
 
 
-def _messages(
-    batch: pa.RecordBatch, sending: SendOptions
-) -> Iterator[tuple[str, bytes | None, dict[str, Any]]]:
+def _messages(batch: pa.RecordBatch, sending: SendOptions) -> Iterator[tuple[str, bytes | None, dict[str, Any]]]:
     """Return the topic and the payload of each row, and what else pulsar-client takes of it."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     if EVENT_TIME in columns:
@@ -437,9 +426,7 @@ def _messages(
     for row in pa.RecordBatch.from_pydict(columns).to_pylist():
         if row.get(ERROR) is not None:
             # Its payload is null, which would be a message that deletes its key.
-            raise PulsarProblem(
-                f"a row could not be encoded ({row[ERROR]}): leave such rows out before sending"
-            )
+            raise PulsarProblem(f"a row could not be encoded ({row[ERROR]}): leave such rows out before sending")
         topic = row.get(TOPIC) or sending.topic
         if topic is None:
             raise PulsarProblem("a row has no __topic, and there is no option topic")
@@ -582,9 +569,7 @@ class PulsarStream(DataSourceStreamReader):
         self._driver.saw(until)
         gone = sorted(topic for topic, position in since.items() if position and topic not in until)
         if gone:
-            missed(
-                self.reading, f"{', '.join(gone)}: not there any more, or the checkpoint is another query's"
-            )
+            missed(self.reading, f"{', '.join(gone)}: not there any more, or the checkpoint is another query's")
         return ranges_between(self.reading, since, until)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -684,9 +669,7 @@ class _Driver:
 
     def within(self, start: Offsets, end: Offsets, rows: int) -> Offsets:
         """Return the same ends, or earlier ones so that there are at most `rows` messages from the start on: they are counted."""
-        waiting = [
-            (topic, last) for topic, last in end.items() if last and last.order > _order(start.get(topic))
-        ]
+        waiting = [(topic, last) for topic, last in end.items() if last and last.order > _order(start.get(topic))]
         found = dict(end)
         for number, (topic, last) in enumerate(waiting):
             share = -(-rows // (len(waiting) - number))
@@ -763,6 +746,4 @@ class PulsarSource(DataSource):
 
     def _check(self, schema: StructType) -> None:
         if schema.names != COLUMNS.names:
-            raise ValueError(
-                f"pulsar-schemactl has the columns {', '.join(COLUMNS.names)}: leave `schema` out"
-            )
+            raise ValueError(f"pulsar-schemactl has the columns {', '.join(COLUMNS.names)}: leave `schema` out")

@@ -109,9 +109,7 @@ def last_position(cluster: Cluster, topic: str, *, compacted: bool = False) -> M
 def _read_last(cluster: Cluster, topic: str, *, compacted: bool) -> MessagePlace | None:
     """Return the last message, which is read: so its batch is known, and nothing is left in the cluster."""
     pulsar = client_package()
-    reader = open_reader(
-        cluster, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted
-    )
+    reader = open_reader(cluster, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted)
     try:
         if not _has_more(reader, cluster):
             return None
@@ -273,9 +271,7 @@ def _pool(connection: Connection) -> PoolManager:
     chosen: dict[str, Any] = {}
     match connection.authentication:
         case Authentication(kind="oauth2"):
-            raise PulsarProblem(
-                "admin.url does not work with AuthenticationOAuth2: name the topics, and leave it out"
-            )
+            raise PulsarProblem("admin.url does not work with AuthenticationOAuth2: name the topics, and leave it out")
         case Authentication(kind="token") as token:
             chosen["headers"] = {"Authorization": f"Bearer {token.bearer()}"}
         case Authentication(kind="tls", fields=files):

@@ -92,20 +92,14 @@ def check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool) 
             f"{place} is append-only: append to it, or type "
             f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.appendOnly' = 'false')"
         )
-    checks = [
-        key.removeprefix("delta.constraints.") for key in settings if key.startswith("delta.constraints.")
-    ]
+    checks = [key.removeprefix("delta.constraints.") for key in settings if key.startswith("delta.constraints.")]
     if checks:
         drop = "; ".join(f"ALTER TABLE {name} DROP CONSTRAINT {quoted(each)}" for each in checks)
-        raise WrongArgument(
-            f"{place} checks its rows ({', '.join(checks)}), and files are added unseen: type {drop}"
-        )
+        raise WrongArgument(f"{place} checks its rows ({', '.join(checks)}), and files are added unseen: type {drop}")
     for path, column in parts(table_columns(table)):
         made = [key for key in column.metadata or () if key.startswith(_MADE)]
         if made:
-            raise WrongArgument(
-                f"{path} of {place} has {made[0]}, and files are added unseen: {land_elsewhere}"
-            )
+            raise WrongArgument(f"{path} of {place} has {made[0]}, and files are added unseen: {land_elsewhere}")
         if not column.nullable:
             raise WrongArgument(
                 f"{path} of {place} is NOT NULL, and files are added unseen: type "
@@ -113,9 +107,7 @@ def check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool) 
             )
 
 
-def rewriting(
-    table: deltalake.DeltaTable, place: str, struct: spark.StructType, changes: Sequence[Change]
-) -> str:
+def rewriting(table: deltalake.DeltaTable, place: str, struct: spark.StructType, changes: Sequence[Change]) -> str:
     """Return the statement that widens and renames columns: with what Delta has for it, delta-rs writes to the table no more."""
     rows = {place: part.dataType for place, part in parts(struct)}
     before, after = table_columns(table), table_columns(table)
@@ -123,11 +115,7 @@ def rewriting(
         if change.kind != "add":
             _alter(after, change, rows[".".join(path_of(change.column))])
     values = [
-        (
-            f"CAST({quoted(old.name)} AS {sql_type(new.dataType)})"
-            if old.dataType != new.dataType
-            else quoted(old.name)
-        )
+        (f"CAST({quoted(old.name)} AS {sql_type(new.dataType)})" if old.dataType != new.dataType else quoted(old.name))
         + (f" AS {quoted(new.name)}" if old != new else "")
         for old, new in zip(before, after, strict=True)
     ]
@@ -150,9 +138,7 @@ def _alter(struct: Any, change: Change, wide: spark.DataType) -> None:
     """Rename or widen a column of the struct, at any depth; `wide` is what is widened to."""
     *outer, name = path_of(change.column)
     for step in outer:
-        struct = (
-            struct[step].dataType if isinstance(struct, spark.StructType) else getattr(struct, _INNER[step])
-        )
+        struct = struct[step].dataType if isinstance(struct, spark.StructType) else getattr(struct, _INNER[step])
     if change.kind == "rename":
         struct[change.former].name = name
     elif isinstance(struct, spark.StructType):
@@ -178,9 +164,7 @@ def check_columns(struct: spark.StructType) -> None:
     for place, column in parts(struct):
         odd = _NOT_IN_NAMES.intersection(column.name)
         if odd:
-            raise WrongArgument(
-                f"Delta has no column {column.name!r}: a name has no {min(odd)!r} there; rename it"
-            )
+            raise WrongArgument(f"Delta has no column {column.name!r}: a name has no {min(odd)!r} there; rename it")
         if seen.setdefault(place.casefold(), place) != place:
             raise WrongArgument(
                 f"{seen[place.casefold()]} and {place} are one column to Delta, which does not look at case: rename one of them"
@@ -365,19 +349,13 @@ class DeltaTable(LandingTable):
                 if not isinstance(error, DeltaError):
                     raise
                 if not tries_left:
-                    raise Conflict(
-                        f"nothing was added to {self.place} in {_TRIES} tries: {_line(error)}"
-                    ) from error
+                    raise Conflict(f"nothing was added to {self.place} in {_TRIES} tries: {_line(error)}") from error
                 time.sleep(random.uniform(0, _PAUSE_S))  # noqa: S311  no secret
             else:
                 return
 
     def _attempt(
-        self,
-        table: deltalake.DeltaTable | None,
-        addition: Addition,
-        actions: list[AddAction],
-        info: Mapping[str, str],
+        self, table: deltalake.DeltaTable | None, addition: Addition, actions: list[AddAction], info: Mapping[str, str]
     ) -> None:
         from deltalake.transaction import create_table_with_add_actions
 
@@ -400,9 +378,7 @@ class DeltaTable(LandingTable):
 
     def _s3(self) -> fs.S3FileSystem:
         given = {name.lower().removeprefix("aws_"): value for name, value in self.storage_options.items()}
-        return fs.S3FileSystem(
-            **{_S3_OPTIONS[name]: value for name, value in given.items() if name in _S3_OPTIONS}
-        )
+        return fs.S3FileSystem(**{_S3_OPTIONS[name]: value for name, value in given.items() if name in _S3_OPTIONS})
 
     def _open(self) -> deltalake.DeltaTable | None:
         """Return the table as it is now; None: there is none."""
@@ -437,11 +413,7 @@ class DeltaTable(LandingTable):
         return [(info.mtime_ns or time.time_ns()) // 1_000_000 for info in infos]
 
     def _add(
-        self,
-        table: deltalake.DeltaTable,
-        addition: Addition,
-        actions: list[AddAction],
-        info: Mapping[str, str],
+        self, table: deltalake.DeltaTable, addition: Addition, actions: list[AddAction], info: Mapping[str, str]
     ) -> None:
         import deltalake
 
@@ -486,9 +458,7 @@ class DeltaTable(LandingTable):
         from deltalake.transaction import RemoveAction
 
         if addition.removes and not set(_names(table)).issuperset(addition.removes):
-            raise Conflict(
-                f"another writer replaced files of {self.place} meanwhile: nothing was changed; try again"
-            )
+            raise Conflict(f"another writer replaced files of {self.place} meanwhile: nothing was changed; try again")
         now_ms = time.time_ns() // 1_000_000
         return [RemoveAction(name, data_change=True, deletion_timestamp=now_ms) for name in addition.removes]
 

@@ -30,9 +30,7 @@ _IN_ICEBERG: Final = {("int", "bigint"), ("float", "double")}
 _ANEW: Final = "write the table anew with a cast, or land in another one"
 
 
-def changes(
-    table: spark.StructType, rows: spark.StructType, former_names: Mapping[str, Sequence[str]]
-) -> list[Change]:
+def changes(table: spark.StructType, rows: spark.StructType, former_names: Mapping[str, Sequence[str]]) -> list[Change]:
     """Return the changes by which the rows fit into the table, in an order in which they can be made; [] if they fit.
 
     A column is found by its name, as Spark finds it without regard to case, and else by a former one. What the table has and the
@@ -114,16 +112,14 @@ class _Comparison:
         fold = folding(table, rows)
         left = {fold(field.name): field for field in table}
         former = {
-            field.name: [*map(fold, self._former_names.get(".".join((*place, field.name)), ()))]
-            for field in rows
+            field.name: [*map(fold, self._former_names.get(".".join((*place, field.name)), ()))] for field in rows
         }
         same = {field.name: left.pop(fold(field.name)) for field in rows if fold(field.name) in left}
         # Only of columns that no other one has by their present names.
         renamed = {
             name: left.pop(found)
             for name, names in former.items()
-            if name not in same
-            and (found := next((each for each in names if each in left), None)) is not None
+            if name not in same and (found := next((each for each in names if each in left), None)) is not None
         }
         before = same | renamed
         successors = {name: field for field, names in former.items() if field in before for name in names}
@@ -203,6 +199,4 @@ def _clause(change: Change) -> str:
 def _check_widens_in_iceberg(change: Change) -> None:
     have, want = (re.fullmatch(r"decimal\(\d+,(\d+)\)", kind) for kind in (change.former, change.type))
     if (change.former, change.type) not in _IN_ICEBERG and not (have and want and have[1] == want[1]):
-        raise WrongArgument(
-            f"Iceberg does not widen {change.column} from {change.former} to {change.type}: {_ANEW}"
-        )
+        raise WrongArgument(f"Iceberg does not widen {change.column} from {change.former} to {change.type}: {_ANEW}")

@@ -75,9 +75,7 @@ def _iceberg_type(kind: spark.DataType, place: str, ids: Iterator[int]) -> Any:
             fields = [(each.name, next(ids), inner(each.dataType, each.name)) for each in kind]
             return {
                 "type": "struct",
-                "fields": [
-                    {"id": id_, "name": name, "required": False, "type": made} for name, id_, made in fields
-                ],
+                "fields": [{"id": id_, "name": name, "required": False, "type": made} for name, id_, made in fields],
             }
         case spark.ArrayType():
             made = inner(kind.elementType, "element")
@@ -119,9 +117,7 @@ def spark_struct(schema: Schema) -> spark.StructType:
 def types_by_path(schema: Schema) -> dict[str, str]:
     """Return the type of each part, at any depth; of what has parts itself, which of the three it is."""
     kinds = {schema.find_column_name(number): schema.find_type(number) for number in schema.field_ids}
-    return {
-        name: str(kind) if kind.is_primitive else type(kind).__name__ for name, kind in kinds.items() if name
-    }
+    return {name: str(kind) if kind.is_primitive else type(kind).__name__ for name, kind in kinds.items() if name}
 
 
 def mapped_id(fields: Iterable[MappedField], path: Sequence[str]) -> int | None:
@@ -162,17 +158,13 @@ def data_file(
     inside = {footer.schema.column(number).path for number in range(footer.num_columns)}
     for name in filter(None, partition_by):
         if name not in inside:
-            raise WrongArgument(
-                f"{file.name} has no column {name} inside, and readers of Iceberg find it there"
-            )
+            raise WrongArgument(f"{file.name} has no column {name} inside, and readers of Iceberg find it there")
     kinds = {each.name: str(each.field_type) for each in metadata.schema().columns}
     return manifest.DataFile.from_args(
         content=manifest.DataFileContent.DATA,
         file_path=f"{uri}/{file.name}",
         file_format=manifest.FileFormat.PARQUET,
-        partition=Record(
-            *(_value(kinds[name], file.partition[name]) if name else None for name in partition_by)
-        ),
+        partition=Record(*(_value(kinds[name], file.partition[name]) if name else None for name in partition_by)),
         file_size_in_bytes=file.bytes,
         sort_order_id=None,
         spec_id=metadata.default_spec_id,
@@ -221,9 +213,7 @@ def footers(folder: Folder, files: Sequence[DataFile]) -> list[pq.FileMetaData]:
             with folder.files.open_input_file(path) as opened:
                 size, found = opened.size(), pq.read_metadata(opened)
         except (OSError, pa.ArrowInvalid) as error:
-            raise OSError(
-                f"{path} is not there as it was written ({error}): nothing was added; land again"
-            ) from None
+            raise OSError(f"{path} is not there as it was written ({error}): nothing was added; land again") from None
         if (size, found.num_rows) != (file.bytes, file.rows):
             raise OSError(
                 f"{path} has {size} bytes and {found.num_rows} rows, and was written with {file.bytes} and {file.rows}: nothing "
@@ -468,11 +458,7 @@ class IcebergTable:
 
     def _commit(self, made: TableTransaction) -> bool:
         """Commit; return whether that is certain."""
-        from pyiceberg.exceptions import (
-            CommitFailedException,
-            CommitStateUnknownException,
-            TableAlreadyExistsError,
-        )
+        from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError
 
         snapshot = made.table_metadata.current_snapshot_id
         with self._reached():
@@ -487,11 +473,7 @@ class IcebergTable:
         return True
 
     def _transaction(
-        self,
-        table: Table | None,
-        place: _TableLocation,
-        addition: Addition,
-        footers: Sequence[pq.FileMetaData],
+        self, table: Table | None, place: _TableLocation, addition: Addition, footers: Sequence[pq.FileMetaData]
     ) -> TableTransaction:
         """Return the addition as a transaction that can be made on the table as it is."""
         from pyiceberg.expressions import AlwaysTrue
@@ -587,9 +569,7 @@ class IcebergTable:
         asserted = AssertCurrentSchemaId.model_validate(schema), AssertDefaultSpecId.model_validate(spec)
         made._stage((), asserted)  # noqa: SLF001  only changes of its own are asserted else
         rows, there = iceberg_schema(struct), types_by_path(metadata.schema())
-        left = [
-            each for each in changes if each.kind == "widen" or ".".join(path_of(each.column)) not in there
-        ]
+        left = [each for each in changes if each.kind == "widen" or ".".join(path_of(each.column)) not in there]
         if _NAME_MAPPING in metadata.properties:
             self._require_unused(metadata, left)
         else:
@@ -621,9 +601,7 @@ class IcebergTable:
             known = mapped_id(names, path)
             # A column may get a former name back.
             if known and each.kind != "widen" and known != mapped_id(names, (*path[:-1], each.former)):
-                catalog = (
-                    self.catalog if isinstance(self.catalog, str) else self.catalog.get("name", "CATALOG")
-                )
+                catalog = self.catalog if isinstance(self.catalog, str) else self.catalog.get("name", "CATALOG")
                 alter = "; ".join(statements([each], f"{catalog}.{self.name}"))
                 raise WrongArgument(
                     f"{each.column} was the name of another column of {self.name}, whose values would come back: type in Spark SQL "

@@ -188,9 +188,7 @@ class Folder:
     def sizes(self) -> dict[str, int]:
         """Return the bytes of every file, at any depth."""
         return {
-            posixpath.relpath(info.path, self.path): info.size
-            for info in self._infos(recursive=True)
-            if info.is_file
+            posixpath.relpath(info.path, self.path): info.size for info in self._infos(recursive=True) if info.is_file
         }
 
     def infos(self, names: Sequence[str]) -> list[fs.FileInfo]:

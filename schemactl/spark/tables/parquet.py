@@ -65,9 +65,7 @@ def statistics(file: pq.FileMetaData, columns: pa.Schema) -> str:
     return _json({"numRecords": file.num_rows} | trees)
 
 
-def _columns(
-    fields: Iterable[pa.Field], outer: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+def _columns(fields: Iterable[pa.Field], outer: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
     """Yield the path and type of each column that is no struct, parts of structs with them."""
     for arrow_field in fields:
         if pa.types.is_struct(arrow_field.type):
@@ -293,9 +291,7 @@ class _File:
         without_statistics: the columns of which no least and no greatest value is told.
     """
 
-    def __init__(
-        self, folder: Folder, name: str, rows: pa.Table, shape: Shape, without_statistics: set[str]
-    ) -> None:
+    def __init__(self, folder: Folder, name: str, rows: pa.Table, shape: Shape, without_statistics: set[str]) -> None:
         """Return a file for rows such as these, of which it has none yet."""
         self.name = name
         self.without_statistics = without_statistics
@@ -425,9 +421,7 @@ def _parts(rows: pa.RecordBatch, shape: Shape) -> Iterator[tuple[str, pa.RecordB
     if not shape.partition_by:
         yield "", rows
         return
-    each = [
-        _folders(column, rows.column(column), inside=shape.partitions_inside) for column in shape.partition_by
-    ]
+    each = [_folders(column, rows.column(column), inside=shape.partitions_inside) for column in shape.partition_by]
     folders = pc.binary_join_element_wise(*each, "/")
     encoded = folders.dictionary_encode()
     names, groups = encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
@@ -455,9 +449,7 @@ def partition_folder(column: str, value: str | None, *, inside: bool = False) ->
     text = (value or "").translate(_ESCAPES)
     if inside and text == NULL_PARTITION:
         text = f"%5F{text[1:]}"
-    return (
-        f"{column.translate(_ESCAPES)}={text if value or (inside and value is not None) else NULL_PARTITION}"
-    )
+    return f"{column.translate(_ESCAPES)}={text if value or (inside and value is not None) else NULL_PARTITION}"
 
 
 def partition_of(file: str) -> dict[str, str | None]:

@@ -80,23 +80,13 @@ def orphan_policy(estate: Estate) -> list[str]:
     written = f"{NAMESPACE}schema_validation_enforced: true\n"
     estate.scratch.commit({"namespaces/sales.yaml": written})
     estate.run("apply", "--auto-approve")
-    estate.scratch.commit(
-        {"namespaces/sales.yaml": "namespace: shop/sales\nschema_validation_enforced: true\n"}
-    )
+    estate.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\nschema_validation_enforced: true\n"})
     with estate.registry() as registry:
         registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.FORWARD))
     return ["policy"]
 
 
-KINDS = [
-    foreign_version,
-    tombstone,
-    other_numbers,
-    unmanaged,
-    undeclarable,
-    no_longer_declared,
-    orphan_policy,
-]
+KINDS = [foreign_version, tombstone, other_numbers, unmanaged, undeclarable, no_longer_declared, orphan_policy]
 
 
 @pytest.mark.slow
@@ -228,9 +218,7 @@ def test_the_owner_is_the_topics_by_default(estate: Estate) -> None:
 @pytest.mark.slow
 def test_a_record_that_is_not_approved_yet_is_pointed_out(estate: Estate) -> None:
     undeclarable(estate)
-    note = (
-        "numbers/local.yaml in the working tree differs from the approved one, and counts once it is merged"
-    )
+    note = "numbers/local.yaml in the working tree differs from the approved one, and counts once it is merged"
     assert note not in estate.run("drift").err
     estate.run("drift", "--accept", "--reason", "a test")
     assert note in estate.run("drift").err
@@ -283,9 +271,7 @@ targets:
     path = estate.scratch.path / "numbers/prod.yaml"
     path.write_text(path.read_text().replace("shop/sales/other", "shop-prod/sales/gone"))
     error = estate.run("drift", "--accept", "--reason", "x", "--unmanaged", code=1).err
-    assert (
-        "target prod: neither its `tenants` nor its `namespaces` say what is shop-prod/sales there" in error
-    )
+    assert "target prod: neither its `tenants` nor its `namespaces` say what is shop-prod/sales there" in error
 
 
 @pytest.mark.broker
@@ -310,9 +296,5 @@ def test_a_brokers_drift_is_accepted(tmp_path: Path, release: str) -> None:
     assert {each["kind"] for each in found["differences"]} == kinds
     estate.accept("--unmanaged", *nightly[5:])
     found = json.loads(estate.run(*nightly).out)
-    assert [each["kind"] for each in found["accepted"]] == [
-        "foreign version",
-        "foreign version",
-        "unmanaged topic",
-    ]
+    assert [each["kind"] for each in found["accepted"]] == ["foreign version", "foreign version", "unmanaged topic"]
     assert str(ORDERS) in (estate.scratch.path / "numbers/local.yaml").read_text()

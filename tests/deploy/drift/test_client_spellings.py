@@ -119,9 +119,7 @@ class Live(EstateOnPulsar):
         self.scratch.commit({"namespaces/notes.yaml": DECLARED, "namespaces/orders.yaml": None})
 
 
-def test_the_python_client_registers_what_is_declared(
-    tmp_path: Path, broker: brokers.Broker, client: Any
-) -> None:
+def test_the_python_client_registers_what_is_declared(tmp_path: Path, broker: brokers.Broker, client: Any) -> None:
     live = Live(tmp_path / "shop", broker)
     live.scratch.commit({"namespaces/notes.yaml": None})
     live.run("apply", "--auto-approve")  # the namespace

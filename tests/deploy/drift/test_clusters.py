@@ -26,9 +26,7 @@ def replicated(made: Estate, *arguments: str) -> Any:
 
 def test_versions_that_clusters_number_differently_are_named(tmp_path: Path) -> None:
     made = Estate(tmp_path / "r", project=PROJECT)
-    made.scratch.commit(
-        {"namespaces/sales.yaml": "namespace: shop/sales\nreplication_clusters: [us, eu, ap]\n"}
-    )
+    made.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\nreplication_clusters: [us, eu, ap]\n"})
     made.orders("id", note=0)
     with closing(EmbeddedRegistry(str(made.scratch.path / ".schemactl/eu.db"))) as eu:
         eu.create_namespace(ORDERS.namespace_name)

@@ -41,14 +41,7 @@ def test_contents_decide_which_number_is_which_version() -> None:
         (None, 0),
         (None, 2),
     ]
-    assert [pair.state for pair in pairs] == [
-        "deleted",
-        "deleted",
-        "tombstone",
-        "readable",
-        "missing",
-        "missing",
-    ]
+    assert [pair.state for pair in pairs] == ["deleted", "deleted", "tombstone", "readable", "missing", "missing"]
 
 
 def test_log_shows_both_numbers(estate: Estate) -> None:

@@ -174,10 +174,7 @@ def test_partitions_that_differ(estate: Estate, drift: Any) -> None:
     with estate.registry() as registry:
         registry.create_topic(refunds, 2)
     [found] = drift()
-    assert (found["kind"], found["message"]) == (
-        "partitions",
-        "the topic has 2 partitions, but Git approved 4",
-    )
+    assert (found["kind"], found["message"]) == ("partitions", "the topic has 2 partitions, but Git approved 4")
     assert "adds them" in found["fix"]
 
 

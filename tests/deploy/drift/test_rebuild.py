@@ -38,9 +38,7 @@ def numbers(estate: Estate) -> Any:
     """The numbers as `drift` tells them, in a file."""
 
     def keep(name: str = "numbers.json", *arguments: str) -> str:
-        (estate.scratch.path / name).write_text(
-            estate.run("drift", "--format", "json", *arguments, code=(0, 100)).out
-        )
+        (estate.scratch.path / name).write_text(estate.run("drift", "--format", "json", *arguments, code=(0, 100)).out)
         return name
 
     return keep

@@ -79,9 +79,7 @@ class Faults:
         return self._chance.choice(OWN_ANSWERS)
 
     def _forwarded(self, asked: Asked) -> Said:
-        headers = {
-            name: value for name, value in asked.headers.items() if name.lower() not in _DROPPED_HEADERS
-        }
+        headers = {name: value for name, value in asked.headers.items() if name.lower() not in _DROPPED_HEADERS}
         connection = http.client.HTTPConnection(self._host, timeout=30)
         try:
             connection.request(asked.method, f"/admin/v2{asked.path}", asked.body, headers)

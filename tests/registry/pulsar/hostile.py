@@ -116,15 +116,11 @@ def spoilt(value: Any, dice: random.Random) -> bytes:
         else:
             where[key] = copy.deepcopy(dice.choice(ODD))
     text = json.dumps(holder[0] if holder else None)
-    return text.replace(
-        f'"{NOT_JSON}"', dice.choice(["NaN", "1e999", "9" * 5_000, "", "'", "\\ud800"])
-    ).encode()
+    return text.replace(f'"{NOT_JSON}"', dice.choice(["NaN", "1e999", "9" * 5_000, "", "'", "\\ud800"])).encode()
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    keys: Iterable[Any] = (
-        value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    )
+    keys: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in list(keys):
         yield value, key
         yield from _places(value[key])

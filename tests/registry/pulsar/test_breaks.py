@@ -54,9 +54,7 @@ class Shop(EstateOnPulsar):
         brought = None if version is None else self.client._client.get_schema_info(name, version)
         schema = {"schema": Registered(brought)} if brought else {}
         start = pulsar.InitialPosition.Earliest
-        with closing(
-            self.client.subscribe(name, f"{version}-{count}", initial_position=start, **schema)
-        ) as consumer:
+        with closing(self.client.subscribe(name, f"{version}-{count}", initial_position=start, **schema)) as consumer:
             return [self._read(consumer.receive(10_000), name, brought) for _ in range(count)]
 
     def forget_messages(self, topic: str) -> None:
@@ -72,8 +70,7 @@ class Shop(EstateOnPulsar):
         written = int.from_bytes(message.schema_version().encode("latin-1"), "big")
         writer = self.client._client.get_schema_info(topic, written)
         reader, wrote = (
-            fastavro.parse_schema(json.loads(each.schema()), named_schemas={})
-            for each in (brought or writer, writer)
+            fastavro.parse_schema(json.loads(each.schema()), named_schemas={}) for each in (brought or writer, writer)
         )
         try:
             return fastavro.schemaless_reader(io.BytesIO(message.data()), wrote, reader)

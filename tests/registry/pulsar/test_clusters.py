@@ -114,9 +114,7 @@ def test_what_is_applied_to_every_cluster_has_the_same_numbers_before_messages_b
     assert_soon(lambda: clusters.waiting("us", made.there, "eu"), 0)
     assert [clusters.schemas(cluster, made.tenant) for cluster in ("us", "eu")] == [[1, 2], [1, 2]]
     assert "No changes" in made.run("plan", "--all-targets").out
-    assert made.status() == [
-        {"namespace": "shop/sales", "clusters": ["eu", "us"], "not_compared": [], "differing": []}
-    ]
+    assert made.status() == [{"namespace": "shop/sales", "clusters": ["eu", "us"], "not_compared": [], "differing": []}]
 
 
 def test_without_automatic_updates_messages_wait_for_their_version_and_then_for_an_unload(

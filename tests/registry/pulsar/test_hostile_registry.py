@@ -143,8 +143,7 @@ BROKEN = {
     "a chunk cut off": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[",
     "a chunk of no size": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n[]\r\n0\r\n\r\n",
     "a chunk size without end": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"0" * 3_000_000,
-    "trailers": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n0\r\n"
-    + b"a: b\r\n" * 100_000,
+    "trailers": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n0\r\n" + b"a: b\r\n" * 100_000,
     "continue for ever": b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000,
     "no gzip": answer(b"[]", "200 OK", "Content-Encoding: gzip"),
     "an unknown encoding": answer(b"[]", "200 OK", "Content-Encoding: schemactl"),
@@ -166,8 +165,7 @@ BROKEN = {
     "an endless wait": answer(b"{}", "503 x", f"Retry-After: {'9' * 400}"),
     "a deep refusal": answer(b'{"reason":' * 100_000, "500 x"),
     "newlines": answer(
-        b'{"reason": "' + b"An unexpected error occurred in the server Message:" + b"\\n" * 20_000 + b'x"}',
-        "500 x",
+        b'{"reason": "' + b"An unexpected error occurred in the server Message:" + b"\\n" * 20_000 + b'x"}', "500 x"
     ),
 }
 
@@ -202,9 +200,7 @@ FLOODS: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
     "an answer without end": flood,
     "much of nothing": lambda: answer(b"[" + b"[]," * (21 << 19) + b"[]]"),
     "an announced terabyte": lambda: (
-        part
-        for whole in ([b"HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n["], flood())
-        for part in whole
+        part for whole in ([b"HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n["], flood()) for part in whole
     ),
 }
 

@@ -158,10 +158,7 @@ def test_a_request_without_an_answer_is_named_once_while_it_waits(monkeypatch: p
         assert_soon(lambda: bool(heard), wanted=True)
         return said([])
 
-    with (
-        serving(late) as server,
-        closing(AdminConnection(server.url, Credentials(), heard.append)) as connection,
-    ):
+    with serving(late) as server, closing(AdminConnection(server.url, Credentials(), heard.append)) as connection:
         assert connection.get("clusters", [str]) == []
     (line,) = heard
     assert re.fullmatch(rf"{server.url}: GET clusters: no answer for \d+ s; waiting for up to \d+ s", line)
@@ -170,9 +167,7 @@ def test_a_request_without_an_answer_is_named_once_while_it_waits(monkeypatch: p
 def test_an_address_where_nobody_is_is_one_clear_error() -> None:
     with serving(lambda _: said([])) as server:
         pass
-    with pytest.raises(
-        RegistryError, match=r"127\.0\.0\.1:\d+ does not answer \(Connection refused\)"
-    ) as raised:
+    with pytest.raises(RegistryError, match=r"127\.0\.0\.1:\d+ does not answer \(Connection refused\)") as raised:
         get(server.url)
     assert "`registry` of the target" in raised.value.fix
 
@@ -224,10 +219,7 @@ def test_an_address_that_is_none_is_one_clear_error(url: str) -> None:
 
 @pytest.mark.parametrize("location", ["ftp://broker/", "http://broker:port/", "http://[::1/"])
 def test_a_redirect_to_nowhere_is_one_clear_error(location: str) -> None:
-    with (
-        serving(lambda _: redirect(location)) as server,
-        pytest.raises(RegistryError, match="no address of a broker"),
-    ):
+    with serving(lambda _: redirect(location)) as server, pytest.raises(RegistryError, match="no address of a broker"):
         get(server.url)
 
 
@@ -292,9 +284,7 @@ def test_a_redirect_to_a_dead_broker_is_not_blamed_on_the_address_of_the_target(
     host = dead.url.removeprefix("http://")
     with serving(lambda _: redirect(dead.url)) as first, pytest.raises(RegistryError) as raised:
         get(first.url)
-    assert (
-        f"{host} (where the cluster redirects to) does not answer (Connection refused)" in raised.value.what
-    )
+    assert f"{host} (where the cluster redirects to) does not answer (Connection refused)" in raised.value.what
     assert "advertisedAddress" in raised.value.fix
 
 
@@ -360,9 +350,7 @@ def test_a_client_shows_its_certificate(tmp_path: Path, newest: ssl.TLSVersion) 
     with serving(lambda _: said([]), context) as server:
         written = {"ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client.key"}
         assert get(server.url, Credentials.of(written, tmp_path)) == []
-        with pytest.raises(
-            RegistryError, match="asks for a client certificate, and the target names none"
-        ) as none:
+        with pytest.raises(RegistryError, match="asks for a client certificate, and the target names none") as none:
             get(server.url, Credentials.of({"ca_file": "ca.pem"}, tmp_path))
         assert "`cert_file`" in none.value.fix
         written |= {"cert_file": "stranger.pem", "key_file": "stranger.key"}
@@ -412,10 +400,7 @@ def test_a_token_of_oauth2_is_used_until_it_expires_or_is_refused(
 ) -> None:
     monkeypatch.setenv("SECRET", SECRET)
     issuer = Issuer()
-    with (
-        serving(issuer) as issuing,
-        serving(lambda asked: Said(401) if asked.token == refused else said([])) as server,
-    ):
+    with serving(issuer) as issuing, serving(lambda asked: Said(401) if asked.token == refused else said([])) as server:
         credentials = Credentials.of(oauth2(issuing.url), tmp_path)
         for _ in range(3):
             assert get(server.url, credentials) == []
@@ -429,9 +414,7 @@ def jwt(**claims: object) -> str:
     return f"{head.decode()}.{body.decode().rstrip('=')}.x"
 
 
-UNAUTHENTICATED = Said(
-    401, b"<table><tr><th>MESSAGE:</th><td>Authentication required</td></tr></table>", "text/html"
-)
+UNAUTHENTICATED = Said(401, b"<table><tr><th>MESSAGE:</th><td>Authentication required</td></tr></table>", "text/html")
 
 
 @pytest.mark.parametrize(
@@ -498,10 +481,7 @@ def test_an_issuers_words_are_shown_on_one_line(monkeypatch: pytest.MonkeyPatch,
 
 def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SECRET", "another-secret")
-    with (
-        serving(Issuer()) as issuing,
-        pytest.raises(RegistryError, match="answers 401: invalid_client") as raised,
-    ):
+    with serving(Issuer()) as issuing, pytest.raises(RegistryError, match="answers 401: invalid_client") as raised:
         get("http://127.0.0.1:1", Credentials.of(oauth2(issuing.url), tmp_path))
     assert "another-secret" not in repr(raised.value) + str(raised.value)
 
@@ -516,11 +496,7 @@ def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPat
         ),
         (Said(409, b"", "text/html", reason="Unable to read"), Outcome.INCOMPATIBLE, "Unable to read"),
         (said({"reason": "Invalid schema"}, 422), Outcome.INVALID, "Invalid schema"),
-        (
-            unexpected("org.apache.avro.AvroTypeException", "Invalid default"),
-            Outcome.ERROR,
-            "Invalid default",
-        ),
+        (unexpected("org.apache.avro.AvroTypeException", "Invalid default"), Outcome.ERROR, "Invalid default"),
     ],
 )
 def test_a_refusal_has_the_brokers_words(answer: Said, outcome: Outcome, words: str) -> None:

@@ -35,9 +35,7 @@ def registry_of(strict: brokers.Broker, role: str, tmp_path: Path) -> PulsarRegi
     path.write_text(brokers.token(role))
     # Where the broker cannot be asked for its settings, these stand for them.
     defaults = BrokerDefaults(S.FORWARD_TRANSITIVE, is_allow_auto_update_schema=False)
-    return PulsarRegistry(
-        strict.url, credentials=Credentials.of({"token_file": role}, tmp_path), defaults=defaults
-    )
+    return PulsarRegistry(strict.url, credentials=Credentials.of({"token_file": role}, tmp_path), defaults=defaults)
 
 
 @pytest.fixture
@@ -61,9 +59,7 @@ def permit(strict: brokers.Broker, name: str, tmp_path: Path) -> None:
     assert all(reply.fine for reply in replies)
 
 
-def test_a_tenants_administrator_makes_no_tenants(
-    strict: brokers.Broker, tenant: str, tmp_path: Path
-) -> None:
+def test_a_tenants_administrator_makes_no_tenants(strict: brokers.Broker, tenant: str, tmp_path: Path) -> None:
     boss = registry_of(strict, "boss", tmp_path)
     web, clicks = NamespaceName(tenant, "web"), TopicName(tenant, "web", "clicks")
     boss.create_namespace(web)
@@ -167,9 +163,7 @@ COMMANDS = [
 """A command; the least role that may run it; a role that has less, and what it is told."""
 
 
-@pytest.mark.parametrize(
-    ("command", "role", "less"), COMMANDS, ids=[" ".join(command) for command, _, _ in COMMANDS]
-)
+@pytest.mark.parametrize(("command", "role", "less"), COMMANDS, ids=[" ".join(command) for command, _, _ in COMMANDS])
 def test_a_command_needs_the_permission_that_the_page_names(
     strict: brokers.Broker,
     tmp_path: Path,
@@ -212,9 +206,7 @@ def test_a_missing_tenant_takes_a_superuser(
     assert "No changes" in made.run("plan").out
 
 
-def test_no_token_is_ever_shown(
-    strict: brokers.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_token_is_ever_shown(strict: brokers.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
     admin, nobody = brokers.token("admin"), brokers.token("nobody")
     apply = ("apply", "--auto-approve", "--result", "result.json")

@@ -138,9 +138,7 @@ def test_ready_made_payloads_are_validated_or_sent_as_they_are(package: Any, spa
 
 def test_what_was_not_approved_is_refused(package: Any, space: Namespace) -> None:
     orders, client = orders_of(package), space.client
-    topic = space.create(
-        "apart", FIRST, avro(ID, {"name": "x", "type": "long", "default": 0}).schema.decode()
-    )
+    topic = space.create("apart", FIRST, avro(ID, {"name": "x", "type": "long", "default": 0}).schema.decode())
     assert orders.pulsar_schema(client, 0, topic=topic).version == 0
     with pytest.raises(UnknownVersion, match=r"version 1 of .*apart there is not the approved one"):
         orders.pulsar_schema(client, 1, topic=topic)
@@ -240,9 +238,7 @@ def test_the_clients_of_asyncio_take_it(package: Any, space: Namespace) -> None:
         client = importlib.import_module("pulsar.asyncio").Client(space.broker.service_url)
         schema = await asyncio.to_thread(orders.pulsar_schema, client, topic=topic)
         producer = await client.create_producer(topic, schema=schema, properties=schema.properties)
-        consumer = await client.subscribe(
-            topic, "s", schema=schema, initial_position=pulsar.InitialPosition.Earliest
-        )
+        consumer = await client.subscribe(topic, "s", schema=schema, initial_position=pulsar.InitialPosition.Earliest)
         with pytest.raises(Unwritable, match="id: "):
             await producer.send({"id": "x"})
         await producer.send({"id": 1, "remark": "soon"})

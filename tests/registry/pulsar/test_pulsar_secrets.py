@@ -61,9 +61,7 @@ def test_what_leaves_this_machine_in_the_open_is_known_by_its_url(url: str, *, p
     ],
 )
 @pytest.mark.parametrize("command", [("plan",), ("registry", "list", "a/b/c")], ids=" ".join)
-@pytest.mark.parametrize(
-    "url", ["http://pulsar.example:8080", "http://127.0.0.1:1,http://pulsar.example:8080"]
-)
+@pytest.mark.parametrize("url", ["http://pulsar.example:8080", "http://127.0.0.1:1,http://pulsar.example:8080"])
 def test_a_token_for_another_machine_needs_https(
     tmp_path: Path, url: str, command: tuple[str, ...], credentials: str
 ) -> None:
@@ -89,14 +87,7 @@ def test_a_token_does_not_follow_a_redirect_into_the_open(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "endpoint",
-    [
-        "http://idp.example/token",
-        "http://127.0.0.1:{port}/token",
-        "ftp://x/",
-        "//x/token",
-        "http://[::1",
-        "x",
-    ],
+    ["http://idp.example/token", "http://127.0.0.1:{port}/token", "ftp://x/", "//x/token", "http://[::1", "x"],
 )
 def test_from_an_issuer_with_https_the_secret_goes_to_no_other(tmp_path: Path, endpoint: str) -> None:
     _, context = authority_and_tls(tmp_path)

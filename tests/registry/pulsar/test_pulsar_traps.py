@@ -56,9 +56,7 @@ def test_the_plan_predicts_the_releases_answer(release: str, definition: str, ac
     target = Catalog({space: Namespace(space)}, {orders: Topic(orders, info, (SchemaVersion(0, info),))})
     with brokers.opened(brokers.running(release)) as registry:
         origin = Origin("prod", registry.url, registry.release, "main", None)
-        plan = make_plan(
-            observe(registry, scope_of(target)), target, origin=origin, permissions=Permissions()
-        )
+        plan = make_plan(observe(registry, scope_of(target)), target, origin=origin, permissions=Permissions())
         registry.create_namespace(space)
         if release in accepted_by:
             assert plan.refusals == ()
@@ -79,9 +77,7 @@ def test_a_policy_that_is_taken_and_not_set_is_an_error(monkeypatch: pytest.Monk
     with (
         serving(answer) as server,
         closing(PulsarRegistry(server.url)) as registry,
-        pytest.raises(
-            RegistryError, match=r"shop/sales: set, but .* shows schema_compatibility_strategy: UNDEFINED"
-        ),
+        pytest.raises(RegistryError, match=r"shop/sales: set, but .* shows schema_compatibility_strategy: UNDEFINED"),
     ):
         registry.set_namespace_policies(SALES, Policies(S.FULL))
 
@@ -169,10 +165,7 @@ def test_a_release_is_read_as_the_nearest_lower_one(version: str, release: Relea
 
 
 def test_a_cluster_that_does_not_tell_its_release_has_the_targets() -> None:
-    with (
-        serving(lambda _: Said(401)) as server,
-        closing(PulsarRegistry(server.url, release=Release.R4_2)) as registry,
-    ):
+    with serving(lambda _: Said(401)) as server, closing(PulsarRegistry(server.url, release=Release.R4_2)) as registry:
         assert (registry.version, registry.release) == ("", Release.R4_2)
 
 
@@ -197,8 +190,7 @@ def test_topics_read_together_have_the_policies_that_each_has_alone(release: str
 
         def together() -> dict[TopicName, Policies]:
             alone = {
-                name: registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
-                for name in scope.topics
+                name: registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name) for name in scope.topics
             }
             asked.clear()
             found = registry.read(scope).topics

@@ -131,16 +131,10 @@ def test_credentials_that_are_not_here_stop_a_run_or_leave_the_target_out(
             ("plan", *BOTH, "--out", "plan.json"),
             "Fix: schemactl plan --target dev --out dev.json && schemactl plan --target stage --out stage.json",
         ),
-        (
-            ("apply", "--all-targets", "--result", "r.json"),
-            "schemactl apply --target NAME --result NAME.json",
-        ),
+        (("apply", "--all-targets", "--result", "r.json"), "schemactl apply --target NAME --result NAME.json"),
         (("apply", *BOTH, "--expect-digest", "sha256:0"), "--expect-digest is for one target"),
         (("apply", *BOTH, "plan.json"), "plan.json is for one target\n  Fix: schemactl apply plan.json"),
-        (
-            ("drift", *BOTH, "--accept", "--reason", "x"),
-            "schemactl drift --target dev --accept --reason TEXT",
-        ),
+        (("drift", *BOTH, "--accept", "--reason", "x"), "schemactl drift --target dev --accept --reason TEXT"),
         (("plan", "--all-targets", "--target", "dev"), "--all-targets are all: nothing is named beside it"),
         (("plan", *BOTH, "--target", "prd"), "--target prd: schemactl.yaml has dev, stage"),
         (("plan", "--all-targets", "--topic", "nothing"), "nothing"),
@@ -154,15 +148,11 @@ def test_what_is_for_one_target_says_what_to_type_instead(
     assert printed.out == ""
 
 
-def test_the_environment_names_the_target_where_no_option_does(
-    estate: Estate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_names_the_target_where_no_option_does(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "dev, stage" in estate.run("plan", code=64).err
     monkeypatch.setenv("SCHEMACTL_TARGET", "stage")
     assert estate.run("plan", "--summary").out.startswith("Plan for stage")
-    assert estate.run("plan", "--target", "dev", "--target", "dev", "--summary").out.startswith(
-        "Plan for dev"
-    )
+    assert estate.run("plan", "--target", "dev", "--target", "dev", "--summary").out.startswith("Plan for dev")
     assert estate.run("plan", "--all-targets", "--summary").out.count("Plan for ") == 2
 
 

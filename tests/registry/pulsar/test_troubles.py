@@ -179,9 +179,7 @@ class Troubled(Estate):
     def advised(self, text: str) -> set[tuple[str, ...]]:
         """Every way out that a report prints: the commands of a line, or all of it where it names none."""
         plain = text.replace(self.space, "SPACE").replace("SPACE/orders", "TOPIC")
-        lines = re.findall(
-            r"^ +(?:Fix|Next|or): (.*)$", plain.replace("apply this", f"`{THIS}`"), re.MULTILINE
-        )
+        lines = re.findall(r"^ +(?:Fix|Next|or): (.*)$", plain.replace("apply this", f"`{THIS}`"), re.MULTILINE)
         ways = {tuple(re.findall(r"`((?:schemactl|pulsar-admin) [^`]+)`", line)) or (line,) for line in lines}
         return {way for way in ways if not way[0].startswith("schemactl plan ")}
 
@@ -330,21 +328,14 @@ TROUBLES = {
         drift=("  wedged: ",),
         ways=(
             Way((AGAIN,)),
-            Way(
-                (HIDE, APPLY),
-                held=(BAD_DEFAULT,),
-                ends="cannot be hidden: orders retains 1 entry of messages",
-            ),
+            Way((HIDE, APPLY), held=(BAD_DEFAULT,), ends="cannot be hidden: orders retains 1 entry of messages"),
         ),
         only="broker",
     ),
     "wedged by a version of Git's": Trouble(
         in_turn(approve(BAD_DEFAULT), Troubled.apply, approve(V1)),
         plan=("the topic is wedged by the registry's v0 (AVRO, ", "which is Git's v0", "Git's version 1 ("),
-        drift=(
-            "  wedged: the registry does not have Git's version 1 (",
-            "the topic is wedged by the registry's v0",
-        ),
+        drift=("  wedged: the registry does not have Git's version 1 (", "the topic is wedged by the registry's v0"),
         ways=(
             Way(
                 (
@@ -408,15 +399,7 @@ TROUBLES = {
             Way((THIS, RECORD_ALL), held=(V1, V0)),
             Way((APPLY, RECORD_ALL), held=(V1, V0)),
             Way((RECORD, LOG, APPLY), held=(V1, V0)),
-            Way(
-                (
-                    GET,
-                    (GET, files(orders_avsc=V1)),
-                    APPLY,
-                    RECORD_ALL,
-                ),
-                held=(V1, V0),
-            ),
+            Way((GET, (GET, files(orders_avsc=V1)), APPLY, RECORD_ALL), held=(V1, V0)),
         ),
     ),
     "a schema of the type NONE on a topic without schema": Trouble(
@@ -457,8 +440,7 @@ TROUBLES = {
     ),
     "a tombstone after which everything was registered again": Trouble(
         in_turn(
-            applied_then(("DELETE", "/schemas/TOPIC/schema")),
-            lambda it: it.run("apply", "--auto-approve", code=3),
+            applied_then(("DELETE", "/schemas/TOPIC/schema")), lambda it: it.run("apply", "--auto-approve", code=3)
         ),
         plan=("No changes, but messages of 1 topic would be misread.",),
         drift=("messages with those numbers are then rejected",),
@@ -531,9 +513,7 @@ TROUBLES = {
     ),
     "a topic that lost its schemas and still has messages": Trouble(
         LOST_WITH_MESSAGES,
-        plan=(
-            "the topic has lost its schemas, but orders retains 1 entry of messages: `apply` does not number",
-        ),
+        plan=("the topic has lost its schemas, but orders retains 1 entry of messages: `apply` does not number",),
         drift=("  missing versions: the topic exists without a schema", "the topic has lost its schemas"),
         ways=(Way((REBUILD,)),),
         only="broker",
@@ -569,10 +549,7 @@ TROUBLES = {
         applied_then(("PUT", "/namespaces/SPACE/schemaCompatibilityStrategy", "FULL")),
         plan=("schema_compatibility_strategy: FULL -> BACKWARD",),
         drift=("  policy: schema_compatibility_strategy is FULL, but Git approved BACKWARD",),
-        ways=(
-            Way((APPLY_SPACE,)),
-            Way((("approve the registry's value in Git.", files(sales_yaml=FULL)),)),
-        ),
+        ways=(Way((APPLY_SPACE,)), Way((("approve the registry's value in Git.", files(sales_yaml=FULL)),))),
     ),
     "a version that the strategy rejects": Trouble(
         in_turn(Troubled.apply, approve(STRICT)),
@@ -584,12 +561,7 @@ TROUBLES = {
         drift=("  missing versions: the registry does not have Git's version 1",),
         ways=(
             Way(
-                (
-                    (
-                        "approve another strategy for the topic.",
-                        in_turn(files(orders_yaml=OPEN), Troubled.apply),
-                    ),
-                ),
+                (("approve another strategy for the topic.", in_turn(files(orders_yaml=OPEN), Troubled.apply)),),
                 held=(V0, STRICT),
             ),
             Way((RELAX,), held=(V0, STRICT)),
@@ -599,17 +571,7 @@ TROUBLES = {
         in_turn(Troubled.apply, approve(BAD_DEFAULT)),
         plan=("Git's version 1 (", "The registry says: Invalid default for field n"),
         drift=("  missing versions: the registry does not have Git's version 1",),
-        ways=(
-            Way(
-                (
-                    (
-                        NEVER_STORED,
-                        new_generation(V1),
-                    ),
-                ),
-                held=(None, None, None, V1),
-            ),
-        ),
+        ways=(Way(((NEVER_STORED, new_generation(V1)),), held=(None, None, None, V1)),),
     ),
     "a topic that is no longer declared": Trouble(
         in_turn(Troubled.apply, files(orders_yaml=None, orders_avsc=None)),
@@ -691,9 +653,7 @@ def printed_form(step: Step) -> str:
     return step if isinstance(step, str) else step[0]
 
 
-@pytest.mark.parametrize(
-    "place", [pytest.param(kind, marks=ON_A_BROKER) for kind in brokers.RELEASES], indirect=True
-)
+@pytest.mark.parametrize("place", [pytest.param(kind, marks=ON_A_BROKER) for kind in brokers.RELEASES], indirect=True)
 def test_an_unattended_apply_numbers_nothing_anew(place: Place, client: Client, tmp_path: Path) -> None:
     it = Troubled(tmp_path / "shop", place, client, declared())
     approve(V1)(it)
@@ -704,9 +664,7 @@ def test_an_unattended_apply_numbers_nothing_anew(place: Place, client: Client, 
     assert it.definitions() == (V0, V1)
 
 
-@pytest.mark.parametrize(
-    "place", [pytest.param(kind, marks=marks) for kind, marks in PLACES.items()], indirect=True
-)
+@pytest.mark.parametrize("place", [pytest.param(kind, marks=marks) for kind, marks in PLACES.items()], indirect=True)
 def test_of_two_domains_the_persistent_topic_is_imported_with_its_policies(
     place: Place, client: Client, tmp_path: Path
 ) -> None:

@@ -21,9 +21,7 @@ with gzip.open(Path(__file__).parent / "recorded_4_0.jsonl.gz", "rt", encoding="
 
 
 @pytest.mark.parametrize("calls", SEQUENCES, ids=range(len(SEQUENCES)))
-def test_a_recorded_sequence_is_answered_as_it_was(
-    client: admin_rest.Client, calls: list[dict[str, Any]]
-) -> None:
+def test_a_recorded_sequence_is_answered_as_it_was(client: admin_rest.Client, calls: list[dict[str, Any]]) -> None:
     tenant = brokers.new_tenant()
     for number, call in enumerate(calls):
         method, path, body, content_type = call["request"]

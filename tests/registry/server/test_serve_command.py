@@ -121,9 +121,7 @@ def test_a_file_that_is_no_registry_is_said_at_the_start(tmp_path: Path) -> None
     assert "is not a readable SQLite file" in done.err
 
 
-def test_the_largest_definition_is_taken_and_one_byte_more_is_not(
-    client: admin_rest.Client, tenant: str
-) -> None:
+def test_the_largest_definition_is_taken_and_one_byte_more_is_not(client: admin_rest.Client, tenant: str) -> None:
     text = '"string"'
     assert client.call("POST", f"/schemas/{tenant}/ns/a/schema", avro(text.ljust(LARGEST))).status == 200
     assert len(client.call("GET", f"/schemas/{tenant}/ns/a/schema").json()["data"]) == LARGEST
@@ -206,10 +204,7 @@ def test_an_endpoint_tells_its_methods(client: admin_rest.Client) -> None:
     said = client.call("PATCH", "/schemas/t/n/a/schema")
     assert (said.status, said.content) == (405, b"")
     assert set(said.headers["allow"].split(",")) == {"GET", "POST", "DELETE", "OPTIONS"}
-    assert set(client.call("OPTIONS", "/schemas/t/n/a/version").headers["allow"].split(",")) == {
-        "POST",
-        "OPTIONS",
-    }
+    assert set(client.call("OPTIONS", "/schemas/t/n/a/version").headers["allow"].split(",")) == {"POST", "OPTIONS"}
 
 
 def test_a_body_that_is_not_said_to_be_json_is_not_taken(client: admin_rest.Client, tenant: str) -> None:
@@ -246,9 +241,7 @@ def upload(url: str, path: str, symbol: int) -> int:
         return version
 
 
-def test_many_uploads_at_once_are_numbered_without_gaps(
-    url: str, client: admin_rest.Client, tenant: str
-) -> None:
+def test_many_uploads_at_once_are_numbered_without_gaps(url: str, client: admin_rest.Client, tenant: str) -> None:
     client.call("PUT", f"/namespaces/{tenant}/ns/schemaCompatibilityStrategy", "ALWAYS_COMPATIBLE")
     path = f"/schemas/{tenant}/ns/a/schema"
     with ThreadPoolExecutor(8) as threads:
@@ -274,12 +267,8 @@ def test_several_servers_share_one_file(tmp_path: Path) -> None:
 
 
 def test_without_its_packages_it_says_what_to_install(tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.modules['uvicorn'] = None; from schemactl.cli import main; sys.exit(main(['serve']))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+    script = "import sys; sys.modules['uvicorn'] = None; from schemactl.cli import main; sys.exit(main(['serve']))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 1
     assert "pulsar-schemactl[serve]" in done.stderr
 
@@ -338,9 +327,7 @@ def test_a_version_that_is_no_long_is_refused_as_java_refuses_it(
 
 
 @pytest.mark.parametrize("index", ["01", HUGE])
-def test_what_only_looks_like_a_partition_is_no_name(
-    client: admin_rest.Client, tenant: str, index: str
-) -> None:
+def test_what_only_looks_like_a_partition_is_no_name(client: admin_rest.Client, tenant: str, index: str) -> None:
     path = f"/persistent/{tenant}/ns/a-partition-{index}"
     for method in ("PUT", "DELETE"):
         said = client.call(method, path)

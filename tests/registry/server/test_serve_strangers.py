@@ -25,9 +25,7 @@ def call(url: str, method: str, path: str, headers: Sequence[str], body: bytes =
     """The status and the text of the answer to a request with exactly these headers."""
     first, length = f"{method} /admin/v2{path} HTTP/1.1", f"Content-Length: {len(body)}"
     with admin_rest.connected(url) as raw:
-        raw.sendall(
-            "\r\n".join([first, *headers, length, "Connection: close", "", ""]).encode("latin-1") + body
-        )
+        raw.sendall("\r\n".join([first, *headers, length, "Connection: close", "", ""]).encode("latin-1") + body)
         answer = b""
         while data := raw.recv(1 << 16):
             answer += data
@@ -71,22 +69,16 @@ def test_a_name_that_was_led_here_reads_writes_and_deletes_nothing(
 
 
 def _versions(client: admin_rest.Client, tenant: str) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = client.call("GET", f"/schemas/{tenant}/ns/a/schemas").json()[
-        "getSchemaResponses"
-    ]
+    found: list[dict[str, str]] = client.call("GET", f"/schemas/{tenant}/ns/a/schemas").json()["getSchemaResponses"]
     return found
 
 
-@pytest.mark.parametrize(
-    "hosts", [[], [f"Host: {EVIL}", "Host: localhost"], ["Host: localhost", f"Host: {EVIL}"]]
-)
+@pytest.mark.parametrize("hosts", [[], [f"Host: {EVIL}", "Host: localhost"], ["Host: localhost", f"Host: {EVIL}"]])
 def test_a_request_names_one_host(url: str, hosts: list[str]) -> None:
     assert call(url, "GET", "/clusters", hosts)[0] in (400, 421)
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.3.2.1:99", "[::1]:8080", "[::1]"]
-)
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.3.2.1:99", "[::1]:8080", "[::1]"])
 def test_every_name_of_loopback_is_answered(url: str, host: str) -> None:
     assert call(url, "GET", "/clusters", [f"Host: {host}"]) == (200, '["standalone"]')
 
@@ -142,9 +134,7 @@ def test_who_lets_other_machines_in_is_warned() -> None:
         assert call(local, "GET", "/clusters", [f"Host: {EVIL}"])[0] == 421
         process.terminate()
         _, err = process.communicate(timeout=30)
-    assert err.startswith(
-        "warning: whoever reaches 0.0.0.0 and calls it registry.example can read, write and delete"
-    )
+    assert err.startswith("warning: whoever reaches 0.0.0.0 and calls it registry.example can read, write and delete")
 
 
 SLOW = """
@@ -235,14 +225,10 @@ def test_what_is_stored_is_judged_by_what_is_there_by_then(slow: str, tmp_path: 
         assert len(other.call("GET", f"{path}s").json()["getSchemaResponses"]) == 1
 
 
-UPLOAD = (
-    "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-)
+UPLOAD = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-@pytest.mark.parametrize(
-    ("length", "status"), [((32 << 20) + 1, b"413 "), (1 << 40, b"413 "), (10**30, b"4")]
-)
+@pytest.mark.parametrize(("length", "status"), [((32 << 20) + 1, b"413 "), (1 << 40, b"413 "), (10**30, b"4")])
 def test_a_body_beyond_what_can_be_kept_is_not_read(url: str, length: int, status: bytes) -> None:
     with admin_rest.connected(url) as raw:
         raw.sendall(f"{UPLOAD}Content-Length: {length}\r\n\r\n".encode())

@@ -59,17 +59,7 @@ def test_messages_are_landed_by_workers_of_a_cluster(tmp_path: Path) -> None:
     (settings / "spark-defaults.conf").write_text(SETTINGS)
     variables = {"SPARK_CONF_DIR": str(settings), "PYSPARK_PYTHON": sys.executable}
     with standalone(tmp_path, ["127.0.0.2"]) as url:
-        command = (
-            "spark",
-            "land",
-            "orders",
-            "--messages",
-            "../archive",
-            "--out",
-            "../lake",
-            "--format",
-            "delta",
-        )
+        command = ("spark", "land", "orders", "--messages", "../archive", "--out", "../lake", "--format", "delta")
         done = subprocess.run(
             [sys.executable, "-P", "-m", "schemactl", *command, "--master", url],
             cwd=repository,
@@ -81,6 +71,4 @@ def test_messages_are_landed_by_workers_of_a_cluster(tmp_path: Path) -> None:
         )
     assert (done.returncode, done.stderr) == (0, "")
     assert DeltaTable(tmp_path / "lake").to_pyarrow_table().num_rows == COUNT - 1
-    assert pa.table(DeltaTable(f"{tmp_path}/lake_rejected").get_add_actions())["num_records"].to_pylist() == [
-        1
-    ]
+    assert pa.table(DeltaTable(f"{tmp_path}/lake_rejected").get_add_actions())["num_records"].to_pylist() == [1]

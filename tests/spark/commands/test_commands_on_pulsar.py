@@ -19,9 +19,7 @@ from spark.pulsar_reads import NUMBERS, payloads
 
 @STREAMS_OUT
 @pytest.mark.live
-def test_a_topic_is_verified_and_landed_where_it_is(
-    space: Namespace, console: Console, tmp_path: Path
-) -> None:
+def test_a_topic_is_verified_and_landed_where_it_is(space: Namespace, console: Console, tmp_path: Path) -> None:
     def schemactl(*arguments: str) -> tuple[int, dict[str, object]]:
         command = ("spark", *arguments, "--master", "local[2]", "--report", "json")
         done = console.schemactl(repository.path, *command)
@@ -30,7 +28,9 @@ def test_a_topic_is_verified_and_landed_where_it_is(
 
     name = space.create("numbers", *NUMBERS, partitions=2)
     repository = Scratch(tmp_path / "repository")
-    project = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: ALWAYS_COMPATIBLE}\n"
+    project = (
+        "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: ALWAYS_COMPATIBLE}\n"
+    )
     topic = f"topic: {name}\npartitions: 2\nschema: {{type: AVRO, definition: n.avsc}}\n"
     for text in NUMBERS:
         repository.write({"schemactl.yaml": project, "topics/n.yaml": topic, "topics/n.avsc": text})
@@ -60,9 +60,7 @@ def test_a_topic_is_landed_by_its_targets_numbers(space: Namespace, console: Con
     repository = numbered_apart(tmp_path / "lsst", space)
     record_numbers(repository)
     command = ("spark", "land", TOPIC, "--target", "live", "--messages", space.broker.service_url)
-    done = console.schemactl(
-        repository.path, *command, "--out", "landed", "--report", "json", "--master", "local[2]"
-    )
+    done = console.schemactl(repository.path, *command, "--out", "landed", "--report", "json", "--master", "local[2]")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["rows"], told["rejected"]) == (2, 0)

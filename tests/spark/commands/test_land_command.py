@@ -97,18 +97,14 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(folder: Path
 
 def test_what_was_landed_of_one_topic_says_nothing_of_another_in_the_same_files() -> None:
     topics = ("persistent://shop/sales/orders", "persistent://shop/sales/payments")
-    one, other = (
-        own_checkpoint("lake", "parquet", topic=topic, place="/archive", kind="parquet") for topic in topics
-    )
+    one, other = (own_checkpoint("lake", "parquet", topic=topic, place="/archive", kind="parquet") for topic in topics)
     assert one != other
 
 
 def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder: Path, run: Run) -> None:
     one = run("--messages", "../archive/1.parquet", "--report", "text")
     lines = one.stdout.splitlines()
-    assert lines[0].startswith(
-        f"persistent://shop/sales/orders: {COUNT:,} messages landed in {folder.parent}/lake, "
-    )
+    assert lines[0].startswith(f"persistent://shop/sales/orders: {COUNT:,} messages landed in {folder.parent}/lake, ")
     assert ["all", f"{COUNT:,}", f"{COUNT - 1:,}", "1"] in [line.split() for line in lines]
     assert lines[-1] == f"The rejected messages are in {folder.parent}/lake/_rejected, with their reasons."
     table = pq.read_table(folder.parent / "archive/1.parquet")
@@ -128,12 +124,8 @@ def test_a_table_is_landed_in_and_strict_tells_of_rejected_messages(folder: Path
     again = run("--messages", "../archive/1.parquet", "--format", "delta", "--strict", "--report", "text")
     assert (again.returncode, again.stdout) == (0, "persistent://shop/sales/orders: nothing new to land\n")
     both = run("--messages", "../archive", "--format", "delta", "--report", "text")
-    assert both.stdout.endswith(
-        f"The rejected messages are in {folder.parent}/lake_rejected, with their reasons.\n"
-    )
-    lake = [
-        deltalake.DeltaTable(folder.parent / name).to_pyarrow_table() for name in ("lake", "lake_rejected")
-    ]
+    assert both.stdout.endswith(f"The rejected messages are in {folder.parent}/lake_rejected, with their reasons.\n")
+    lake = [deltalake.DeltaTable(folder.parent / name).to_pyarrow_table() for name in ("lake", "lake_rejected")]
     # Other --messages are another stream.
     assert [table.num_rows for table in lake] == [3 * (COUNT - 1), 3]
 
@@ -194,9 +186,7 @@ def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(folder: 
     assert started.returncode == 130
     assert not list(folder.glob("*.ran"))
     assert run("--messages", "../archive", "--format", "delta").returncode == 0
-    lake = [
-        deltalake.DeltaTable(folder.parent / name).to_pyarrow_table() for name in ("lake", "lake_rejected")
-    ]
+    lake = [deltalake.DeltaTable(folder.parent / name).to_pyarrow_table() for name in ("lake", "lake_rejected")]
     assert [table.num_rows for table in lake] == [7 * (COUNT - 1), 7]
 
 

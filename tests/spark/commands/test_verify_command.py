@@ -41,9 +41,7 @@ def test_every_message_is_counted_under_the_version_that_wrote_it(run: Run) -> N
     # The 501st message of the topic is damaged on purpose.
     assert (done.returncode, done.stderr) == (100, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == (
-        f"persistent://shop/sales/orders: {COUNT:,} messages, read with the approved schema, version 5"
-    )
+    assert lines[0] == (f"persistent://shop/sales/orders: {COUNT:,} messages, read with the approved schema, version 5")
     table = [line.split() for line in lines[3 : lines.index("1 cannot be read:") - 1]]
     assert [row[0] for row in table] == ["0", "1", "2", "3", "4", "5", "all"]
     assert table[-1] == ["all", f"{COUNT:,}", "1"]
@@ -92,7 +90,5 @@ def test_messages_without_versions_are_read_as_the_reader_s_own(folder: Path, ru
     assert (done.returncode, done.stdout) == (64, "")
     assert "say version=None (--unversioned) if no message has one" in done.stderr
     done = run(*bare, "--unversioned", "--report", "json")
-    assert [(count["version"], count["messages"]) for count in json.loads(done.stdout)["versions"]] == [
-        (None, COUNT)
-    ]
+    assert [(count["version"], count["messages"]) for count in json.loads(done.stdout)["versions"]] == [(None, COUNT)]
     assert run(*bare, "--unversioned", "--version-column", "day").returncode == 64
