@@ -1,9 +1,10 @@
-"""The rooms: which may import which, and which may import a heavy package."""
+"""The packages: which may import which, and which may import a heavy package."""
 
 from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,35 +16,25 @@ from schemactl.cli.parser import COMMANDS
 
 PACKAGE = Path(__file__).parent.parent / "schemactl"
 
-TABLE = """\
-core:
-formats: core
-broker: core formats
-comparison: core formats broker
-registry: core formats broker
-declare: core formats comparison registry
-history: core formats declare
-codec:
-codegen: core formats codec
-checks: core formats broker comparison registry declare history codegen codec
-deploy: core formats broker comparison registry declare
-report: core formats comparison declare checks deploy
-spark: codec
-generated: codec spark
-classes: core formats broker comparison declare codec
-publish: core formats declare history checks report codegen codec
-api: core formats declare checks
-"""
-"""What each room may import. A room is a folder or a module directly in `schemactl`; inside a room anything goes but a cycle."""
+DESIGN = (PACKAGE.parent / "DESIGN.md").read_text(encoding="utf-8")
 
-ROOMS = {room: set(below.split()) for room, _, below in (line.partition(":") for line in TABLE.splitlines())}
+
+def read_allowed_imports() -> dict[str, set[str]]:
+    """Read the table of DESIGN.md: by package, the packages that it may import."""
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+\? \| ([\w, -]+) \|$", DESIGN, re.MULTILINE)
+    return {package: set(re.findall(r"\w+", imports)) for package, imports in rows if package not in ON_TOP}
+
+
 ON_TOP = {"cli", "__main__", "__init__"}
-"""May import anything below."""
+"""May import everything."""
+
+ALLOWED_IMPORTS = read_allowed_imports()
+"""A package is a folder or a module directly in `schemactl`. Inside a package, anything goes but a cycle."""
 
 ONLY = {("declare", "registry"): "schemactl.registry.url", ("declare", "comparison"): "schemactl.comparison.changes"}
-"""Rooms of which another room may import one module alone."""
+"""Packages of which another package may import a single module."""
 
-# The rooms that may import a heavy package: as few as possible.
+# The packages that may import a heavy package: as few as possible.
 IMPORTERS: dict[str, set[str]] = {
     "git": {"history"},
     "pydantic": {"declare"},
@@ -74,7 +65,7 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     parts = path.relative_to(PACKAGE).parts
     return parts[0] if len(parts) > 1 else path.stem
 
@@ -94,32 +85,55 @@ def imports_of(path: Path) -> Iterator[str]:
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_vendor" not in path.parts)
 
 
-def test_a_room_imports_only_the_rooms_below_it_and_few_a_heavy_package() -> None:
-    known = ROOMS.keys() | ON_TOP
-    assert {room_of(path) for path in MODULES} <= known, "a room has no place: add it to TABLE and to DESIGN.md"
+def test_a_package_imports_only_its_row_of_the_table_and_few_a_heavy_package() -> None:
+    known = ALLOWED_IMPORTS.keys() | ON_TOP
+    assert {package_of(path) for path in MODULES} == known, "add the package to the table of DESIGN.md"
     wrong = []
     for path in MODULES:
-        room = room_of(path)
-        if room not in known:
-            continue
+        package = package_of(path)
         for name in imports_of(path):
             top, *below = name.split(".")
-            if top == "schemactl" and below:
-                allowed = room in ON_TOP or below[0] not in known or below[0] in (room, *ROOMS[room])
-                allowed = allowed and name.startswith(ONLY.get((room, below[0]), ""))
+            if package in ON_TOP:
+                allowed = True
+            elif top != "schemactl":
+                allowed = package in IMPORTERS.get(top, (package,))
+            elif not below or below[0] not in known:
+                allowed = True
             else:
-                allowed = room in ON_TOP or room in IMPORTERS.get(top, (room,))
+                allowed = below[0] in (package, *ALLOWED_IMPORTS[package])
+                allowed = allowed and name.startswith(ONLY.get((package, below[0]), ""))
             if not allowed:
                 wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
     assert wrong == []
 
 
-def test_the_rooms_have_no_cycle() -> None:
-    done: set[str] = set()
-    while len(done) < len(ROOMS):
-        free = {room for room, below in ROOMS.items() if room not in done and below <= done}
-        assert free, f"a cycle among {sorted(set(ROOMS) - done)}"
-        done |= free
+def test_every_allowed_import_is_used() -> None:
+    used: dict[str, set[str]] = {package: set() for package in ALLOWED_IMPORTS}
+    for path in MODULES:
+        if (package := package_of(path)) not in ON_TOP:
+            used[package] |= {name.split(".")[1] for name in imports_of(path) if name.startswith("schemactl.")}
+    assert {
+        package: imports - used[package] for package, imports in ALLOWED_IMPORTS.items() if imports - used[package]
+    } == {}
+
+
+def reachable_packages(package: str) -> set[str]:
+    direct = ALLOWED_IMPORTS[package]
+    return direct.union(*map(reachable_packages, direct))
+
+
+def test_the_packages_have_no_cycle_and_are_drawn_as_the_table_lists_them() -> None:
+    # It raises CycleError, which names the cycle.
+    assert {*TopologicalSorter(ALLOWED_IMPORTS).static_order()} == ALLOWED_IMPORTS.keys()
+    drawn: dict[str, set[str]] = {}
+    for package, imports in re.findall(r"^  (\w+) --> ([\w& ]+)$", DESIGN, re.MULTILINE):
+        drawn[package] = set(re.findall(r"\w+", imports))
+    imported = set().union(*ALLOWED_IMPORTS.values())
+    expected = {"cli": ALLOWED_IMPORTS.keys() - imported}
+    for package, direct in ALLOWED_IMPORTS.items():
+        if direct:
+            expected[package] = direct - set().union(*map(reachable_packages, direct))
+    assert drawn == expected
 
 
 def module_of(path: Path) -> str:
@@ -185,8 +199,8 @@ def test_the_command_line_starts_without_heavy_packages() -> None:
     assert [heavy & modules for modules in modules_after(*commands)] == [set()] * len(commands)
 
 
-def test_the_arguments_of_a_command_need_none_of_the_rooms_that_do_its_work() -> None:
-    rooms = {"formats", "broker", "comparison", "registry", "declare", "history", "codegen", "checks", "deploy"}
-    working = {f"schemactl.{room}" for room in rooms}
+def test_help_of_a_command_loads_no_package_that_does_its_work() -> None:
+    packages = {"formats", "broker", "comparison", "registry", "declare", "history", "codegen", "checks", "deploy"}
+    working = {f"schemactl.{package}" for package in packages}
     loaded = zip(COMMANDS, modules_after(*([command, "--help"] for command in COMMANDS)), strict=True)
     assert {command: working & modules for command, modules in loaded} == {command: set() for command in COMMANDS}
