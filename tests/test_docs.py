@@ -10,7 +10,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 RULES = ROOT / "docs" / "rules"
-WORDS = 1500
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -39,12 +38,3 @@ def test_the_index_lists_every_page() -> None:
     listed = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text(encoding="utf-8"))}
     pages = {page for page in (ROOT / "docs").rglob("*.md") if RULES not in page.parents} - {index}
     assert pages <= listed
-
-
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if RULES not in page.parents and page.name != "CHANGELOG.md"],
-    ids=lambda page: str(page.relative_to(ROOT)),
-)
-def test_a_page_has_at_most_1500_words(page: Path) -> None:
-    assert len(page.read_text(encoding="utf-8").split()) <= WORDS
