@@ -3,6 +3,10 @@
 #   SCHEMACTL_TOKEN  the host's token, for a clone that keeps none
 set -euo pipefail
 
+# A folder of the pull request that is laid out as a bare repository is not one: its `config` would name programs that Git runs.
+git() { command git -c safe.bareRepository=explicit "$@"; }
+cd "$(git rev-parse --show-toplevel)"
+
 url=$(git remote get-url origin)
 if [[ -n ${GITHUB_ACTIONS:-} && -n ${SCHEMACTL_TOKEN:-} && $url == https://* ]] &&
   ! git config --get-urlmatch http.extraheader "$url" >/dev/null; then
