@@ -34,6 +34,7 @@ from schemactl.codegen.spark_types import (
     UnsupportedBySpark,
     columns_ddl,
     literal,
+    text_block,
 )
 from schemactl.codegen.topic_struct import StructOptions, former_names, struct_of, value_of
 from schemactl.codegen.topics import CLASSES, RUNTIME, SCHEMAS, Approved, info_of, is_importable, module_paths
@@ -225,11 +226,13 @@ def topic_module(
     calls = "".join(f"    {each}={value},\n" for each, value in arguments.items())
     made = f"{variable}: Topic[{row}] = Topic(\n    {literal(str(approved.topic.name))},\n    __name__,\n{calls})\n"
     imported = [each for each in ("KeyValue", "Numbers", "Options", "Schema") if f"{each}(" in calls]
+    summary = _summary(approved, number, reader, has_columns=columns is not None)
+    ddl = f"\n{columns_ddl(columns)}\n" if columns is not None else ""
     parts = [
-        f'{HEADER}"""{_summary(approved, number, reader, has_columns=columns is not None)}"""\n\nfrom __future__ import annotations\n',
+        f"{HEADER}{text_block(summary)}\n\nfrom __future__ import annotations\n",
         f"{types.imports()}\nfrom {runtime} import {', '.join([*imported, 'Topic'])}\n".lstrip("\n"),
         *(f"\n{each}" for each in types.definitions),
-        *([f'\nSCHEMA = """\n{columns_ddl(columns)}\n"""\n'] if columns is not None else []),
+        *([f"\nSCHEMA = {text_block(ddl)}\n"] if ddl else []),
         made,
     ]
     return TopicModule("\n".join(parts), schemas.texts)
@@ -240,7 +243,7 @@ def _summary(approved: Approved, number: int, reader: SchemaInfo, *, has_columns
     spans = f"version {first}" if first == last else f"versions {first} to {last}"
     lines = [f"{approved.topic.name}: {reader.type.name}, {spans}, read as version {number}."]
     if approved.on_target is not None:
-        target = approved.on_target.target.replace("\\", "\\\\").replace('"', "'")
+        target = approved.on_target.target
         lines.append(f"These are Git's numbers. Messages are those of the target {target}, whose numbers are below.")
     if not has_columns:
         lines.append("Nothing describes the payloads: what reads or writes them raises CodecUnavailable.")

@@ -258,3 +258,17 @@ def literal(text: str) -> str:
     """Return the text as Python writes it, in ASCII."""
     is_plain = text.isascii() and text.isprintable() and not re.search(r"[\"\\]", text)
     return f'"{text}"' if is_plain else ascii(text)
+
+
+def text_block(text: str) -> str:
+    """Return the text as a literal between three double quotes, whose lines stay lines: for docstrings and long texts.
+
+    Quotes, backslashes and characters that are not printable are escaped, so no text ends the literal or means anything but itself.
+    """
+    return f'"""{"".join(map(_escape_in_block, text))}"""'
+
+
+def _escape_in_block(char: str) -> str:
+    if char == "\n" or (char.isprintable() and char not in '\\"'):
+        return char
+    return f"\\{char}" if char in '\\"' else ascii(char)[1:-1]
