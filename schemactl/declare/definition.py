@@ -1,4 +1,4 @@
-"""`SchemaInfo` of a declared schema: the text of a file or inline, strict JSON, `.proto` files.
+"""The `SchemaInfo` of a declared schema: reads its definition from a file, from inline YAML or JSON, or from `.proto` files.
 
 The text that is uploaded is the text of the file (or of the JSON in YAML) as it stands, with line ends of LF. Where there
 is no such text, because the definition is written as YAML or takes types of other files, it is rendered: JSON indented
@@ -55,164 +55,6 @@ from schemactl.formats.protobuf import load
 
 if TYPE_CHECKING:
     from schemactl.formats.type_spec import Encoding
-
-
-# A strict parser of JSON definitions: repeated keys and syntax errors are reported with their place.
-
-
-def read_json(definition: JsonText) -> Any:
-    """Return the value of a definition's text. Comments are allowed, as Avro's parser allows them.
-
-    Raises:
-        DeclarationError: what is wrong with it: not JSON, repeated keys, nested too deep, a number out of range.
-    """
-    text = definition.text
-    try:
-        if "/*" in text or "//" in text:
-            text = without_comments(text)
-        value = _DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        problems = list(islice(_problems(definition), MAX_PROBLEMS)) or [
-            Problem(definition.place(0), f"this is not JSON: {error}")
-        ]
-        raise DeclarationError(problems) from None
-    # Counting is quick; only a text of many brackets can be deep.
-    if text.count("[") + text.count("{") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
-        raise DeclarationError(list(islice(_problems(definition), MAX_PROBLEMS)))
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a key is repeated")
-    return members
-
-
-def _float(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError("beyond a double")
-    return number
-
-
-def _constant(_name: str) -> NoReturn:
-    raise ValueError("NaN and Infinity are not JSON")
-
-
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
-
-
-def depth_of(value: Any) -> int:
-    """Return how deep objects and arrays nest in a JSON value."""
-    depth, level = 0, [value]
-    while level := [each for each in level if isinstance(each, dict | list)]:
-        depth += 1
-        level = [child for each in level for child in (each.values() if isinstance(each, dict) else each)]
-    return depth
-
-
-def _problems(definition: JsonText) -> Iterator[Problem]:
-    """Yield what a slower pass finds wrong with a text that the decoder rejected."""
-    try:
-        found = scan(definition.text)
-    except JsonSyntaxError as error:
-        yield Problem(definition.place(error.offset), error.what, error.fix)
-        return
-    for key, offset in found.duplicates:
-        yield Problem(definition.place(offset), f"the key `{key[:60]}` is repeated", "keep one of the two")
-    for offset in found.offsets:
-        number = SCALAR.match(definition.text, offset)
-        if number and _out_of_range(number[0]):
-            yield Problem(definition.place(offset), f"the number `{number[0][:20]}...` is out of range")
-
-
-def _out_of_range(digits: str) -> bool:
-    if digits[0] not in "-0123456789":
-        return False
-    try:
-        if set(digits) & set(".eE"):
-            return math.isinf(float(digits))
-        int(digits)
-    except ValueError:
-        # More digits than Python converts (sys.set_int_max_str_digits).
-        return True
-    return False
-
-
-# The `.proto` files of a definition, and the names under which they import each other.
-
-
-_IMPORT: Final = re.compile(rb"""import\s*+(?:\b(?:public|weak|option)\b\s*+)?["']([^"'\n]+)["']""")
-
-
-@dataclass(frozen=True, slots=True)
-class ProtoFiles:
-    """A `.proto` and what it may import.
-
-    Attributes:
-        entry: the import name of the file itself: its last part, so that moving the file changes nothing.
-        sources: the texts by import name.
-        paths: where they are in the repository, by import name.
-        used: the paths of the references that are imported.
-        ambiguous: an import that could mean two references, with both paths; None: there is none.
-    """
-
-    entry: str
-    sources: Mapping[str, bytes]
-    paths: Mapping[str, str]
-    used: frozenset[str]
-    ambiguous: tuple[str, str, str] | None = None
-
-    def to_compile(self, message: str) -> Any:
-        """Return what to compile, as `formats.protobuf_native.compile` takes it."""
-        return load("protoc").Proto(message, self.entry, self.sources, self.paths)
-
-
-def gather(path: str, read: Callable[[str], bytes], references: Iterable[str]) -> ProtoFiles:
-    """Return the files that `path` imports, directly or through others, from `references`; `read` gives the text of each.
-
-    An import means the reference whose path ends in its name: `import "common/money.proto"` finds
-    `namespaces/common/money.proto`, whatever protoc's include path is elsewhere.
-    """
-    entry = posixpath.basename(path)
-    text = read(path)
-    sources, paths = {entry: text}, {entry: path}
-    used: set[str] = set()
-    todo = [text]
-    by_last_part: dict[str, list[str]] = {}
-    for each in references:
-        by_last_part.setdefault(posixpath.basename(each), []).append(each)
-    while todo:
-        for name in _imports(todo.pop()):
-            if name in sources:
-                continue
-            near = by_last_part.get(posixpath.basename(name), [])
-            meant = [each for each in near if each == name or each.endswith("/" + name)]
-            if len(meant) > 1:
-                return ProtoFiles(entry, sources, paths, frozenset(used), (name, meant[0], meant[1]))
-            for each in meant:
-                sources[name], paths[name] = read(each), each
-                used.add(each)
-                todo.append(sources[name])
-    return ProtoFiles(entry, sources, paths, frozenset(used))
-
-
-def _imports(text: bytes) -> Iterator[str]:
-    """Yield the names that a `.proto` imports, and perhaps some in its comments: what starts a line or follows `;`, `}` or `*/`."""
-    start = 0
-    while found := _IMPORT.search(text, start):
-        # What stands between is looked at once: a pattern that starts with the spaces would try each of them as the first.
-        between = text[start : found.start()]
-        before = between.rstrip()
-        if (not before and start == 0) or b"\n" in between[len(before) :] or before.endswith((b";", b"}", b"*/")):
-            yield found[1].decode("utf-8", "replace")
-            start = found.end()
-        else:
-            start = found.start() + len(b"import")
-
-
-# The SchemaInfo of a declared schema.
 
 
 MAX_DEFINITION_BYTES: Final = 5_242_710
@@ -662,3 +504,157 @@ def _bare_nulls(schema: Any, at: Tokens = ()) -> Iterator[Tokens]:
         for index, each in enumerate(fields if isinstance(fields, list) else ()):
             if isinstance(each, dict) and "type" in each:
                 yield from _bare_nulls(each["type"], (*at, "fields", str(index), "type"))
+
+
+# Strict JSON
+
+
+def read_json(definition: JsonText) -> Any:
+    """Return the value of a definition's text. Comments are allowed, as Avro's parser allows them.
+
+    Raises:
+        DeclarationError: what is wrong with it: not JSON, repeated keys, nested too deep, a number out of range.
+    """
+    text = definition.text
+    try:
+        if "/*" in text or "//" in text:
+            text = without_comments(text)
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        problems = list(islice(_problems(definition), MAX_PROBLEMS)) or [
+            Problem(definition.place(0), f"this is not JSON: {error}")
+        ]
+        raise DeclarationError(problems) from None
+    # Counting is quick; only a text of many brackets can be deep.
+    if text.count("[") + text.count("{") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
+        raise DeclarationError(list(islice(_problems(definition), MAX_PROBLEMS)))
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a key is repeated")
+    return members
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError("beyond a double")
+    return number
+
+
+def _constant(_name: str) -> NoReturn:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
+
+
+def depth_of(value: Any) -> int:
+    """Return how deep objects and arrays nest in a JSON value."""
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        level = [child for each in level for child in (each.values() if isinstance(each, dict) else each)]
+    return depth
+
+
+def _problems(definition: JsonText) -> Iterator[Problem]:
+    """Yield what a slower pass finds wrong with a text that the decoder rejected."""
+    try:
+        found = scan(definition.text)
+    except JsonSyntaxError as error:
+        yield Problem(definition.place(error.offset), error.what, error.fix)
+        return
+    for key, offset in found.duplicates:
+        yield Problem(definition.place(offset), f"the key `{key[:60]}` is repeated", "keep one of the two")
+    for offset in found.offsets:
+        number = SCALAR.match(definition.text, offset)
+        if number and _out_of_range(number[0]):
+            yield Problem(definition.place(offset), f"the number `{number[0][:20]}...` is out of range")
+
+
+def _out_of_range(digits: str) -> bool:
+    if digits[0] not in "-0123456789":
+        return False
+    try:
+        if set(digits) & set(".eE"):
+            return math.isinf(float(digits))
+        int(digits)
+    except ValueError:
+        # More digits than Python converts (sys.set_int_max_str_digits).
+        return True
+    return False
+
+
+# `.proto` files
+
+_IMPORT: Final = re.compile(rb"""import\s*+(?:\b(?:public|weak|option)\b\s*+)?["']([^"'\n]+)["']""")
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoFiles:
+    """A `.proto` and what it may import.
+
+    Attributes:
+        entry: the import name of the file itself: its last part, so that moving the file changes nothing.
+        sources: the texts by import name.
+        paths: where they are in the repository, by import name.
+        used: the paths of the references that are imported.
+        ambiguous: an import that could mean two references, with both paths; None: there is none.
+    """
+
+    entry: str
+    sources: Mapping[str, bytes]
+    paths: Mapping[str, str]
+    used: frozenset[str]
+    ambiguous: tuple[str, str, str] | None = None
+
+    def to_compile(self, message: str) -> Any:
+        """Return what to compile, as `formats.protobuf_native.compile` takes it."""
+        return load("protoc").Proto(message, self.entry, self.sources, self.paths)
+
+
+def gather(path: str, read: Callable[[str], bytes], references: Iterable[str]) -> ProtoFiles:
+    """Return the files that `path` imports, directly or through others, from `references`; `read` gives the text of each.
+
+    An import means the reference whose path ends in its name: `import "common/money.proto"` finds
+    `namespaces/common/money.proto`, whatever protoc's include path is elsewhere.
+    """
+    entry = posixpath.basename(path)
+    text = read(path)
+    sources, paths = {entry: text}, {entry: path}
+    used: set[str] = set()
+    todo = [text]
+    by_last_part: dict[str, list[str]] = {}
+    for each in references:
+        by_last_part.setdefault(posixpath.basename(each), []).append(each)
+    while todo:
+        for name in _imports(todo.pop()):
+            if name in sources:
+                continue
+            near = by_last_part.get(posixpath.basename(name), [])
+            meant = [each for each in near if each == name or each.endswith("/" + name)]
+            if len(meant) > 1:
+                return ProtoFiles(entry, sources, paths, frozenset(used), (name, meant[0], meant[1]))
+            for each in meant:
+                sources[name], paths[name] = read(each), each
+                used.add(each)
+                todo.append(sources[name])
+    return ProtoFiles(entry, sources, paths, frozenset(used))
+
+
+def _imports(text: bytes) -> Iterator[str]:
+    """Yield the names that a `.proto` imports, and perhaps some in its comments: what starts a line or follows `;`, `}` or `*/`."""
+    start = 0
+    while found := _IMPORT.search(text, start):
+        # What stands between is looked at once: a pattern that starts with the spaces would try each of them as the first.
+        between = text[start : found.start()]
+        before = between.rstrip()
+        if (not before and start == 0) or b"\n" in between[len(before) :] or before.endswith((b";", b"}", b"*/")):
+            yield found[1].decode("utf-8", "replace")
+            start = found.end()
+        else:
+            start = found.start() + len(b"import")

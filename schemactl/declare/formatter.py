@@ -1,4 +1,4 @@
-"""`fmt`: layout of YAML and JSON; rewrites that keep every declaration.
+"""The layout that `fmt` gives to YAML and JSON files, and the proof that a rewritten file still declares the same.
 
 Whatever a person chose stays: comments, quotes, numbers as they are spelt, block or flow style, line breaks. Only blanks change, and whole
 entries move. That is why no library writes the file anew: those that keep comments break and join lines by rules of their own, and attach
@@ -42,9 +42,188 @@ from schemactl.declare.yaml_parser import COMPOSER, compose, read_yaml
 from schemactl.formats import identity, same_text
 from schemactl.formats.avro.json_text import without_comments
 
-# The layout of JSON definitions: indentation, spaces and line breaks. Keys stay in their order,
-# values as they are spelt, comments where they are.
+# The files of a project
 
+_DEFINITION: Final = ".avsc"
+"""How the name of a file ends that is a definition, whether a declaration names it or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files that are not laid out yet.
+
+    Attributes:
+        contents: by path, the text as it is laid out.
+        refused: the paths of files that would declare something else when laid out, which is a bug of schemactl.
+        seen: the number of files looked at.
+    """
+
+    contents: dict[str, bytes]
+    refused: tuple[str, ...]
+    seen: int
+
+
+def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Layout:
+    """Lay out the files of a project that are not laid out yet.
+
+    What they declare is looked at only where there is one.
+
+    Args:
+        files: among which they are.
+        project: whose files they are.
+        wanted: only these of them, and those in these folders; each ends with `/`, and "" is the top of the repository.
+
+    Raises:
+        DeclarationError: files have problems.
+    """
+    contents: dict[str, bytes] = {}
+    problems: list[Problem] = []
+    refused, seen = [], 0
+    for path in sorted({*paths(files, project)}):
+        if not any(f"{path}/".startswith(each) for each in wanted):
+            continue
+        seen += 1
+        try:
+            text = decode(path, read_bytes(files, path))
+            new = _laid_out(path, text)
+        except DeclarationError as error:
+            problems += error.problems
+            continue
+        if new == text:
+            continue
+        value = _yaml_value if path.endswith(YAML_SUFFIXES) else _json_value
+        if value(path, text) == value(path, new):
+            contents[path] = new.encode()
+        else:
+            refused.append(path)
+    if problems:
+        raise DeclarationError(problems)
+    if contents:
+        declared = reader.load_all(files, project)
+        kept = proved(files, project, declared, contents, is_same)
+        refused += sorted(contents.keys() - kept.keys())
+        contents = kept
+    return Layout(contents, tuple(refused), seen)
+
+
+def paths(files: Files, project: Project) -> Iterator[str]:
+    """Yield the paths of the files that have a layout: the project's YAML files, and its Avro definitions as JSON."""
+    of_project = {project.path, project.waivers}
+    of_project |= {path for target in project.targets.values() for path in target.overlays}
+    yield from (path for path in of_project if files.kind(path) == "file")
+    for path in files.paths():
+        if not in_roots(path, project) or files.kind(path) != "file":
+            continue
+        if path.endswith(_DEFINITION):
+            yield path
+        elif path.endswith(YAML_SUFFIXES):
+            yield path
+            yield from (each for each in _definitions(files, path) if files.kind(each) == "file")
+
+
+def _definitions(files: Files, path: str) -> Iterator[str]:
+    """Yield the Avro files that the declarations in a YAML file name, wherever these are."""
+    for document in read_documents(path, read_bytes(files, path)).documents:
+        schema = document.schema if isinstance(document, TopicDocument) else None
+        for each in (schema, schema.key, schema.value) if schema else ():
+            for written in (each.definition, *each.references) if each else ():
+                if isinstance(written, str):
+                    with suppress(ValueError):
+                        yield from _named(files, posixpath.dirname(path), written)
+
+
+def _named(files: Files, folder: str, written: str) -> Iterator[str]:
+    """Yield the Avro files that a path, glob or folder in a file of `folder` means. Raise ValueError where it leads elsewhere."""
+    if is_pattern(written):
+        yield from files_of(files, folder, written)
+    elif written.endswith(AVRO_SUFFIXES):
+        yield resolve(folder, written)
+
+
+def _laid_out(path: str, text: str) -> str:
+    """Return the text of a file laid out. Raise DeclarationError if it is neither YAML nor JSON."""
+    if path.endswith(YAML_SUFFIXES):
+        return laid_out_yaml(path, text)
+    try:
+        return laid_out_json(text)
+    except JsonSyntaxError as error:
+        problem = Problem(place(shown(path), text, error.offset), error.what, error.fix)
+        raise DeclarationError([problem]) from None
+
+
+def is_same(one: SchemaInfo, other: SchemaInfo) -> bool:
+    """Return whether two schemas are one version in the same words."""
+    return identity(one) == identity(other) and same_text(one, other)
+
+
+def _yaml_value(path: str, text: str) -> list[str]:
+    """Return the values of a YAML file's documents, without the order of keys."""
+    documents, _ = read_yaml(path, text.encode())
+    return [json.dumps(document.value, sort_keys=True) for document in documents]
+
+
+def _json_value(_path: str, text: str) -> str:
+    """Return what a JSON text says, with the order of its keys."""
+    return json.dumps(json.loads(without_comments(text), parse_float=_spelt, parse_int=_spelt))
+
+
+def _spelt(digits: str) -> list[str]:
+    """Return a number as it is spelt, in a form that differs from the same text."""
+    return ["number", digits]
+
+
+# Rewriting that keeps what is declared
+
+
+def proved(
+    files: Files,
+    project: Project,
+    before: Declared,
+    contents: Mapping[str, bytes],
+    holds: Callable[[SchemaInfo, SchemaInfo], bool],
+) -> dict[str, bytes]:
+    """Return those of `contents` that keep everything declared as it is, except for changes of schemas that `holds` allows.
+
+    Args:
+        files: the files before the change.
+        project: whose files they are.
+        before: what they declare; without problems.
+        contents: the new contents of some of them.
+        holds: whether a topic's schema may change into another; nothing else of a topic may change.
+    """
+    kept = dict(contents)
+    while kept:
+        after = reader.read(ChangedFiles(kept, files), project)
+        wrong = {problem.source.path for problem in after.problems} & kept.keys()
+        if after.problems and not wrong:
+            return {}
+        for name, topic in before.catalog.topics.items():
+            now = after.catalog.topics.get(name)
+            if now is None or not _is_kept(topic, now, holds):
+                wrong |= {*before.dependencies.get(name, ())} & kept.keys()
+                wrong |= {topic.source.path} & kept.keys() if topic.source else set()
+        if not wrong:
+            return {} if before.catalog.namespaces != after.catalog.namespaces else kept
+        kept = {path: content for path, content in kept.items() if path not in wrong}
+    return kept
+
+
+def _is_kept(topic: Topic, now: Topic, holds: Callable[[SchemaInfo, SchemaInfo], bool]) -> bool:
+    one, other = topic.schema, now.schema
+    if one is None or other is None:
+        return topic == now
+    return replace(topic, schema=None) == replace(now, schema=None) and holds(one, other)
+
+
+def write(top: str, contents: Mapping[str, bytes]) -> None:
+    """Write each file whole, with the permissions it has as far as the umask leaves them, below the repository's `top`."""
+    below = atomic_files.top_of(top)
+    for path, content in contents.items():
+        place = Path(top, path)
+        atomic_files.write(place, content, below=below, mode=place.stat().st_mode & 0o777)
+
+
+# JSON
 
 WIDTH: Final = 110
 """Of a line, in characters: what fits stands on one."""
@@ -202,8 +381,7 @@ def _lines(item: _Item, indent: str, comma: str) -> Iterator[str]:
     yield f"{indent}{closing}{comma}{behind}"
 
 
-# The layout of YAML files: indentation, spaces, blank lines, and the order of a declaration's keys.
-
+# YAML
 
 _YAML_STEP: Final = 2
 
@@ -275,7 +453,7 @@ def _last_is_block(path: str, text: str) -> bool:
     return isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
 
 
-# The order of keys.
+# YAML: the order of keys
 
 
 def _ordered(path: str, text: str) -> str:
@@ -336,7 +514,7 @@ def _rows(node: yaml.ScalarNode) -> int:
     return int(node.end_mark.line) - int(node.start_mark.line) - (0 if node.end_mark.column else 1)
 
 
-# The blanks.
+# YAML: indentation and blank lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -579,185 +757,3 @@ def _set(line: str, column: int) -> str:
     """Return a further line of a text that goes over lines, which starts at `column`."""
     stripped = line.lstrip(" \t")
     return " " * column + stripped if stripped else ""
-
-
-# Rewriting of declared files that keeps what they declare, for `lint --fix` and `fmt`.
-
-
-def proved(
-    files: Files,
-    project: Project,
-    before: Declared,
-    contents: Mapping[str, bytes],
-    holds: Callable[[SchemaInfo, SchemaInfo], bool],
-) -> dict[str, bytes]:
-    """Return those of `contents` that keep everything declared as it is, except for changes of schemas that `holds` allows.
-
-    Args:
-        files: the files before the change.
-        project: whose files they are.
-        before: what they declare; without problems.
-        contents: the new contents of some of them.
-        holds: whether a topic's schema may change into another; nothing else of a topic may change.
-    """
-    kept = dict(contents)
-    while kept:
-        after = reader.read(ChangedFiles(kept, files), project)
-        wrong = {problem.source.path for problem in after.problems} & kept.keys()
-        if after.problems and not wrong:
-            return {}
-        for name, topic in before.catalog.topics.items():
-            now = after.catalog.topics.get(name)
-            if now is None or not _is_kept(topic, now, holds):
-                wrong |= {*before.dependencies.get(name, ())} & kept.keys()
-                wrong |= {topic.source.path} & kept.keys() if topic.source else set()
-        if not wrong:
-            return {} if before.catalog.namespaces != after.catalog.namespaces else kept
-        kept = {path: content for path, content in kept.items() if path not in wrong}
-    return kept
-
-
-def _is_kept(topic: Topic, now: Topic, holds: Callable[[SchemaInfo, SchemaInfo], bool]) -> bool:
-    one, other = topic.schema, now.schema
-    if one is None or other is None:
-        return topic == now
-    return replace(topic, schema=None) == replace(now, schema=None) and holds(one, other)
-
-
-def write(top: str, contents: Mapping[str, bytes]) -> None:
-    """Write each file whole, with the permissions it has as far as the umask leaves them, below the repository's `top`."""
-    below = atomic_files.top_of(top)
-    for path, content in contents.items():
-        place = Path(top, path)
-        atomic_files.write(place, content, below=below, mode=place.stat().st_mode & 0o777)
-
-
-# `fmt`: lays out declarations and definitions, without changing what they declare.
-
-
-_DEFINITION: Final = ".avsc"
-"""How the name of a file ends that is a definition, whether a declaration names it or not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The files that are not laid out yet.
-
-    Attributes:
-        contents: by path, the text as it is laid out.
-        refused: the paths of files that would declare something else when laid out, which is a bug of schemactl.
-        seen: the number of files looked at.
-    """
-
-    contents: dict[str, bytes]
-    refused: tuple[str, ...]
-    seen: int
-
-
-def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Layout:
-    """Lay out the files of a project that are not laid out yet.
-
-    What they declare is looked at only where there is one.
-
-    Args:
-        files: among which they are.
-        project: whose files they are.
-        wanted: only these of them, and those in these folders; each ends with `/`, and "" is the top of the repository.
-
-    Raises:
-        DeclarationError: files have problems.
-    """
-    contents: dict[str, bytes] = {}
-    problems: list[Problem] = []
-    refused, seen = [], 0
-    for path in sorted({*paths(files, project)}):
-        if not any(f"{path}/".startswith(each) for each in wanted):
-            continue
-        seen += 1
-        try:
-            text = decode(path, read_bytes(files, path))
-            new = _laid_out(path, text)
-        except DeclarationError as error:
-            problems += error.problems
-            continue
-        if new == text:
-            continue
-        value = _yaml_value if path.endswith(YAML_SUFFIXES) else _json_value
-        if value(path, text) == value(path, new):
-            contents[path] = new.encode()
-        else:
-            refused.append(path)
-    if problems:
-        raise DeclarationError(problems)
-    if contents:
-        declared = reader.load_all(files, project)
-        kept = proved(files, project, declared, contents, is_same)
-        refused += sorted(contents.keys() - kept.keys())
-        contents = kept
-    return Layout(contents, tuple(refused), seen)
-
-
-def paths(files: Files, project: Project) -> Iterator[str]:
-    """Yield the paths of the files that have a layout: the project's YAML files, and its Avro definitions as JSON."""
-    of_project = {project.path, project.waivers}
-    of_project |= {path for target in project.targets.values() for path in target.overlays}
-    yield from (path for path in of_project if files.kind(path) == "file")
-    for path in files.paths():
-        if not in_roots(path, project) or files.kind(path) != "file":
-            continue
-        if path.endswith(_DEFINITION):
-            yield path
-        elif path.endswith(YAML_SUFFIXES):
-            yield path
-            yield from (each for each in _definitions(files, path) if files.kind(each) == "file")
-
-
-def _definitions(files: Files, path: str) -> Iterator[str]:
-    """Yield the Avro files that the declarations in a YAML file name, wherever these are."""
-    for document in read_documents(path, read_bytes(files, path)).documents:
-        schema = document.schema if isinstance(document, TopicDocument) else None
-        for each in (schema, schema.key, schema.value) if schema else ():
-            for written in (each.definition, *each.references) if each else ():
-                if isinstance(written, str):
-                    with suppress(ValueError):
-                        yield from _named(files, posixpath.dirname(path), written)
-
-
-def _named(files: Files, folder: str, written: str) -> Iterator[str]:
-    """Yield the Avro files that a path, glob or folder in a file of `folder` means. Raise ValueError where it leads elsewhere."""
-    if is_pattern(written):
-        yield from files_of(files, folder, written)
-    elif written.endswith(AVRO_SUFFIXES):
-        yield resolve(folder, written)
-
-
-def _laid_out(path: str, text: str) -> str:
-    """Return the text of a file laid out. Raise DeclarationError if it is neither YAML nor JSON."""
-    if path.endswith(YAML_SUFFIXES):
-        return laid_out_yaml(path, text)
-    try:
-        return laid_out_json(text)
-    except JsonSyntaxError as error:
-        problem = Problem(place(shown(path), text, error.offset), error.what, error.fix)
-        raise DeclarationError([problem]) from None
-
-
-def is_same(one: SchemaInfo, other: SchemaInfo) -> bool:
-    """Return whether two schemas are one version in the same words."""
-    return identity(one) == identity(other) and same_text(one, other)
-
-
-def _yaml_value(path: str, text: str) -> list[str]:
-    """Return the values of a YAML file's documents, without the order of keys."""
-    documents, _ = read_yaml(path, text.encode())
-    return [json.dumps(document.value, sort_keys=True) for document in documents]
-
-
-def _json_value(_path: str, text: str) -> str:
-    """Return what a JSON text says, with the order of its keys."""
-    return json.dumps(json.loads(without_comments(text), parse_float=_spelt, parse_int=_spelt))
-
-
-def _spelt(digits: str) -> list[str]:
-    """Return a number as it is spelt, in a form that differs from the same text."""
-    return ["number", digits]

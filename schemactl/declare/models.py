@@ -39,8 +39,7 @@ from schemactl.declare.source_location import Tokens
 from schemactl.formats import SPECS
 from schemactl.registry import url
 
-# The shapes of scalar values and lists, each with its error message.
-
+# Scalar values and lists
 
 MAX_ITEMS: Final = 1_000
 """Lists, and mappings with free keys, have at most this many entries."""
@@ -250,8 +249,7 @@ def tag_of(shape: type[MappingShape]) -> str:
     return f"<{shape.__name__}>"
 
 
-# Names that a generated package cannot have, because they would hide another module.
-
+# Names that a generated package cannot have, because they would hide another module
 
 _STANDARD: Final = frozenset(name.lower() for name in sys.stdlib_module_names) | {
     "annotationlib",
@@ -320,7 +318,7 @@ def owner(package: str) -> str:
     return ""
 
 
-# The shape of the project file.
+# The project file
 
 
 def check_format_version(value: object) -> None:
@@ -547,8 +545,7 @@ class ProjectShape(MappingShape):
     generate: GenerateShape = optional("What `schemactl generate` writes.")
 
 
-# The shape of an entry of the waiver file.
-
+# The waiver file
 
 _DAY: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
@@ -583,8 +580,7 @@ class WaiverShape(MappingShape):
     until: Day = Field(description="The last day, in UTC, on which it approves anything.")
 
 
-# The shapes of topic and namespace documents, and of schemas.
-
+# Topics, namespaces and schemas
 
 _AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
 _TYPES = "Files whose named types the definition may use; inlined at first use. A glob, or a folder with / at its end, offers all its files."
@@ -861,8 +857,7 @@ class TopicShape(MetadataShape, TopicOverlayShape):
     )
 
 
-# The shapes of all declared documents: which keys they have, and which values they may have.
-
+# All documents
 
 KINDS: Final[dict[str, type[MappingShape]]] = {
     "topic": TopicShape,

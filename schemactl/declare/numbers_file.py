@@ -1,4 +1,4 @@
-"""The numbers file: read, check against Git, write for `drift --accept`."""
+"""Read the numbers file of a target, write it for `drift --accept`, and check it against the files and Git's history."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ from schemactl.declare.target_numbers import (
 from schemactl.declare.yaml_parser import YamlDocument, read_yaml, scalar
 from schemactl.formats import SPECS, spec
 
-# The reader of numbers files: every problem with its place and what to write instead.
-
+# Reading
 
 MAX_NUMBER: Final = 100_000
 """The highest number that can be recorded: no registry is asked for more versions of a topic."""
@@ -328,8 +327,7 @@ _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
 """What each key of an entry may hold, and how that is called."""
 
 
-# Write numbers files and their foreign definitions, and compute the record of a registry.
-
+# Writing
 
 _HEAD: Final = """\
 # Which version each number of {target} stands for, where the two differ, and what else of it is accepted. `schemactl drift
@@ -524,8 +522,7 @@ def _holds(old: NumberEntry, entry: SchemaVersion, known: Generations) -> bool:
     return found is not None and found.number == old.git
 
 
-# Check numbers files before they are approved, against the files and Git's history.
-
+# Checks before approval
 
 _VERSION: Final = "write the number of a version of Git's, or `foreign` with the definition"
 

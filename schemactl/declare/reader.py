@@ -1,4 +1,4 @@
-"""All declarations together as a `Catalog`; overlays; the cache of valid files.
+"""Read all declarations into one `Catalog`, or report every problem of the run; read overlays; cache valid files.
 
 A file is known as long as it and every file its definitions are made of have the contents (Git's blob ids) that were judged. What it
 declares is kept as plain values; definitions, and the places of everything, are read from the file when somebody asks for them.
@@ -42,244 +42,6 @@ from schemactl.declare.project import place_in_project
 from schemactl.declare.references import AvroFile
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
 from schemactl.formats import problems as format_problems
-
-# The reader of overlay files: which policies and partitions differ on a target.
-
-
-NO_OVERLAYS: Final = Catalog()
-
-
-def read_overlays(files: Files, project: Project, target: Target, *, may_miss: bool = False) -> Catalog:
-    """Return the overlays of `target`: namespaces and topics by their declared names, with only what the overlay files set.
-
-    Args:
-        files: contain the overlay files.
-        project: declares the target.
-        target: the target.
-        may_miss: ignore a missing file, which is otherwise a problem.
-
-    Raises:
-        DeclarationError: all problems of the files.
-    """
-    problems: list[Problem] = []
-    namespaces: dict[NamespaceName, Namespace] = {}
-    topics: dict[TopicName, Topic] = {}
-    for index, path in enumerate(target.overlays):
-        if may_miss and files.kind(path) == "missing":
-            continue
-        if why := obstacle(files, path):
-            is_named = files.kind(project.path) == "file"
-            key = ("targets", target.name, "overlays", str(index))
-            place = place_in_project(files, project, key) if is_named else Source(shown(path))
-            problems.append(Problem(place, why, "write the file, or remove it from `overlays`"))
-            continue
-        try:
-            read = _read_overlay(path, read_bytes(files, path))
-        except DeclarationError as error:
-            problems += error.problems
-            continue
-        for each in read:
-            first = (
-                topics.setdefault(each.name, each)
-                if isinstance(each, Topic)
-                else namespaces.setdefault(each.name, each)
-            )
-            if first is not each and each.source:
-                what = f"{each.name} has a second overlay on {target.name}; the first is at {first.source}"
-                problems.append(Problem(each.source, what, "keep one of the two"))
-    if problems:
-        raise DeclarationError(problems)
-    return Catalog(namespaces, topics)
-
-
-@lru_cache(64)
-def _read_overlay(path: str, data: bytes) -> tuple[Topic | Namespace, ...]:
-    """Return the overlays in one file, which several targets and most commits may share; raise DeclarationError for its problems."""
-    documents, problems = read_yaml(path, data)
-    text = YamlText(path, data)
-    places = {problem.source for problem in problems}
-    result: list[Topic | Namespace] = []
-    for number, document in enumerate(documents):
-        errors = located(_misfits(document), document.node, shown(path))
-        problems += [problem for problem in errors if problem.source not in places]
-        if not errors:
-            declared = to_document(document, text, number)
-            result.append(declared.topic if isinstance(declared, TopicDocument) else declared.namespace)
-    if problems:
-        raise DeclarationError(capped(problems))
-    return tuple(result)
-
-
-def _misfits(document: YamlDocument) -> Iterator[Misfit]:
-    value = document.value
-    if not isinstance(value, dict):
-        yield Misfit.of((), f"expected a mapping, found {found(value)}", _DOCUMENT)
-        return
-    kind, may_differ = ("topic", "policies and partitions") if "topic" in value else ("namespace", "policies")
-    fixed = [key for key in value if HOMES.get(key) in _THE_SAME[kind] and key != "partitions"]
-    for key in fixed:
-        fix = f"set it where the {kind} is declared: only its {may_differ} may differ"
-        yield Misfit.of((key,), f"`{key}` is the same on every target", fix, of_key=True)
-    rest = {key: each for key, each in value.items() if key not in fixed}
-    yield from [*validation_errors(f"{kind} overlay", rest)] or settings_misfits(rest)
-    if [*value] == [kind]:
-        yield Misfit.of((kind,), f"nothing of this {kind} is set here", "add what differs, or remove it")
-
-
-_DOCUMENT: Final = "write what differs on the target: `namespace: ...` or `topic: ...`, and its policies"
-
-_THE_SAME: Final = {"topic": ("a topic", "a topic or a namespace"), "namespace": ("a topic or a namespace",)}
-"""The homes of the keys that an overlay of a topic or namespace does not have."""
-
-
-# The cache of declaration files that were found valid, so that a check reads only what has changed.
-
-
-Document = TopicDocument | NamespaceDocument
-
-_KEPT_PARTS: Final = ("name", "role", "versions", "team", "language", "contact", "targets")
-"""Of a client, whose definition is not its own: the file of a topic with such a client is read each time."""
-
-_KEPT: Final = attrgetter(*_KEPT_PARTS)
-
-
-class KnownFile(NamedTuple):
-    """A valid file: what it declares, and for each topic the files that its definition is made of."""
-
-    declared: tuple[tuple[Topic | Namespace, frozenset[str]], ...]
-
-
-class ValidationCache:
-    """The valid declaration files of one state of a repository.
-
-    Args:
-        definitions: reads the files of that state.
-        blob: the id of the content of each file, or something else where it has none.
-        content: what `content` gave the last time.
-    """
-
-    def __init__(self, definitions: Definitions, blob: Callable[[str], str], content: bytes = b"") -> None:
-        self.definitions = definitions
-        self._blob = blob
-        self._blobs: dict[str, str] = {}
-        self._before: dict[str, Any] = marshal.loads(content) if content else {}  # noqa: S302  authenticated by whoever kept it
-        self._now: dict[str, Any] = {}
-
-    def known(self, path: str) -> KnownFile | None:
-        """Return what the file declares; None: it has to be read and judged."""
-        entry = self._before.get(path)
-        if entry is None:
-            return None
-        blobs, documents = entry
-        if any(self._blob_of(each) != blob for each, blob in blobs):
-            return None
-        self._now[path] = entry
-        text = _Text(self.definitions, path)
-        return KnownFile(tuple(_restored(text, position, values) for position, values in enumerate(documents)))
-
-    def add(self, path: str, documents: Iterable[tuple[Document, tuple[str, ...]]]) -> None:
-        """Keep that the file is valid, with the files that the definition of each document is made of."""
-        kept = [(document, tuple(made_of)) for document, made_of in documents]
-        paths = dict.fromkeys((path, *(each for _, made_of in kept for each in made_of)))
-        blobs = tuple((each, self._blob_of(each)) for each in paths)
-        self._now[path] = blobs, tuple(_values(document, made_of) for document, made_of in kept)
-
-    def content(self) -> bytes | None:
-        """Return what to keep for the next time; None: what was kept already."""
-        return None if self._now == self._before else marshal.dumps(self._now)
-
-    def _blob_of(self, path: str) -> str:
-        if path not in self._blobs:
-            self._blobs[path] = self._blob(path)
-        return self._blobs[path]
-
-
-class _Text:
-    """The file of some declarations, read when one of them is asked for more than is kept."""
-
-    def __init__(self, definitions: Definitions, path: str) -> None:
-        self.definitions = definitions
-        self.path = path
-
-    @cached_property
-    def documents(self) -> tuple[Document, ...]:
-        return read_documents(self.path, read_bytes(self.definitions.files, self.path)).documents
-
-    def locate(self, position: int, pointer: str) -> Source:
-        """Return the nearest place to `pointer` in that document."""
-        document = self.documents[position]
-        found = document.topic if isinstance(document, TopicDocument) else document.namespace
-        return found.locate(pointer) or document.source
-
-    def definition(self, position: int) -> SchemaInfo:
-        """Return the definition that the document declares.
-
-        Raises:
-            DeclarationError: the files have changed since they were compared.
-        """
-        document = self.documents[position]
-        if isinstance(document, NamespaceDocument) or document.schema is None:
-            raise DeclarationError([Problem(document.source, "the file changed while it was checked")])
-        definition = self.definitions.read(document.schema)
-        if definition.info is None:
-            raise DeclarationError(definition.problems)
-        return definition.info
-
-
-def _values(document: Document, made_of: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return a document as plain values."""
-    at = document.source.line, document.source.column
-    if isinstance(document, NamespaceDocument):
-        space = document.namespace
-        return str(space.name), _plain(space.policies), space.metadata.values(), at
-    topic = document.topic
-    return (
-        *(str(topic.name), _plain(topic.policies), topic.metadata.values(), at),
-        *(document.schema and document.schema.type.name, made_of),
-        *(topic.partitions, topic.generation, topic.renamed_from and str(topic.renamed_from)),
-        *(topic.reader, topic.lifecycle),
-        tuple(_KEPT(client) for client in topic.clients),
-    )
-
-
-def _plain(policies: Policies) -> tuple[Any, ...]:
-    strategy = policies.schema_compatibility_strategy
-    return (
-        strategy.value if strategy else None,
-        policies.is_allow_auto_update_schema,
-        policies.schema_validation_enforced,
-        dict(policies.settings),
-    )
-
-
-def _restored(text: _Text, position: int, values: tuple[Any, ...]) -> tuple[Topic | Namespace, frozenset[str]]:
-    """Return what those values were made of."""
-    name, (strategy, *others), said, (line, column), *rest = values
-    policies = Policies(CompatibilityStrategy(strategy) if strategy else None, *others)
-    metadata = Metadata.parse(said)
-    source = Source(text.path, line, column)
-    locator = partial(text.locate, position)
-    if not rest:
-        return Namespace(NamespaceName.parse(name), policies, metadata, source, locator), frozenset()
-    type_, made_of, partitions, generation, renamed_from, reader, lifecycle, clients = rest
-    topic = Topic(
-        TopicName.parse(name),
-        DeferredInfo.of(SchemaType[type_], partial(text.definition, position)) if type_ else None,
-        policies=policies,
-        partitions=partitions,
-        generation=generation,
-        renamed_from=TopicName.parse(renamed_from) if renamed_from else None,
-        reader=reader,
-        lifecycle=lifecycle,
-        metadata=metadata,
-        clients=tuple(Client(**dict(zip(_KEPT_PARTS, each, strict=True))) for each in clients),
-        source=source,
-        locator=locator,
-    )
-    return topic, frozenset(made_of)
-
-
-# Read all declarations together: into one catalog, or every problem of the run.
 
 
 @dataclass(frozen=True, slots=True)
@@ -571,3 +333,237 @@ def _empty_roots(files: Files, project: Project, paths: list[str]) -> Iterator[P
                 f"there is no file in the folder `{root}`",
                 "name a folder that holds declarations, or remove the entry",
             )
+
+
+# Overlay files
+
+NO_OVERLAYS: Final = Catalog()
+
+
+def read_overlays(files: Files, project: Project, target: Target, *, may_miss: bool = False) -> Catalog:
+    """Return the overlays of `target`: namespaces and topics by their declared names, with only what the overlay files set.
+
+    Args:
+        files: contain the overlay files.
+        project: declares the target.
+        target: the target.
+        may_miss: ignore a missing file, which is otherwise a problem.
+
+    Raises:
+        DeclarationError: all problems of the files.
+    """
+    problems: list[Problem] = []
+    namespaces: dict[NamespaceName, Namespace] = {}
+    topics: dict[TopicName, Topic] = {}
+    for index, path in enumerate(target.overlays):
+        if may_miss and files.kind(path) == "missing":
+            continue
+        if why := obstacle(files, path):
+            is_named = files.kind(project.path) == "file"
+            key = ("targets", target.name, "overlays", str(index))
+            place = place_in_project(files, project, key) if is_named else Source(shown(path))
+            problems.append(Problem(place, why, "write the file, or remove it from `overlays`"))
+            continue
+        try:
+            read = _read_overlay(path, read_bytes(files, path))
+        except DeclarationError as error:
+            problems += error.problems
+            continue
+        for each in read:
+            first = (
+                topics.setdefault(each.name, each)
+                if isinstance(each, Topic)
+                else namespaces.setdefault(each.name, each)
+            )
+            if first is not each and each.source:
+                what = f"{each.name} has a second overlay on {target.name}; the first is at {first.source}"
+                problems.append(Problem(each.source, what, "keep one of the two"))
+    if problems:
+        raise DeclarationError(problems)
+    return Catalog(namespaces, topics)
+
+
+@lru_cache(64)
+def _read_overlay(path: str, data: bytes) -> tuple[Topic | Namespace, ...]:
+    """Return the overlays in one file, which several targets and most commits may share; raise DeclarationError for its problems."""
+    documents, problems = read_yaml(path, data)
+    text = YamlText(path, data)
+    places = {problem.source for problem in problems}
+    result: list[Topic | Namespace] = []
+    for number, document in enumerate(documents):
+        errors = located(_misfits(document), document.node, shown(path))
+        problems += [problem for problem in errors if problem.source not in places]
+        if not errors:
+            declared = to_document(document, text, number)
+            result.append(declared.topic if isinstance(declared, TopicDocument) else declared.namespace)
+    if problems:
+        raise DeclarationError(capped(problems))
+    return tuple(result)
+
+
+def _misfits(document: YamlDocument) -> Iterator[Misfit]:
+    value = document.value
+    if not isinstance(value, dict):
+        yield Misfit.of((), f"expected a mapping, found {found(value)}", _DOCUMENT)
+        return
+    kind, may_differ = ("topic", "policies and partitions") if "topic" in value else ("namespace", "policies")
+    fixed = [key for key in value if HOMES.get(key) in _THE_SAME[kind] and key != "partitions"]
+    for key in fixed:
+        fix = f"set it where the {kind} is declared: only its {may_differ} may differ"
+        yield Misfit.of((key,), f"`{key}` is the same on every target", fix, of_key=True)
+    rest = {key: each for key, each in value.items() if key not in fixed}
+    yield from [*validation_errors(f"{kind} overlay", rest)] or settings_misfits(rest)
+    if [*value] == [kind]:
+        yield Misfit.of((kind,), f"nothing of this {kind} is set here", "add what differs, or remove it")
+
+
+_DOCUMENT: Final = "write what differs on the target: `namespace: ...` or `topic: ...`, and its policies"
+
+_THE_SAME: Final = {"topic": ("a topic", "a topic or a namespace"), "namespace": ("a topic or a namespace",)}
+"""The homes of the keys that an overlay of a topic or namespace does not have."""
+
+
+# The cache of valid files, so that a check reads only what has changed
+
+Document = TopicDocument | NamespaceDocument
+
+_KEPT_PARTS: Final = ("name", "role", "versions", "team", "language", "contact", "targets")
+"""Of a client, whose definition is not its own: the file of a topic with such a client is read each time."""
+
+_KEPT: Final = attrgetter(*_KEPT_PARTS)
+
+
+class KnownFile(NamedTuple):
+    """A valid file: what it declares, and for each topic the files that its definition is made of."""
+
+    declared: tuple[tuple[Topic | Namespace, frozenset[str]], ...]
+
+
+class ValidationCache:
+    """The valid declaration files of one state of a repository.
+
+    Args:
+        definitions: reads the files of that state.
+        blob: the id of the content of each file, or something else where it has none.
+        content: what `content` gave the last time.
+    """
+
+    def __init__(self, definitions: Definitions, blob: Callable[[str], str], content: bytes = b"") -> None:
+        self.definitions = definitions
+        self._blob = blob
+        self._blobs: dict[str, str] = {}
+        self._before: dict[str, Any] = marshal.loads(content) if content else {}  # noqa: S302  authenticated by whoever kept it
+        self._now: dict[str, Any] = {}
+
+    def known(self, path: str) -> KnownFile | None:
+        """Return what the file declares; None: it has to be read and judged."""
+        entry = self._before.get(path)
+        if entry is None:
+            return None
+        blobs, documents = entry
+        if any(self._blob_of(each) != blob for each, blob in blobs):
+            return None
+        self._now[path] = entry
+        text = _Text(self.definitions, path)
+        return KnownFile(tuple(_restored(text, position, values) for position, values in enumerate(documents)))
+
+    def add(self, path: str, documents: Iterable[tuple[Document, tuple[str, ...]]]) -> None:
+        """Keep that the file is valid, with the files that the definition of each document is made of."""
+        kept = [(document, tuple(made_of)) for document, made_of in documents]
+        paths = dict.fromkeys((path, *(each for _, made_of in kept for each in made_of)))
+        blobs = tuple((each, self._blob_of(each)) for each in paths)
+        self._now[path] = blobs, tuple(_values(document, made_of) for document, made_of in kept)
+
+    def content(self) -> bytes | None:
+        """Return what to keep for the next time; None: what was kept already."""
+        return None if self._now == self._before else marshal.dumps(self._now)
+
+    def _blob_of(self, path: str) -> str:
+        if path not in self._blobs:
+            self._blobs[path] = self._blob(path)
+        return self._blobs[path]
+
+
+class _Text:
+    """The file of some declarations, read when one of them is asked for more than is kept."""
+
+    def __init__(self, definitions: Definitions, path: str) -> None:
+        self.definitions = definitions
+        self.path = path
+
+    @cached_property
+    def documents(self) -> tuple[Document, ...]:
+        return read_documents(self.path, read_bytes(self.definitions.files, self.path)).documents
+
+    def locate(self, position: int, pointer: str) -> Source:
+        """Return the nearest place to `pointer` in that document."""
+        document = self.documents[position]
+        found = document.topic if isinstance(document, TopicDocument) else document.namespace
+        return found.locate(pointer) or document.source
+
+    def definition(self, position: int) -> SchemaInfo:
+        """Return the definition that the document declares.
+
+        Raises:
+            DeclarationError: the files have changed since they were compared.
+        """
+        document = self.documents[position]
+        if isinstance(document, NamespaceDocument) or document.schema is None:
+            raise DeclarationError([Problem(document.source, "the file changed while it was checked")])
+        definition = self.definitions.read(document.schema)
+        if definition.info is None:
+            raise DeclarationError(definition.problems)
+        return definition.info
+
+
+def _values(document: Document, made_of: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return a document as plain values."""
+    at = document.source.line, document.source.column
+    if isinstance(document, NamespaceDocument):
+        space = document.namespace
+        return str(space.name), _plain(space.policies), space.metadata.values(), at
+    topic = document.topic
+    return (
+        *(str(topic.name), _plain(topic.policies), topic.metadata.values(), at),
+        *(document.schema and document.schema.type.name, made_of),
+        *(topic.partitions, topic.generation, topic.renamed_from and str(topic.renamed_from)),
+        *(topic.reader, topic.lifecycle),
+        tuple(_KEPT(client) for client in topic.clients),
+    )
+
+
+def _plain(policies: Policies) -> tuple[Any, ...]:
+    strategy = policies.schema_compatibility_strategy
+    return (
+        strategy.value if strategy else None,
+        policies.is_allow_auto_update_schema,
+        policies.schema_validation_enforced,
+        dict(policies.settings),
+    )
+
+
+def _restored(text: _Text, position: int, values: tuple[Any, ...]) -> tuple[Topic | Namespace, frozenset[str]]:
+    """Return what those values were made of."""
+    name, (strategy, *others), said, (line, column), *rest = values
+    policies = Policies(CompatibilityStrategy(strategy) if strategy else None, *others)
+    metadata = Metadata.parse(said)
+    source = Source(text.path, line, column)
+    locator = partial(text.locate, position)
+    if not rest:
+        return Namespace(NamespaceName.parse(name), policies, metadata, source, locator), frozenset()
+    type_, made_of, partitions, generation, renamed_from, reader, lifecycle, clients = rest
+    topic = Topic(
+        TopicName.parse(name),
+        DeferredInfo.of(SchemaType[type_], partial(text.definition, position)) if type_ else None,
+        policies=policies,
+        partitions=partitions,
+        generation=generation,
+        renamed_from=TopicName.parse(renamed_from) if renamed_from else None,
+        reader=reader,
+        lifecycle=lifecycle,
+        metadata=metadata,
+        clients=tuple(Client(**dict(zip(_KEPT_PARTS, each, strict=True))) for each in clients),
+        source=source,
+        locator=locator,
+    )
+    return topic, frozenset(made_of)

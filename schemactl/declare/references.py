@@ -1,4 +1,4 @@
-"""Types from other files, inlined at first use; folders and globs in `references`.
+"""Inline Avro types of other files where they are first used, and find the files that a folder or glob in `references` means.
 
 Files know each other's types by name alone, whatever folder they are in, as long as the declaration lists them. A type
 used by nobody is left out. Which place in the result came from which file is remembered, so that findings point there.
@@ -26,8 +26,7 @@ from schemactl.declare.source_location import MAX_DEPTH, JsonText, Tokens
 from schemactl.declare.yaml_parser import YamlPart
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 
-# Avro definitions that use types of other files: each such type is inlined where it is used first.
-
+# Types of other Avro files
 
 NAMED: Final = ("record", "error", "enum", "fixed")
 _INSIDE: Final = {"array": "items", "map": "values"}
@@ -299,7 +298,7 @@ def qualified(value: Any, namespace: str | None) -> Any:
     return spelled
 
 
-# References by glob, and to whole folders: which files they mean.
+# Globs and folders
 
 
 def is_pattern(written: str) -> bool:

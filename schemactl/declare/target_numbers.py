@@ -1,4 +1,4 @@
-"""Content of a numbers file, and Git's version for each number of a target.
+"""The record of a target's numbers file: accepted drift, and the version in Git that each number of the target stands for.
 
 The two differ if something other than `apply` took a number: somebody's upload, or a deletion. The target's numbers file, read
 from the approved ref, records the difference, and other drift that is accepted. Whatever reads messages of a target uses
@@ -19,7 +19,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, live
 
-# Accepted drift of a registry besides its version numbers: entries of the numbers file.
+# Accepted drift
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def joined(acceptances: Iterable[Acceptance], decision: AcceptanceReason) -> Acc
     return found
 
 
-# From the record of a target to the meaning of each of its version numbers, and back.
+# Version numbers
 
 
 @dataclass(frozen=True, slots=True)
