@@ -1,4 +1,4 @@
-"""`Topic`, `Namespace`, `Catalog`, declared clients, metadata, and the part of a catalog that globs select."""
+"""The catalog of topics and namespaces, with their declared clients and metadata, and its selection by globs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level
 
 
-# The producers and consumers that a topic declares.
+# Clients of a topic
 
 
 class ClientBuild(NamedTuple):
@@ -112,7 +112,7 @@ class Client:
         return cls(name, role, file="" if schema == "latest" else schema)
 
 
-# What is said of a topic or namespace for people: it is shown, and makes no version.
+# Metadata for people: it is shown, and makes no version
 
 
 def parse_day(text: str) -> date:
@@ -216,7 +216,7 @@ class LazyMapping(Mapping[K, V]):
         return len(self._keys())
 
 
-# The data model, in Pulsar's and Avro's terms: frozen values without behaviour.
+# Topics, namespaces and catalogs
 
 
 @dataclass(frozen=True, slots=True)

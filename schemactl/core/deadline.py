@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-# A time limit for a whole command.
-
-
 DEFAULT_S = 600.0
 """So many seconds has a check that nobody gave others."""
 
@@ -143,7 +140,7 @@ def _end_hard(after_s: float | None) -> None:
         return
 
 
-# Threads that an interruptible thread can wait for.
+# Threads that an interruptible thread can wait for
 
 
 class Worker:

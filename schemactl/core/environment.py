@@ -1,4 +1,4 @@
-"""The installed version, entry points of other packages, the CI run (who, URL, link to a line)."""
+"""Look up the installed version, entry points of other packages, and the CI run that a command belongs to."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from urllib.parse import quote
 
 from schemactl.core.errors import Source
 from schemactl.core.json_values import Json
-
-# The name and version of the installed distribution.
-
 
 DISTRIBUTION: Final = "pulsar-schemactl"
 """What installers call it; the package and the command are `schemactl`."""
@@ -50,7 +47,7 @@ def home() -> str:
     return found.get("Documentation") or found.get("Homepage") or ""
 
 
-# Entry points of other installed packages; each group is looked up once.
+# Entry points of other packages; each group is looked up once
 
 
 @cache  # every installed package is looked at
@@ -59,9 +56,7 @@ def of_other_packages(group: str) -> EntryPoints:
     return entry_points(group=group)
 
 
-# What the environment says of the build server's run that a command belongs to: who started it, and
-# where files are shown.
-
+# The run of a build server
 
 _ADDRESS: Final = re.compile(r"https?://[\w.:-]+(?:/[\w.~%+-]*)*")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

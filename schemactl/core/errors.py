@@ -1,4 +1,4 @@
-"""Exceptions with their exit codes, `Source` (file, line, column), `Problem`, "did you mean"; exit codes 2 and 100 from `cli/context`.
+"""The exceptions with their exit codes, the place of a problem, and suggestions for near misses; exit codes 2 and 100 come from `cli/context`.
 
 Findings are values, problems are exceptions, bugs are tracebacks:
 

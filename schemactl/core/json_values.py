@@ -1,4 +1,4 @@
-"""The types of `model` as JSON, for plans, results and reports. Keys are never renamed."""
+"""The shared types as JSON, for plans, results and reports. Keys are never renamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of tenants, namespaces and topics, a target's other names, and topic globs."""
+"""Parse the names of tenants, namespaces and topics, translate them to those of a target, and match them with topic globs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from functools import lru_cache
 from typing import Literal, TypeVar, cast
 
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean, first_of
-
-# The names of tenants, namespaces and topics.
-
 
 _PART = re.compile(r"[-=:.\w]+", re.ASCII)
 
@@ -175,8 +172,7 @@ def _moved(name: Named, space: NamespaceName) -> Named:
     return cast("Named", moved)
 
 
-# Topic patterns, the same in every command: a full name, its last parts, or a glob.
-
+# Topic patterns, the same in every command: a full name, its last parts, or a glob
 
 _GLOB_PARTS = re.compile(r"(?:^|(?<=/))\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
 

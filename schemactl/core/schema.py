@@ -1,4 +1,4 @@
-"""`SchemaType`, `SchemaInfo`, `SchemaVersion`, `Commit`, Pulsar releases."""
+"""Schemas and their versions as Pulsar stores them, and the Pulsar releases whose answers are predicted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from schemactl.core.errors import Source
 
-# The releases of Pulsar whose answers are predicted.
-
+# Releases of Pulsar
 
 _MOST_DIGITS = 64
 
@@ -46,7 +45,7 @@ NO_DATA: Final = _NoData()
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
-# Schemas and their versions, as Pulsar stores them.
+# Schemas and versions, as Pulsar stores them
 
 
 class SchemaType(Enum):
@@ -155,8 +154,7 @@ def next_number(versions: Sequence[SchemaVersion]) -> int:
     return versions[-1].number + 1 if versions else 0
 
 
-# Definitions that are read only when `load` is called.
-
+# Definitions that are read only when `load` is called
 
 _PARTS: Final = ("schema", "properties", "source", "locator", "proto", "comments")
 """Of a SchemaInfo, besides its type."""

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
 
-# Safe output of text from elsewhere: terminals and build servers obey nothing in it.
-
-
 _NOT_FOR_READING = "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
 _COMMAND_START = r"^([^\S\n]*):(?=:)"
 _COMMAND_INSIDE = r"##(?=\[|vso\[)"
@@ -96,8 +93,7 @@ def uncleaned(stream: TextIO) -> TextIO:
     return stream.uncleaned if isinstance(stream, CleanStream) else stream
 
 
-# ANSI styles, used only where colours are enabled.
-
+# ANSI styles, used only where colours are enabled
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _WORD = re.compile(r"(?<=: )schemactl [a-z].*|(?:`[^`]*`|[^ ])+")

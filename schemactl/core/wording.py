@@ -11,8 +11,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Level, Policies
 from schemactl.core.schema import Commit, SchemaVersion
 
-# Sentences about versions and strategies that all reports share.
-
+# Versions and strategies
 
 _YEAR_10000_MS = 253_402_300_800_000
 
@@ -132,7 +131,7 @@ def partitioned(count: int | None) -> str:
     return f"{'is' if count is None else 'has'} {partitions(count)}"
 
 
-# Descriptions of values, and near misses.
+# Values and near misses
 
 
 def found(value: Any) -> str:
