@@ -1,4 +1,4 @@
-"""Whether a producer, consumer or reader is let in, with the numbered connect rules.
+"""Decide whether a producer, consumer or reader may connect, and name the numbered rule behind the decision.
 
 docs/reference/connects.md has them, which this module reads. ServerCnx.handleProducer, ServerCnx.handleSubscribe and AbstractTopic are
 their source; tests compare the rows with real brokers.
@@ -25,8 +25,7 @@ from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaTyp
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.schema import Enum, Fixed, JavaException, Record, Schema
 
-# The rows of Pulsar's rules on clients that connect: `admit` names the one behind each decision.
-
+# The numbered rules: `admit` names the one behind each decision
 
 _ROW: Final = re.compile(r"^\| ([PCJ]\d+) \| (.+?) \| (.+?) \| \[\w+\]\((\S+)\) \|$", re.MULTILINE)
 
@@ -49,9 +48,7 @@ def connect_rules() -> Mapping[str, ConnectRule]:
     return {row: ConnectRule(*cells) for row, *cells in _ROW.findall(page.read_text(encoding="utf-8"))}
 
 
-# What Pulsar's Java client refuses itself: AUTO_CONSUME and AUTO_PRODUCE_BYTES on a topic whose
-# schema they cannot use.
-
+# Refusals of Pulsar's Java client: AUTO_CONSUME, AUTO_PRODUCE_BYTES on a topic whose schema they cannot use
 
 _UNSUPPORTED: Final = frozenset({SchemaType.PROTOBUF, SchemaType.EXTERNAL})
 _AVRO_TEXT: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
@@ -109,8 +106,7 @@ def _parse(data: SchemaData, release: Release) -> Schema:
         return parse_avro(data, Release.R4_0)
 
 
-# Whether a broker lets a client connect with the schema it brings (ServerCnx, AbstractTopic).
-
+# The broker's decision (ServerCnx, AbstractTopic)
 
 Role = Literal["producer", "consumer", "reader", "message"]
 """`message`: a connected producer that sends one message with this schema."""

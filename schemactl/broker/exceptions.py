@@ -17,8 +17,7 @@ from schemactl.formats.avro.json_text import InvalidAvro, TrailingText, json_tex
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import Array, Field, JavaException, JsonValue, Map, Record, Schema, Union
 
-# The Java exceptions of a broker's registry: the class decides the answer, the text is its message.
-
+# Exceptions: the class decides the answer, the text is its message
 
 INCOMPATIBLE: Final = "IncompatibleSchemaException"
 INVALID: Final = "InvalidSchemaDataException"
@@ -76,8 +75,7 @@ def invalid(message: str) -> JavaException:
     return JavaException(INVALID, message)
 
 
-# The messages of Java's Avro for invalid definitions, as a broker's answers show them.
-
+# Messages of Java's Avro for invalid definitions
 
 _WORD: Final = re.compile(r"[^\s\"'\[\]{},:]+")
 _KINDS: Final = frozenset({"record", "error", "enum", "array", "map", "fixed"})
@@ -142,7 +140,7 @@ def _at(json: JsonValue, steps: list[str]) -> JsonValue:
     return json
 
 
-# Each is given the JSON of the definition, the steps to what is refused, and our own words for it.
+# Each is given the JSON of the definition, the steps to the part that is refused, and our own words for it.
 
 
 def _parse_exception(json: JsonValue, steps: list[str], what: str) -> str:
