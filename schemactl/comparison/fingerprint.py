@@ -1,4 +1,4 @@
-"""Fingerprints of what a waiver waives, and the waiver that applies.
+"""Compute the fingerprint of a change, by which a waiver names it, and find the waiver that applies.
 
 A fingerprint is of exactly one change: the rule, the topic, the place in the definition, who reads whom, the new content, and the
 contents it breaks with. Numbers, commits and lines are not in it, so it survives a rebase.

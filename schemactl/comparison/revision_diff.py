@@ -1,4 +1,4 @@
-"""What changed from one state of the declarations to another: the facts of `diff FROM..TO` and of `changelog`. No I/O."""
+"""The differences between two states of the declarations: the facts of `diff FROM..TO` and of `changelog`. No I/O."""
 
 from __future__ import annotations
 
