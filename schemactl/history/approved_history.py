@@ -1,9 +1,10 @@
-"""The approved ref, the project file there, `History`: versions of every topic at any position.
+"""Find the approved ref and the project file there, and read the approved history: every topic's versions at any position.
 
-What a change says of registries and secrets counts once it has been reviewed: targets are opened by the approved file.
+Targets are opened by the approved project file: what a change says of registries and secrets counts once it has been reviewed.
 
-A position is a commit of that line. What was approved up to it is a beginning of the approved history, so that its numbers are
-the same everywhere. What is declared counts as of the position; what the project file says of targets, as of the tip.
+A position is a commit of the first-parent line of the approved ref. What was approved up to it is a beginning of the approved
+history, so that its numbers are the same everywhere. Declarations count as of the position; what the project file says of
+targets, as of the tip.
 """
 
 from __future__ import annotations
@@ -47,9 +48,6 @@ from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
 from schemactl.history.commit_files import CommitFiles, Entry, content
 from schemactl.history.git import FSCK, Repository
 from schemactl.history.versions import Derivation, Progress, StepFiles, named, no_progress
-
-# The approved ref, and the project file as that ref has it.
-
 
 _USUAL: Final = (*("refs/remotes/origin/main", "refs/remotes/origin/master"), *("refs/heads/main", "refs/heads/master"))
 """Where the approved ref is looked for, besides the remotes' default branches."""
@@ -379,7 +377,7 @@ def _those(repository: Repository, refs: Sequence[str]) -> str:
     return f"this repository has no ref yet: `{fetches}`"
 
 
-# The approved history: a catalog with versions, from Git or the cache; definitions are loaded lazily.
+# The approved history
 
 
 _KEPT_DOCUMENTS: Final = 8_192

@@ -1,8 +1,8 @@
-"""Files of a commit, the index, the working tree; Git attributes that convert them.
+"""Files of a commit, the index and the working tree with their blob ids, and the Git attributes that convert them.
 
-Git's history would hold another text than whoever reviews the file sees. What git would store is never asked for: that runs
-programs. Line ends, which `text`, `eol` and the older `crlf` convert, make no difference to declarations that are text; of a
-binary definition they are content like all else.
+An attribute that converts a file is a problem: Git's history would hold another text than the reviewer of the file sees. Git is
+never asked what it would store, since that runs programs. Line ends, which `text`, `eol` and the older `crlf` convert, make no
+difference to declarations that are text; in a binary definition they are content like all else.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ from schemactl.core.schema import Commit
 from schemactl.declare.files import DESCRIPTOR_SUFFIX, MAX_BYTES, SUFFIXES, Files, Kind, read_bytes, shown, too_large
 from schemactl.history.git import Blob, Repository
 from schemactl.history.git_environment import DIFF_INDEX
-
-# The files of a commit, of the index and of the working tree, with their blob ids.
-
 
 _KINDS: Final[Mapping[str, Kind]] = {"100644": "file", "100755": "file", "120000": "symlink", "160000": "submodule"}
 """Git's modes of what a tree holds besides trees."""
@@ -258,8 +255,7 @@ def _differs(committed: GitFiles, here: HashedFiles, path: str) -> bool:
         return True
 
 
-# Git attributes (gitattributes) that change a file's bytes; they are an error for files that a check
-# reads.
+# Git attributes that convert files
 
 
 CONVERTING: Final = ("filter", "ident", "working-tree-encoding")

@@ -1,4 +1,4 @@
-"""Git processes, and the repository: objects, refs, first-parent line."""
+"""Run git processes, and read a repository with them: objects, refs, settings and the commits of a first-parent line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-# Git processes: started by GitPython, confined, with English messages and a time limit.
+# Git processes
 
 
 TIME_LIMIT_S = 3600.0
@@ -181,7 +181,7 @@ def _no_git() -> HistoryError:
     return HistoryError("git was not found", fix="install Git 2.31 or newer, and have it on PATH")
 
 
-# A Git repository, found and trusted by git: its objects, its settings, and the commits of a line.
+# The repository
 
 
 _GROUP_BYTES = 1024

@@ -1,4 +1,4 @@
-"""The work at hand and the approved history: what the work changes, and what a merge of it leaves."""
+"""Compare the work at hand with the approved history: what the work changes, and what a merge of it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history as a target has it: its topics, overlays and version numbers."""
+"""The approved history as a target has it: its topics, overlays and version numbers."""
 
 from __future__ import annotations
 
@@ -32,10 +32,6 @@ from schemactl.history.commit_files import CommitFiles
 from schemactl.history.git import Repository
 from schemactl.history.merge import Forked
 from schemactl.history.versions import Progress, no_progress
-
-# A catalog as a target has it: its topics, with the target's own policies and partitions. Names are
-# the declared ones.
-
 
 D = TypeVar("D", Namespace, Topic)
 
@@ -187,7 +183,7 @@ def _partitions(overlay: Namespace | Topic) -> list[tuple[str, int | None]]:
     return [("partitions", overlay.partitions)] if isinstance(overlay, Topic) else []
 
 
-# Topics by the numbers of a target, with the versions that Git does not have.
+# Version numbers of a target
 
 
 def expect_agreement(records: Iterable[TargetNumbers], declared: Catalog, forked: Forked) -> None:

@@ -44,7 +44,7 @@ from schemactl.history.commit_files import FILE_MODES, Entry, GitFiles, content,
 from schemactl.history.git import ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.store import Store
 
-# Fingerprints of definitions: equal exactly when `formats.identity` is.
+# Fingerprints: equal exactly when `formats.identity` is
 
 
 _BYTES: Final = 20
@@ -277,7 +277,7 @@ def _is_avro(type_: SchemaType) -> bool:
     return SPECS[type_].language == "avro"
 
 
-# The version derivation: from what each commit changed to the versions of every topic.
+# Versions from the changes of each commit
 
 
 _KEPT_DOCUMENTS: Final = 8_192
