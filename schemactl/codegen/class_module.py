@@ -1,4 +1,4 @@
-"""Dataclasses and pydantic models for a definition, as text."""
+"""Write dataclasses or pydantic models for a definition, as text from which `extract` takes the same definition."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from schemactl.formats.avro.schema import (
     parts,
 )
 
-# The default of a field as Python writes it.
+# Defaults
 
 
 _EMPTY: Final = {"[]": "list", "{}": "dict"}
@@ -138,8 +138,7 @@ def _moment(kind: str, value: int, logical: str) -> str:
     return f"dt.datetime({', '.join(map(str, (at.year, at.month, at.day, *clock)))}{zone})"
 
 
-# Classes for a definition, as text: dataclasses or pydantic models from which `extract` takes the
-# same definition.
+# Classes
 
 
 _SMALL_NUMBERS: Final = ("int", "float")

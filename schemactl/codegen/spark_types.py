@@ -1,4 +1,4 @@
-"""Spark's types as plain values, in JSON, DDL and Python; needs no Spark."""
+"""Spark's data types as plain values, written as JSON, DDL and Python, so that generating code needs no Spark."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from schemactl.core.errors import SchemactlError
-
-# Spark's data types as plain values, so that generating code needs no Spark.
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +229,7 @@ def _of_digits(text: str, name: str, digits: int, release: tuple[int, int]) -> A
     raise UnsupportedBySpark("SparkException", f"{text!r} {what}", condition=condition)
 
 
-# Spark's types and texts as Python writes them.
+# Python literals
 
 
 PYTHON_TYPES: Final = {

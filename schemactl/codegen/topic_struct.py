@@ -1,4 +1,4 @@
-"""The StructType of a topic's messages as spark-avro maps it; former column names."""
+"""The StructType of a topic's messages, as spark-avro maps their schema, and the former names of its columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import Record
 
-# The Spark type of an Avro schema, as spark-avro's own SchemaConverters makes it.
+# Spark types of Avro schemas
 
 
 MAX_PRECISION: Final = 38
@@ -285,7 +285,7 @@ def _digits(size: int) -> int:
     return math.floor(math.log10(2) * bits)
 
 
-# The StructType of a topic's messages, of whatever schema type.
+# The StructType of any schema type
 
 
 _BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
@@ -476,7 +476,7 @@ class _ProtoConverter:
         return moment if moment is not None else self.message(field.message_type, depths)
 
 
-# Former names of a topic's columns, from the aliases of Avro fields and from protobuf field numbers.
+# Former names of columns
 
 
 Path = tuple[str, ...]

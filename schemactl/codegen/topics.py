@@ -1,4 +1,4 @@
-"""A topic as generated code takes it: versions, reader, module path, codec."""
+"""A topic of the approved history as code is generated from it: its versions, reader, module path and codec."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
-
-
-# A topic of the approved history, as a module is generated from it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +81,7 @@ def info_of(version: SchemaVersion) -> SchemaInfo:
     return version.info
 
 
-# The module path of a topic in the generated package: `persistent://shop/sales/order-lines` is
-# `shop.sales.order_lines`.
+# Module paths: `persistent://shop/sales/order-lines` is `shop.sales.order_lines`
 
 
 RUNTIME: Final = "_runtime"
@@ -150,8 +146,7 @@ def _hash(topic: TopicName, attempt: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-# The codec of a topic that declarations and the approved history describe. It imports what codecs
-# need on use.
+# Codecs, imported on use
 
 
 def require_codec() -> None:
