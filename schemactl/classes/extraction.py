@@ -1,4 +1,7 @@
-"""`extract`: load a user's class, its Avro definition, its defaults."""
+"""Load a user's class, and write the Avro definition that it has, with its defaults (`extract`).
+
+Only `load_class` and `load_module` run a user's code; no declaration is read with them.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import protobuf
 
-# The default of a field as Avro's JSON has it.
+# Defaults in JSON
 
 
 Json = Any
@@ -134,7 +137,7 @@ def _number(value: datetime | date | time, logical: str) -> int:
     return micros // 1000 if logical.endswith("millis") else micros
 
 
-# A user's class, imported as `python -m` would.
+# Import of a user's class, as `python -m` would
 
 
 def name_of(kind: type) -> str:
@@ -216,9 +219,6 @@ def _place(error: BaseException, folder: str) -> str:
     return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
 
 
-# What Java's client may be told about the definition of a class.
-
-
 @dataclass(frozen=True, slots=True)
 class JavaOptions:
     """The options of Java's `SchemaDefinition` that change a definition.
@@ -232,8 +232,7 @@ class JavaOptions:
     jsr310: bool = False
 
 
-# Definitions from Python classes, and classes from definitions. Only `load_class` runs a user's code:
-# no declaration is read with it.
+# Definitions of classes of any kind
 
 
 _NO_OPTIONS: Final = JavaOptions()
@@ -325,7 +324,7 @@ def _is_message(kind: type) -> bool:
     return hasattr(descriptor, "full_name") and hasattr(descriptor, "file") and hasattr(kind, "SerializeToString")
 
 
-# The Avro definition of a class with annotations. docs/how-to/extract.md has the table of types.
+# Avro definitions of annotated classes: docs/how-to/extract.md has the table of types
 
 
 _PRIMITIVES: Final[Mapping[Any, str]] = {
