@@ -1,4 +1,4 @@
-"""Open Data Contract, and tables in SQL."""
+"""Export a topic's messages as an Open Data Contract (version 3) or as a `CREATE TABLE` of Spark SQL."""
 
 from __future__ import annotations
 
@@ -26,9 +26,6 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.publish.json_schema import Json, columns_of, filled
-
-# Open Data Contract Standard 3: a contract for the messages of a topic.
-
 
 _NAMES: Final = uuid.UUID("6b8d4f0c-3f0e-5f3a-9a3c-4b2f5c1d7e90")
 """The namespace of contracts' ids, so that a topic's is always the same."""
@@ -121,9 +118,6 @@ def _type(kind: SparkType) -> Json:
             return {"logicalType": "number", "physicalType": type_ddl(kind)}
         case Atomic(name):
             return {"logicalType": _LOGICAL.get(name, "string"), "physicalType": type_ddl(kind)}
-
-
-# Tables for the messages of topics, as `CREATE TABLE` of Spark SQL.
 
 
 def create_table(name: str, info: SchemaInfo, release: Release, options: StructOptions, comment: str = "") -> str:

@@ -1,4 +1,4 @@
-"""JSON Schema of messages.
+"""JSON Schemas (draft 7) of messages, and helpers that the other exports share.
 
 A message of an AVRO topic is bytes; its schema describes the same value as a JSON topic would have it: unions without
 the name of their branch, bytes as base64, decimals as numbers, other logical types as what they annotate.
@@ -19,10 +19,6 @@ from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.parser import parse
-
-# What other tools read of topics: Avro definitions, JSON Schemas, tables in SQL, data contracts, an
-# AsyncAPI document.
-
 
 Json = dict[str, Any]
 
@@ -57,7 +53,7 @@ def unknown_payload(info: SchemaInfo) -> SchemactlError:
     return SchemactlError(f"a schema of type {info.type.name} does not say what the bytes of a message are")
 
 
-# JSON Schemas (draft 7) of messages, as Pulsar's JSON clients and protobuf's JSON mapping write them.
+# JSON Schemas, as Pulsar's JSON clients and protobuf's JSON mapping write messages
 
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"

@@ -1,4 +1,4 @@
-"""Plausible messages of a version."""
+"""Make up plausible messages of a version, from a source of random numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schemactl.codec.avro_schema import DecimalType, EnumType, FixedType, MapTyp
 from schemactl.codec.message import column_type_of
 from schemactl.codec.proto_schema import Message, MessagePart, Moment, Scalar, root_of
 
-# What a field of a name plausibly holds: texts and numbers.
+# Values by field name
 
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -122,7 +122,7 @@ def number_of(name: str, random: Random, *, bits: int, whole: bool) -> int | flo
     return random.randint(min(first, most), min(last, most))
 
 
-# Plausible values of a schema, in the form that its codec takes, from a source of random numbers.
+# Values of a schema, in the form that its codec takes
 
 
 OPTIONS: Final = Options(recursion_depth=5)
@@ -309,9 +309,6 @@ class _Values:
             # Their columns are wider.
             return number_of(name, self._random, bits=int(shape.kind[-2:]), whole=True)
         return self.of_type(shape.type, name)
-
-
-# A message of a topic by itself: its payload, its version, its key; and as a line of a file.
 
 
 def plausible(

@@ -1,4 +1,4 @@
-"""Content of the pages: topics, versions, fields, types and their graph."""
+"""The content of the catalog site's pages: topics, versions, fields, named types and the graph around a type."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from schemactl.formats.avro.schema import parts
 from schemactl.formats.type_spec import PartChange, part_changes
 from schemactl.history import History
 
-# The fields of a definition as the rows of a table, nested ones below their field.
+# Fields, as rows of a table
 
 
 MAX_ROWS: Final = 200
@@ -325,8 +325,7 @@ def _inner(spark: SparkType) -> SparkType:
     return spark
 
 
-# The graph around a named type, as SVG: what has it to the left, what it has to the right, topics at
-# the far left.
+# The graph around a named type, as SVG: its users to the left, its parts to the right
 
 
 _MAX_DISTANCE: Final = 4
@@ -428,7 +427,7 @@ def _short(text: str) -> str:
     return escape(text if len(text) <= _MAX_LETTERS else f"{text[: _MAX_LETTERS - 1]}…")
 
 
-# What the pages of the catalogue show: the approved history, one topic after the other.
+# Topics and their versions
 
 
 MAX_COMPARED: Final = 12
@@ -629,7 +628,7 @@ class Catalogue:
             before = version if version.info is not None else before
 
 
-# The named types of the catalogue: what they are, which topics use them, and what they are made of.
+# Named types and their uses
 
 
 @dataclass(frozen=True, slots=True)

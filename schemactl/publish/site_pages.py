@@ -1,4 +1,4 @@
-"""The catalog site: pages, search index, feed."""
+"""Write the files of the catalog site: pages by Jinja2, the search index and the feed."""
 
 from __future__ import annotations
 
@@ -33,9 +33,6 @@ from schemactl.publish.site_catalog import MAX_ROWS, Box, Catalogue, TopicEntry,
 from schemactl.report.causes import schema_diff
 from schemactl.report.html import side_by_side
 
-# A plausible message of a topic, for people to look at.
-
-
 _MAX_LENGTH: Final = 8_000
 
 
@@ -47,9 +44,6 @@ def example_of(info: SchemaInfo, name: TopicName) -> str:
         return ""
     text = json.dumps(json_value(value), indent=2, ensure_ascii=False)
     return text if len(text) <= _MAX_LENGTH else ""
-
-
-# The files of the catalogue: pages by Jinja2, the search index, the feed.
 
 
 _FEED_ENTRIES: Final = 100

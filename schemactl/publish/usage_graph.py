@@ -1,4 +1,4 @@
-"""Who uses which type and file: the graph, as text, Mermaid, DOT, JSON."""
+"""The graph of topics, named types and the files that define them, and its output as text, Mermaid, DOT and JSON."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from schemactl.declare.files import AVRO_SUFFIXES, Files
 from schemactl.declare.reader import Declared
 from schemactl.declare.references import defined_names
 from schemactl.formats import spec
-
-# The graph of topics, the named types of their messages, and the files that define these. No I/O but
-# by `declare`.
 
 
 class Node(NamedTuple):
@@ -161,8 +158,7 @@ def _reached(start: list[Node], edges: Mapping[Node, Iterable[Node]]) -> Iterato
         through = following
 
 
-# Who uses what: as text, for Mermaid, for Graphviz (DOT), and as JSON. Names are escaped for each of
-# them.
+# Output formats; each escapes names in its own way
 
 
 FORMAT_VERSION = 1
