@@ -1,9 +1,10 @@
-"""PROTOBUF_NATIVE schema bytes: what is accepted, what is written, what is one version."""
+"""PROTOBUF_NATIVE schema bytes: what is accepted, what is written, what is one version; and descriptors printed as `.proto`."""
 
 from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,9 @@ from protobuf_corpus import definition, public
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats import SPECS
-from schemactl.formats.protobuf.definition import REFUSAL, default_json_name, parse, render
-from schemactl.formats.protobuf.protoc import Proto, compile_proto, read_descriptor_set
+from schemactl.formats import SPECS, identity
+from schemactl.formats.protobuf.definition import REFUSAL, default_json_name, is_shipped, parse, proto_text, render
+from schemactl.formats.protobuf.protoc import Proto, compile_all, compile_proto, read_descriptor_set
 
 pytestmark = pytest.mark.slow
 
@@ -143,7 +144,7 @@ def test_files_are_written_in_the_order_of_their_names_and_only_those_needed() -
     assert [file.name for file in files_of(info).file] == ["common/money.proto", "z.proto"]
 
 
-def identity(info: SchemaInfo) -> object:
+def native_identity(info: SchemaInfo) -> object:
     return FORMAT.identity(info)
 
 
@@ -157,7 +158,7 @@ def test_one_content_is_one_version_whoever_wrote_it() -> None:
                 field.ClearField("json_name")
         file.source_code_info.location.add(path=[4, 0], span=[0, 0, 1])
     reordered = FileDescriptorSet(file=reversed(files.file))
-    assert identity(with_files(info, reordered, indent=2)) == identity(info)
+    assert native_identity(with_files(info, reordered, indent=2)) == native_identity(info)
 
 
 def test_a_file_of_another_name_or_folder_is_the_same_version() -> None:
@@ -165,7 +166,7 @@ def test_a_file_of_another_name_or_folder_is_the_same_version() -> None:
     one = compile_proto(Proto("M", "a.proto", {"a.proto": ORDER, "common/money.proto": COMMON}))
     other = compile_proto(Proto("M", "web/b.proto", {"web/b.proto": moved, "money.proto": COMMON}))
     assert one.schema != other.schema
-    assert identity(one) == identity(other)
+    assert native_identity(one) == native_identity(other)
 
 
 @pytest.mark.parametrize(
@@ -182,11 +183,11 @@ def test_a_file_of_another_name_or_folder_is_the_same_version() -> None:
     ],
 )
 def test_another_content_is_another_version(other: str) -> None:
-    assert identity(definition(other, "web.Click")) != identity(definition(CLICK, "web.Click"))
+    assert native_identity(definition(other, "web.Click")) != native_identity(definition(CLICK, "web.Click"))
 
 
 def test_another_root_is_another_version() -> None:
-    assert identity(definition(CLICK, "web.Click")) != identity(definition(CLICK, "web.Click.At"))
+    assert native_identity(definition(CLICK, "web.Click")) != native_identity(definition(CLICK, "web.Click.At"))
 
 
 def test_protocs_own_files_may_change_with_its_release() -> None:
@@ -197,7 +198,7 @@ def test_protocs_own_files_may_change_with_its_release() -> None:
     files = files_of(info)
     [shipped] = [file for file in files.file if file.name.startswith("google/")]
     shipped.options.csharp_namespace = "Elsewhere"
-    assert identity(with_files(info, files)) == identity(info)
+    assert native_identity(with_files(info, files)) == native_identity(info)
 
 
 @pytest.mark.parametrize(
@@ -230,3 +231,41 @@ def test_a_bad_descriptor_set_is_one_clear_error(data: bytes, where: str, pointe
         read_descriptor_set(data, "M", path="web/click.binpb")
     assert str(raised.value).startswith(f"{where}{raised.value.what}")
     assert raised.value.pointer == pointer
+
+
+def printed(info: SchemaInfo) -> Proto:
+    """The definition's files, printed."""
+    definition = parse(info.schema)
+    names = [name for name in definition.reachable if not is_shipped(name)]
+    texts = {name: proto_text(definition.image.files[name].proto).encode() for name in names}
+    return Proto(definition.root.full_name, definition.root.file.name, texts)
+
+
+def test_the_corpus_compiles_to_the_same_content_again() -> None:
+    found = [info for _, *infos in public() for info in infos]
+    again = compile_all([printed(info) for info in found])
+    for before, after in zip(found, again, strict=True):
+        assert isinstance(after, SchemaInfo), after
+        assert identity(after) == identity(before), printed(before).sources
+
+
+EVERYTHING = Path(__file__).with_name("everything")
+"""The folder of files that say all that one can say."""
+
+
+@pytest.mark.parametrize(("entry", "message"), [("x/all.proto", "x.v1.All"), ("x/edition.proto", "x.v1.New")])
+def test_everything_a_file_can_say(entry: str, message: str) -> None:
+    sources = {str(path.relative_to(EVERYTHING)): path.read_bytes() for path in EVERYTHING.rglob("*.proto")}
+    [before] = compile_all([Proto(message, entry, sources)])
+    assert isinstance(before, SchemaInfo), before
+    [after] = compile_all([printed(before)])
+    assert isinstance(after, SchemaInfo), after
+    assert identity(after) == identity(before), printed(before).sources
+
+
+def test_what_cannot_be_printed_is_refused() -> None:
+    text = 'syntax = "proto2"; message M { optional group G = 1 { optional int32 a = 1; } }'
+    [info] = compile_all([Proto.of_text(text, "M")])
+    assert isinstance(info, SchemaInfo)
+    with pytest.raises(InvalidSchema, match="the group g is not printed"):
+        printed(info)
