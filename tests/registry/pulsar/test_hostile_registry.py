@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import os
@@ -12,23 +13,169 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-import hostile
 import pytest
+import scripted
 from command import Printed, schemactl
-from hostile import answer, good, spoilt
 from scratch import Scratch, declared, record
+from scripted import Asked, Said
 
 from schemactl.registry.pulsar import http as connections
 from schemactl.registry.pulsar import responses
 from schemactl.registry.pulsar.http import RequestWatch
 from schemactl.registry.pulsar.responses import Reply
 
-pytestmark = pytest.mark.slow
+AVRO = '{"type":"record","name":"Order","fields":[{"name":"id","type":"string"}]}'
+VERSION = {"version": 0, "type": "AVRO", "timestamp": 1_700_000_000_000, "data": AVRO, "properties": {}}
+KEY_VALUE = {
+    **VERSION,
+    "version": 1,
+    "type": "KEY_VALUE",
+    "data": json.dumps({"key": "", "value": json.loads(AVRO)}),
+    "properties": {
+        "key.schema.type": "STRING",
+        "value.schema.type": "AVRO",
+        "kv.encoding.type": "INLINE",
+        "key.schema.properties": "{}",
+        "value.schema.properties": "{}",
+    },
+}
+SPACE = {
+    "schema_compatibility_strategy": "BACKWARD",
+    "schema_auto_update_compatibility_strategy": None,
+    "is_allow_auto_update_schema": True,
+    "schema_validation_enforced": False,
+}
+
+GOOD: dict[str, Any] = {
+    "brokers/version": "4.0.7",
+    "brokers/configuration/runtime": {"schemaCompatibilityStrategy": "FULL"},
+    "brokers": ["127.0.0.1:1"],
+    "clusters": ["standalone"],
+    "tenants": ["shop"],
+    "namespaces/shop": ["shop/sales"],
+    "namespaces/shop/sales": SPACE,
+    "persistent/shop/sales": ["persistent://shop/sales/orders", "persistent://shop/sales/others"],
+    "persistent/shop/sales/partitioned": ["persistent://shop/sales/orders"],
+    "non-persistent/shop/sales": [],
+    "non-persistent/shop/sales/partitioned": [],
+    "schemaCompatibilityStrategy": "BACKWARD",
+    "schemaValidationEnforced": True,
+    "properties": {"schemactl.relaxed_from": "FULL"},
+    "partitions": {"partitions": 2},
+    "schemas": {"getSchemaResponses": [VERSION, KEY_VALUE]},
+    "schema": VERSION,
+    "metadata": {"info": {"version": 1, "ledgerId": 1, "entryId": 1}, "index": []},
+    "compatibility": {"schemaCompatibilityStrategy": "FULL", "compatibility": True},
+}
+"""By the path below /admin/v2, or its last part."""
+
+NOT_JSON = "@not-json@"
+ODD: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    3,
+    1.5,
+    99_998,
+    10**6,
+    10**8,
+    -(2**63),
+    2**64,
+    10**400,
+    "",
+    " ",
+    "x",
+    "x" * 100_000,
+    "\ud800",
+    "\x00\x1b[31m\u202e\u2028::error::\n",
+    "../../x?y=z#",
+    "KEY_VALUE",
+    "PROTOBUF_NATIVE",
+    "AUTO_CONSUME",
+    "NONE",
+    "ALWAYS_COMPATIBLE",
+    "persistent://shop/sales/\u202e",
+    "[" * 5_000,
+    '{"type":"record","name":"a","fields":[{"name":"b","type":"a","default":{}}]}',
+    [],
+    {},
+    [None],
+    [[]],
+    {"": None},
+    {"version": {}},
+    NOT_JSON,
+]
+
+
+def good(path: str) -> Any:
+    """What Pulsar would answer; None: 404."""
+    plain = path.partition("?")[0]
+    return GOOD.get(plain, GOOD.get(plain.rpartition("/")[2]))
+
+
+def spoilt(value: Any, dice: random.Random) -> bytes:
+    """`value` as JSON, something in it replaced by what does not belong there."""
+    holder = [copy.deepcopy(value)]
+    for _ in range(dice.choice([1, 1, 2, 5])):
+        places = list(_places(holder))
+        where, key = dice.choice(places)
+        if isinstance(where, dict) and dice.random() < 0.2:
+            del where[key]
+        elif dice.random() < 0.15 and isinstance(where, list):
+            where.extend(copy.deepcopy(where[:50]) * 3)
+        else:
+            where[key] = copy.deepcopy(dice.choice(ODD))
+    text = json.dumps(holder[0] if holder else None)
+    return text.replace(f'"{NOT_JSON}"', dice.choice(["NaN", "1e999", "9" * 5_000, "", "'", "\\ud800"])).encode()
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    keys: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in list(keys):
+        yield value, key
+        yield from _places(value[key])
+
+
+def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    """An answer as it is sent."""
+    # The server closes each connection, and says so: else the next request may still be sent on it.
+    told = ("Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close")
+    lines = [f"HTTP/1.1 {status}", *told, *headers]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+Answering = Callable[[str, str], "bytes | Iterable[bytes]"]
+"""The bytes to send, from a method and a path below /admin/v2/; then the connection is closed."""
+
+
+@dataclass
+class Hostile:
+    """The server's URL, what it was asked for, and how it answers now."""
+
+    url: str
+    asked: list[Asked]
+    answering: Answering = lambda _method, _path: answer(b"{}")
+
+
+@contextmanager
+def serving() -> Iterator[Hostile]:
+    """The server."""
+
+    def answering(asked: Asked) -> Said | bytes | Iterable[bytes]:
+        return found.answering(asked.method, asked.path.removeprefix("/"))
+
+    with scripted.serving(answering) as server:
+        found = Hostile(server.url, server.asked)
+        yield found
+
 
 ORDERS = "shop/sales/orders"
 COMMANDS = [
@@ -55,7 +202,7 @@ SEEDS = int(os.environ.get("SCHEMACTL_HOSTILE_SEEDS", "20"))
 class Place:
     """A repository whose target is the hostile registry."""
 
-    def __init__(self, path: Path, server: hostile.Hostile) -> None:
+    def __init__(self, path: Path, server: Hostile) -> None:
         self.server = server
         self.scratch = Scratch(path)
         self.scratch.commit(
@@ -79,7 +226,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with hostile.serving() as server:
+    with serving() as server:
         yield Place(tmp_path_factory.mktemp("hostile") / "r", server)
 
 
@@ -106,7 +253,7 @@ def expect_one_error(out: str, err: str, code: int, *words: str) -> None:
 def test_answers_spoilt_at_random_end_in_a_verdict_or_one_error(place: Place) -> None:
     for seed in range(SEEDS):
         dice = random.Random(seed)  # noqa: S311  no secret
-        place.server.answering = _spoiling(dice.choice([*hostile.GOOD, *hostile.GOOD, ""]), dice)
+        place.server.answering = _spoiling(dice.choice([*GOOD, *GOOD, ""]), dice)
         command = dice.choice(COMMANDS)
         out, err, code = place.run(*command)
         assert code in (0, 1, 2, 3, 4, 100), (seed, command, err)
@@ -115,7 +262,7 @@ def test_answers_spoilt_at_random_end_in_a_verdict_or_one_error(place: Place) ->
             assert err.startswith(("schemactl: ", "note: ", "warning: ", "waiting: ")), (seed, err[:500])
 
 
-def _spoiling(bad: str, dice: random.Random) -> hostile.Answering:
+def _spoiling(bad: str, dice: random.Random) -> Answering:
     """What Pulsar would answer, but for the path, or its last part, that is `bad`; "": every answer is spoilt."""
 
     def answering(_method: str, path: str) -> bytes:
@@ -255,7 +402,7 @@ def test_an_answer_that_drips_is_given_up(
     expect_one_error(*place.run("registry", "list", ORDERS), "takes longer than")
 
 
-def otherwise(values: dict[str, Any]) -> hostile.Answering:
+def otherwise(values: dict[str, Any]) -> Answering:
     """What Pulsar would answer, but for these last parts of paths."""
 
     def answering(_method: str, path: str) -> bytes:
@@ -269,7 +416,7 @@ def otherwise(values: dict[str, Any]) -> hostile.Answering:
 @pytest.mark.parametrize("where", ["schemas", "metadata"])
 def test_a_number_that_no_list_can_have_is_not_counted_up_to(place: Place, version: int, where: str) -> None:
     told = {
-        "schemas": {"getSchemaResponses": [{**hostile.VERSION, "version": version}]},
+        "schemas": {"getSchemaResponses": [{**VERSION, "version": version}]},
         "metadata": {"info": {"version": version}},
     }
     if where == "metadata":
@@ -280,7 +427,7 @@ def test_a_number_that_no_list_can_have_is_not_counted_up_to(place: Place, versi
 
 
 def test_the_largest_number_is_listed(place: Place) -> None:
-    last = {"getSchemaResponses": [{**hostile.VERSION, "version": 99_999}]}
+    last = {"getSchemaResponses": [{**VERSION, "version": 99_999}]}
     place.server.answering = otherwise({"schemas": last})
     assert place.run("plan").code in (0, 100)
 
