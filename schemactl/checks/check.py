@@ -19,10 +19,6 @@ from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion
 from schemactl.core.wording import format_version
 from schemactl.formats import identity
 
-# Findings about a branch: conflicts with what was approved since it began, and commits that break by
-# themselves.
-
-
 MAX_PAIRS: Final = 100_000
 """The most pairs of versions that are compared because commits may be approved one by one, as those of a topic with 450 new
 versions: a few seconds. The pairs of 3,000 versions would take minutes."""

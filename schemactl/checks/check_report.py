@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from schemactl.checks.table_impact import Impact
 
 
-# Causes: the findings that one edit brings, in all the topics that it reaches.
-
-
 COMPARED_BY_BROKERS: Final = frozenset(
     {
         "AMBIGUOUS_ALIAS",

@@ -22,8 +22,6 @@ from schemactl.core.wording import partitions as partitions_said
 from schemactl.core.wording import versions as versions_said
 from schemactl.formats.type_spec import outline
 
-# Findings about policies, partitions and names: everything in a declaration except the schema.
-
 
 def changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
     """Yield the changed policies of every namespace, and of the topics `names` that were approved before."""

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from schemactl.history import HashedFiles
 
 
-# Read all files of a project: declarations, overlays, numbers files and waivers.
-
-
 @dataclass(frozen=True, slots=True)
 class ProjectFiles:
     """The content of a project's files, which have no problems.

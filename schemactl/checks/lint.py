@@ -37,10 +37,6 @@ from schemactl.formats import identity, pair_of, resolve, spec
 from schemactl.formats.avro.parser import problems as avro_problems
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 
-# Edits of definitions as they stand in files, JSON or YAML: the rest of the file, comments included,
-# stays as it is.
-
-
 Replacement = tuple[int, int, str]
 """Start and end in a text, and what stands between them afterwards."""
 

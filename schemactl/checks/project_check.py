@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, Repository
 
 
-# What is to be checked: the request, its files, and the project whose settings judge them.
-
-
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
     """What to check, and against what.

@@ -19,10 +19,6 @@ from schemactl.core.rules import Rule, rules
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.formats import identity, same_text
 
-# The input of one check: the two catalogs, the severities, and a proposed schema with the versions
-# before it.
-
-
 STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}
 """The policies that keep out schemas, or clients without one, each with the value that does so."""
 

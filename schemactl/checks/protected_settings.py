@@ -16,9 +16,6 @@ from schemactl.core.policies import CompatibilityStrategy, Policies, protects, s
 from schemactl.core.project import Project, Target
 from schemactl.core.rules import Rule
 
-# What a change does to the settings of the project file that judge.
-
-
 _WEIGHT: Final = {"off": 0, "note": 1, "warning": 2, "error": 3}
 
 

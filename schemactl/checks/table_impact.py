@@ -31,8 +31,6 @@ from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 
-# Findings about the tables that a changed topic feeds.
-
 
 def impact_of(run: Run, proposal: Proposal, before: Topic) -> Impact | None:
     """Return what happens to tables whose rows were read as `before` says; None: the project generates no columns to read with."""

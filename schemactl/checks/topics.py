@@ -24,8 +24,6 @@ from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
 from schemactl.formats import counterexample, explain, identity
 
-# Findings about declared clients, and what a changed schema means to each of them.
-
 
 def impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:
     """Return what the proposal means to each client that the topic declares, by team; one without version has the latest."""

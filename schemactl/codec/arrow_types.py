@@ -25,9 +25,6 @@ from .avro_schema import (
 )
 from .definition import InvalidDefinition
 
-# The Arrow types of a reader's Avro schema, following spark-avro's mapping; every part is nullable.
-
-
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 TIME = pa.time64("ns")

@@ -40,10 +40,6 @@ from .avro_schema import (
 from .byte_batch import Ints, Lanes, Mask, pairs, taken, whole
 from .values import LIMITS, Scale, scale_of
 
-# The order in which fields of several writers' records are read, so that equal parts are read
-# together.
-
-
 Schedule = tuple[tuple[tuple[int, ...], int], ...]
 """For each turn, the writers that take it, and which of its fields the first of them reads."""
 

@@ -30,9 +30,6 @@ from .avro_schema import (
 )
 from .definition import InvalidDefinition
 
-# The binary form of a field's default (ResolvingGrammarGenerator.encode), which is then decoded like
-# any other value.
-
 
 def encode_default(schema: Schema, value: Any) -> bytes:
     """Return the bytes of the JSON value `value` as a default of `schema`. Raises InvalidDefinition: it is no default for that schema."""

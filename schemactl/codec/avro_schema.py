@@ -15,10 +15,6 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from .definition import InvalidDefinition
 
-# An Avro schema as reading and writing need it: names resolved, logical types validated, docs and
-# order gone.
-
-
 PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 

@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-# A topic's schema as the codec takes it.
-
 
 @dataclass(frozen=True, slots=True)
 class Definition:

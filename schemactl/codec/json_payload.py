@@ -39,9 +39,6 @@ from .definition import Definition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
 from .values import EXACT, LIMITS, ShapeWriter, scale_of, to_python, unscaled_decimal
 
-# A reader of JSON payloads: the plain objects of Pulsar's Java client, described by an Avro schema.
-
-
 Convert = Callable[[Any], Any]
 
 _MAX_FLOAT: Final = 3.4028235677973366e38

@@ -22,8 +22,6 @@ from .definition import CodecUnavailable, Definition, InvalidDefinition, KeyValu
 from .key_value import _NO_PAYLOAD, KeyValueReader, KeyValueWriter, _absent, _present, null_at
 from .payload_reader import PayloadReader, PayloadWriter, read_together, unreadable
 
-# The payload formats: for each schema type that has a codec, the module of its payloads.
-
 
 class PayloadModule(Protocol):
     """What is particular to the payloads of some schema types."""

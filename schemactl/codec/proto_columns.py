@@ -26,9 +26,6 @@ from .arrow_types import TIMESTAMP
 from .byte_batch import Ints, Mask
 from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, kind_of
 
-# Which protobuf messages the package ptars can read and write in columns, and how.
-
-
 _MAX_NUMBER: Final = 10_000
 _MAX_FIELDS: Final = 5_000
 """ptars keeps a table up to the highest field number for each message; beyond these it would take too much memory."""

@@ -16,9 +16,6 @@ from .proto_columns import column_reader, column_writer, plan_of
 from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, descriptor_of, kind_of, root_of
 from .values import PLAIN, items_of, pairs_of, to_python, to_storage
 
-# The reason why bytes are not a protobuf message (protobuf.dev/programming-guides/encoding).
-
-
 _MAX_DEPTH: Final = 100
 """As deep as the parsers of C++, Java and Python go by default."""
 

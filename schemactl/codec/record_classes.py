@@ -31,9 +31,6 @@ from typing import (
 )
 from uuid import UUID
 
-# What an annotation says of an Avro type: the Python type, and what `Annotated` adds to it.
-
-
 PRIMITIVES: Final = ("boolean", "int", "long", "float", "double", "bytes", "string")
 
 LOGICAL: Final[Mapping[str, str]] = {

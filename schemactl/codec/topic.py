@@ -44,8 +44,6 @@ from .message import (
     read_singles,
 )
 
-# The input and output of a codec for many messages at once.
-
 
 @dataclass(frozen=True, slots=True)
 class Decoded:

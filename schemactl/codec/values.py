@@ -31,10 +31,6 @@ from .avro_schema import (
 )
 from .definition import LONG_NAME, Unreadable, Unwritable, shortened
 
-# Conversion between the storage form of a value and Python's own: dates, times and timestamps as
-# `datetime` objects.
-
-
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_NTZ: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a local date-time has no zone
 _EPOCH_DAY: Final = EPOCH.toordinal()

@@ -48,7 +48,7 @@ from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import json_text as avro_text
 from schemactl.formats.primitive import CHARSET
 
-# Row types: a TypedDict for each record
+# Row types: a TypedDict for each record, as `decode_one` gives them and `encode_one` takes them
 
 
 _MODULES: Final = {

@@ -18,7 +18,7 @@ from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import Record
 
-# Spark types of Avro schemas
+# Spark types of Avro schemas, as spark-avro's SchemaConverters makes them
 
 
 MAX_PRECISION: Final = 38

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-# Git processes
+# Git processes: started by GitPython, confined, with English messages and a time limit
 
 
 TIME_LIMIT_S = 3600.0

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from schemactl.core.schema import SchemaInfo
 
 
-# The causes of a report in words, as every format shows them: most important first, each in parts
-# that a format lays out.
-
-
 _MAX_MESSAGE = 300
 """Of a counterexample: longer ones are whole in the JSON report."""
 

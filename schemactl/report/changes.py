@@ -31,8 +31,6 @@ from schemactl.formats.type_spec import PartChange
 from schemactl.report.document import by_name
 from schemactl.report.markdown import bold, code, fenced, plain, prose
 
-# What comes with a promotion, as text for a terminal.
-
 
 def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
     """Return a block for each namespace and topic, then the waivers, and what a registry does not undo."""

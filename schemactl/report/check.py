@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from schemactl.checks.table_impact import ColumnChange
 
 
-# The changed topics and policies of a report as rows of tables, and its sum in a sentence.
-
-
 POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
 CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")
 

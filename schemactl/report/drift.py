@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from schemactl.report.document import Sign
 
 
-# The differences between a registry and Git as text for a terminal.
-
-
 _SHOWN = 40
 """How many changed parts of a foreign definition are shown; `show --format json` has all of them."""
 

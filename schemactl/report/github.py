@@ -15,9 +15,6 @@ from schemactl.report.causes import ShownCause, Weight, shown_causes
 from schemactl.report.check import summary
 from schemactl.report.document import Sheet, SheetBlock
 
-# The annotations of a build server: the most important causes, as many as it shows of a level.
-
-
 AnnotationLevel = Literal["error", "warning", "notice"]
 
 SHOWN: Final = 10

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from schemactl.report.check import Cell
 
 
-# One self-contained HTML page: what every report has of it. It asks no other address for anything.
-
-
 _CODE: Final = re.compile("`([^`]+)`")
 _NO_CHARACTERS: Final = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
 """Characters that HTML does not allow."""

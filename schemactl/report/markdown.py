@@ -15,10 +15,6 @@ from schemactl.report.causes import FEW, CauseLine, ShownCause, shown_causes
 from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows
 from schemactl.report.document import Sheet, SheetBlock
 
-# The parts of Markdown reports. Text from outside is escaped, so that it can be no markup, link or
-# mention.
-
-
 COMMENT_LIMIT: Final = 65_000
 """GitHub takes comments of up to 65,536 characters."""
 

@@ -34,9 +34,6 @@ from schemactl.report.check import Shade
 from schemactl.report.document import Sheet, SheetLine, Sign, alternatives, by_name
 from schemactl.report.drift import misread_block
 
-# A plan and its result as text for a terminal.
-
-
 _MOST_LISTED = 50
 """The most steps that were not tried that are listed; the result file has all."""
 

@@ -17,9 +17,6 @@ from schemactl.deploy.geo_replication import clusters_said
 from schemactl.deploy.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
 from schemactl.report.drift import replicated_values
 
-# The status of targets as text for a terminal: a table with a row each, then details of some.
-
-
 _MOST_TOPICS = 30
 """So many topics whose versions differ are listed without being asked for."""
 

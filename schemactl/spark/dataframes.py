@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-# The set-up of Spark's Python workers.
-
-
 def reduce_worker_overhead() -> None:
     """Reduce what Spark does in this process around each task.
 

@@ -51,10 +51,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
-# Landing: messages decoded and written as Parquet by Spark's tasks, and committed to a folder or a
-# table by the driver.
-
-
 REJECTED: Final = "_rejected"
 """What the place of rejected messages is called: behind a table's name; the folder inside one of rows, whose readers ignore it."""
 

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# The columns of raw messages, under the names of this package or of Pulsar's Spark connector.
-
-
 T = TypeVar("T")
 
 KEY: Final = "__key"

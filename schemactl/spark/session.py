@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# The exceptions of this package, Spark's errors as one line, and the release of PySpark.
-
-
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException,)
 """PySpark's own exceptions, and those of Java that it does not translate."""
 

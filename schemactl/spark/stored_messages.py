@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
 
-# A topic's raw messages, from files or from Pulsar.
-
-
 PULSAR: Final = ("pulsar://", "pulsar+ssl://")
 """How the place of messages begins that are still in Pulsar."""
 

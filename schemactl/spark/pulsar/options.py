@@ -15,8 +15,6 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, Literal, NamedTuple, Self, cast, get_args
 from urllib.parse import urlsplit
 
-# The connection to a Pulsar cluster: its client, and error messages in plain words.
-
 
 class PulsarProblem(RuntimeError):
     """The cluster did not do what was asked of it; the message says what, where, and what to look at."""

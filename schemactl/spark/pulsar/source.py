@@ -68,9 +68,6 @@ from .options import (
 )
 from .topics import Head, check_named, has_more, open_reader, partitions_of, places_in, schema_info
 
-# The messages of a topic between two positions as raw rows, and the detection of lost ones.
-
-
 COLUMNS: Final = pa.schema(
     [
         ("value", pa.binary()),

@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
 
-# The checks before files are added to a Delta table, which neither delta-rs nor Delta makes.
-
-
 _TYPES: Final = {
     *("string", "binary", "boolean", "byte", "short", "integer", "long", "float", "double", "decimal"),
     *("date", "timestamp", "timestamp_ntz"),

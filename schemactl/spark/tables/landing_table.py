@@ -20,8 +20,6 @@ from pyarrow import fs
 from pyspark.sql import types
 from pyspark.sql.types import StructType
 
-# What is raised for an argument that does not fit, and for another writer.
-
 
 class WrongArgument(ValueError):
     """An argument does not fit the messages, the folder or the other arguments; says what to give instead."""
