@@ -1,4 +1,4 @@
-"""The interface: `identity`, `resolve`, `explain`, `counterexample` for any type; definitions from JSON (for `compare` and the API).
+"""The specification of every schema type, the functions that ask it, and definitions from JSON.
 
 A new type is one file with its specification, and one row in `SPECS`.
 """
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from schemactl.formats.protobuf.protoc import Proto
 
 __all__ = ["SPECS", "Explanation", "Pair", "TypeSpec", "pair_of", "spec"]
-
-
-# The schema types: one specification each (`formats.base.TypeSpec`), and functions that pick the
-# right one.
 
 
 def _no_schema(name: str) -> tuple[str, str]:
@@ -181,7 +177,7 @@ def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
         return one.schema == other.schema
 
 
-# Read schema definitions of every type from JSON, as JSON lines and the Python API have them.
+# Definitions from JSON.
 
 
 class InvalidInput(Exception):

@@ -1,4 +1,6 @@
-"""`TypeSpec`, the questions that each schema type answers; outline of a definition, and its differences by field.
+"""`TypeSpec`, the questions that each schema type answers, and the answers that need no language of their own.
+
+These are messages that a reader of another type misreads, and the differences of two definitions by field.
 
 A consumer decodes every message by its own schema. So a changed type is proved by a small message of the writer's,
 read as the reader would: it throws, or reads another value. Where the readings of all messages tried agree (TIMESTAMP
@@ -25,8 +27,6 @@ from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.findings import Breakage, Counterexample, Direction, Incompatibility
 from schemactl.core.project import ProtoCategory
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-
-# The specification of a schema type, and the table of all of them, which `schemactl.formats` fills.
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ def _lines(text: str) -> tuple[str, ...]:
         return tuple(text.removesuffix("\n").split("\n")) if text else ()
 
 
-# Messages of one schema that a reader with another schema misreads, for all schema types.
+# Misreadings between schema types.
 
 
 MAX_MESSAGES: Final = 9
@@ -310,7 +310,7 @@ def _holds_avro(info: SchemaInfo) -> bool:
     return any(map(_holds_avro, pair.halves.values())) if pair else spec(info).payload == "avro"
 
 
-# A definition for people: one line for each field, whatever the schema language and layout.
+# Outline and differences by field.
 
 
 _SMALLEST_DIFF_LINES: Final = 5_000

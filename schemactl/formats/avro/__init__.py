@@ -1,8 +1,8 @@
 """Avro: the schema language of the types AVRO, JSON and PROTOBUF.
 
-Definitions are read by `parse` (in the dialect of one Pulsar release) into the model of `schema`. `resolution` says what a
-reader cannot read, by Java's SchemaCompatibility; `grammar` predicts the broker's own check, which asks another part of Java's
-Avro. `equality` decides what one version is.
+Definitions are read by `parser` (in the dialect of one Pulsar release) into the model of `schema`, which also decides when two
+definitions are one version. `compatibility` lists what a reader cannot read, by Java's SchemaCompatibility; `resolving_grammar`
+predicts the broker's own check, which asks another part of Java's Avro.
 
 `schemactl.codec` has a parser and a resolver of its own. It travels alone inside generated packages, so it may import nothing
 from here; and this package cannot use it, because the two answer different questions. A check needs every release's dialect (a

@@ -34,8 +34,7 @@ from schemactl.formats.avro.schema import (
     size,
 )
 
-# The reasons why a reader may fail on a writer's messages, and their text in Java's
-# SchemaCompatibility.
+# Reasons, with their text in Java.
 
 
 Location = tuple[Any, ...]
@@ -245,7 +244,7 @@ class _Proofs:
         return decodes
 
 
-# Whether a reader can decode a writer's messages, with every reason why not.
+# Comparison of a reader with a writer.
 
 
 MAX_LISTED: Final = 200_000
@@ -584,7 +583,7 @@ def _reads_primitive(reader: Schema, writer: Schema) -> bool:
     return type(reader) is Union and writer in reader.branches
 
 
-# The places of an incompatibility in both definitions, as JSON pointers and in words.
+# Places in both definitions.
 
 
 Part = Schema | Field

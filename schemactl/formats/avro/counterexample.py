@@ -37,8 +37,7 @@ from schemactl.formats.avro.schema import (
 )
 from schemactl.formats.type_spec import ReaderFailure, UnknownWire
 
-# One small message of an Avro schema: its binary form, and what Java's GenericDatumReader makes of it
-# with another schema.
+# Binary form of a message.
 
 
 Datum = Any
@@ -276,7 +275,7 @@ def _put_bytes(out: bytearray, data: bytes) -> None:
     out += data
 
 
-# What a reader makes of any bytes by its own definition: Java's GenericDatumReader and BinaryDecoder, and Jackson.
+# Decoding of any bytes by their own definition.
 
 MAX_ITEMS: Final = 10_000
 """Of arrays and maps in one message: what claims more is given up."""
@@ -400,7 +399,7 @@ class _ByteReader:
         return taken
 
 
-# Small messages of an Avro schema: the smallest, and those that differ from it in one choice.
+# Small messages of a schema.
 
 
 MAX_VALUES: Final = 2_000
@@ -623,7 +622,7 @@ ONES: Final[dict[str, Any]] = {
 _TELLING: Final = ONES | {"float": 1.5, "double": 1.5, "bytes": b"\xff", "string": "é"}
 
 
-# The smallest message that a reader cannot decode or misreads, verified by decoding it.
+# Search for a message that proves an incompatibility.
 
 
 MAX_CANDIDATES = 2_000

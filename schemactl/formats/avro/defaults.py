@@ -272,7 +272,7 @@ def _is_integer(value: JsonValue) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-# The defaults that Java can encode: ResolvingGrammarGenerator.encode, and decoding the result.
+# Defaults that Java can encode: ResolvingGrammarGenerator.encode.
 
 NUMBER_TYPES: Final = frozenset({"int", "long", "float", "double"})
 TEXT_TYPES: Final = frozenset({"string", "bytes", "fixed"})

@@ -1,4 +1,4 @@
-"""Avro for people: reason, fix, and the outline of a definition."""
+"""The sentences about an Avro incompatibility (reason and fix), and the outline of a definition."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from schemactl.formats.avro.schema import (
 )
 from schemactl.formats.type_spec import Explanation, Note
 
-# An incompatibility in words: the field's path, the reason in a sentence, the fix in another.
+# Incompatibilities in words.
 
 
 def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
@@ -315,7 +315,7 @@ def _short(schema: Schema) -> str:
     return schema.type if isinstance(schema, Primitive | Array | Map | Union) else schema.full_name
 
 
-# An Avro definition for people (see `schemactl.formats.type_spec`).
+# Outline of a definition.
 
 
 def avro_parts(root: Schema) -> Iterator[tuple[str, str]]:

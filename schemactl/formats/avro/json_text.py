@@ -1,6 +1,6 @@
-"""The JSON text of a schema: read by Jackson's rules, written as Java does; canonical form, CRC-64, SHA-256.
+"""The JSON text of a schema: its parser and writer, which follow Java, and its canonical form and fingerprints.
 
-That is JSON with comments (`/* */` and `//`) before its end, where the last of two equal keys counts, within Jackson's
+The parser takes what Jackson takes: JSON with comments (`/* */` and `//`) before its end, where the last of two equal keys counts, within Jackson's
 default limits (StreamReadConstraints).
 """
 
@@ -37,7 +37,7 @@ from schemactl.formats.avro.schema import (
     run,
 )
 
-# A parser of an Avro definition's JSON text, with the rules of Jackson as Avro's Java parser uses it.
+# Parser, by the rules of Jackson.
 
 
 MAX_DEPTH: Final = 250
@@ -194,8 +194,7 @@ def _excerpt(text: str) -> str:
     return repr(shown) + ("..." if len(text) > len(shown) else "")
 
 
-# An Avro schema as JSON text: as Java's Schema.toString and Jackson write it, and in parsing
-# canonical form.
+# Writer, as Java's Schema.toString and Jackson.
 
 
 TYPE_NAMES: Final = PRIMITIVE_TYPES | {"record", "enum", "array", "map", "union", "fixed"}

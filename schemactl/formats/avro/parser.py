@@ -1,8 +1,7 @@
-"""From JSON text to a schema, in the dialect of each Avro release, with references to later types.
+"""The parser of Avro definitions: from text to the model, rejecting what Java rejects in each Pulsar release.
 
-Follows org.apache.avro.ParseContext and util.SchemaResolver.
-
-Follows org.apache.avro.Schema.parse. The parser is recursive: `text` rejects what nests deeper than MAX_DEPTH levels.
+Follows org.apache.avro.Schema.parse, ParseContext and util.SchemaResolver. The parser is recursive: `json_text` rejects what
+nests deeper than MAX_DEPTH levels.
 
 The versions of Avro inside the releases differ in which names they take, and in when a type is known by its name.
 """
@@ -52,8 +51,7 @@ from schemactl.formats.avro.schema import (
     qualify,
 )
 
-# References to types that are defined further down: Avro 1.12 resolves them once the whole text is
-# read.
+# References to types that are defined further down: Avro 1.12 resolves them at the end of the text.
 
 
 Holder = Field | Array | Map | Union
@@ -173,7 +171,7 @@ def _resolved(schema: Schema, types: Mapping[str, NamedSchema]) -> Schema:
     return types[schema.target] if isinstance(schema, Unresolved) else schema
 
 
-# The parser of definitions: from JSON values to the model; rejects what is not a schema.
+# From JSON values to the model.
 
 
 Json = dict[str, Any]
@@ -574,8 +572,7 @@ def _order(json: Json, path: Path) -> Order:
     return _ORDERS[order.upper()]
 
 
-# From an Avro schema's text to the model, rejecting what Java's Schema.Parser rejects in each Pulsar
-# release.
+# From text to the model, by release.
 
 
 _WITH_PARTS: Final = ("record", "enum", "array", "map", "fixed")

@@ -1,4 +1,4 @@
-"""The broker's own check: `ResolvingGrammarGenerator`, its symbols, `Schema.applyAliases`.
+"""The broker's own compatibility check of two Avro schemas, predicted by Java's resolving grammars.
 
 Only what decides is kept of a grammar: error symbols, and what leads to them. Where records lead back to themselves, order
 counts as well: Java first flattens the grammar, copying the productions of records into one another, and where two records are
@@ -50,7 +50,7 @@ from schemactl.formats.avro.schema import (
 )
 from schemactl.formats.avro.schema import Enum as EnumSchema
 
-# The symbols of a resolving grammar, and Java's Symbol.hasErrors (org.apache.avro.io.parsing.Symbol).
+# Symbols, and Java's Symbol.hasErrors.
 
 
 MAX_SYMBOLS: Final = 20_000_000
@@ -309,7 +309,7 @@ def _search(root: Production, *, into_skipped: bool) -> Iterator[Any]:
             pending += reversed(symbol)
 
 
-# A writer's schema under its reader's names: Java's Schema.applyAliases, side effects included.
+# Aliases: Java's Schema.applyAliases, side effects included.
 
 
 N = TypeVar("N", EnumSchema, Fixed, Record)
@@ -472,7 +472,7 @@ def _check_distinct(record: Record, fields: list[Field]) -> None:
         places[field.name] = place
 
 
-# The broker's own compatibility check of two Avro schemas, by resolving grammars.
+# The broker's check.
 
 
 STACK_LEVELS: Final = 1_500

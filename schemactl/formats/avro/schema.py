@@ -1,8 +1,8 @@
-"""A parsed Avro schema as Java's `Schema`: nodes, names, `Schema.equals`, Java's exceptions.
+"""The model of a parsed Avro schema, shaped as Java's org.apache.avro.Schema, and its equality.
 
 A schema is a graph: every place in the text has its own node, and every reference to a named type leads to the node of
 its definition. Only a primitive without properties is the same node everywhere. Nodes are compared by identity, so that
-`(reader, writer)` pairs can key memo tables; `equality` has Avro's own notion of equal schemas.
+`(reader, writer)` pairs can key memo tables; `equal` has Avro's own notion of equal schemas.
 
 Definitions come from strangers, and a chain of references can be as long as the text. A recursive function is
 written as a generator that yields the call it needs and gets its result back: `child = yield walk(node.items)`.
@@ -22,7 +22,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 
-# A parsed Avro schema, shaped as Java's org.apache.avro.Schema.
+# Nodes.
 
 
 JsonValue = Any
@@ -197,7 +197,7 @@ def doc_of(schema: Schema) -> str:
     return ""
 
 
-# Names of types and fields, and places in a definition.
+# Names and places.
 
 
 Path = tuple[Any, ...]
@@ -255,7 +255,7 @@ def pointer(path: Path) -> str:
     return "".join([f"/{token}" for token in reversed(tokens)])
 
 
-# The exceptions of Java's Avro.
+# Exceptions of Java.
 
 
 class JavaException(Exception):
@@ -317,7 +317,7 @@ def run(call: Deep[T]) -> T:
             send, result = inner.send, None
 
 
-# Java's Schema.equals, which decides whether Pulsar stores a new version.
+# Equality: Java's Schema.equals.
 
 
 def equal(one: Schema, other: Schema) -> bool:

@@ -1,6 +1,6 @@
-"""Wire rules of the data verdict, and buf's rules WIRE and WIRE_JSON.
+"""The incompatibilities of two protobuf definitions: of their data in one direction, and by buf's rules.
 
-The rules are buf's WIRE rules, by their names, as far as they are about bytes, read in one direction: the writer is
+The rules of the data verdict are buf's WIRE rules, by their names, as far as they are about bytes, read in one direction: the writer is
 buf's "previous", the reader its "new". Where buf goes by names, this goes by what is on the wire:
 
 * A message or enum type may be called otherwise, and a package, too: what it holds is compared, from the root on.
@@ -51,7 +51,7 @@ from schemactl.formats.protobuf.descriptor import (
     same_default,
 )
 
-# The data verdict: where a reader with one descriptor fails on, or misreads, the messages of another.
+# Data verdict.
 
 
 MAX_PAIRS: Final = 20_000
@@ -221,8 +221,7 @@ def _called(field: ProtoField) -> str:
     return f"field {field.proto.number} ({field.name}) of {holder}"
 
 
-# buf's rules of the categories WIRE and WIRE_JSON, one function for each; ids, conditions and
-# messages are buf's.
+# Rules of buf, with its ids, conditions and messages.
 
 
 WIRE_JSON_GROUPS: Mapping[descriptor.Kind, int] = grouped(
@@ -632,8 +631,7 @@ METHOD_RULES: Mapping[str, MethodRule] = {
 }
 
 
-# `buf breaking` (1.75, rules v2) for the categories WIRE and WIRE_JSON: the elements it compares, in
-# its order.
+# Order of `buf breaking` (1.75, rules v2).
 
 
 _WIRE_ONLY: Final = frozenset({"FIELD_WIRE_COMPATIBLE_CARDINALITY", "FIELD_WIRE_COMPATIBLE_TYPE"})

@@ -1,4 +1,4 @@
-"""Protobuf for people: reason, a message that proves it, outline."""
+"""The message that proves a protobuf incompatibility, its words, and the outline of a definition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from schemactl.formats.protobuf.definition import ProtoDefinition, build_pool, f
 from schemactl.formats.protobuf.descriptor import ENUM, KIND_NAMES, ProtoEnum, ProtoField, ProtoMessage, default_of
 from schemactl.formats.type_spec import Explanation
 
-# Small messages in protobuf's binary form, and the result of protobuf's own parser for any bytes.
+# Small messages.
 
 
 Value: TypeAlias = int | float | str | bytes | None
@@ -190,7 +190,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-# Protobuf messages for people (see `schemactl.formats.type_spec`).
+# Outline of a definition.
 
 
 def parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
@@ -239,8 +239,7 @@ def uses(info: SchemaInfo) -> dict[str, frozenset[str]]:
     return found
 
 
-# One message that proves an incompatibility: the writer's bytes, and protobuf's own result for the
-# reader.
+# Search for a message that proves an incompatibility.
 
 
 def counterexample(
@@ -413,7 +412,7 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-# An incompatibility of protobuf messages in words.
+# Incompatibilities in words.
 
 
 _CONSEQUENCES = {

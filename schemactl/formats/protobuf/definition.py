@@ -1,6 +1,6 @@
-"""A PROTOBUF_NATIVE definition: the bytes that Pulsar stores, its `.proto` text, the location of each part.
+"""The definition of a PROTOBUF_NATIVE schema: its stored bytes, its `.proto` text, and the place of each part there.
 
-Read as leniently as Pulsar reads it (ProtobufNativeSchemaUtils.deserialize, Jackson's defaults), written always alike.
+The bytes are read as leniently as Pulsar reads it (ProtobufNativeSchemaUtils.deserialize, Jackson's defaults), written always alike.
 
 A pointer names what it means and not where it lies, so that it survives edits and finds its like in another version:
 
@@ -62,8 +62,7 @@ from schemactl.formats.protobuf.descriptor import (
     Span,
 )
 
-# The bytes of a PROTOBUF_NATIVE schema: a JSON object with a descriptor set and the name of the root
-# message.
+# Stored bytes: a JSON object with a descriptor set and the name of the root message.
 
 
 REFUSAL = "deserialize ProtobufNative Schema failed"
@@ -321,7 +320,7 @@ def default_json_name(name: str) -> str:
     return head + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
-# The place of a part of a definition in its `.proto` file.
+# Places in the `.proto` file.
 
 
 Place: TypeAlias = tuple[Element, str]
@@ -495,7 +494,7 @@ def _step(field: ProtoField) -> str:
     return f".{field.proto.name}" + {MAP: "{}", REPEATED: "[]"}.get(field.cardinality, "")
 
 
-# The `.proto` text of a file descriptor, for definitions whose source is not available.
+# Text of a file descriptor.
 
 
 _MAX_FIELD = 1 << 29

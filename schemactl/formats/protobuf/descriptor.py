@@ -1,4 +1,4 @@
-"""Compiled `.proto` files as Java and Go see them: elements, editions, kinds, defaults.
+"""The elements of compiled `.proto` files as Java and Go see them, with features, kinds and defaults resolved.
 
 proto2 and proto3 are editions, too: `syntax` picks the defaults (protobuf's "Feature Settings for Editions").
 
@@ -41,7 +41,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.text_encoding import CUnescape
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-# The features of protobuf editions: a file's defaults, and the overrides of its elements.
+# Features of editions.
 
 
 JAVA_FEATURES = 1001
@@ -150,7 +150,7 @@ def _fields(data: bytes) -> list[tuple[int, object]]:
         return []
 
 
-# The kind of a field's values on the wire, and its cardinality.
+# Kinds and cardinality.
 
 
 Kind = int
@@ -203,7 +203,7 @@ def cardinality_of(proto: FieldDescriptorProto, features: Features, kind: Kind) 
     return IMPLICIT
 
 
-# Compiled `.proto` files: full names, resolved features, and places in the `.proto`.
+# Elements of a file.
 
 
 Path: TypeAlias = tuple[int, ...]
@@ -618,7 +618,7 @@ def declared_by(files: Iterable[File]) -> Declarations:
     return found
 
 
-# The value that a reader gets for a field that the message does not have.
+# Defaults of absent fields.
 
 
 Default: TypeAlias = bool | int | float | str | bytes

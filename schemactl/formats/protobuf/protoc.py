@@ -1,6 +1,6 @@
 """The compiler from `.proto` files, or a descriptor set, to the definition that Pulsar stores, with source places.
 
-protoc comes with the package grpcio-tools. It runs in a process of its own (see `worker`), many definitions in one go, over
+protoc comes with the package grpcio-tools. It runs in a process of its own (see `protoc_worker`), many definitions in one go, over
 copies in a temporary folder: nothing of the user's is written, and nothing but the given texts is read.
 """
 
