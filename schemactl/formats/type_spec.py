@@ -1,6 +1,6 @@
-"""`TypeSpec`, the questions that each schema type answers, and the answers that need no language of their own.
+"""`TypeSpec`, the questions that each schema type answers, and two answers shared by all of them.
 
-These are messages that a reader of another type misreads, and the differences of two definitions by field.
+These are messages that a reader with another schema misreads, and the differences of two definitions by field.
 
 A consumer decodes every message by its own schema. So a changed type is proved by a small message of the writer's,
 read as the reader would: it throws, or reads another value. Where the readings of all messages tried agree (TIMESTAMP

@@ -1,7 +1,7 @@
 """The JSON text of a schema: its parser and writer, which follow Java, and its canonical form and fingerprints.
 
-The parser takes what Jackson takes: JSON with comments (`/* */` and `//`) before its end, where the last of two equal keys counts, within Jackson's
-default limits (StreamReadConstraints).
+The parser takes what Jackson takes: JSON with comments (`/* */` and `//`) before its end, where the last of two equal
+keys counts, within Jackson's default limits (StreamReadConstraints).
 """
 
 from __future__ import annotations

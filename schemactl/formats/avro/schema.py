@@ -8,7 +8,7 @@ Definitions come from strangers, and a chain of references can be as long as the
 written as a generator that yields the call it needs and gets its result back: `child = yield walk(node.items)`.
 Where every step counts a function returns its result at once, and such a generator only where other parts are inside.
 
-It looks at full names, fields in order with their types, defaults and sort orders, symbols in order, sizes, and custom
+`equal` looks at full names, fields in order with their types, defaults and sort orders, symbols in order, sizes, and custom
 properties (logicalType among them). It does not look at doc, aliases, the default of an enum, and error or record.
 """
 
