@@ -1,4 +1,4 @@
-"""`admit`."""
+"""`admit`: predict whether a broker lets a client connect, for one client, JSON lines, or all declared clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from schemactl.registry.embedded import EmbeddedRegistry
 
 
-# `schemactl admit`: predicts whether a broker lets a client connect, and which version it registers.
+# `schemactl admit`.
 
 
 _MOST_SHOWN = 3
@@ -255,7 +255,7 @@ def _policies(policies: PoliciesInForce) -> dict[str, Any]:
     }
 
 
-# `schemactl admit --jsonl`: whether a broker lets clients in, on JSON lines.
+# `schemactl admit --jsonl`.
 
 
 _SPACE = NamespaceName("tenant", "namespace")
@@ -424,8 +424,7 @@ def _count(given: dict[str, Any], name: str) -> int:
     return found
 
 
-# `schemactl admit --all`: the answer to each declared client of a topic, and to a client with each of
-# its versions.
+# `schemactl admit --all`.
 
 
 _MATRIX_ROLES: Final[tuple[Role, ...]] = ("producer", "consumer")

@@ -1,4 +1,4 @@
-"""`apply`, `rebuild`."""
+"""`apply` and `rebuild`: carry out a plan on a target, and restore the version numbers of a registry without schemas."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from schemactl.registry.interface import Registry
 
 
-# `schemactl apply`: makes or reads a plan, and executes it.
+# `schemactl apply`.
 
 
 _MOST_PARALLEL: Final = 64
@@ -303,8 +303,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-# The progress of an apply on standard error: each step when it is done, and slow steps while they
-# run.
+# Progress of an apply on standard error.
 
 
 _SLOW_S: Final = 2.0
@@ -390,7 +389,7 @@ def _oldest(under_way: list[tuple[int, tuple[float, str]]]) -> str:
     return f"; under way: {under_way[0][1][1]}{more}"
 
 
-# `schemactl rebuild`: restores the version numbers of a registry that lost its schemas.
+# `schemactl rebuild`.
 
 
 def configure_rebuild(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Result files of applies; `after`, which reads them; a plan ready to be applied."""
+"""Plans that are ready to be applied, the result files of applies, and the setting `after`, which reads these files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,24 @@ if TYPE_CHECKING:
     Ask = Callable[[ChosenTarget, Scope], Catalog]
 
 
-# The result file of an apply: it says what was done at any moment, even after the apply was killed.
+@dataclass(frozen=True, slots=True)
+class ReadyPlan:
+    """A plan that can be carried out.
+
+    Attributes:
+        plan: the plan.
+        target: its target.
+        then: the approved history that it was made from; None: nothing was approved yet.
+        review: verifies a plan that was read from a file; None for a plan that was just made.
+    """
+
+    plan: Plan
+    target: OpenTarget
+    then: History | None
+    review: Callable[[RegistryState], None] | None = None
+
+
+# Result files.
 
 
 FOLDER: Final = ".schemactl/results"
@@ -155,8 +172,7 @@ def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
     return values
 
 
-# The setting `after` of a target: versions that other targets must hold before they are planned for
-# this one.
+# The setting `after` of a target.
 
 
 def awaited(target: OpenTarget, plan: Plan, ask: Ask | None = None) -> dict[TopicName, Awaited]:
@@ -260,23 +276,3 @@ def _brought(result: Json) -> Callable[[str], bool]:
     left |= {each.get("topic") for each in result["left_out"]}
     is_whole = result["whole"]
     return lambda name: name not in left and (is_whole or name in touched)
-
-
-# A plan that can be carried out, made or read from a file.
-
-
-@dataclass(frozen=True, slots=True)
-class ReadyPlan:
-    """A plan that can be carried out.
-
-    Attributes:
-        plan: the plan.
-        target: its target.
-        then: the approved history that it was made from; None: nothing was approved yet.
-        review: verifies a plan that was read from a file; None for a plan that was just made.
-    """
-
-    plan: Plan
-    target: OpenTarget
-    then: History | None
-    review: Callable[[RegistryState], None] | None = None

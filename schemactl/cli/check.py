@@ -1,4 +1,4 @@
-"""`check`, `waive`, `explain`."""
+"""`check` judges a change, `waive` approves one of its findings, and `explain` describes a rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from schemactl.core.findings import Finding
 
 
-# `schemactl check`: the hook and the pull-request check.
+# `schemactl check`.
 
 
 def configure_check(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +121,7 @@ def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Contex
     write_report(partial(render_check, undecided(problem)), rest, context)
 
 
-# `schemactl waive`: approve one finding, with a reason, an owner and a last day.
+# `schemactl waive`.
 
 
 LONGEST: Final = timedelta(days=366)
@@ -307,7 +307,7 @@ def _write(report: CheckReport, waivers: list[Waiver], context: Context) -> str:
     return path
 
 
-# `schemactl explain`: what a rule means.
+# `schemactl explain`.
 
 
 _WIDTH = 80

@@ -1,4 +1,4 @@
-"""`compare`, `struct`."""
+"""`compare` and `struct`: compatibility verdicts and Spark types for definitions on JSON lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from schemactl.cli.schema_input import Answer, Request
 
 
-# `schemactl compare`: compatibility verdicts for definitions on JSON lines.
+# `schemactl compare`.
 
 
 _COMPARE_EPILOG = """\
@@ -200,7 +200,7 @@ def _existing(request: Request) -> list[SchemaVersion]:
     ]
 
 
-# `schemactl struct`: Spark's type for any definition, on JSON lines.
+# `schemactl struct`.
 
 
 _STRUCT_EPILOG = """\

@@ -1,4 +1,4 @@
-"""What all commands share: the global options, what is printed, and the repository."""
+"""The context of a command: the global options, its output, and the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`decode`, `sample`."""
+"""`decode` shows messages of a topic as JSON; `sample` makes plausible messages or reads real ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from schemactl.declare.target_numbers import TargetVersion
 
 
-# `schemactl decode`: one message of a topic as JSON, or many on JSON lines.
+# `schemactl decode`.
 
 
 _DECODE_EPILOG = """\
@@ -251,7 +251,7 @@ def _messages(given: Any, where: str) -> list[bytes | None]:
         raise InvalidInput(f"`{where}` has an item that is not base64") from None
 
 
-# `schemactl sample`: plausible messages of a version, or some of a real topic.
+# `schemactl sample`.
 
 
 _FORMATS: Final = ("json", "messages", "bytes")
@@ -408,9 +408,6 @@ def _write_files(
             raise SchemactlError(f"cannot write {folder / file}: {error.strerror}") from error
     instead = f", in place of {counted(replaced, 'file')} that stood there" if replaced else ""
     context.say(f"wrote {counted(len(made), 'message')} to {folder}{instead}")
-
-
-# The first messages of a topic on a cluster, read without a subscription that stays.
 
 
 def pulled(url: str, topic: str, *, pairs: bool, token: str | None, timeout_s: float) -> Iterator[SampleMessage]:

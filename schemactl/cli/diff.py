@@ -1,4 +1,4 @@
-"""`diff`, `changelog`."""
+"""`diff` and `changelog`: the changes between two versions of a topic, or between two states of the declarations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from schemactl.history import History, Repository
 
 
-# The two states that `diff` and `changelog` compare, as the command line names them.
+# States to compare.
 
 
 def is_range(text: str, states: States) -> bool:
@@ -144,7 +144,7 @@ def authors_of(repository: Repository, ids: Collection[str]) -> dict[str, str]:
     return {commit: name for commit, _, name in rows}
 
 
-# `schemactl diff`: what changed between two versions, and who can read whom.
+# `schemactl diff`.
 
 
 def configure_diff(parser: argparse.ArgumentParser) -> None:
@@ -339,7 +339,7 @@ def _facts(old: Side, new: Side) -> dict[str, Any]:
     }
 
 
-# `schemactl changelog`: what changed between two states, for release notes.
+# `schemactl changelog`.
 
 
 def configure_changelog(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`drift`, `drift --accept`."""
+"""`drift`: find the differences between a registry and the approved history, and accept them with `--accept`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from schemactl.registry.interface import Registry, Scope
 
 
-# What is asked of each target to find its drift.
+# Questions to a target.
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _joined(scope: Scope, others: Scope, asked: DriftScope) -> Scope:
     return Scope(scope.namespaces | spaces, scope.topics | topics, scope.settings)
 
 
-# `schemactl drift`: the differences between a registry and what Git approved.
+# `schemactl drift`.
 
 
 def configure_drift(parser: argparse.ArgumentParser) -> None:
@@ -275,8 +275,7 @@ def _exit_code(report: DriftReport, *, detailed: bool) -> int:
     return CHANGES if report.differences and detailed else 0
 
 
-# `drift --accept`: record a target's version numbers, and other drift that is to stay, in its numbers
-# file.
+# `schemactl drift --accept`.
 
 
 def accept_drift(args: argparse.Namespace, context: Context) -> int:

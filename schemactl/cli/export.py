@@ -1,4 +1,4 @@
-"""`export`, `site`, `graph`."""
+"""`export`, `site` and `graph`: the approved schemas for other tools, as a catalogue, and as a graph of their uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from schemactl.history import History
 
 
-# `schemactl export`: the approved schemas for other tools.
+# `schemactl export`.
 
 
 _FORMATS: Final = {
@@ -187,7 +187,7 @@ def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[Topi
     context.report(f"wrote {counted(len(texts), 'file')} to {args.out}")
 
 
-# `schemactl site`: a static catalogue of the approved topics.
+# `schemactl site`.
 
 
 _LISTED = ".schemactl-site"
@@ -277,7 +277,7 @@ def _authors(approved: History, context: Context) -> dict[str, str]:
     return authors_of(context.repository, ids)
 
 
-# `schemactl graph`: who uses which type and file.
+# `schemactl graph`.
 
 
 def configure_graph(parser: argparse.ArgumentParser) -> None:

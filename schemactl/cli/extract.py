@@ -1,4 +1,4 @@
-"""`extract`, `verify-client`."""
+"""`extract` derives a definition from a Python class; `verify-client` compares such a class with the approved one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 
 
-# `schemactl extract`: the definition that a Python class stands for.
+# `schemactl extract`.
 
 
 CLASS_HELP: Final = "the class: shop.models:Order, or shop.models:Order.Line for one inside another"
@@ -251,7 +251,7 @@ def _title(info: SchemaInfo) -> str:
         return ""
 
 
-# `schemactl verify-client`: whether a service's class reads and writes what is approved for a topic.
+# `schemactl verify-client`.
 
 
 _ROLES: Final[tuple[Role, ...]] = ("consumer", "producer")

@@ -1,4 +1,4 @@
-"""`import`."""
+"""`import`: write declarations for the topics of a registry, as files or as commits."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from schemactl.deploy.registry_import import ImportResult
     from schemactl.history import Repository
     from schemactl.registry.interface import Registry
-
-
-# `schemactl import`: writes declarations for what a registry has.
 
 
 def configure_import(parser: argparse.ArgumentParser) -> None:
@@ -273,7 +270,7 @@ def _counted(imported: ImportResult) -> str:
     return f"{counted(namespaces, 'namespace')} and {counted(topics, 'topic')}"
 
 
-# The commits that `import` makes of what a registry has.
+# Commits of imported declarations.
 
 
 _IMPORT_REF: Final = "refs/schemactl/import"

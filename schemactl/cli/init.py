@@ -1,4 +1,4 @@
-"""`init`, `new`, `demo`."""
+"""`init`, `demo` and `new`: start a project, run the example, and add the files of a topic or namespace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from schemactl.declare.writer import Start
 
 
-# `schemactl init`: a new project.
+# `schemactl init`.
 
 
 PROJECT = """\
@@ -239,7 +239,7 @@ def _add_line(path: Path, line: str, top: str) -> bool:
     return True
 
 
-# `schemactl demo`: the main job, end to end, on the embedded registry and a local Spark.
+# `schemactl demo`.
 
 
 def configure_demo(parser: argparse.ArgumentParser) -> None:
@@ -272,11 +272,9 @@ def run_demo(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-# The example project: in a wheel it is below this package, in a checkout beside it.
-
-
 def shop(module: str) -> ModuleType:
     """Return a module of the example, `history` or `demo`."""
+    # A wheel has the example below this package, a checkout next to it.
     try:
         return import_module(f"schemactl._examples.shop.{module}")
     except ModuleNotFoundError as error:
@@ -285,7 +283,7 @@ def shop(module: str) -> ModuleType:
     return import_module(f"examples.shop.{module}")
 
 
-# `schemactl new`: the files of a new topic or namespace.
+# `schemactl new`.
 
 
 N = TypeVar("N")

@@ -1,4 +1,4 @@
-"""`lint`, `fmt`."""
+"""`lint` finds likely mistakes in definitions; `fmt` formats declarations and definitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from schemactl.declare.files import Files
 
 
-# `schemactl lint`: likely mistakes that break nothing yet.
+# `schemactl lint`.
 
 
 def configure_lint(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +116,7 @@ def _seen_in_git_diff(paths: Collection[str], top: str, context: Context) -> str
     return f"; `git diff` shows how{rest}"
 
 
-# `schemactl fmt`: the layout of declarations and definitions.
+# `schemactl fmt`.
 
 
 _BUG = 1

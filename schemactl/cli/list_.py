@@ -1,4 +1,4 @@
-"""`list`, `targets`, `clients`."""
+"""`list`, `targets` and `clients`: show the topics, environments and clients that a project declares."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from schemactl.registry.interface import ConnectedClient, TopicClients
 
 
-# `schemactl list`: the declared topics.
+# `schemactl list`.
 
 
 def configure_list(parser: argparse.ArgumentParser) -> None:
@@ -261,7 +261,7 @@ def _print_codeowners(declared: Declared | None, chosen: frozenset[TopicName], c
     print(text, end="")
 
 
-# `schemactl targets`: the environments of the project.
+# `schemactl targets`.
 
 
 def configure_targets(parser: argparse.ArgumentParser) -> None:
@@ -326,7 +326,7 @@ def _target_rows(facts: dict[str, Any], declared: int) -> Iterator[tuple[str, st
             yield key, value if isinstance(value, str) else ", ".join(entries)
 
 
-# `schemactl clients`: who reads and writes topics, as declared, and as a target has them connected.
+# `schemactl clients`.
 
 
 _EPILOG = """\

@@ -1,4 +1,4 @@
-"""The table of commands, argparse with suggestions, `--timeout`."""
+"""The table of commands, the argument parser that suggests corrections, and the options that commands share."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from schemactl.core.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
-
-
-# The table of commands, and an argparse that suggests the probable name for a mistyped one.
 
 
 class CommandEntry(NamedTuple):
@@ -364,9 +361,6 @@ class _Version(argparse.Action):
                 file=sys.stderr,
             )
         parser.exit()
-
-
-# The option that limits how long a command may take.
 
 
 _LONGEST_S = 1_000_000.0

@@ -1,4 +1,4 @@
-"""`plan`, and the review of a plan file."""
+"""`plan`: make and show the plan for a target; review a plan file before `apply` carries it out."""
 
 from __future__ import annotations
 
@@ -53,14 +53,12 @@ if TYPE_CHECKING:
     from schemactl.history.git import Repository
 
 
-# `schemactl plan`: what `apply` would do, with the registry's expected answer for every step.
+# `schemactl plan`.
 
 
 CREATE_TENANTS_OPTION: Final = (
     "--create-tenants: create missing tenants also where no file declares a namespace of them"
 )
-
-
 ALLOW_DATA_LOSS: Final = "--allow-data-loss ADDRESS...: set a setting although messages can be lost; the plan without it gives the ADDRESS, a namespace or topic with the setting"
 
 
@@ -130,7 +128,6 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
 
 
 def _run(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
-
     asked = AskedTargets.of(args)
     if args.out:
         asked.expect_one("--out", "schemactl plan --target {0} --out {0}.json".format)
@@ -350,7 +347,7 @@ def _no_longer_declared(glob: str, git: Catalog, context: Context) -> list[Topic
     return gone
 
 
-# Verify a plan file before `apply` executes it: its steps must follow from Git and the registry.
+# Review of a plan file.
 
 
 def command_for(plan: Plan, file: str, written: Path | None = None) -> str:

@@ -1,4 +1,4 @@
-"""`promote`, `rollout`."""
+"""`promote` moves a target along the approved history; `rollout` orders the steps of a pending change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from schemactl.history import History, Position, Repository
 
 
-# `schemactl promote`: moves a target along the approved history.
+# `schemactl promote`.
 
 
 def configure_promote(parser: argparse.ArgumentParser) -> None:
@@ -223,8 +223,7 @@ def _ending(pointer: _Pointer, push: str | None, *, is_moved: bool) -> Iterator[
         yield f"Fetching does not move tags: elsewhere, `{fetch}`."
 
 
-# `schemactl rollout`: the order in which the pending change of a topic goes to its consumers,
-# registries and producers.
+# `schemactl rollout`.
 
 
 _NOTHING: Final = {

@@ -1,4 +1,4 @@
-"""`registry`, `serve`."""
+"""`registry` manages one topic of a registry by hand; `serve` runs the embedded registry behind Pulsar's admin API."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from schemactl.registry.interface import Registry
 
 
-# `schemactl registry`: manage one topic of a registry by hand, as `pulsar-admin schemas` does.
+# `schemactl registry`.
 
 
 ACTIONS: Final = {
@@ -88,9 +88,6 @@ def configure_registry(parser: argparse.ArgumentParser) -> None:
 def run_registry(args: argparse.Namespace, context: Context) -> int:
     """Return 0: done; 100: the registry rejects it, or would."""
     return run_action(args, context)
-
-
-# The actions of `schemactl registry` on one topic: get, list, put, delete, test.
 
 
 _MOST_SHOWN = 8
@@ -364,7 +361,7 @@ def _first_line(message: str) -> str:
     return message.partition("\n")[0].strip().rstrip(":")
 
 
-# `schemactl serve`: the embedded registry behind Pulsar's admin REST paths.
+# `schemactl serve`.
 
 
 MEMORY = "memory:"

@@ -1,4 +1,4 @@
-"""Schemas given as options, files or JSON lines."""
+"""Schemas given as options or files, and the reader of questions on JSON lines."""
 
 from __future__ import annotations
 
@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     from schemactl.formats import InvalidInput
 
 
-# A schema given on the command line: a definition, a declaration, or the JSON of `pulsar-admin
-# schemas upload`.
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+_CHUNK_BYTES = 1 << 20
+_BATCH_LINES = 200
+"""How much of the questions is read ahead where more has arrived."""
+
+
+# Schemas on the command line.
 
 
 _YAML = (".yaml", ".yml")
@@ -220,15 +227,7 @@ def _files(folder: Path, context: Context) -> WorktreeFiles:
     return declare_files.WorktreeFiles(str(top), folders=(folder.relative_to(top).as_posix(), *project.roots))
 
 
-# Questions on standard input: one JSON object a line in, one a line out, in order.
-
-
-Request = dict[str, Any]
-Answer = dict[str, Any]
-
-_CHUNK_BYTES = 1 << 20
-_BATCH_LINES = 200
-"""How much is read ahead where more has arrived."""
+# Questions on JSON lines.
 
 
 def answer_lines(

@@ -1,4 +1,4 @@
-"""`show`, `log`."""
+"""`show` prints the definition of a version or the values in force for a topic; `log` lists its versions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from schemactl.history import History
 
 
-# `schemactl show`: one version's definition.
+# `schemactl show`.
 
 
 Role = Literal["reader", "writer"]
@@ -304,7 +304,7 @@ def _reason(found: Incompatibility, info: SchemaInfo, at: int, border: SchemaVer
     return explain(Breakage(found, direction, min(at, border.number)), new=new, old=old).reason
 
 
-# `schemactl show --effective`: the values in force for a topic on a target, and the origin of each.
+# `schemactl show --effective`.
 
 
 _ORIGINS: Final = {
@@ -430,7 +430,7 @@ def _project_place(key: str, approved: History, project: Project, context: Conte
     return declare_project.place_in_project(files, project, ("defaults", key))
 
 
-# `schemactl log`: the versions of topics, with the commits that brought them.
+# `schemactl log`.
 
 
 def configure_log(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`spark land`, `spark verify`."""
+"""`spark land` and `spark verify`: decode stored messages into a folder or table, or count those that can be decoded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from schemactl.spark.stored_messages import RawMessages, Unread, Verified
 
 
-# `schemactl spark`: `verify` and `land` for stored messages.
+# `schemactl spark`.
 
 
 ACTIONS: Final = {
@@ -301,8 +301,7 @@ def _runtime(folder: Path) -> Path:
     return archive
 
 
-# `schemactl spark land`: writes stored messages of all versions to a folder or a table, and rejected
-# ones separately.
+# `schemactl spark land`.
 
 
 _MEANT: Final = (
@@ -474,7 +473,7 @@ def _landed_text(read: TopicOfMessages, landed: Landed, out: str, took_s: float,
     )
 
 
-# `schemactl spark verify`: counts the stored messages that can and cannot be decoded.
+# `schemactl spark verify`.
 
 
 _SHOWN_BYTES: Final = 48

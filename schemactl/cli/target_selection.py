@@ -1,4 +1,4 @@
-"""`--target`, `SCHEMACTL_TARGET`, `--all-targets`: which targets, opened and asked in parallel."""
+"""Select targets from the options and the environment, open their registries, and ask them in parallel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,17 @@ if TYPE_CHECKING:
     from schemactl.history import ApprovedProject, History, Repository
     from schemactl.registry.interface import Registry, Scope
 
+T = TypeVar("T")
+U = TypeVar("U")
+V = TypeVar("V")
+
+Stop = Callable[[KeyboardInterrupt | OutOfTime], bool]
+"""Handles an interrupt of the main thread; returns whether to wait for all targets, or to give up those that have not ended."""
+
 TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
+_WORST_FIRST: Final = (64, 1, 3, 4, 100, 2, 0)
+_LOOK_EVERY_S: Final = 0.2
+_TENANT_OF_EVERY_CLUSTER: Final = "public"
 
 
 class EnvironmentTarget(str):
@@ -54,6 +64,16 @@ def add_target(
     """
     default = environment_target() if from_environment else None
     add_options(parser, f"--target NAME: {help_text}", default=default)
+    add_trust(parser)
+
+
+def add_targets(parser: argparse.ArgumentParser, default: str = "$SCHEMACTL_TARGET, or the only one") -> None:
+    """Add the arguments that name targets, and the one that takes them from the files at hand."""
+    add_options(
+        parser,
+        f"--target NAME...: one of the approved project file's targets; may be repeated (default: {default})",
+        "--all-targets: all targets; one whose credentials are not here is left out, and the exit code is then 1",
+    )
     add_trust(parser)
 
 
@@ -185,28 +205,6 @@ def _differ(chosen: ChosenTarget, project: Project) -> bool:
 def shown_target(name: str | None) -> str:
     """Return how the user named the target: `--target prod`, or `SCHEMACTL_TARGET=prod`."""
     return f"{TARGET_VARIABLE}={name}" if isinstance(name, EnvironmentTarget) else f"--target {name}"
-
-
-T = TypeVar("T")
-U = TypeVar("U")
-V = TypeVar("V")
-
-Stop = Callable[[KeyboardInterrupt | OutOfTime], bool]
-"""Handles an interrupt of the main thread; returns whether to wait for all targets, or to give up those that have not ended."""
-
-_WORST_FIRST: Final = (64, 1, 3, 4, 100, 2, 0)
-_LOOK_EVERY_S: Final = 0.2
-_TENANT_OF_EVERY_CLUSTER: Final = "public"
-
-
-def add_targets(parser: argparse.ArgumentParser, default: str = "$SCHEMACTL_TARGET, or the only one") -> None:
-    """Add the arguments that name targets, and the one that takes them from the files at hand."""
-    add_options(
-        parser,
-        f"--target NAME...: one of the approved project file's targets; may be repeated (default: {default})",
-        "--all-targets: all targets; one whose credentials are not here is left out, and the exit code is then 1",
-    )
-    add_trust(parser)
 
 
 @dataclass(frozen=True, slots=True)

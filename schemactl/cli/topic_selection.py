@@ -1,4 +1,4 @@
-"""`TOPIC@N`, `@work`, ranges, filters; whose version numbers messages carry."""
+"""Select topics, versions and states as the command line names them, and configure how messages are read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from schemactl.history import History, Merged
 
 
-# The arguments that select topics, versions and the target.
+# Topics and versions.
 
 
 TOPIC_HELP: Final = "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
@@ -161,7 +161,7 @@ def output_file(text: str, context: Context, *, name: str) -> Path:
     return relative_path(str(path), context)
 
 
-# The options for reading messages: whose version numbers they carry, and how the codec decodes them.
+# Options for reading messages.
 
 
 class NumbersContradicted(SchemactlError):
@@ -347,8 +347,7 @@ def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# The states of the declarations that a command line names: `orders@3`, `orders@work`,
-# `main..feature`.
+# States of the declarations.
 
 
 WORK: Final = "work"
