@@ -413,6 +413,8 @@ def _write_files(
 def pulled(url: str, topic: str, *, pairs: bool, token: str | None, timeout_s: float) -> Iterator[SampleMessage]:
     """Yield a topic's messages from its beginning, by the cluster's version numbers, until it ends or the time is up.
 
+    They are read without a subscription that stays.
+
     Args:
         url: the brokers', `pulsar://HOST:6650` or `pulsar+ssl://...`.
         topic: its full name there.

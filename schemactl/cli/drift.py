@@ -322,7 +322,7 @@ class _AcceptedDifferences:
     Attributes:
         before: the record so far.
         numbers: the new record.
-        changed: the topics whose numbers are recorded anew.
+        changed: the topics whose numbers are recorded again.
         left_out: topics with a version from a commit that the approved history does not have.
         accepted: other differences that are accepted from now on.
         removed: names whose acceptance is removed, because the registry is not, or no longer, as it says.

@@ -205,7 +205,7 @@ def planned(
 
 
 def _unapproved(targets: OpenTargets) -> Iterator[str]:
-    """Yield a note if HEAD has changes that count once they are approved: whoever asks on a branch may expect them in the plan."""
+    """Yield a note if HEAD has changes that count once they are approved: a user on a branch may expect them in the plan."""
     from schemactl.declare.files import shown
 
     for target in targets.targets[:1]:

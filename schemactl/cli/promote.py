@@ -177,7 +177,7 @@ class _Pointer(NamedTuple):
         published = repository.commit(f"refs/remotes/{self.remote}/{self.name}")
         lease = ""
         if published and (promotion.is_back or promotion.before is None):
-            # The branch does not go on from there; whoever has moved it meanwhile is not overruled.
+            # The branch does not go on from there; a move by someone else meanwhile is not overruled.
             lease = f"--force-with-lease={quote(self.name)}:{published.id} "
         return f"git push {lease}{where} {quote(self.name)}"
 

@@ -178,7 +178,7 @@ def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
 def _definition(
     path: Path, kind: SchemaType, message: str | None, references: Sequence[Path], context: Context, topic: TopicName
 ) -> SchemaInfo:
-    """Return the schema of a bare definition, read as if a declaration beside it named it."""
+    """Return the schema of a bare definition, read as if a declaration next to it named it."""
     from schemactl.formats import SPECS
 
     if SPECS[kind].declared_as == "proto" and not message:
@@ -195,7 +195,7 @@ def _definition(
 
 
 def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
-    """Return what the YAML `data` declares, as if it were a file called `name` beside `path`."""
+    """Return what the YAML `data` declares, as if it were a file called `name` next to `path`."""
     from schemactl.core.project import Project
     from schemactl.declare import document as declare_document
     from schemactl.declare import reader

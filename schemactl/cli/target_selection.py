@@ -136,7 +136,7 @@ def approved_target(name: str | None, project: Project, top: str, context: Conte
     """Return the target called `name` (None: the only one), as the approved ref declares it.
 
     It is taken from `project`, the files at hand, only if nothing has been approved yet, or the user trusts the working tree:
-    otherwise whoever proposes a change could send any secret anywhere. Warn about a difference.
+    otherwise the author of a change could send any secret anywhere. Warn about a difference.
 
     Raises:
         UsageError: there is no such target, or more than one.
