@@ -1,4 +1,4 @@
-"""Drift of versions, numbers, policies and topics, with its acceptance.
+"""Find the drift of a registry: its differences from what Git approved, which of them are accepted, and how to fix each.
 
 What `apply` leaves on purpose is no drift: a tombstone of a topic that is no longer declared, a definition of which only the
 doc was edited. What people have decided to live with is accepted, in the target's numbers file: exactly that, until the day that
@@ -53,8 +53,6 @@ from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart,
 from schemactl.formats import problems, spec
 from schemactl.formats.type_spec import changes, line_changes
 
-# One difference, and the target and topic as its fix names them.
-
 
 class DriftKind(StrEnum):
     """The kinds of drift."""
@@ -101,17 +99,113 @@ class DriftItem:
     accepted: AcceptanceReason | None = None
 
 
-def held_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:
-    """Return the state to record to accept these `entries` of a topic whose schema Git does not declare."""
-    held = [each.info for each in live(entries) if each.info]
-    undeclarable = held[-1].type.name if held and spec(held[-1]).undeclarable else ""
-    state = Acceptance(unmanaged=not undeclarable, undeclarable=undeclarable)
-    return replace(state, fingerprint=fingerprint(state.kind, name, new=None, against=held))
+@dataclass(frozen=True, slots=True)
+class DriftReport:
+    """Everything that a drift report shows.
+
+    Attributes:
+        origin: the registry and the history that were compared.
+        found: all differences, including accepted ones.
+        git: the approved history, by the target's names.
+        held: what the registry holds of it, and of what else was asked for.
+        plan: what an `apply` would do.
+        apart: the topics whose version numbers in the registry are not Git's.
+        unused: the acceptances that no longer describe the registry.
+    """
+
+    origin: Origin
+    found: tuple[DriftItem, ...]
+    git: Catalog
+    held: Catalog
+    plan: Plan
+    apart: tuple[TopicApart, ...] = ()
+    unused: Mapping[NamespaceName | TopicName, Acceptance] = field(default_factory=dict)
+
+    @property
+    def differences(self) -> tuple[DriftItem, ...]:
+        """The differences that are not accepted."""
+        return tuple(each for each in self.found if each.accepted is None)
+
+    @property
+    def accepted(self) -> tuple[DriftItem, ...]:
+        """The differences that are accepted."""
+        return tuple(each for each in self.found if each.accepted)
 
 
-def listed(entries: Sequence[SchemaVersion]) -> str:
-    """Return `version 3` or `versions 0-3, 5`."""
-    return versions([entry.number for entry in entries])
+def find(
+    git: Catalog,
+    state: RegistryState,
+    plan: Plan,
+    *,
+    commit: Callable[[str], Commit | None],
+    today: date,
+    numbers: TargetNumbers | None = None,
+    is_whole: bool = False,
+) -> DriftReport:
+    """Return all drift of the registry from the approved history: policies and topics, then versions, then unmanaged.
+
+    What `state` holds and `git` never declared is unmanaged.
+
+    Args:
+        git: the approved history, by the target's names.
+        state: what the registry holds.
+        plan: what an `apply` would do.
+        commit: returns the commit with an id, if this clone has it.
+        today: the day (UTC), by which acceptances expire.
+        numbers: the target's numbers file, which has the acceptances.
+        is_whole: `git` and `state` cover all topics, so that any acceptance without its drift is unused.
+    """
+    approved = applicable(git)
+    apart = find_apart(approved, state.catalog, numbers)
+    lost = lost_numbers(approved, state.catalog, numbers)
+    refusals: dict[TopicName, list[PlanRefusal]] = {}
+    for refusal in plan.refusals:
+        if isinstance(refusal.name, TopicName):
+            refusals.setdefault(refusal.name, []).append(refusal)
+    advice = Advice(plan.origin, lost, refusals)
+    everything = (
+        *TopicAndPolicyDrift(approved, state, advice).differences(),
+        *VersionDrift(approved, state, advice, commit, apart, numbers).differences(),
+        *unmanaged(git, state, advice),
+    )
+    accepted = numbers.accepted if numbers else {}
+    scope = scope_of(git)
+    looked_at = {
+        name: each for name, each in accepted.items() if is_whole or name in scope.topics or name in scope.namespaces
+    }
+    return DriftReport(
+        plan.origin,
+        tuple(_judged(each, accepted.get(each.name), today) for each in everything),
+        git,
+        state.catalog,
+        plan,
+        apart,
+        dict(_unused(looked_at, everything)),
+    )
+
+
+def _judged(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
+    """Return the difference with the reason of its acceptance, or with why the acceptance no longer holds."""
+    if acceptance is None or item.state is None:
+        return item
+    if item.state.parts <= acceptance.parts:
+        if acceptance.counts(today):
+            return replace(item, accepted=acceptance.decision)
+        return replace(item, message=f"{item.message}; that it is accepted ended on {acceptance.decision.until}")
+    if {part for part, _ in item.state.parts} & {part for part, _ in acceptance.parts}:
+        changed = f"it is not as it was accepted on {acceptance.decision.accepted}"
+        return replace(item, message=f"{item.message}; {changed}")
+    return item
+
+
+def _unused(
+    accepted: Mapping[NamespaceName | TopicName, Acceptance], items: tuple[DriftItem, ...]
+) -> Iterator[tuple[NamespaceName | TopicName, Acceptance]]:
+    """Yield the acceptances of which some part is no difference, neither as it was accepted nor otherwise."""
+    found = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
+    for name, acceptance in sorted(accepted.items(), key=lambda each: str(each[0])):
+        if any((name, part) not in found for part, _ in acceptance.parts):
+            yield name, acceptance
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +239,20 @@ class Advice(Commands):
         return next((each for each in self.refusals.get(name, ()) if each.number is not None), None)
 
 
-# Drift of namespaces, topics, policies and partitions.
+def held_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:
+    """Return the state to record to accept these `entries` of a topic whose schema Git does not declare."""
+    held = [each.info for each in live(entries) if each.info]
+    undeclarable = held[-1].type.name if held and spec(held[-1]).undeclarable else ""
+    state = Acceptance(unmanaged=not undeclarable, undeclarable=undeclarable)
+    return replace(state, fingerprint=fingerprint(state.kind, name, new=None, against=held))
+
+
+def listed(entries: Sequence[SchemaVersion]) -> str:
+    """Return `version 3` or `versions 0-3, 5`."""
+    return versions([entry.number for entry in entries])
+
+
+# Namespaces, topics, policies and partitions
 
 
 class TopicAndPolicyDrift:
@@ -310,7 +417,7 @@ def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[Dr
             yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=there)
 
 
-# Drift of versions, tombstones and numbers, and Git's version nearest to an unknown one.
+# Versions, tombstones and numbers
 
 
 class VersionDrift:
@@ -570,115 +677,3 @@ def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
 def _distance(*, old: SchemaInfo, new: SchemaInfo) -> float:
     # Another type is another schema, however alike the texts are.
     return float("inf") if old.type is not new.type else len(differences(old=old, new=new))
-
-
-# Drift: the differences between a registry and the approved history.
-
-
-@dataclass(frozen=True, slots=True)
-class DriftReport:
-    """Everything that a drift report shows.
-
-    Attributes:
-        origin: the registry and the history that were compared.
-        found: all differences, including accepted ones.
-        git: the approved history, by the target's names.
-        held: what the registry holds of it, and of what else was asked for.
-        plan: what an `apply` would do.
-        apart: the topics whose version numbers in the registry are not Git's.
-        unused: the acceptances that no longer describe the registry.
-    """
-
-    origin: Origin
-    found: tuple[DriftItem, ...]
-    git: Catalog
-    held: Catalog
-    plan: Plan
-    apart: tuple[TopicApart, ...] = ()
-    unused: Mapping[NamespaceName | TopicName, Acceptance] = field(default_factory=dict)
-
-    @property
-    def differences(self) -> tuple[DriftItem, ...]:
-        """The differences that are not accepted."""
-        return tuple(each for each in self.found if each.accepted is None)
-
-    @property
-    def accepted(self) -> tuple[DriftItem, ...]:
-        """The differences that are accepted."""
-        return tuple(each for each in self.found if each.accepted)
-
-
-def find(
-    git: Catalog,
-    state: RegistryState,
-    plan: Plan,
-    *,
-    commit: Callable[[str], Commit | None],
-    today: date,
-    numbers: TargetNumbers | None = None,
-    is_whole: bool = False,
-) -> DriftReport:
-    """Return all drift of the registry from the approved history: policies and topics, then versions, then unmanaged.
-
-    What `state` holds and `git` never declared is unmanaged.
-
-    Args:
-        git: the approved history, by the target's names.
-        state: what the registry holds.
-        plan: what an `apply` would do.
-        commit: returns the commit with an id, if this clone has it.
-        today: the day (UTC), by which acceptances expire.
-        numbers: the target's numbers file, which has the acceptances.
-        is_whole: `git` and `state` cover all topics, so that any acceptance without its drift is unused.
-    """
-    approved = applicable(git)
-    apart = find_apart(approved, state.catalog, numbers)
-    lost = lost_numbers(approved, state.catalog, numbers)
-    refusals: dict[TopicName, list[PlanRefusal]] = {}
-    for refusal in plan.refusals:
-        if isinstance(refusal.name, TopicName):
-            refusals.setdefault(refusal.name, []).append(refusal)
-    advice = Advice(plan.origin, lost, refusals)
-    everything = (
-        *TopicAndPolicyDrift(approved, state, advice).differences(),
-        *VersionDrift(approved, state, advice, commit, apart, numbers).differences(),
-        *unmanaged(git, state, advice),
-    )
-    accepted = numbers.accepted if numbers else {}
-    scope = scope_of(git)
-    looked_at = {
-        name: each for name, each in accepted.items() if is_whole or name in scope.topics or name in scope.namespaces
-    }
-    return DriftReport(
-        plan.origin,
-        tuple(_judged(each, accepted.get(each.name), today) for each in everything),
-        git,
-        state.catalog,
-        plan,
-        apart,
-        dict(_unused(looked_at, everything)),
-    )
-
-
-def _judged(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
-    """Return the difference with the reason of its acceptance, or with why the acceptance no longer holds."""
-    if acceptance is None or item.state is None:
-        return item
-    if item.state.parts <= acceptance.parts:
-        if acceptance.counts(today):
-            return replace(item, accepted=acceptance.decision)
-        return replace(item, message=f"{item.message}; that it is accepted ended on {acceptance.decision.until}")
-    if {part for part, _ in item.state.parts} & {part for part, _ in acceptance.parts}:
-        changed = f"it is not as it was accepted on {acceptance.decision.accepted}"
-        return replace(item, message=f"{item.message}; {changed}")
-    return item
-
-
-def _unused(
-    accepted: Mapping[NamespaceName | TopicName, Acceptance], items: tuple[DriftItem, ...]
-) -> Iterator[tuple[NamespaceName | TopicName, Acceptance]]:
-    """Yield the acceptances of which some part is no difference, neither as it was accepted nor otherwise."""
-    found = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
-    for name, acceptance in sorted(accepted.items(), key=lambda each: str(each[0])):
-        if any((name, part) not in found for part, _ in acceptance.parts):
-            yield name, acceptance

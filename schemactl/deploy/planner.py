@@ -1,4 +1,7 @@
-"""`make_plan`: the steps, skipped topics, resets to inherited policies, the selection of topics."""
+"""Make a plan: choose the topics, compute the steps that bring a registry to what Git approved, and leave out what it would reject.
+
+The same input always gives the same plan.
+"""
 
 from __future__ import annotations
 
@@ -70,194 +73,58 @@ from schemactl.deploy.steps import (
 from schemactl.deploy.version_numbers import TopicApart, find_apart
 from schemactl.registry.interface import Scope
 
-# Resetting policies that a namespace or topic no longer declares to what it inherits.
+ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
+
+RELAX = "--relax-while-replaying"
+"""The option that allows `Permissions.relax`."""
 
 
-class Inherited(NamedTuple):
-    """The value to set so that a policy is inherited, the value then in force (None: unknown), and whether a namespace sets that."""
-
-    set_to: Any
-    value: Any
-    from_namespace: bool
-
-
-def inherit(
-    name: NamespaceName | TopicName, policy: str, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState
-) -> Inherited:
-    """Return the effect of resetting the policy; `spaces` are the registry's namespaces.
-
-    Brokers can unset a strategy. A boolean policy, which only namespaces have, cannot be unset (as seen on Pulsar 4.0 and 4.2),
-    so it gets the broker's own value; enforced validation gets false, since the broker's setting counts in addition. A setting
-    can be removed, except for those that a namespace always has, which stay.
-    """
-    if policy in SETTINGS:
-        if isinstance(name, NamespaceName) and not SETTINGS[policy].removable:
-            held = spaces[name].policies.settings.get(policy)
-            return Inherited(held, held, from_namespace=False)
-        space = spaces.get(name.namespace_name) if isinstance(name, TopicName) else None
-        value = space.policies.settings.get(policy) if space else None
-        if value is None or value == CompatibilityStrategy.UNDEFINED:
-            default = state.defaults.settings.get(policy)
-            return Inherited(CompatibilityStrategy.UNDEFINED, default, from_namespace=False)
-        return Inherited(CompatibilityStrategy.UNDEFINED, value, from_namespace=True)
-    if policy == "is_allow_auto_update_schema":
-        value = state.defaults.is_allow_auto_update_schema
-        return Inherited(value, value, from_namespace=False)
-    if policy == "schema_validation_enforced":
-        return Inherited(set_to=False, value=state.defaults.schema_validation_enforced, from_namespace=False)
-    if isinstance(name, NamespaceName):
-        return Inherited(CompatibilityStrategy.UNDEFINED, state.default_strategies[name], from_namespace=False)
-    space = spaces.get(name.namespace_name)
-    above = strategy_of(space.policies if space else None)
-    default = state.default_strategies[name.namespace_name]
-    return Inherited(CompatibilityStrategy.UNDEFINED, above or default, from_namespace=above is not None)
-
-
-def reset(
-    name: NamespaceName | TopicName,
-    before: Policies,
-    last: Policies,
+def make_plan(
+    base: RegistryState,
+    target: Catalog,
     *,
-    spaces: Mapping[NamespaceName, Namespace],
-    state: RegistryState,
-) -> SetPolicies | None:
-    """Return the step that resets the policies that are as Git declared them `last`; None: there are none. Others are drift."""
-    found = {}
-    for policy, held in before.managed().items():
-        inherited = inherit(name, policy, spaces=spaces, state=state)
-        if held == last.get(policy) and held != inherited.set_to:
-            found[policy] = inherited
-    if not found:
-        return None
-    return SetPolicies(
-        name,
-        Policies.of({policy: before.get(policy) for policy in found}),
-        Policies.of({policy: each.set_to for policy, each in found.items()}),
-        Policies.of({policy: each.value for policy, each in found.items() if each.from_namespace}),
-        Policies.of({policy: each.value for policy, each in found.items() if not each.from_namespace}),
-    )
+    origin: Origin,
+    permissions: Permissions,
+    waivers: WaiversAt = lambda _: (),
+    numbers: TargetNumbers | None = None,
+    awaited: AwaitedBy = lambda _: {},
+) -> Plan:
+    """Return the steps that bring a registry in the state `base` to the approved history `target`.
 
-
-def parts(step: SetPolicies) -> Iterator[SetPolicies]:
-    """Yield the step for the policies about schemas, which may be empty, and then one step for each setting."""
-    sides = (step.before, step.after, step.from_namespace, step.from_default)
-    for names in (SCHEMA_POLICIES, *((name,) for name in SETTINGS if name in step.after.settings)):
-        yield SetPolicies(step.name, *(Policies.of({name: each.get(name) for name in names}) for each in sides))
-
-
-def loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
-    """Return how messages can be lost by the step for a setting, as a clause; "" if they cannot."""
-    ((setting, after),) = step.after.settings.items()
-    there = state.catalog.get(step.name)
-    if there is None or there.deleted:
-        return ""
-    inherited = inherit(step.name, setting, spaces=spaces, state=state).value
-    before = step.before.get(setting)
-    return SETTINGS[setting].loss(
-        inherited if before is None else before, inherited if after == CompatibilityStrategy.UNDEFINED else after
-    )
-
-
-# The choice of the topics that a plan covers, and their names on a target.
-
-
-def scope_of(catalog: Catalog) -> Scope:
-    """Return every namespace and topic of `catalog`, the namespaces of its topics included, with the settings that it manages.
-
-    A topic's setting is asked for on its namespace, too, from which it may be inherited.
+    The answer to each step is predicted after all steps before it: policies first, then versions, oldest first. A plan made after
+    this one was carried out has no steps and the same notes. A topic is left out if anything of it would be rejected, or if it
+    waits for another target (`awaited`). `waivers` approve what a broker rejects. `numbers` is the record of the registry's
+    version numbers, by its own names. Raise UsageError if a permission names a topic that Git never declared.
     """
-    settings: dict[NamespaceName | TopicName, frozenset[str]] = {}
-    holders: list[tuple[NamespaceName | TopicName, Policies]] = [
-        *((name, space.policies) for name, space in catalog.namespaces.items()),
-        *((name, topic.policies) for name, topic in catalog.topics.items()),
-        *catalog.former.items(),
+    for name in sorted(permissions.delete | permissions.force_delete):
+        if name not in target.topics:
+            raise UsageError(f"{name} cannot be deleted: the approved history never declared it, so it is left alone")
+
+    waiting: Mapping[TopicName, Awaited] = {}
+
+    def computed(wanted: Catalog) -> Planner:
+        planner = Planner(base, wanted, origin, permissions, waivers, numbers)
+        planner.compute()
+        topics = planner.target.topics.values()
+        planner.refusals += refusals.in_undeclared_namespaces(topics, target.namespaces, origin)
+        planner.refusals += refusals.waiting(waiting, planner.commands)
+        return planner
+
+    planner = settled(applicable(target), computed)
+    plan = planner.plan()
+    if waiting := awaited(plan):
+        planner = settled(applicable(target), computed)
+        plan = planner.plan()
+    drafts = [
+        PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
+        for name, topic in target.topics.items()
+        if is_draft(topic)
     ]
-    for name, policies in holders:
-        if policies.settings:
-            for each in {name, name.namespace_name}:
-                settings[each] = settings.get(each, frozenset()) | policies.settings.keys()
-    return Scope(frozenset(namespaces_of(catalog)), frozenset(catalog.topics), settings)
+    notes = sorted([*planner.notes(plan.apart), *drafts], key=lambda note: (note.name, note.kind))
+    return replace(plan, notes=tuple(notes))
 
 
-def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> Catalog:
-    """Return `catalog` without these namespaces, and without what is in them."""
-    return only(catalog, lambda name: name.namespace_name not in names) if names else catalog
-
-
-def elsewhere_only(held: Catalog, wanted: Catalog, cluster: str) -> dict[NamespaceName, tuple[str, ...]]:
-    """Return the namespaces that are, and are to stay, on other clusters only, each with those clusters."""
-    return {
-        name: space.clusters
-        for name, space in held.namespaces.items()
-        if space.is_elsewhere(cluster)
-        and not (
-            name in wanted.namespaces and cluster in wanted.namespaces[name].policies.settings.get(REPLICATION, ())
-        )
-    }
-
-
-def applicable(target: Catalog) -> Catalog:
-    """Return `target` without drafts, with its definitions read, and with the undeclared namespaces that its topics need."""
-    topics = {name: topic for name, topic in target.topics.items() if not is_draft(topic)}
-    needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
-    former = {
-        name: policies for name, policies in target.former.items() if isinstance(name, NamespaceName) or name in topics
-    }
-    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics, former).load()
-
-
-def is_draft(topic: Topic) -> bool:
-    """Return whether the topic is a draft, of which nothing is applied."""
-    return topic.lifecycle == "draft" and not topic.deleted
-
-
-def select(
-    catalog: Catalog, *, topics: Sequence[str] = (), namespaces: Sequence[str] = (), known: Collection[TopicName] = ()
-) -> Catalog:
-    """Return the part of `catalog` with these topics and namespaces, as `part_of` does.
-
-    Raise UsageError if a glob or a namespace matches nothing, neither in `catalog` nor among the topics `known` elsewhere.
-    """
-    select_known({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, namespaces_of(catalog)))
-    return part_of(catalog, topics, namespaces)
-
-
-def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]], held: Catalog) -> Catalog:
-    """Return `git`, the approved history up to a position, with those of the `later` versions that a registry holds already.
-
-    So these are not taken for foreign ones; the other later versions are not planned.
-    """
-    topics = dict(git.topics)
-    for name, versions in later.items():
-        contents = Contents(held.versions(name))
-        there = [version.number for version in versions if version.info and contents.find(version.info.load())]
-        if there:
-            known = [each for each in versions if each.number in there or not (each.info or each.number > there[-1])]
-            topics[name] = replace(topics[name], versions=(*topics[name].versions, *known))
-    return replace(git, topics=topics)
-
-
-def renamed(catalog: Catalog, names: TargetNames) -> Catalog:
-    """Return `catalog` under a target's names; raise SchemactlError if one has none there, or two would become one."""
-    if not names:
-        return catalog
-    names.require(namespaces_of(catalog))
-    spaces = [replace(space, name=names.there(name)) for name, space in catalog.namespaces.items()]
-    topics = [replace(topic, name=names.there(name)) for name, topic in catalog.topics.items()]
-    former = {names.there(name): policies for name, policies in catalog.former.items()}
-    return Catalog({space.name: space for space in spaces}, {topic.name: topic for topic in topics}, former)
-
-
-def renamed_numbers(numbers: TargetNumbers | None, names: TargetNames) -> TargetNumbers | None:
-    """Return a target's record of version numbers by the target's own names instead of the declared ones."""
-    if numbers is None or not names:
-        return numbers
-    topics = {names.there(name): recorded for name, recorded in numbers.topics.items()}
-    accepted = {names.there(name): each for name, each in numbers.accepted.items()}
-    return replace(numbers, topics=topics, accepted=accepted)
-
-
-# What a plan knows so far: its steps, and the state that the registry is in after them.
+# Steps and the planned state
 
 
 class PlannedState:
@@ -339,196 +206,6 @@ class PlannedState:
     def held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the topic's list of versions."""
         return self.versions.get(name.schema_id, ())
-
-
-# What a plan leaves out: rejected topics, and the policies of namespaces that would become less
-# strict for these.
-
-
-Planned = TypeVar("Planned", bound=PlannedState)
-
-
-def settled(target: Catalog, computed: Callable[[Catalog], Planned]) -> Planned:
-    """Return the planned state for `target` in which no namespace becomes less strict for a topic that is left out.
-
-    Such a namespace keeps its policies, and what needs the new ones is left out, too: the half of a change that lets more in is
-    never applied without the other half.
-
-    Args:
-        target: the approved history.
-        computed: returns it for a catalog, with its steps computed.
-    """
-    planned = computed(target)
-    alone = {refusal.name for refusal in planned.refusals}
-    kept: dict[NamespaceName, list[TopicName]] = {}
-    while relaxed := _relaxed(planned):
-        kept |= relaxed
-        namespaces = {
-            name: replace(space, policies=Policies()) if name in kept else space
-            for name, space in target.namespaces.items()
-        }
-        former = {name: policies for name, policies in target.former.items() if name not in kept}
-        planned = computed(replace(target, namespaces=namespaces, former=former))
-    _explain(planned, kept, alone)
-    return planned
-
-
-def leave_out(planned: PlannedState) -> None:
-    """Remove the steps of topics that are left out, except those that restore what a killed `apply` left relaxed."""
-    left = _left_out(planned)
-    known = {refusal.name for refusal in planned.refusals}
-    for name in sorted(left - known):
-        message = f"shares its schemas with {name.twin}, which is left out"
-        planned.refusals.append(PlanRefusal(name, message, _without(planned, [name.twin])))
-    for name in left:
-        planned.topics.pop(name, None)
-        planned.versions.pop(name.schema_id, None)
-    there = {name: topic for name, topic in planned.base.catalog.topics.items() if name in left}
-    planned.topics |= there
-    planned.versions |= {name.schema_id: topic.versions for name, topic in there.items()}
-    planned.steps = [
-        step
-        for step in planned.steps
-        if step.name not in left or (isinstance(step, RestoreStrategy) and step.latest is None)
-    ]
-    # A namespace, or tenant, that only topics that are left out would need may be a typing error in their names.
-    creations = (CreateTenant, CreateNamespace)
-    needed = {step.name for step in planned.steps if not isinstance(step, creations)}
-    needed |= {step.name.namespace_name for step in planned.steps if isinstance(step.name, TopicName)}
-    needless = {name.namespace_name for name in left} - needed
-    created: dict[str, NamespaceName] = {}
-    for step in planned.steps:
-        if isinstance(step, CreateNamespace) and step.name not in needless:
-            created.setdefault(step.name.tenant, step.name)
-    planned.steps = [
-        CreateTenant(created[step.name.tenant]) if isinstance(step, CreateTenant) else step
-        for step in planned.steps
-        if not (isinstance(step, CreateNamespace) and step.name in needless)
-        and not (isinstance(step, CreateTenant) and step.name.tenant not in created)
-    ]
-
-
-def touched(planned: PlannedState) -> Scope:
-    """Return the namespaces and topics of the steps and refusals, with the topics that share their lists of schemas."""
-    refused = (*planned.refusals, *planned.losses)
-    touched = {step.name for step in planned.steps} | {refusal.name for refusal in refused}
-    lists = {name.schema_id for name in touched if isinstance(name, TopicName)}
-    known = planned.target.topics.keys() | planned.read.catalog.topics.keys()
-    topics = {name for name in known if name.schema_id in lists}
-    spaces = {name for name in touched if isinstance(name, NamespaceName)}
-    spaces |= {name.namespace_name for name in touched if isinstance(name, TopicName)}
-    asked = scope_of(planned.target).settings
-    settings = {name: asked[name] for name in asked.keys() & (spaces | topics)}
-    return Scope(frozenset(spaces), frozenset(topics), settings)
-
-
-def _relaxed(planned: PlannedState) -> dict[NamespaceName, list[TopicName]]:
-    """Return the namespaces that become less strict for topics that are left out, each with these topics."""
-    found: dict[NamespaceName, list[TopicName]] = {}
-    for name in sorted(_left_out(planned)):
-        space = name.namespace_name
-        before, after = planned.base.catalog.namespaces.get(space), planned.namespaces.get(space)
-        topic = planned.base.catalog.topics.get(name)
-        if before and after and _is_relaxed(planned.base, topic, before, after):
-            found.setdefault(space, []).append(name)
-    return found
-
-
-def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, after: Namespace) -> bool:
-    own = topic.policies if topic else None
-    default = base.default_strategies[before.name]
-    strategies = [strategy_of(own, space.policies) or default for space in (before, after)]
-    updates, enforced = (
-        [
-            getattr(base.defaults, policy) if value is None else value
-            for value in (getattr(before.policies, policy), getattr(after.policies, policy))
-        ]
-        for policy in ("is_allow_auto_update_schema", "schema_validation_enforced")
-    )
-    lets_more_in = updates == [False, True] or enforced == [True, False]
-    return lets_more_in or bool(protects(strategies[0]) - protects(strategies[1]))
-
-
-def _explain(planned: PlannedState, kept: Mapping[NamespaceName, list[TopicName]], alone: Collection[object]) -> None:
-    """Add refusals for the namespaces `kept`, and name them as the reason in refusals that are not in `alone`."""
-    whose = {space: ", ".join(map(str, names)) for space, names in kept.items()}
-    for at, refusal in enumerate(planned.refusals):
-        if isinstance(refusal.name, TopicName) and refusal.name not in alone:
-            space = refusal.name.namespace_name
-            message = f"needs the new policies of {space}, which are left out. {refusal.message}"
-            planned.refusals[at] = replace(refusal, message=message, fix=_without(planned, kept[space]))
-    for space, names in kept.items():
-        message = f"keeps its policies: the new ones would let more in to {whose[space]}, which is left out"
-        planned.refusals.append(PlanRefusal(space, message, _without(planned, names)))
-
-
-def _left_out(planned: PlannedState) -> set[TopicName]:
-    """Return the topics with refusals, and the topics that share their lists of schemas."""
-    rejected = {refusal.name.schema_id for refusal in planned.refusals if isinstance(refusal.name, TopicName)}
-    return {name for name in planned.target.topics if name.schema_id in rejected}
-
-
-def _without(planned: PlannedState, names: Iterable[TopicName]) -> str:
-    """Return the advice to apply the rest without these topics."""
-    skipped = " ".join(f"--skip {planned.commands.topic(name)}" for name in names)
-    return (
-        f"repair that first\n`schemactl apply {planned.commands.on} {skipped}`: all the rest is applied, policies included, and "
-        "that stays as it is"
-    )
-
-
-# The steps that bring a registry to what Git approved. The same input always gives the same plan.
-
-
-ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
-
-RELAX = "--relax-while-replaying"
-"""The option that allows `Permissions.relax`."""
-
-
-def make_plan(
-    base: RegistryState,
-    target: Catalog,
-    *,
-    origin: Origin,
-    permissions: Permissions,
-    waivers: WaiversAt = lambda _: (),
-    numbers: TargetNumbers | None = None,
-    awaited: AwaitedBy = lambda _: {},
-) -> Plan:
-    """Return the steps that bring a registry in the state `base` to the approved history `target`.
-
-    The answer to each step is predicted after all steps before it: policies first, then versions, oldest first. A plan made after
-    this one was carried out has no steps and the same notes. A topic is left out if anything of it would be rejected, or if it
-    waits for another target (`awaited`). `waivers` approve what a broker rejects. `numbers` is the record of the registry's
-    version numbers, by its own names. Raise UsageError if a permission names a topic that Git never declared.
-    """
-    for name in sorted(permissions.delete | permissions.force_delete):
-        if name not in target.topics:
-            raise UsageError(f"{name} cannot be deleted: the approved history never declared it, so it is left alone")
-
-    waiting: Mapping[TopicName, Awaited] = {}
-
-    def computed(wanted: Catalog) -> Planner:
-        planner = Planner(base, wanted, origin, permissions, waivers, numbers)
-        planner.compute()
-        topics = planner.target.topics.values()
-        planner.refusals += refusals.in_undeclared_namespaces(topics, target.namespaces, origin)
-        planner.refusals += refusals.waiting(waiting, planner.commands)
-        return planner
-
-    planner = settled(applicable(target), computed)
-    plan = planner.plan()
-    if waiting := awaited(plan):
-        planner = settled(applicable(target), computed)
-        plan = planner.plan()
-    drafts = [
-        PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
-        for name, topic in target.topics.items()
-        if is_draft(topic)
-    ]
-    notes = sorted([*planner.notes(plan.apart), *drafts], key=lambda note: (note.name, note.kind))
-    return replace(plan, notes=tuple(notes))
 
 
 class Planner(PlannedState):
@@ -819,3 +496,325 @@ def _unstored(change: TextDiffers) -> PlanNote:
 
 def _listed(versions: tuple[SchemaVersion, ...]) -> str:
     return f"v{numbers(version.number for version in versions)}"
+
+
+# Topics that are left out, and policies of namespaces that are kept for them
+
+
+Planned = TypeVar("Planned", bound=PlannedState)
+
+
+def settled(target: Catalog, computed: Callable[[Catalog], Planned]) -> Planned:
+    """Return the planned state for `target` in which no namespace becomes less strict for a topic that is left out.
+
+    Such a namespace keeps its policies, and what needs the new ones is left out, too: the half of a change that lets more in is
+    never applied without the other half.
+
+    Args:
+        target: the approved history.
+        computed: returns it for a catalog, with its steps computed.
+    """
+    planned = computed(target)
+    alone = {refusal.name for refusal in planned.refusals}
+    kept: dict[NamespaceName, list[TopicName]] = {}
+    while relaxed := _relaxed(planned):
+        kept |= relaxed
+        namespaces = {
+            name: replace(space, policies=Policies()) if name in kept else space
+            for name, space in target.namespaces.items()
+        }
+        former = {name: policies for name, policies in target.former.items() if name not in kept}
+        planned = computed(replace(target, namespaces=namespaces, former=former))
+    _explain(planned, kept, alone)
+    return planned
+
+
+def leave_out(planned: PlannedState) -> None:
+    """Remove the steps of topics that are left out, except those that restore what a killed `apply` left relaxed."""
+    left = _left_out(planned)
+    known = {refusal.name for refusal in planned.refusals}
+    for name in sorted(left - known):
+        message = f"shares its schemas with {name.twin}, which is left out"
+        planned.refusals.append(PlanRefusal(name, message, _without(planned, [name.twin])))
+    for name in left:
+        planned.topics.pop(name, None)
+        planned.versions.pop(name.schema_id, None)
+    there = {name: topic for name, topic in planned.base.catalog.topics.items() if name in left}
+    planned.topics |= there
+    planned.versions |= {name.schema_id: topic.versions for name, topic in there.items()}
+    planned.steps = [
+        step
+        for step in planned.steps
+        if step.name not in left or (isinstance(step, RestoreStrategy) and step.latest is None)
+    ]
+    # A namespace, or tenant, that only topics that are left out would need may be a typing error in their names.
+    creations = (CreateTenant, CreateNamespace)
+    needed = {step.name for step in planned.steps if not isinstance(step, creations)}
+    needed |= {step.name.namespace_name for step in planned.steps if isinstance(step.name, TopicName)}
+    needless = {name.namespace_name for name in left} - needed
+    created: dict[str, NamespaceName] = {}
+    for step in planned.steps:
+        if isinstance(step, CreateNamespace) and step.name not in needless:
+            created.setdefault(step.name.tenant, step.name)
+    planned.steps = [
+        CreateTenant(created[step.name.tenant]) if isinstance(step, CreateTenant) else step
+        for step in planned.steps
+        if not (isinstance(step, CreateNamespace) and step.name in needless)
+        and not (isinstance(step, CreateTenant) and step.name.tenant not in created)
+    ]
+
+
+def touched(planned: PlannedState) -> Scope:
+    """Return the namespaces and topics of the steps and refusals, with the topics that share their lists of schemas."""
+    refused = (*planned.refusals, *planned.losses)
+    touched = {step.name for step in planned.steps} | {refusal.name for refusal in refused}
+    lists = {name.schema_id for name in touched if isinstance(name, TopicName)}
+    known = planned.target.topics.keys() | planned.read.catalog.topics.keys()
+    topics = {name for name in known if name.schema_id in lists}
+    spaces = {name for name in touched if isinstance(name, NamespaceName)}
+    spaces |= {name.namespace_name for name in touched if isinstance(name, TopicName)}
+    asked = scope_of(planned.target).settings
+    settings = {name: asked[name] for name in asked.keys() & (spaces | topics)}
+    return Scope(frozenset(spaces), frozenset(topics), settings)
+
+
+def _relaxed(planned: PlannedState) -> dict[NamespaceName, list[TopicName]]:
+    """Return the namespaces that become less strict for topics that are left out, each with these topics."""
+    found: dict[NamespaceName, list[TopicName]] = {}
+    for name in sorted(_left_out(planned)):
+        space = name.namespace_name
+        before, after = planned.base.catalog.namespaces.get(space), planned.namespaces.get(space)
+        topic = planned.base.catalog.topics.get(name)
+        if before and after and _is_relaxed(planned.base, topic, before, after):
+            found.setdefault(space, []).append(name)
+    return found
+
+
+def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, after: Namespace) -> bool:
+    own = topic.policies if topic else None
+    default = base.default_strategies[before.name]
+    strategies = [strategy_of(own, space.policies) or default for space in (before, after)]
+    updates, enforced = (
+        [
+            getattr(base.defaults, policy) if value is None else value
+            for value in (getattr(before.policies, policy), getattr(after.policies, policy))
+        ]
+        for policy in ("is_allow_auto_update_schema", "schema_validation_enforced")
+    )
+    lets_more_in = updates == [False, True] or enforced == [True, False]
+    return lets_more_in or bool(protects(strategies[0]) - protects(strategies[1]))
+
+
+def _explain(planned: PlannedState, kept: Mapping[NamespaceName, list[TopicName]], alone: Collection[object]) -> None:
+    """Add refusals for the namespaces `kept`, and name them as the reason in refusals that are not in `alone`."""
+    whose = {space: ", ".join(map(str, names)) for space, names in kept.items()}
+    for at, refusal in enumerate(planned.refusals):
+        if isinstance(refusal.name, TopicName) and refusal.name not in alone:
+            space = refusal.name.namespace_name
+            message = f"needs the new policies of {space}, which are left out. {refusal.message}"
+            planned.refusals[at] = replace(refusal, message=message, fix=_without(planned, kept[space]))
+    for space, names in kept.items():
+        message = f"keeps its policies: the new ones would let more in to {whose[space]}, which is left out"
+        planned.refusals.append(PlanRefusal(space, message, _without(planned, names)))
+
+
+def _left_out(planned: PlannedState) -> set[TopicName]:
+    """Return the topics with refusals, and the topics that share their lists of schemas."""
+    rejected = {refusal.name.schema_id for refusal in planned.refusals if isinstance(refusal.name, TopicName)}
+    return {name for name in planned.target.topics if name.schema_id in rejected}
+
+
+def _without(planned: PlannedState, names: Iterable[TopicName]) -> str:
+    """Return the advice to apply the rest without these topics."""
+    skipped = " ".join(f"--skip {planned.commands.topic(name)}" for name in names)
+    return (
+        f"repair that first\n`schemactl apply {planned.commands.on} {skipped}`: all the rest is applied, policies included, and "
+        "that stays as it is"
+    )
+
+
+# Resets of policies to inherited values
+
+
+class Inherited(NamedTuple):
+    """The value to set so that a policy is inherited, the value then in force (None: unknown), and whether a namespace sets that."""
+
+    set_to: Any
+    value: Any
+    from_namespace: bool
+
+
+def inherit(
+    name: NamespaceName | TopicName, policy: str, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState
+) -> Inherited:
+    """Return the effect of resetting the policy; `spaces` are the registry's namespaces.
+
+    Brokers can unset a strategy. A boolean policy, which only namespaces have, cannot be unset (as seen on Pulsar 4.0 and 4.2),
+    so it gets the broker's own value; enforced validation gets false, since the broker's setting counts in addition. A setting
+    can be removed, except for those that a namespace always has, which stay.
+    """
+    if policy in SETTINGS:
+        if isinstance(name, NamespaceName) and not SETTINGS[policy].removable:
+            held = spaces[name].policies.settings.get(policy)
+            return Inherited(held, held, from_namespace=False)
+        space = spaces.get(name.namespace_name) if isinstance(name, TopicName) else None
+        value = space.policies.settings.get(policy) if space else None
+        if value is None or value == CompatibilityStrategy.UNDEFINED:
+            default = state.defaults.settings.get(policy)
+            return Inherited(CompatibilityStrategy.UNDEFINED, default, from_namespace=False)
+        return Inherited(CompatibilityStrategy.UNDEFINED, value, from_namespace=True)
+    if policy == "is_allow_auto_update_schema":
+        value = state.defaults.is_allow_auto_update_schema
+        return Inherited(value, value, from_namespace=False)
+    if policy == "schema_validation_enforced":
+        return Inherited(set_to=False, value=state.defaults.schema_validation_enforced, from_namespace=False)
+    if isinstance(name, NamespaceName):
+        return Inherited(CompatibilityStrategy.UNDEFINED, state.default_strategies[name], from_namespace=False)
+    space = spaces.get(name.namespace_name)
+    above = strategy_of(space.policies if space else None)
+    default = state.default_strategies[name.namespace_name]
+    return Inherited(CompatibilityStrategy.UNDEFINED, above or default, from_namespace=above is not None)
+
+
+def reset(
+    name: NamespaceName | TopicName,
+    before: Policies,
+    last: Policies,
+    *,
+    spaces: Mapping[NamespaceName, Namespace],
+    state: RegistryState,
+) -> SetPolicies | None:
+    """Return the step that resets the policies that are as Git declared them `last`; None: there are none. Others are drift."""
+    found = {}
+    for policy, held in before.managed().items():
+        inherited = inherit(name, policy, spaces=spaces, state=state)
+        if held == last.get(policy) and held != inherited.set_to:
+            found[policy] = inherited
+    if not found:
+        return None
+    return SetPolicies(
+        name,
+        Policies.of({policy: before.get(policy) for policy in found}),
+        Policies.of({policy: each.set_to for policy, each in found.items()}),
+        Policies.of({policy: each.value for policy, each in found.items() if each.from_namespace}),
+        Policies.of({policy: each.value for policy, each in found.items() if not each.from_namespace}),
+    )
+
+
+def parts(step: SetPolicies) -> Iterator[SetPolicies]:
+    """Yield the step for the policies about schemas, which may be empty, and then one step for each setting."""
+    sides = (step.before, step.after, step.from_namespace, step.from_default)
+    for names in (SCHEMA_POLICIES, *((name,) for name in SETTINGS if name in step.after.settings)):
+        yield SetPolicies(step.name, *(Policies.of({name: each.get(name) for name in names}) for each in sides))
+
+
+def loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
+    """Return how messages can be lost by the step for a setting, as a clause; "" if they cannot."""
+    ((setting, after),) = step.after.settings.items()
+    there = state.catalog.get(step.name)
+    if there is None or there.deleted:
+        return ""
+    inherited = inherit(step.name, setting, spaces=spaces, state=state).value
+    before = step.before.get(setting)
+    return SETTINGS[setting].loss(
+        inherited if before is None else before, inherited if after == CompatibilityStrategy.UNDEFINED else after
+    )
+
+
+# The topics of a plan, and their names on a target
+
+
+def scope_of(catalog: Catalog) -> Scope:
+    """Return every namespace and topic of `catalog`, the namespaces of its topics included, with the settings that it manages.
+
+    A topic's setting is asked for on its namespace, too, from which it may be inherited.
+    """
+    settings: dict[NamespaceName | TopicName, frozenset[str]] = {}
+    holders: list[tuple[NamespaceName | TopicName, Policies]] = [
+        *((name, space.policies) for name, space in catalog.namespaces.items()),
+        *((name, topic.policies) for name, topic in catalog.topics.items()),
+        *catalog.former.items(),
+    ]
+    for name, policies in holders:
+        if policies.settings:
+            for each in {name, name.namespace_name}:
+                settings[each] = settings.get(each, frozenset()) | policies.settings.keys()
+    return Scope(frozenset(namespaces_of(catalog)), frozenset(catalog.topics), settings)
+
+
+def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> Catalog:
+    """Return `catalog` without these namespaces, and without what is in them."""
+    return only(catalog, lambda name: name.namespace_name not in names) if names else catalog
+
+
+def elsewhere_only(held: Catalog, wanted: Catalog, cluster: str) -> dict[NamespaceName, tuple[str, ...]]:
+    """Return the namespaces that are, and are to stay, on other clusters only, each with those clusters."""
+    return {
+        name: space.clusters
+        for name, space in held.namespaces.items()
+        if space.is_elsewhere(cluster)
+        and not (
+            name in wanted.namespaces and cluster in wanted.namespaces[name].policies.settings.get(REPLICATION, ())
+        )
+    }
+
+
+def applicable(target: Catalog) -> Catalog:
+    """Return `target` without drafts, with its definitions read, and with the undeclared namespaces that its topics need."""
+    topics = {name: topic for name, topic in target.topics.items() if not is_draft(topic)}
+    needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
+    former = {
+        name: policies for name, policies in target.former.items() if isinstance(name, NamespaceName) or name in topics
+    }
+    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics, former).load()
+
+
+def is_draft(topic: Topic) -> bool:
+    """Return whether the topic is a draft, of which nothing is applied."""
+    return topic.lifecycle == "draft" and not topic.deleted
+
+
+def select(
+    catalog: Catalog, *, topics: Sequence[str] = (), namespaces: Sequence[str] = (), known: Collection[TopicName] = ()
+) -> Catalog:
+    """Return the part of `catalog` with these topics and namespaces, as `part_of` does.
+
+    Raise UsageError if a glob or a namespace matches nothing, neither in `catalog` nor among the topics `known` elsewhere.
+    """
+    select_known({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, namespaces_of(catalog)))
+    return part_of(catalog, topics, namespaces)
+
+
+def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]], held: Catalog) -> Catalog:
+    """Return `git`, the approved history up to a position, with those of the `later` versions that a registry holds already.
+
+    So these are not taken for foreign ones; the other later versions are not planned.
+    """
+    topics = dict(git.topics)
+    for name, versions in later.items():
+        contents = Contents(held.versions(name))
+        there = [version.number for version in versions if version.info and contents.find(version.info.load())]
+        if there:
+            known = [each for each in versions if each.number in there or not (each.info or each.number > there[-1])]
+            topics[name] = replace(topics[name], versions=(*topics[name].versions, *known))
+    return replace(git, topics=topics)
+
+
+def renamed(catalog: Catalog, names: TargetNames) -> Catalog:
+    """Return `catalog` under a target's names; raise SchemactlError if one has none there, or two would become one."""
+    if not names:
+        return catalog
+    names.require(namespaces_of(catalog))
+    spaces = [replace(space, name=names.there(name)) for name, space in catalog.namespaces.items()]
+    topics = [replace(topic, name=names.there(name)) for name, topic in catalog.topics.items()]
+    former = {names.there(name): policies for name, policies in catalog.former.items()}
+    return Catalog({space.name: space for space in spaces}, {topic.name: topic for topic in topics}, former)
+
+
+def renamed_numbers(numbers: TargetNumbers | None, names: TargetNames) -> TargetNumbers | None:
+    """Return a target's record of version numbers by the target's own names instead of the declared ones."""
+    if numbers is None or not names:
+        return numbers
+    topics = {names.there(name): recorded for name, recorded in numbers.topics.items()}
+    accepted = {names.there(name): each for name, each in numbers.accepted.items()}
+    return replace(numbers, topics=topics, accepted=accepted)

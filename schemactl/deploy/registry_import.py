@@ -18,8 +18,6 @@ from schemactl.core.wording import versions
 from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
 from schemactl.formats import spec
 
-# The declarations for a registry's topics, in order, and notes on what cannot be declared.
-
 
 @dataclass(frozen=True, slots=True)
 class ImportNote:

@@ -1,4 +1,4 @@
-"""Pending changes, drift and last apply of targets; effects of a promotion."""
+"""The status of targets (pending changes, drift, last apply), and the effects of promoting a target to another commit. No I/O."""
 
 from __future__ import annotations
 
@@ -25,10 +25,6 @@ from schemactl.deploy.drift import DriftReport
 from schemactl.deploy.geo_replication import ReplicatedNamespace, replicated
 from schemactl.deploy.planner import applicable
 from schemactl.deploy.steps import RegisterVersion
-
-# The status of targets: what is pending, what drifts, what is accepted, and how the last apply ended.
-# No I/O.
-
 
 _SKEW_S = 60
 """So far the clocks of a registry and of what applies may be apart."""
@@ -222,10 +218,6 @@ class StatusReport:
         """Whether every target that has the topic has its latest version, by Git's number."""
         number = self.approved.get(name)
         return all(each == LatestVersion(number, number) for each in self.topics[name].values())
-
-
-# Promotion: the move of a target from one commit of the approved line to another, and its effects. No
-# I/O.
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from schemactl.core.schema import Commit, Release, SchemaVersion
 from schemactl.deploy.version_numbers import TopicApart
 from schemactl.registry.interface import Scope
 
-# The parts of a plan: frozen values without behaviour.
-
 
 @dataclass(frozen=True, slots=True)
 class CreateTenant:
@@ -285,7 +283,7 @@ class Plan:
         return tuple(each for each in self.apart if not each.recorded)
 
 
-# The order of a plan's steps: which must follow each other, and which may run in parallel.
+# The order of steps, and which of them may run in parallel
 
 
 NumberedStep = tuple[int, PlanStep]

@@ -1,4 +1,4 @@
-"""A registry's version numbers next to Git's: pairs by content, numbers that differ.
+"""Pair a registry's version numbers with Git's by content, and find those that differ; also as the JSON that `rebuild` reads.
 
 Numbers differ if something other than `apply` took one: a producer that registered its schema, or a deletion.
 """
@@ -19,11 +19,7 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.declare.target_numbers import TargetNumbers, TargetVersion, TopicNumbers, meanings
 from schemactl.formats import spec
 
-# Find the version numbers of a registry that are not Git's, and whether the target's record agrees.
-
-
 ApartState = Literal["readable", "deleted", "tombstone", "unexplained"]
-
 
 _DESCRIPTIONS = {
     "readable": "is not known to Git",
@@ -250,8 +246,7 @@ def read_apart(values: Iterable[Json]) -> tuple[TopicApart, ...]:
     return tuple(TopicApart(name, tuple(numbers)) for name, numbers in found.items())
 
 
-# Match the entries of a registry's list with Git's versions by content; also as the JSON that
-# `rebuild` reads.
+# Pairs of entries and versions, and their JSON
 
 
 PairState = Literal["readable", "deleted", "tombstone", "missing"]
