@@ -1,4 +1,4 @@
-"""The embedded registry: a broker's behavior over a schema storage, its metadata and entries."""
+"""The embedded registry: a broker's behavior over one SQLite file or any schema storage, with its metadata and stored entries."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from schemactl.core.wording import partitioned
 from schemactl.registry.interface import Relaxing, Scope, TopicClients, asked_for
 from schemactl.registry.storage import Database, SchemaStorage, SqliteStorage, StoredSchema
 
-# Tenants, namespaces, topics and their policies: what a Pulsar cluster keeps in its metadata store,
-# except schemas.
+# Tenants, namespaces, topics and their policies: a broker's metadata store
 
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
@@ -260,7 +259,7 @@ def _boolean(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
 
-# The entries of a schema storage: JSON, so that anyone can read what is stored.
+# Entries of the schema storage: JSON, so that anyone can read what is stored
 
 
 def entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
@@ -300,7 +299,7 @@ def _json(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
 
 
-# A registry in one SQLite file, or over any schema storage, that behaves as Pulsar's does.
+# The registry
 
 
 LARGEST_BYTES = 5_242_710

@@ -1,4 +1,4 @@
-"""`Registry`, the protocol; a topic that is temporarily ALWAYS_COMPATIBLE.
+"""`Registry`, the interface that the embedded registry and a real Pulsar implement, and topics that are relaxed for a time.
 
 Each write leaves what the next command needs to undo it: what something was is kept before it is changed, and forgotten after it
 is as it was. Automatic updates go off before the topic accepts everything, and on after it has stopped.
@@ -17,9 +17,6 @@ from schemactl.core.findings import Answer
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
-
-# The interface of a registry: the embedded one and a real Pulsar implement it.
-
 
 RELAXED_FROM = "schemactl.relaxed_from"
 """The topic property in which `Registry.relax` keeps what the topic's own strategy was."""
@@ -223,9 +220,6 @@ class Registry(Protocol):
 
     def close(self) -> None:
         """Release connections and files."""
-
-
-# Relaxed topics: for a time they take every upload, but no schema of a client.
 
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE

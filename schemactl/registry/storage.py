@@ -1,7 +1,7 @@
-"""`SchemaStorage` for other stores, and the one in SQLite.
+"""`SchemaStorage`, the interface for other stores (in the terms of Pulsar's org.apache.pulsar.common.protocol.schema.SchemaStorage), and its implementation in SQLite.
 
 A storage keeps an append-only list of opaque entries under each key. Schemas, tombstones and compatibility belong to the
-registry, which writes what it needs into the entries (`registry.entries`).
+registry, which writes what it needs into the entries (`registry.embedded`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from threading import RLock
 from typing import Protocol
 
 from schemactl.core.errors import RegistryError
-
-# The interface of a schema storage, in the terms of Pulsar's own
-# (org.apache.pulsar.common.protocol.schema.SchemaStorage).
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +77,7 @@ def number_of(version: bytes) -> int:
     return int(number)
 
 
-# An SQLite database, in a file that several processes may use at once or in memory, and the schema
-# storage in it.
+# The SQLite database, in a file that several processes may use at once or in memory
 
 
 MEMORY = ":memory:"

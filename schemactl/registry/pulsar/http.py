@@ -1,4 +1,7 @@
-"""Requests: pool, retries, redirects to the owning broker, slow requests, messages for failures."""
+"""Send requests to a cluster's admin API: pooled connections, retries, redirects to the broker that owns a topic.
+
+Slow requests are warned about, the total wait is limited, and a request without a response gets a message that explains why.
+"""
 
 from __future__ import annotations
 
@@ -31,212 +34,6 @@ from schemactl.registry.pulsar.responses import (
     retry_after_s,
 )
 from schemactl.registry.url import parse, split_addresses
-
-# The message for a request without a response: TLS errors, limits, and hosts that do not answer.
-
-
-_MAX_SHOWN: Final = 200
-_CHECK_ADDRESS: Final = "check that `registry` of the target is the address of Pulsar's admin API"
-_CHECK_BROKER: Final = (
-    "check that this machine reaches each broker by the address that the cluster names (`advertisedAddress` in its "
-    "settings), or name a proxy in `registry` of the target"
-)
-_NO_CERTIFICATE: Final = ("HANDSHAKE_FAILURE", "BAD_CERTIFICATE", "CERTIFICATE_REQUIRED")
-"""What servers send to a client that shows no certificate: of TLS 1.2, of Java's, of TLS 1.3."""
-
-
-class Failure(NamedTuple):
-    """Why no response came, and what to do. `may_pass`: a retry may get one."""
-
-    what: str
-    fix: str
-    may_pass: bool = False
-
-
-def failure(error: HTTPError | UnicodeError, host: str, *, has_certificate: bool, is_redirected: bool) -> Failure:
-    """Return the cause of `error` and what to do.
-
-    Args:
-        error: urllib3's.
-        host: the host and port that was asked.
-        has_certificate: the request was sent with a client certificate.
-        is_redirected: the host comes from a redirect, not from the project file.
-    """
-    host = f"{host} (where the cluster redirects to)" if is_redirected else host
-    if limit := responses.limit_reached(error):
-        return Failure(f"the response of {host} is not read on: {limit}", _CHECK_ADDRESS)
-    if isinstance(error, SSLError):
-        return _tls_failure(error, host, has_certificate=has_certificate)
-    fix = "check that the cluster runs, and that `registry` of the target is the address of its admin API"
-    return Failure(f"{host} does not answer ({_cause(error)})", _CHECK_BROKER if is_redirected else fix, may_pass=True)
-
-
-def _tls_failure(error: SSLError, host: str, *, has_certificate: bool) -> Failure:
-    text, cause = str(error), _cause(error)
-    if "WRONG_VERSION_NUMBER" in text:
-        return Failure(
-            f"{host} does not speak TLS", "write http:// in `registry` of the target, or the port that speaks TLS"
-        )
-    if "EOF occurred" in text:
-        # Some servers hang up without an alert, and an alert can be lost.
-        return Failure(
-            f"{host} ends the TLS connection without a reason",
-            "it may ask for another client certificate: look at `cert_file` and `key_file` of the target",
-            may_pass=True,
-        )
-    if "_ALERT_" not in text:
-        return Failure(
-            f"TLS certificate verification failed for {host}: {cause}",
-            "name the cluster's certificate authority as `ca_file` of the target; check the host's name",
-        )
-    if has_certificate:
-        return Failure(
-            f"{host} does not accept the target's client certificate: {cause}",
-            "check that `cert_file` has not expired, and is signed by an authority that the cluster trusts",
-        )
-    if any(alert in text for alert in _NO_CERTIFICATE):
-        return Failure(
-            f"{host} asks for a client certificate, and the target names none: {cause}",
-            "name yours as `cert_file`, with its `key_file`, of the target",
-        )
-    return Failure(f"{host} ends the TLS handshake: {cause}", "check the TLS versions and ciphers of the cluster")
-
-
-def _cause(error: HTTPError | UnicodeError) -> str:
-    """Return the innermost part of urllib3's message; the rest shows Python objects."""
-    cause: BaseException = error
-    while isinstance(inner := cause.__cause__ or (cause.args[-1] if cause.args else None), BaseException):
-        cause = inner
-    text = getattr(cause, "verify_message", "") or getattr(cause, "strerror", "") or str(cause)
-    return on_one_line((text.rpartition("object at ")[2].partition(">: ")[2] or text)[:_MAX_SHOWN])
-
-
-# Warnings about slow requests, and the limit on how long a command waits for a cluster in total.
-
-
-_WARN_AFTER_S: Final = 2.0
-"""A request that takes longer is named."""
-_WARN_EVERY_S: Final = 10.0
-_LOOK_EVERY_S: Final = 0.25
-
-
-class SlowRequest:
-    """A request in progress, with its retries.
-
-    Attributes:
-        what: method and path.
-        since_s: when it began, by the monotonic clock.
-        until_s: when it is given up at the latest.
-        why: the last answer; "" before the first one.
-        is_named: the user was warned of it.
-    """
-
-    __slots__ = ("is_named", "since_s", "until_s", "what", "why")
-
-    def __init__(self, what: str, until_s: float) -> None:
-        self.what = what
-        self.since_s = time.monotonic()
-        self.until_s = until_s
-        self.why = ""
-        self.is_named = False
-
-
-class RequestWatch:
-    """The requests in progress. A background thread warns of slow ones, as a thread that waits for a reply cannot.
-
-    Args:
-        warn: called with the slow request, and how long it may take at most.
-    """
-
-    def __init__(self, warn: Callable[[str], None]) -> None:
-        self._warn = warn
-        self._lock = Lock()
-        self._requests: set[SlowRequest] = set()
-        self._thread: Thread | None = None
-        self._closed = Event()
-        self._warned_s = float("-inf")
-
-    @contextmanager
-    def watched(self, what: str, until_s: float) -> Iterator[SlowRequest]:
-        """Watch a request during the block, which notes in it why the request is repeated."""
-        request = SlowRequest(what, until_s)
-        with self._lock:
-            self._requests.add(request)
-            if self._thread is None:
-                self._thread = Thread(target=self._look, daemon=True)
-                self._thread.start()
-        try:
-            yield request
-        finally:
-            with self._lock:
-                self._requests.discard(request)
-
-    def close(self) -> None:
-        """End the thread."""
-        self._closed.set()
-
-    def _look(self) -> None:
-        while not self._closed.wait(_LOOK_EVERY_S):
-            now_s = time.monotonic()
-            with self._lock:
-                slow = sorted(
-                    (each for each in self._requests if now_s - each.since_s >= _WARN_AFTER_S),
-                    key=lambda each: each.since_s,
-                )
-            new = next((each for each in slow if not each.is_named), None)
-            if new and now_s - self._warned_s >= _WARN_EVERY_S:
-                self._warned_s, new.is_named = now_s, True
-                self._warn(_sentence(new, len(slow) - 1, now_s))
-
-
-def _sentence(request: SlowRequest, others: int, now_s: float) -> str:
-    more = f" (and {others} more)" if others else ""
-    left_s = max(request.until_s - now_s, 1.0)
-    if request.why:
-        return f"{request.what}{more}: {request.why}; trying again for up to {left_s:.0f} s"
-    return f"{request.what}{more}: no answer for {now_s - request.since_s:.0f} s; waiting for up to {left_s:.0f} s"
-
-
-class RetryBudget:
-    """The time that all threads have waited, counted once where several wait at the same time.
-
-    Args:
-        all_s: the longest total wait, in seconds.
-    """
-
-    def __init__(self, all_s: float) -> None:
-        self._all_s = all_s
-        self._lock = Lock()
-        self._waiting = 0
-        self._since_s = 0.0
-        self._spent_s = 0.0
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the budget is used up."""
-        with self._lock:
-            now_s = time.monotonic()
-            return self._spent_s + (now_s - self._since_s if self._waiting else 0.0) > self._all_s
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Count the time in the block as waited."""
-        with self._lock:
-            if not self._waiting:
-                self._since_s = time.monotonic()
-            self._waiting += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._waiting -= 1
-                if not self._waiting:
-                    self._spent_s += time.monotonic() - self._since_s
-
-
-# Requests to a cluster's admin API: a pool of connections, retries, and redirects to the broker that
-# owns a topic.
-
 
 CONNECTIONS: Final = 8
 """The requests at once while much is read. More cost more of our own time than they save of the brokers'."""
@@ -623,3 +420,205 @@ def _addresses(urls: Iterable[str]) -> set[HostPort]:
         with suppress(ValueError):
             found.add(_host_port(url))
     return found
+
+
+# Warnings about slow requests, and the limit on the total wait
+
+
+_WARN_AFTER_S: Final = 2.0
+"""A request that takes longer is named."""
+_WARN_EVERY_S: Final = 10.0
+_LOOK_EVERY_S: Final = 0.25
+
+
+class SlowRequest:
+    """A request in progress, with its retries.
+
+    Attributes:
+        what: method and path.
+        since_s: when it began, by the monotonic clock.
+        until_s: when it is given up at the latest.
+        why: the last answer; "" before the first one.
+        is_named: the user was warned of it.
+    """
+
+    __slots__ = ("is_named", "since_s", "until_s", "what", "why")
+
+    def __init__(self, what: str, until_s: float) -> None:
+        self.what = what
+        self.since_s = time.monotonic()
+        self.until_s = until_s
+        self.why = ""
+        self.is_named = False
+
+
+class RequestWatch:
+    """The requests in progress. A background thread warns of slow ones, as a thread that waits for a reply cannot.
+
+    Args:
+        warn: called with the slow request, and how long it may take at most.
+    """
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._lock = Lock()
+        self._requests: set[SlowRequest] = set()
+        self._thread: Thread | None = None
+        self._closed = Event()
+        self._warned_s = float("-inf")
+
+    @contextmanager
+    def watched(self, what: str, until_s: float) -> Iterator[SlowRequest]:
+        """Watch a request during the block, which notes in it why the request is repeated."""
+        request = SlowRequest(what, until_s)
+        with self._lock:
+            self._requests.add(request)
+            if self._thread is None:
+                self._thread = Thread(target=self._look, daemon=True)
+                self._thread.start()
+        try:
+            yield request
+        finally:
+            with self._lock:
+                self._requests.discard(request)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._closed.set()
+
+    def _look(self) -> None:
+        while not self._closed.wait(_LOOK_EVERY_S):
+            now_s = time.monotonic()
+            with self._lock:
+                slow = sorted(
+                    (each for each in self._requests if now_s - each.since_s >= _WARN_AFTER_S),
+                    key=lambda each: each.since_s,
+                )
+            new = next((each for each in slow if not each.is_named), None)
+            if new and now_s - self._warned_s >= _WARN_EVERY_S:
+                self._warned_s, new.is_named = now_s, True
+                self._warn(_sentence(new, len(slow) - 1, now_s))
+
+
+def _sentence(request: SlowRequest, others: int, now_s: float) -> str:
+    more = f" (and {others} more)" if others else ""
+    left_s = max(request.until_s - now_s, 1.0)
+    if request.why:
+        return f"{request.what}{more}: {request.why}; trying again for up to {left_s:.0f} s"
+    return f"{request.what}{more}: no answer for {now_s - request.since_s:.0f} s; waiting for up to {left_s:.0f} s"
+
+
+class RetryBudget:
+    """The time that all threads have waited, counted once where several wait at the same time.
+
+    Args:
+        all_s: the longest total wait, in seconds.
+    """
+
+    def __init__(self, all_s: float) -> None:
+        self._all_s = all_s
+        self._lock = Lock()
+        self._waiting = 0
+        self._since_s = 0.0
+        self._spent_s = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget is used up."""
+        with self._lock:
+            now_s = time.monotonic()
+            return self._spent_s + (now_s - self._since_s if self._waiting else 0.0) > self._all_s
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count the time in the block as waited."""
+        with self._lock:
+            if not self._waiting:
+                self._since_s = time.monotonic()
+            self._waiting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting -= 1
+                if not self._waiting:
+                    self._spent_s += time.monotonic() - self._since_s
+
+
+# Messages for requests without a response
+
+
+_MAX_SHOWN: Final = 200
+_CHECK_ADDRESS: Final = "check that `registry` of the target is the address of Pulsar's admin API"
+_CHECK_BROKER: Final = (
+    "check that this machine reaches each broker by the address that the cluster names (`advertisedAddress` in its "
+    "settings), or name a proxy in `registry` of the target"
+)
+_NO_CERTIFICATE: Final = ("HANDSHAKE_FAILURE", "BAD_CERTIFICATE", "CERTIFICATE_REQUIRED")
+"""What servers send to a client that shows no certificate: of TLS 1.2, of Java's, of TLS 1.3."""
+
+
+class Failure(NamedTuple):
+    """Why no response came, and what to do. `may_pass`: a retry may get one."""
+
+    what: str
+    fix: str
+    may_pass: bool = False
+
+
+def failure(error: HTTPError | UnicodeError, host: str, *, has_certificate: bool, is_redirected: bool) -> Failure:
+    """Return the cause of `error` and what to do.
+
+    Args:
+        error: urllib3's.
+        host: the host and port that was asked.
+        has_certificate: the request was sent with a client certificate.
+        is_redirected: the host comes from a redirect, not from the project file.
+    """
+    host = f"{host} (where the cluster redirects to)" if is_redirected else host
+    if limit := responses.limit_reached(error):
+        return Failure(f"the response of {host} is not read on: {limit}", _CHECK_ADDRESS)
+    if isinstance(error, SSLError):
+        return _tls_failure(error, host, has_certificate=has_certificate)
+    fix = "check that the cluster runs, and that `registry` of the target is the address of its admin API"
+    return Failure(f"{host} does not answer ({_cause(error)})", _CHECK_BROKER if is_redirected else fix, may_pass=True)
+
+
+def _tls_failure(error: SSLError, host: str, *, has_certificate: bool) -> Failure:
+    text, cause = str(error), _cause(error)
+    if "WRONG_VERSION_NUMBER" in text:
+        return Failure(
+            f"{host} does not speak TLS", "write http:// in `registry` of the target, or the port that speaks TLS"
+        )
+    if "EOF occurred" in text:
+        # Some servers hang up without an alert, and an alert can be lost.
+        return Failure(
+            f"{host} ends the TLS connection without a reason",
+            "it may ask for another client certificate: look at `cert_file` and `key_file` of the target",
+            may_pass=True,
+        )
+    if "_ALERT_" not in text:
+        return Failure(
+            f"TLS certificate verification failed for {host}: {cause}",
+            "name the cluster's certificate authority as `ca_file` of the target; check the host's name",
+        )
+    if has_certificate:
+        return Failure(
+            f"{host} does not accept the target's client certificate: {cause}",
+            "check that `cert_file` has not expired, and is signed by an authority that the cluster trusts",
+        )
+    if any(alert in text for alert in _NO_CERTIFICATE):
+        return Failure(
+            f"{host} asks for a client certificate, and the target names none: {cause}",
+            "name yours as `cert_file`, with its `key_file`, of the target",
+        )
+    return Failure(f"{host} ends the TLS handshake: {cause}", "check the TLS versions and ciphers of the cluster")
+
+
+def _cause(error: HTTPError | UnicodeError) -> str:
+    """Return the innermost part of urllib3's message; the rest shows Python objects."""
+    cause: BaseException = error
+    while isinstance(inner := cause.__cause__ or (cause.args[-1] if cause.args else None), BaseException):
+        cause = inner
+    text = getattr(cause, "verify_message", "") or getattr(cause, "strerror", "") or str(cause)
+    return on_one_line((text.rpartition("object at ")[2].partition(">: ")[2] or text)[:_MAX_SHOWN])

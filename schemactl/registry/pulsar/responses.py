@@ -1,4 +1,4 @@
-"""Responses: limits of size and time, the broker's message, `Retry-After`."""
+"""Read a broker's responses: limited in size and time, with the broker's message, its exception, and whether a retry can help."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from schemactl.core.errors import RegistryError
 from schemactl.core.policies import CompatibilityStrategy
-
-# HTTP responses limited in size (compressed or not) and in time, whatever a server sends.
-
 
 MAX_ANSWER_BYTES: Final = 64 << 20
 """The largest answer that is read, both as it is sent and decompressed."""
@@ -165,7 +162,7 @@ class _SecurePool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _SecureBounded
 
 
-# Replies of a broker: its message, the exception behind it, and whether a retry can help.
+# Replies: the message, the exception behind it, and retries
 
 
 MAX_MESSAGE = 2_000

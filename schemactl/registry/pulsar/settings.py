@@ -1,4 +1,4 @@
-"""Settings of namespaces, topics and brokers; retained messages."""
+"""Read and write the settings of namespaces, topics and brokers, and find out which messages a topic retains."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ from schemactl.core.policies import SETTINGS, BrokerDefaults, CompatibilityStrat
 from schemactl.core.wording import counted
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import strategy_named
-
-# The settings of model.SETTINGS over a cluster's admin API, and policies that take a moment to be in
-# force.
-
 
 _VISIBLE_WITHIN_S: Final = 15.0
 
@@ -114,7 +110,7 @@ def wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], P
         delay_s = min(delay_s * 2, 1.0)
 
 
-# Which messages a topic, or a partition, retains.
+# Retained messages
 
 
 _INTERNAL_STATS: Final = {
@@ -170,7 +166,7 @@ def _entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
     yield "of messages", max(own)
 
 
-# The brokers' own settings, which only a superuser may read.
+# The brokers' own settings, which only a superuser may read
 
 
 _SWITCHES: Final = {

@@ -21,7 +21,7 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.registry.embedded import EmbeddedRegistry, StoredNamespace
 from schemactl.registry.interface import AUTO_UPDATE_STRATEGIES
 
-# Responses in a broker's forms: Pulsar's JSON, Jersey's plain text, Jetty's error pages.
+# Responses: Pulsar's JSON, Jersey's plain text, Jetty's error pages
 
 
 JSON = "application/json"
@@ -158,8 +158,7 @@ def _escaped(text: str) -> str:
     return html.escape(text).replace("&#x27;", "&apos;")
 
 
-# Request bodies as Jackson reads them for Pulsar: lenient with scalars, strict with JSON; an empty
-# body is null.
+# Request bodies as Jackson reads them for Pulsar: lenient with scalars, strict with JSON; an empty body is null
 
 
 _S = CompatibilityStrategy
@@ -319,7 +318,7 @@ def read_auto_update(value: Any) -> CompatibilityStrategy | None:
     return AUTO_UPDATE_STRATEGIES[name] if name else None
 
 
-# One request to one endpoint.
+# One request to one endpoint
 
 
 _PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")

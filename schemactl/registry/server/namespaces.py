@@ -1,4 +1,4 @@
-"""Endpoints of namespaces, and of settings of namespaces and topics."""
+"""The endpoints of namespaces and their policies, and of the settings in `SETTINGS`, of namespaces and of topics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from schemactl.registry.server.http import (
 )
 from schemactl.registry.server.topics import listed, need_whole, read_properties
 
-# The endpoints of Namespaces: namespaces and their policies about schemas.
+UNDEFINED = CompatibilityStrategy.UNDEFINED
 
 
 def of_tenant(call: AdminCall) -> Response:
@@ -216,10 +216,7 @@ def set_policies(call: AdminCall, asked: Policies) -> Response:
     return nothing()
 
 
-# The endpoints of the settings in model.SETTINGS, of namespaces and of topics.
-
-
-UNDEFINED = CompatibilityStrategy.UNDEFINED
+# Settings of namespaces and topics
 
 
 def of_namespaces() -> dict[str, Mapping[str, Endpoint]]:
