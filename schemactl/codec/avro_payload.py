@@ -135,7 +135,7 @@ _PLAIN: Final[dict[str, _WriteValue]] = {
 }
 
 
-# The vectorised writer of Avro's binary form: the bytes of `avro_writer`, a column at a time.
+# The vectorised writer of Avro's binary form: the bytes of the writer of single messages, a column at a time.
 
 
 Pieces = list[pa.BinaryArray]

@@ -434,7 +434,7 @@ _PLAIN_WRITERS: Final[dict[str, Callable[[Any], str]]] = {
 }
 
 
-# JSON payloads (see `payload.PayloadModule`).
+# JSON payloads (see `message.PayloadModule`).
 
 
 def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:

@@ -469,7 +469,7 @@ def _moment(kind: pa.DataType) -> _Fill:
     return fill
 
 
-# Protobuf payloads (see `payload.PayloadModule`).
+# Protobuf payloads (see `message.PayloadModule`).
 
 
 def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
