@@ -221,7 +221,7 @@ class GeneratedTopic(Generic[Row]):
     def pulsar_schema(
         self, client: Any, version: int | None = None, *, mode: Mode | None = None, topic: str | None = None
     ) -> TopicSchema:
-        """Return the schema for a producer or consumer of pulsar-client (see `codec.pulsar_schema.topic_schema`).
+        """Return the schema for a producer or consumer of pulsar-client (see `codec.pulsar_client.topic_schema`).
 
         Producers take what `encode_one` does. `topic` is the name where the client is, if it has another one there.
         """

@@ -182,7 +182,7 @@ class Decision:
 
     Attributes:
         allowed: it is.
-        row: the row of Pulsar's rules behind it (see `connect_rules`).
+        row: the row of Pulsar's rules behind it, as `admit` prints it.
         error: the wire protocol's ServerError, or the exception of a client that asks no broker; "" when allowed.
         message: its words, "" when allowed.
         version: the number that a producer stamps on its messages; None: they carry no version.

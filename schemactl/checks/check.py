@@ -1,4 +1,4 @@
-"""`check`: catalogs in, report out; findings about a branch and its single commits."""
+"""Check a change: compare two catalogs, and report the findings, also those about the branch and each of its commits."""
 
 from __future__ import annotations
 

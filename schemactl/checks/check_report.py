@@ -1,4 +1,4 @@
-"""`CheckReport`: changed topics, findings, causes; one report of several environments."""
+"""The result of a check: the changed topics with both verdicts, and the findings, grouped by the edit that causes them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _edit(finding: Finding) -> Hashable | None:
     return finding.rule, finding.severity, at, part
 
 
-# The result of a check: the changed topics with both verdicts, and the findings.
+# The report
 
 
 Change = Literal[

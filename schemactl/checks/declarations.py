@@ -1,4 +1,4 @@
-"""Findings about policies, partitions, namespaces, renames, deprecation."""
+"""Find problems in a declaration outside of its schema: policies, partitions, namespaces, renames and deprecation."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
         )
 
 
-# Findings about the namespaces that topics are in.
+# Namespaces
 
 
 def undeclared_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
@@ -296,7 +296,7 @@ def _meant(space: NamespaceName, known: Collection[NamespaceName]) -> str:
     return did_you_mean(space.tenant, tenants, shown=tenants)
 
 
-# Findings about topics that have another name now, and do not say so.
+# Undeclared renames
 
 
 _ALIKE: Final = 0.6
@@ -379,7 +379,7 @@ def _renamed(run: Run, topic: Topic, former: Topic) -> Iterator[Finding]:
     )
 
 
-# Findings about topics that are to be used no longer.
+# Deprecation
 
 
 def deprecations(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""All files of a project, and the targets that are judged alike."""
+"""Read all files of a project (declarations, overlays, numbers files, waivers), and group the targets that are judged alike."""
 
 from __future__ import annotations
 

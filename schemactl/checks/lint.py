@@ -1,4 +1,4 @@
-"""Lint rules, their edits, and `lint --fix`.
+"""The lint rules, the edits that fix a finding, and the rewriting of files by `lint --fix`.
 
 Rules look at what people wrote, not at what Avro's parser returns, which drops what it does not know.
 """
@@ -121,7 +121,7 @@ def _in_yaml(part: YamlPart, edit: Edit) -> Replacement | None:
     return None
 
 
-# An Avro definition as it is written in a file, part by part, and a lint rule's remark on a part.
+# The parts of a written definition
 
 
 Kind = Literal["record", "enum", "fixed", "array", "map", "union", "primitive", "reference", "field"]
@@ -251,7 +251,7 @@ def _parts(
         yield DefinitionPart("reference", value, parts, field, qualify(kind, namespace)[0], inside)
 
 
-# Keys without meaning where they are: Avro keeps them as properties, and nothing reads them.
+# Keys that Avro keeps as properties and nothing reads
 
 
 _TYPE: Final = ("type", "name", "namespace", "doc", "aliases")
@@ -429,7 +429,7 @@ def _why_no_decimal(keys: Mapping[str, Any], size: int | None) -> tuple[str, str
     return None
 
 
-# Conventions: how names are written, what has a doc, the order of fields.
+# Conventions: names, docs, the order of fields
 
 
 _STYLES: Final = {
@@ -483,7 +483,7 @@ def out_of_order(definition: LintedDefinition) -> Iterator[Remark]:
                 yield Remark(at, message, field=f"{record.field}.{each.get('name')}")
 
 
-# Rules about a topic's whole schema, alone or next to those of other topics.
+# Whole schemas, alone or next to other topics
 
 
 TopicRemark = tuple[str, TopicName, Source | None, Remark]
@@ -553,7 +553,7 @@ def _namespace(value: Any) -> str | None:
     return own_names(value, None)[1] or ""
 
 
-# Fields whose next change hurts.
+# Fields that are hard to change later
 
 
 def recursive(definition: LintedDefinition) -> Iterator[Remark]:

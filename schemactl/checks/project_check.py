@@ -1,4 +1,4 @@
-"""A whole check, from the request to the report, shared by the command and the API."""
+"""Run a whole check, from the request to the report; the command and the Python API share it."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _forgotten_root(proposed: Project, approved: Project) -> str | None:
     )
 
 
-# A whole check: files, approved history, report. What `schemactl check` and `schemactl.check` share.
+# The check
 
 
 def check_project(

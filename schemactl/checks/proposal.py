@@ -1,4 +1,4 @@
-"""The input: both catalogs with severities, a proposed schema, the three-way merge of declarations."""
+"""The input of a check: both catalogs with the severities, the three-way merge of declarations, and a proposed schema with the versions before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of files that judge: project file, overlays, targets (GATE_CHANGED)."""
+"""Find changes of the settings that judge a change: project file, targets and overlays."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _protobuf(approved: Project, proposed: Project, topics: tuple[TopicName, ...
         )
 
 
-# What a change does to the targets that checks judge for, and to what differs there.
+# Targets and overlays
 
 
 ChangedOverlays = Mapping[str, tuple[Catalog, Catalog]]

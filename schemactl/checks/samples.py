@@ -1,4 +1,4 @@
-"""Recorded messages next to declarations, and whether they can still be read."""
+"""Read the recorded messages next to declarations, and find those that the declared schema cannot read."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _bytes(value: dict[str, object], key: str) -> bytes | None:
         raise ValueError(f"`{key}` is not base64") from None
 
 
-# Whether the recorded messages of a topic can be read with the schema that is declared now.
+# Findings
 
 
 _DEPTHS: Final = (64, 16, 8, 4, 2, 1)

@@ -1,4 +1,4 @@
-"""Effects of a changed schema on Parquet, Delta and Iceberg tables."""
+"""Describe the effects of a changed schema on the Parquet folders, Delta and Iceberg tables that its topic feeds."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def widens(old: SparkType, new: SparkType) -> bool:
             return (old, new) in _OTHERS
 
 
-# The effect of a change on tables, in sentences.
+# Sentences
 
 
 _READ_AS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
@@ -410,7 +410,7 @@ def advice(changes: Sequence[ColumnChange]) -> str:
     return f"{_PARQUET}; {'; '.join(asked)}. {_LANDED}." if asked else ""
 
 
-# The effect of a changed schema on the tables that its topic feeds.
+# Effects by table format
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Findings about one topic and its declared clients."""
+"""Check one topic: its change, and the effects on its declared clients."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _rejection(run: Run, proposal: Proposal, client: Client, *, before: bool = F
     return next((each for each in decisions if not each.allowed), None)
 
 
-# Findings about one topic, and how it has changed.
+# The topic and its change
 
 
 def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:

@@ -1,4 +1,4 @@
-"""Arrow types of a reader's schema, and casts that keep values.
+"""The Arrow types of a reader's Avro schema, by spark-avro's mapping with every part nullable, and casts that keep values.
 
 Values of a schema are kept in one *storage* form everywhere: what `pyarrow.array` takes for the column's type. Integers
 for times (microseconds, days), `decimal.Decimal`, bytes, str, dicts for structs, lists, and lists of pairs for maps.

@@ -1,11 +1,11 @@
-"""Avro binary, many messages at once: schedule, leaves, lists, columns.
+"""Read Avro's binary form of many messages at once: the order of fields, numbers and text, lists, and Arrow columns.
 
 What was seen of a leaf is one numpy array, a row of it a value: numbers as the column has them; for text and bytes the start
 and stop of each value in `Lanes.data`; for an enum the place of the reader's symbol; for a decimal its low and high word.
 Around leaves there are lists (of a record's fields), Listed and Picked. All of it can be put together in any order before
 anything is copied into Arrow, once.
 
-Reading goes through the writer's schema once and keeps what it saw in the reader's shape (`lane_columns`), so that messages
+Reading goes through the writer's schema once and keeps what it saw in the reader's shape, so that messages
 of many versions come together before anything becomes Arrow. What is damaged or would waste the lanes is marked and left
 to the scalar path, which knows the reason.
 """
@@ -119,7 +119,7 @@ def _action(action: avro_resolution.Action, around: tuple[int, ...]) -> Hashable
             return "record", steps, tuple(part.name for part in action.defaults)
 
 
-# The intermediate columns of the vectorised reader, before they become Arrow arrays.
+# Intermediate columns, before they become Arrow arrays
 
 
 Seen = Any
@@ -326,7 +326,7 @@ def text(lanes: Lanes, spans: Ints) -> pa.StringArray:
         return pa.array(map(codec_values.decode_text, raw.to_pylist()), pa.string())
 
 
-# The readers of `lane_reader` for numbers, text and bytes of many messages at once.
+# Readers of numbers, text and bytes
 
 
 Read = Callable[[Lanes, Ints, Ints], tuple[Seen, Ints]]

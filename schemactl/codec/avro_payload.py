@@ -1,8 +1,8 @@
 """AVRO payloads: the scalar and the columnar writer, and which reader is used.
 
 Every part of a schema gives *pieces*: binary arrays with one element a value, whose elements in order are the value's
-bytes. They are joined once, at the end. What does not fit its schema is marked and left to `avro_writer`, which knows the
-reason.
+bytes. They are joined once, at the end. What does not fit its schema is marked and left to the writer of single messages,
+which knows the reason.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ _PLAIN: Final[dict[str, _WriteValue]] = {
 }
 
 
-# The vectorised writer of Avro's binary form: the bytes of the writer of single messages, a column at a time.
+# The columnar writer: the same bytes as the writer of single messages, one column at a time
 
 
 Pieces = list[pa.BinaryArray]

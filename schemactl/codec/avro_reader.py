@@ -1,6 +1,6 @@
 """Avro's binary form, one message at a time: functions compiled from an action and a shape, with a reason for every error.
 
-This path is the reference: the vectorised one (`lane_reader`) gives the same values, faster.
+This path is the reference: `avro_columnar_reader` gives the same values, faster.
 """
 
 from __future__ import annotations

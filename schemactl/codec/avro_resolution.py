@@ -1,4 +1,4 @@
-"""A writer's schema resolved to a reader's, as Java does it; binary defaults.
+"""Resolve a writer's schema to a reader's, as Java does, with defaults in binary form (ResolvingGrammarGenerator.encode).
 
 Follows org.apache.avro.Resolver and Schema.applyAliases, which differ from the specification's words in places (records
 match by shape inside unions, names of records are not compared); messages are read by Java consumers, so Java is right.

@@ -1,4 +1,4 @@
-"""The lenient Avro schema for decoding, and its parser.
+"""The Avro schema that decoding and encoding need (resolved names, valid logical types, no docs), and its lenient parser.
 
 Rejected is what Java's Schema.Parser rejects in every release of Avro that a Pulsar or a Spark has, bad defaults apart: they matter
 where a message needs them. What one of these releases takes is taken, such as a type that is named before it is defined.
@@ -194,7 +194,7 @@ def equal(left: Schema, right: Schema) -> bool:
     return True
 
 
-# An Avro definition's text as a schema.
+# Parser
 
 
 _AnyNamed = FixedType | EnumType | RecordType

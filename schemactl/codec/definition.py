@@ -1,4 +1,4 @@
-"""Input of a codec (`Definition`, `Version`, `Numbers`), and its exceptions.
+"""The input of a codec (`Definition`, `Version`, `Numbers`), and its exceptions.
 
 CodecError
 ├── Unreadable         a message's bytes are not what its schema says; `reason` names the place
@@ -71,7 +71,7 @@ class Numbers:
     unreadable: Mapping[int, str] = field(default_factory=dict)
 
 
-# The exceptions of the codec.
+# Exceptions
 
 
 _LONG_REASON: Final = 1000

@@ -1,4 +1,4 @@
-"""JSON payloads: reader and writer.
+"""Read and write JSON payloads: the plain objects of Pulsar's Java client, described by an Avro schema.
 
 Not Avro's own JSON encoding: a union's value stands bare, bytes are base64, fields that are null are left out, and what the
 schema does not know is ignored. Defaults are not applied, as in Pulsar's own consumers: a field that is absent is null. It
@@ -434,7 +434,7 @@ _PLAIN_WRITERS: Final[dict[str, Callable[[Any], str]]] = {
 }
 
 
-# JSON payloads (see `message.PayloadModule`).
+# The payload format (see `message.PayloadModule`)
 
 
 def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:

@@ -1,4 +1,4 @@
-"""Whole messages of one version; the table of payload formats; messages of pulsar-client.
+"""Decode and encode whole messages of one version, with the table of payload formats and the fields of pulsar-client's messages.
 
 The package travels without the rest of schemactl, so this table is its own; and without `json_*` and `proto_*`, where no topic has such
 payloads. An executor compiles what it imports, so each is imported on use.
@@ -98,7 +98,7 @@ def _bounded_depth() -> Iterator[None]:
         raise InvalidDefinition("the definition is nested deeper than can be followed") from None
 
 
-# What pulsar-client says of a message: its payload, its version, its key.
+# Messages of pulsar-client: payload, version, key
 
 
 SENDABLE: Final = ("AVRO", "JSON", "STRING", "PROTOBUF", "PROTOBUF_NATIVE")
@@ -132,7 +132,7 @@ def pair_key(text: str) -> bytes | None:
     return found if base64.b64encode(found) == key else key
 
 
-# Whole messages of one schema version: a payload, or a key and a value.
+# Whole messages: a payload, or a key and a value
 
 
 SCHEMA_VERSION: Final = "__schemaVersion"

@@ -30,7 +30,7 @@ class PayloadReader:
     Attributes:
         type: of the column the values go into.
         value: from a payload to the value in Python's own types; raises Unreadable.
-        storage: the same in storage form (see `columns`).
+        storage: the same in storage form (see `arrow_types`).
         lanes: from payloads without nulls to an array and the rows in it that are for `storage` to judge; None: all are.
         program: of Avro: reads many payloads at once, together with those of other writers.
         strict: bytes behind a value are for `storage` to judge, too.
@@ -145,7 +145,7 @@ class PayloadWriter:
 
     Attributes:
         type: of the column the values come from.
-        value: from a value, in Python's own types or in storage form (see `columns`), to its bytes; raises Unwritable.
+        value: from a value, in Python's own types or in storage form (see `arrow_types`), to its bytes; raises Unwritable.
         lanes: from an array of `type` to an array of bytes and the rows in it that are for `value` to judge; None: all are.
     """
 

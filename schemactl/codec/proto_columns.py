@@ -1,4 +1,4 @@
-"""Protobuf payloads in columns, with the package ptars.
+"""Read and write protobuf payloads in columns with the package ptars, where its rules and protobuf's are the same.
 
 ptars reads quickly and believes much: of a field that comes twice, of two members of a oneof, of a map's key that comes
 twice, it makes something else than protobuf. So it is asked for columns *and* to write them again: a payload that comes out
@@ -213,8 +213,7 @@ class BatchRows:
             self.bad[rows[known > 1]] = True
 
 
-# The column reader of protobuf messages (see `proto_plan`); unusual messages go to the single-message
-# reader.
+# Reader; unusual messages go to the reader of single messages
 
 
 _MICROS: Final = 1_000_000
@@ -391,8 +390,7 @@ def _decimals(array: pa.UInt64Array) -> pa.Array:
     return pa.Array.from_buffers(pa.decimal128(20, 0), len(array), [validity, pa.py_buffer(words)])
 
 
-# The column writer of protobuf messages (see `proto_plan`); values that do not fit go to the single-
-# value writer.
+# Writer; values that do not fit go to the writer of single values
 
 
 _WIRE: Final[dict[str, pa.DataType]] = {

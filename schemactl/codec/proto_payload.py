@@ -1,4 +1,4 @@
-"""Protobuf payloads: reader, writer, the reason why bytes are damaged."""
+"""Read and write protobuf payloads one by one, and explain damaged bytes (protobuf.dev/programming-guides/encoding)."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class _FaultFinder:
         raise Unreadable(what, at)
 
 
-# The single-message reader of protobuf: fields are matched by number, whichever version wrote them.
+# Reader: fields are matched by number, whichever version wrote them
 
 
 _MICROS: Final = 1_000_000
@@ -148,7 +148,7 @@ _Read = Callable[[Any], Any]
 
 
 def message_reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
-    """Return what makes of a payload its value: in storage form (see `columns`), or in Python's own types.
+    """Return what makes of a payload its value: in storage form (see `arrow_types`), or in Python's own types.
 
     The function raises Unreadable.
     """
@@ -280,7 +280,7 @@ def _micros(moment: Any) -> int:
     return micros
 
 
-# The single-message writer of protobuf; deterministic: equal values give equal bytes.
+# Writer: equal values give equal bytes
 
 
 _RANGES: Final = {
@@ -469,7 +469,7 @@ def _moment(kind: pa.DataType) -> _Fill:
     return fill
 
 
-# Protobuf payloads (see `message.PayloadModule`).
+# The payload format (see `message.PayloadModule`)
 
 
 def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:

@@ -1,4 +1,4 @@
-"""Dataclasses, pydantic models and attrs classes as values that a codec takes, and back."""
+"""Convert instances of dataclasses, pydantic models and attrs classes to values that a codec takes, and back."""
 
 from __future__ import annotations
 
@@ -380,7 +380,7 @@ def _field(
     return ClassField(attribute, argument, name, annotation, default, doc, rest, **more)
 
 
-# Instances of classes as values that a codec reads and writes, and the way back.
+# Instances as values, and back
 
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""`Codec`: every version of a topic read into one schema; batches, version numbers, counts, rows as JSON.
+"""`Codec` decodes every version of a topic into one schema, in batches and as rows of JSON, and counts what it decodes.
 
 Clients before 2.4.0 sent 64 bytes, of which the first eight count (BookkeeperSchemaStorage.versionFromBytes).
 """
@@ -175,7 +175,7 @@ def grouped(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
     return groups
 
 
-# Records of any version, for people.
+# Records of any version as text
 
 
 class GenericRecord(dict[str, Any]):
@@ -208,7 +208,7 @@ def generic(value: Any) -> Any:
     return value
 
 
-# The codec of one topic: every version it ever had, read into one schema.
+# The codec
 
 
 MAX_BATCH_BYTES: Final = 2**31 - 2**20
@@ -678,7 +678,7 @@ def _reasons(codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: 
     return pa.concat_arrays([part.errors for part in codec.decode_parts(payloads, versions, keys)])
 
 
-# Decoded values as JSON.
+# Values as JSON
 
 
 def json_value(value: Any) -> Any:

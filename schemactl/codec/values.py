@@ -1,4 +1,4 @@
-"""Storage form and Python values: conversion, validation, writing.
+"""Validate, convert and write single values: between Python's own types, such as `datetime`, and the form in which columns store them.
 
 A value comes in the form that reading gives (or as `datetime` objects, numbers, dicts).
 """
@@ -162,7 +162,7 @@ _TO_STORAGE: Final[dict[pa.DataType, Convert]] = {
 }
 
 
-# The validation and writing of values one by one: what Avro's binary form and JSON have in common.
+# Validation and writing, shared by Avro's binary form and JSON
 
 
 Fit = Callable[[Any], Any]

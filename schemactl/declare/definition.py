@@ -109,7 +109,7 @@ class Definitions:
             self._compiled.update(zip(jobs, answers, strict=True))
 
     def compiled(self, proto: Any) -> SchemaInfo:
-        """Return what a `.proto` declares (see `formats.protobuf_native.compile.compile_proto`).
+        """Return what a `.proto` declares (see `formats.protobuf.protoc.compile_proto`).
 
         Raises:
             InvalidSchema: it does not compile.
@@ -613,7 +613,7 @@ class ProtoFiles:
     ambiguous: tuple[str, str, str] | None = None
 
     def to_compile(self, message: str) -> Any:
-        """Return what to compile, as `formats.protobuf_native.compile` takes it."""
+        """Return what to compile, as `formats.protobuf.protoc` takes it."""
         return load("protoc").Proto(message, self.entry, self.sources, self.paths)
 
 

@@ -255,7 +255,7 @@ class Plan:
         steps: in the order to be carried out; those of different topics are independent of each other.
         notes: what stays different afterwards, by topic.
         refusals: what is left out, and why; it has no steps.
-        lists: of a rebuild, the lists to restore, as `target_numbers.pairs` writes them; None for other plans.
+        lists: of a rebuild, the lists to restore, as `version_numbers.topic_value` writes them; None for other plans.
         apart: the topics with numbers that will not be Git's after all steps.
         apart_now: whether a topic has such a number already that is not recorded.
         whole: it was made for all topics, so that what it does not speak of is there.

@@ -1,7 +1,7 @@
 """The derivation of versions from the changes of each commit, by fingerprints of content.
 
 The fingerprint of an Avro definition is a hash over the sorted list of what it is made of: its root, and every named type,
-each spelled out by itself (see `formats.avro.equality`). So a definition with references need not be written out: its
+each spelled out by itself (see `formats.avro.schema`). So a definition with references need not be written out: its
 own file and each file that it takes types of are parsed by themselves, once for each revision.
 
 A commit costs what it changed. A declaration file is read when it changes; a topic's definition is read again when its

@@ -1,4 +1,4 @@
-"""Causes in words, most important first; the diff of a definition, line by line."""
+"""The causes of a report in words, most important first, in parts that each format arranges; and the line-by-line diff of a definition."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def _finding(finding: Finding, report: CheckReport) -> Iterator[CauseLine]:
         yield CauseLine("fix", on_one_line(finding.fix), "Fix")
 
 
-# What changed in a definition, line by line, as every report shows it.
+# The diff of a definition
 
 
 _HEAD: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")

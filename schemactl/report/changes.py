@@ -1,4 +1,4 @@
-"""Changes as text, JSON and Markdown: `diff`, `changelog`, `promote`, `rollout`."""
+"""Render changes between revisions, promotions and rollouts (`diff`, `changelog`, `promote`, `rollout`) as text, JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def version_words(version: SchemaVersion) -> str:
     return f"v{version.number}{kind}{f': {commit_words(version.commit)}' if version.commit else ''}"
 
 
-# What comes with a promotion as one JSON object; keys are not renamed within a format version.
+# A promotion as JSON; keys are not renamed within a format version
 
 
 PROMOTION_FORMAT_VERSION = 1
@@ -189,7 +189,7 @@ def change_value(change: Change) -> Json:
             return {"change": "schema removed", **about}
 
 
-# A rollout as text for a terminal, and as a checklist in Markdown.
+# A rollout as text, and as a checklist in Markdown
 
 
 _WORDS = {
@@ -251,7 +251,7 @@ def _where(step: RolloutStep) -> str:
     return f"{on_one_line(step.target)}: " if step.target else ""
 
 
-# What changed between two states of the declarations, as text for a terminal.
+# A diff of revisions as text
 
 
 _LONGEST_DOC: Final = 200

@@ -1,4 +1,4 @@
-"""A check as text and JSON, and its tables for other formats."""
+"""Render a check as text and JSON, and build the tables that other formats show."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _sum(report: CheckReport, severity: Severity) -> Iterator[str]:
         yield counted(len(found), severity) + (f" in {len(topics)} topics" if len(topics) > len(found) else "")
 
 
-# A check's report as one JSON object; keys are not renamed within a format version.
+# JSON; keys are not renamed within a format version
 
 
 FORMAT_VERSION = 2
@@ -364,7 +364,7 @@ def _finding(finding: Finding, cause: str, target: str, *, names_owner: bool) ->
     }
 
 
-# A check's report as text for a terminal.
+# Text for a terminal
 
 
 _SEVERITIES: Final = {"error": "red", "warning": "yellow", "note": "cyan"}

@@ -1,4 +1,4 @@
-"""Drift and version numbers as text and JSON."""
+"""Render drift, and a target's version numbers next to Git's, as text and JSON."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _difference_lines(difference: DriftItem) -> Iterator[SheetLine]:
     yield from (line._replace(depth=2) for line in alternatives("Next", difference.fix))
 
 
-# The differences between a registry and Git as JSON; keys are not renamed within a format version.
+# JSON; keys are not renamed within a format version
 
 
 def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Json:
@@ -193,7 +193,7 @@ def replicated_values(spaces: Sequence[ReplicatedNamespace]) -> list[Json]:
     ]
 
 
-# A target's version numbers next to Git's, as text for a terminal.
+# Version numbers as text
 
 
 def render(misread: Sequence[TopicApart], *, target: str, color: bool = False) -> str:

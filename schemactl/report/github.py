@@ -1,4 +1,4 @@
-"""GitHub workflow commands for checks, plans and drift; CODEOWNERS.
+"""Render checks, plans and drift as GitHub workflow commands, and owners as a CODEOWNERS file.
 
 https://docs.github.com/en/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners
 """
@@ -44,7 +44,7 @@ def annotated(report: CheckReport) -> Iterator[tuple[AnnotationLevel, ShownCause
             yield level, f"{count} more: run `schemactl {report.command}` to see all of them"
 
 
-# Who reviews which file, as GitHub's and GitLab's CODEOWNERS.
+# CODEOWNERS, for GitHub and GitLab
 
 
 _OWNER: Final = re.compile(r"@[A-Za-z0-9][\w-]*(/[\w.-]+)*|[^\s@#]+@[^\s@#]+\.[^\s@#]+", re.ASCII)
@@ -70,7 +70,7 @@ def render_codeowners(owners: Mapping[str, Collection[str]]) -> tuple[str, list[
     return _HEAD + "".join(f"{pattern} {known}\n" for _, pattern, known in sorted(lines)), sorted(unknown)
 
 
-# A check's report as GitHub workflow commands: each cause becomes an annotation in the pull request.
+# Checks: each cause becomes an annotation in the pull request
 
 
 def render_check(report: CheckReport) -> str:
@@ -97,7 +97,7 @@ def escaped(text: str, *, of_property: bool = False) -> str:
     return text.replace(":", "%3A").replace(",", "%2C") if of_property else text
 
 
-# A plan or drift as GitHub workflow commands: what is rejected is an error, what differs a warning.
+# Plans and drift: a rejection is an error, a difference a warning
 
 
 def render_documents(sheets: Sequence[Sheet]) -> str:

@@ -1,4 +1,4 @@
-"""HTML pages: their parts, checks, plans and drift."""
+"""Render a check, plan or drift as one self-contained HTML page that makes no request to another address."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _digest(content: str) -> str:
     return f"sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
-# A check's report as one self-contained HTML page.
+# Checks
 
 
 _MAX_LINES: Final = 400
@@ -352,7 +352,7 @@ def _reads(reader: SchemaVersion, writer: SchemaVersion) -> str:
     return f'<td class="{kind}"{title}>{answer}</td>'
 
 
-# A plan or drift as one self-contained HTML page.
+# Plans and drift
 
 
 _KINDS: Final[dict[Sign, str]] = {"+": "come", "-": "gone", "~": "other", "!": "gone", "=": "", "": ""}

@@ -1,4 +1,4 @@
-"""Markdown: its parts, checks, plans and drift."""
+"""Render a check, plan or drift as Markdown; foreign text is escaped, so it cannot become markup, a link or a mention."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def within(limit: int, head: Sequence[str], blocks: Iterable[str], count: int, r
     return "\n\n".join([*shown, *([f"_{left} more: {rest}._"] if left else [])])
 
 
-# A check's report as Markdown, for a pull-request comment or a job summary.
+# Checks, for a pull-request comment or a job summary
 
 
 _MAX_DIFF_LINES = 60
@@ -218,7 +218,7 @@ def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:
         yield link(str(place), address)
 
 
-# A plan or drift as Markdown, for a pull-request comment or a job summary.
+# Plans and drift, for a pull-request comment or a job summary
 
 
 _SIGNS: Final = {"+": "+", "-": "-", "~": "!", "!": "!", "=": " ", "": " "}

@@ -1,4 +1,4 @@
-"""A plan and its result as text and JSON."""
+"""Render a plan and its result as text and JSON."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def _indented(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-# The result of a plan as JSON; keys are not renamed within a format version.
+# JSON; keys are not renamed within a format version
 
 
 UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
@@ -279,8 +279,8 @@ def result_document(result: Result, run: Json | None = None, topics: list[Json] 
 
     Args:
         result: what was done, what was not, and why.
-        run: what ran it, if that was a build server (see `build_server`).
-        topics: the version numbers afterwards (see `target_numbers.pairs`); None: they were not read.
+        run: what ran it, if that was a build server (see `core.environment`).
+        topics: the version numbers afterwards (see `version_numbers.topic_value`); None: they were not read.
     """
     return {
         **_begin(result.plan, run),

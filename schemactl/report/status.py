@@ -1,4 +1,4 @@
-"""Status as text, JSON and Prometheus metrics.
+"""Render the status of targets as text, JSON and Prometheus metrics.
 
 All are gauges: the state at one time. The format is that of https://prometheus.io/docs/instrumenting/exposition_formats/.
 """
@@ -140,7 +140,7 @@ def _counts_by_kind(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
 
 
-# The status of targets as one JSON object; keys are not renamed within a format version.
+# JSON; keys are not renamed within a format version
 
 
 FORMAT_VERSION = 1
@@ -192,7 +192,7 @@ def _target(status: TargetStatus | UnknownStatus) -> Json:
     }
 
 
-# The status of targets in Prometheus's text format, for the textfile collector of its node exporter.
+# Prometheus's text format, for the textfile collector of its node exporter
 
 
 Sample = tuple[Mapping[str, str], float]

@@ -1,4 +1,4 @@
-"""Decode and encode DataFrames; set-up of workers."""
+"""Decode and encode DataFrames, and set up Spark's Python workers for it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _freeze() -> None:
     gc.freeze()
 
 
-# Decode raw messages to typed columns in one pass; every row comes out, decoded or with a reason.
+# Decode: one pass, and every row comes out, decoded or with a reason
 
 
 ParseMode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
@@ -248,7 +248,7 @@ def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> 
     return pa.RecordBatch.from_pydict(found)
 
 
-# Encode typed columns to payloads in one pass.
+# Encode: one pass
 
 
 def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> DataFrame:

@@ -1,4 +1,4 @@
-"""`land`, `land_stream`, `sink`, `replay`."""
+"""Land messages in a folder or table: tasks decode and write Parquet files, and the driver commits them. Also streams and replay."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> No
         raise WrongArgument("partition by each column once, and leave one for the files")
 
 
-# Replay: rejected messages that the package can read by now become rows, each once.
+# Replay: rejected messages that a newer package can read become rows, each once
 
 
 _APP: Final = "schemactl.replay"

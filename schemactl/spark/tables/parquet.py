@@ -1,4 +1,4 @@
-"""Folders of Parquet: writer, commit, statistics, compression.
+"""Folders of Parquet files: writer, commit, statistics and compression.
 
 See "Per-file Statistics" in Delta's protocol (PROTOCOL.md). Everything is taken from what the writer of the file has counted.
 
@@ -462,7 +462,7 @@ def partition_of(file: str) -> dict[str, str | None]:
     }
 
 
-# Folders of Parquet to land in, with what Spark promises of its own.
+# The table, which keeps the promises of Spark's own writer
 
 
 _TEMPORARY: Final = "_temporary"
