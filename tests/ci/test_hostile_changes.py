@@ -19,6 +19,12 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
 
 
+def commit_id(folder: Path) -> str:
+    return subprocess.run(
+        ["git", "-C", str(folder), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
 @pytest.fixture
 def origin(tmp_path: Path) -> Path:
     """A remote repository with the branches main and pr, and a project in the folder `schemas`."""
@@ -111,3 +117,42 @@ def test_the_workflow_to_copy_runs_again_when_the_base_of_a_pull_request_changes
     assert "merge_group" in workflow["on"]
     # A job that a condition skips counts as passed where it is a required check.
     assert [name for name, job in workflow["jobs"].items() if "if" in job] == []
+
+
+@pytest.mark.parametrize(
+    ("branch", "default_branch", "is_released"),
+    [
+        ("main", "main", True),
+        ("trunk", "trunk", True),
+        ("release/1.2", "main", True),
+        ("feature", "main", False),
+        ("main2", "main", False),
+        ("feature/main", "main", False),
+        ("release", "main", False),
+        ("fix/release/1.2", "main", False),
+        ("mxin", "m.in", False),
+    ],
+)
+def test_a_release_is_of_a_commit_of_the_default_branch_or_a_release_branch(
+    tmp_path: Path, branch: str, default_branch: str, *, is_released: bool
+) -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    steps = workflow["jobs"]["build"]["steps"]
+    (script,) = (step["run"] for step in steps if "DEFAULT_BRANCH" in step.get("env", {}))
+    origin, checkout = tmp_path / "origin", tmp_path / "checkout"
+    git(tmp_path, "init", "-q", "-b", default_branch, str(origin))
+    git(origin, "commit", "-q", "--allow-empty", "-m", "base")
+    git(origin, "checkout", "-q", "-B", branch)
+    git(origin, "commit", "-q", "--allow-empty", "-m", "change")
+    git(origin, "tag", "v1.2.3")
+    git(tmp_path, "clone", "-q", str(origin), str(checkout))
+    git(checkout, "checkout", "-q", "v1.2.3")
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script],
+        cwd=checkout,
+        env=os.environ | {"DEFAULT_BRANCH": default_branch, "GITHUB_SHA": commit_id(checkout)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode == 0) is is_released, done
