@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from schemactl.codec.record_classes import LOGICAL
-from schemactl.codegen.spark_types import PYTHON_TYPES, Decimal, literal, text_block
+from schemactl.codegen.spark_types import PYTHON_TYPES, Decimal, literal, to_block_literal
 from schemactl.codegen.topic_struct import StructOptions, convert
 from schemactl.core.names import TopicName
 from schemactl.core.project import ClassKind
@@ -219,7 +219,7 @@ def class_module(schemas: Iterable[Schema], kind: ClassKind, options: StructOpti
     body = "\n\n".join(classes.texts)
     standard = "import datetime as dt\n" if _used("dt.", body) else ""
     standard += "".join(_import(module, names, body) for module, names in _IMPORTS.items())
-    blocks = [f"{text_block(doc)}\n", "from __future__ import annotations\n", standard]
+    blocks = [f"{to_block_literal(doc)}\n", "from __future__ import annotations\n", standard]
     blocks += [_import("pydantic", _PYDANTIC_IMPORTS, body)] if kind == "pydantic" else []
     return "\n".join([*filter(None, blocks), f"\n{body}"])
 

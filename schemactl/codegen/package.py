@@ -34,7 +34,7 @@ from schemactl.codegen.spark_types import (
     UnsupportedBySpark,
     columns_ddl,
     literal,
-    text_block,
+    to_block_literal,
 )
 from schemactl.codegen.topic_struct import StructOptions, former_names, struct_of, value_of
 from schemactl.codegen.topics import CLASSES, RUNTIME, SCHEMAS, Approved, info_of, is_importable, module_paths
@@ -227,10 +227,10 @@ def topic_module(
     summary = _summary(approved, number, reader, has_columns=columns is not None)
     ddl = f"\n{columns_ddl(columns)}\n" if columns is not None else ""
     parts = [
-        f"{HEADER}{text_block(summary)}\n\nfrom __future__ import annotations\n",
+        f"{HEADER}{to_block_literal(summary)}\n\nfrom __future__ import annotations\n",
         f"{types.imports()}\nfrom {runtime} import {', '.join([*imported, 'Topic'])}\n".lstrip("\n"),
         *(f"\n{each}" for each in types.definitions),
-        *([f"\nSCHEMA = {text_block(ddl)}\n"] if ddl else []),
+        *([f"\nSCHEMA = {to_block_literal(ddl)}\n"] if ddl else []),
         made,
     ]
     return TopicModule("\n".join(parts), schemas.texts)

@@ -258,15 +258,16 @@ def literal(text: str) -> str:
     return f'"{text}"' if is_plain else ascii(text)
 
 
-def text_block(text: str) -> str:
+def to_block_literal(text: str) -> str:
     """Return the text as a literal between three double quotes, whose lines stay lines: for docstrings and long texts.
 
-    Quotes, backslashes and characters that are not printable are escaped, so no text ends the literal or means anything but itself.
+    Quotes, backslashes and characters that are not printable are escaped, so no text can end the literal.
     """
-    return f'"""{"".join(map(_escape_in_block, text))}"""'
 
+    def escape(char: str) -> str:
+        if char == '"':
+            return '\\"'
+        is_plain = char == "\n" or (char.isprintable() and char != "\\")
+        return char if is_plain else ascii(char)[1:-1]
 
-def _escape_in_block(char: str) -> str:
-    if char == "\n" or (char.isprintable() and char not in '\\"'):
-        return char
-    return f"\\{char}" if char in '\\"' else ascii(char)[1:-1]
+    return f'"""{"".join(map(escape, text))}"""'

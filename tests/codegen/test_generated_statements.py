@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from topics_to_generate import GENERATE, ODD_TEXTS, approved, odd
 
 from schemactl.codegen.package import package_files
-from schemactl.codegen.spark_types import text_block
+from schemactl.codegen.spark_types import to_block_literal
 from schemactl.codegen.topics import Approved, OnTarget
 from schemactl.core.errors import SchemactlError
 from schemactl.core.project import ClassKind
@@ -51,7 +51,7 @@ hostile_texts = st.one_of(
 )
 
 
-def named(name: str, text: str, *, on_target: bool) -> Approved:
+def make_hostile_topic(name: str, text: str, *, on_target: bool) -> Approved:
     topic = approved("t", (odd(text),))
     hostile = replace(topic.topic, name=replace(topic.topic.name, topic=name))
     target = OnTarget(text, topic.topic.versions, frozenset(), {0: text, 3: text}, 0) if on_target else None
@@ -70,7 +70,7 @@ def test_a_generated_module_has_only_the_statements_of_the_generator(
 ) -> None:
     assume("\ud800" not in name + text)  # not a text: no file has it
     settings = replace(GENERATE, classes=classes)
-    topic = named(f"x{name}", text, on_target=on_target)
+    topic = make_hostile_topic(f"x{name}", text, on_target=on_target)
     try:
         files = package_files([topic], settings, release=Release.R4_0)
     except SchemactlError:
@@ -92,13 +92,13 @@ def test_a_generated_module_has_only_the_statements_of_the_generator(
 
 @pytest.mark.parametrize("text", [*ODD_TEXTS, CODE, "", '"', "\\", "two\nlines\n", "\x0c"])
 def test_a_block_of_text_is_that_text(text: str) -> None:
-    assert ast.literal_eval(text_block(text)) == text
-    assert text_block(text).count("\n") == text.count("\n")
+    assert ast.literal_eval(to_block_literal(text)) == text
+    assert to_block_literal(text).count("\n") == text.count("\n")
 
 
 @given(st.text())
 def test_any_block_of_text_is_one_constant(text: str) -> None:
-    (statement,) = ast.parse(text_block(text)).body
+    (statement,) = ast.parse(to_block_literal(text)).body
     assert isinstance(statement, ast.Expr)
     assert isinstance(statement.value, ast.Constant)
     assert statement.value.value == text
