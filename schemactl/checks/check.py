@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final
 
 from schemactl.checks import declarations, schemas
 from schemactl.checks.check_report import ORDER, CheckReport, TopicCheck
-from schemactl.checks.proposal import Proposal, Run, declared, merged
+from schemactl.checks.proposal import MovedTopic, Proposal, Run, declared, merged
 from schemactl.checks.topics import look_at
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import Problem
@@ -277,6 +278,7 @@ def check(
     fork: Fork | None = None,
     stepwise: Stepwise | None = None,
     targets: tuple[str, ...] = (),
+    moved: Mapping[TopicName, MovedTopic] = MappingProxyType({}),
 ) -> CheckReport:
     """Report what the merge of `target` would do to brokers and readers.
 
@@ -291,6 +293,7 @@ def check(
             only because of what was approved since.
         stepwise: the approved history as it would be if each commit of the branch were approved by itself.
         targets: the targets that the check is for; (): none in particular.
+        moved: the new topics that another approved project of the repository has.
     """
     fork = fork or Fork(approved)
     is_behind = fork.catalog is not approved
@@ -302,6 +305,7 @@ def check(
         approved,
         project,
         targets=targets,
+        moved=moved,
     )
     names = sorted(
         name for name in {*target.topics, *run.target.topics, *approved.topics} if only is None or name in only

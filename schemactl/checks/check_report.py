@@ -131,6 +131,9 @@ Change = Literal[
     "added", "new version", "not stored", "older version", "schema removed", "removed", "policies", "clients"
 ]
 
+GATE_RULES: Final = frozenset({"GATE_CHANGED", "GATE_UNREADABLE", "DRAFT_AGAIN"})
+"""What a change does to the check of later changes. `--strict` does not fail because of these."""
+
 ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 """The worst first."""
 
@@ -377,3 +380,78 @@ def _by_severity(findings: Sequence[Finding]) -> Iterator[Finding]:
         topics.setdefault(each.topic, []).append(each)
     for group in topics.values():
         yield from sorted(group, key=lambda each: ORDER[each.severity])
+
+
+# One report of a change that was judged twice
+
+
+_OWN: Final = (
+    "So it is under the judging files of this change, as they will be after the merge; not under the approved ones."
+)
+
+
+def judged_twice(approved: CheckReport, own: CheckReport) -> CheckReport:
+    """Return the report under the approved judging files, with what the change's own find besides.
+
+    A finding of both has the severity of the stricter. Topics have the verdict under the approved files where those judge them.
+    """
+    findings = list(approved.findings)
+    for finding in own.findings:
+        same = [index for index, other in enumerate(findings) if _place_of(other) == _place_of(finding)]
+        equal = next((index for index in same if _without_targets(findings[index]) == _without_targets(finding)), None)
+        milder = next((index for index in same if ORDER[findings[index].severity] > ORDER[finding.severity]), None)
+        if equal is not None:
+            findings[equal] = replace(findings[equal], targets=_union(findings[equal].targets, finding.targets))
+        elif milder is not None:
+            findings[milder] = replace(finding, message=f"{finding.message}\n{_OWN}")
+        elif not any(_covers(findings[index].targets, finding.targets) for index in same):
+            findings.append(replace(finding, message=f"{finding.message}\n{_OWN}"))
+    topics = _with_rows_of(approved.topics, own.topics, lambda row: row.topic)
+    return replace(
+        approved,
+        findings=tuple(_by_severity(findings)),
+        topics=tuple(sorted(topics, key=lambda row: row.topic)),
+        policies=tuple(_with_rows_of(approved.policies, own.policies, lambda row: (row.name, row.policy))),
+        notes=tuple(dict.fromkeys((*approved.notes, *own.notes))),
+        targets={**own.targets, **approved.targets},
+        checked=max(approved.checked, own.checked),
+    )
+
+
+def _place_of(finding: Finding) -> Hashable:
+    """Return what two judges' findings of the same thing have in common."""
+    return (
+        finding.rule,
+        finding.topic,
+        finding.source,
+        finding.pointer,
+        finding.direction,
+        finding.commit,
+        finding.field,
+    )
+
+
+def _without_targets(item: T) -> T:
+    return replace(item, targets=())
+
+
+def _union(targets: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the targets of both; (): one of the two holds for all."""
+    return tuple(dict.fromkeys((*targets, *others))) if targets and others else ()
+
+
+def _covers(targets: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    return not targets or bool(others and {*others} <= {*targets})
+
+
+def _with_rows_of(rows: Sequence[T], others: Sequence[T], name: Callable[[T], Hashable]) -> list[T]:
+    """Return `rows`, and those of the other judge for targets that this one does not know."""
+    result = list(rows)
+    for other in others:
+        same = [index for index, row in enumerate(result) if name(row) == name(other)]
+        equal = next((index for index in same if _without_targets(result[index]) == _without_targets(other)), None)
+        if equal is not None:
+            result[equal] = replace(result[equal], targets=_union(result[equal].targets, other.targets))
+        elif not any(_covers(result[index].targets, other.targets) for index in same):
+            result.append(other)
+    return result

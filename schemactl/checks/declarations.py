@@ -15,7 +15,7 @@ from schemactl.core.catalog import Catalog, Deprecated, Namespace, Topic
 from schemactl.core.errors import InvalidSchema, did_you_mean
 from schemactl.core.findings import Finding, Verdict
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import SETTINGS, Level, Policies, address, protects
+from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Level, Policies, address, protects
 from schemactl.core.schema import SchemaInfo
 from schemactl.core.wording import counted, policy_origin, policy_word
 from schemactl.core.wording import partitions as partitions_said
@@ -55,12 +55,9 @@ def _inherited(run: Run, name: NamespaceName | TopicName, policy: str) -> tuple[
     return getattr(run.project.defaults, policy), "default"
 
 
-def relaxed(run: Run, proposal: Proposal, verdict: Verdict, former: Topic | None) -> Iterator[Finding]:
-    """Yield the finding that a strategy changes together with a schema that the old one, of `former`, would reject."""
-    if former is None:
-        return
+def relaxed(run: Run, proposal: Proposal, verdict: Verdict, old: CompatibilityStrategy) -> Iterator[Finding]:
+    """Yield the finding that a strategy, which was `old`, changes together with a schema that the old one would reject."""
     name = proposal.topic.name
-    old, _ = run.approved.strategy(former.name, run.project.defaults)
     if old == proposal.strategy or is_rejected(verdict):
         return
     if is_rejected(replace(proposal, strategy=old).verdict(run.project)):

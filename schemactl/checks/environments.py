@@ -12,13 +12,13 @@ from schemactl.core.catalog import Catalog, chosen_topics, namespaces_of
 from schemactl.core.errors import DeclarationError, Problem, SchemactlError, did_you_mean
 from schemactl.core.names import TopicName, matching
 from schemactl.core.project import Project, Target
-from schemactl.core.schema import Commit, Release
+from schemactl.core.schema import Release
 from schemactl.declare import definition, reader
 from schemactl.declare import waivers as declare_waivers
 from schemactl.declare.files import SUFFIXES, Files
 from schemactl.declare.numbers_file import JudgedNumbers, judge_files
 from schemactl.declare.project import place_in_project
-from schemactl.declare.reader import NO_OVERLAYS, Declared, read_overlays
+from schemactl.declare.reader import NO_OVERLAYS, Declared
 from schemactl.declare.references import is_folder
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.history import CommitFiles, Forked, History, Repository, Store, commit_files
@@ -26,6 +26,7 @@ from schemactl.history.merge import LocalChanges
 from schemactl.history.target_history import differs, effective, numbered
 
 if TYPE_CHECKING:
+    from schemactl.checks.judging_files import Judge
     from schemactl.core.findings import Waiver
     from schemactl.history import HashedFiles
 
@@ -131,7 +132,7 @@ class Environment:
         targets: their names; empty for the declarations by themselves.
         target: one of them.
         release: the Pulsar release whose answers are predicted.
-        overlays: the overlays in the files; `approved`: those in the approved history now; `left`: those where the work left it.
+        overlays: what differs there, for the files; `approved`: the same, for the approved history.
         numbers: the record of their version numbers; None: they are Git's.
         only: topics that are on no target, and are checked as declared; None: all topics of the target.
     """
@@ -141,7 +142,6 @@ class Environment:
     release: Release
     overlays: Catalog = NO_OVERLAYS
     approved: Catalog = NO_OVERLAYS
-    left: Catalog = NO_OVERLAYS
     numbers: TargetNumbers | None = None
     only: frozenset[TopicName] | None = None
 
@@ -153,16 +153,16 @@ class Environment:
         target = self.target
         chosen = (target.include, target.exclude) if target else ()
         numbers = self.numbers.topics if self.numbers else {}
-        return self.release, chosen, self.overlays, self.approved, self.left, numbers
+        return self.release, chosen, self.overlays, self.approved, numbers
 
     def of(
         self, declared: Declared, forked: Forked, changes: LocalChanges, note: Note
     ) -> tuple[Declared, Forked, Fork]:
         """Return the declarations, the history, and the point where the work left it, as this environment has them."""
         unchanged = changes.unchanged
-        if self.target and differs(self.target):
+        if self.target and (differs(self.target) or self.overlays != NO_OVERLAYS):
             declared, forked = self._shown(declared, forked, self.target)
-            now, then = self.overlays.topics, self.left.topics
+            now, then = self.overlays.topics, self.approved.topics
             changed = {name for name in {*now, *then} if now.get(name) != then.get(name)}
             unchanged = frozenset(name for name in unchanged - changed if name in declared.catalog.topics)
         if self.numbers:
@@ -171,75 +171,62 @@ class Environment:
         return declared, forked, Fork(base.catalog, base.tip, unchanged, changes.combined, changes.settled)
 
     def _shown(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
+        # A topic that was renamed stays where it was: its new name may match other globs.
+        chosen = chosen_topics(forked.approved.catalog.topics, target)
+        renamed = [name for name, topic in declared.catalog.topics.items() if topic.renamed_from in chosen]
+
         def shown(history: History, overlays: Catalog) -> History:
             return history.with_catalog(effective(history.catalog, target, overlays))
 
         approved = shown(forked.approved, self.approved)
         return (
-            replace(declared, catalog=effective(declared.catalog, target, self.overlays)),
+            replace(declared, catalog=effective(declared.catalog, target, self.overlays, further=renamed)),
             forked._replace(
                 approved=approved,
-                base=approved if forked.base is forked.approved else shown(forked.base, self.left),
+                base=approved if forked.base is forked.approved else shown(forked.base, self.approved),
                 stepwise=shown(forked.stepwise, self.overlays) if forked.stepwise else None,
             ),
         )
 
 
-def environments(
-    proposed: Project, judging: Project, read: ProjectFiles, forked: Forked, repository: Repository, note: Note
-) -> list[Environment]:
-    """Return the environments of the project's targets, each once, and one for topics that are on no target.
+def environments(judge: Judge, before: Judge | None, declared: Catalog, approved: Catalog) -> list[Environment]:
+    """Return the environments of a judge's targets, each once, and one for topics that are on no target.
 
     Args:
-        proposed: the project as the change has it.
-        judging: the project as it was approved.
-        read: the content of the files.
-        forked: the approved history.
-        repository: has the approved overlays.
-        note: called for overlays that cannot be read.
+        judge: the judging files.
+        before: those that were approved, if they are others: the policies of a target's approved topics are by these.
+        declared: the files.
+        approved: the approved history.
     """
-    found: list[Environment] = []
-    for target in proposed.targets.values():
-        before = judging.targets.get(target.name)
-
-        def then(commit: Commit | None, target: Target = target, before: Target | None = before) -> Catalog:
-            if before is None or commit is None:
-                # Nothing was there to differ from.
-                return read.overlays[target.name]
-            try:
-                return read_overlays(CommitFiles(repository, commit), judging, before, may_miss=True)
-            except DeclarationError as error:
-                note(f"what differed on {target.name} in {commit.short} cannot be read: {error.problems[0]}")
-                return read.overlays[target.name]
-
-        approved = then(forked.approved.tip)
+    result: list[Environment] = []
+    for target in judge.project.targets.values():
+        overlays = judge.overlays.get(target.name, NO_OVERLAYS)
         environment = Environment(
             (target.name,),
             target,
-            target.release or judging.release,
-            read.overlays[target.name],
-            approved,
-            approved if forked.base is forked.approved else then(forked.base.tip),
-            next((each for each in read.numbers.records if each.target == target.name and each.topics), None),
+            target.release or judge.project.release,
+            overlays,
+            before.overlays.get(target.name, overlays) if before else overlays,
+            next((record for record in judge.numbers if record.target == target.name and record.topics), None),
         )
-        same = next((index for index, each in enumerate(found) if each.is_as(environment)), None)
+        same = next((index for index, other in enumerate(result) if other.is_as(environment)), None)
         if same is None:
-            found.append(environment)
+            result.append(environment)
         else:
-            found[same] = replace(found[same], targets=(*found[same].targets, target.name))
-    if all(each.target and (each.target.include or each.target.exclude) for each in found):
-        found += _left(found, read.declared.catalog, forked.approved.catalog, judging.release)
-    return found
+            result[same] = replace(result[same], targets=(*result[same].targets, target.name))
+    if all(each.target and (each.target.include or each.target.exclude) for each in result):
+        result += _of_no_target(result, declared, approved, judge.project.release)
+    return result
 
 
-def _left(
-    found: Sequence[Environment], declared: Catalog, approved: Catalog, release: Release
+def _of_no_target(
+    environments: Sequence[Environment], declared: Catalog, approved: Catalog, release: Release
 ) -> Iterator[Environment]:
     """Yield an environment for the topics that are on no target, which are judged all the same."""
     names = frozenset({*declared.topics, *approved.topics})
-    left = names.difference(*(chosen_topics(names, each.target) for each in found if each.target))
-    if left or not found:
-        yield Environment((), None, release, only=left if found else None)
+    left = names.difference(*(chosen_topics(names, each.target) for each in environments if each.target))
+    if left or not environments:
+        yield Environment((), None, release, only=left if environments else None)
 
 
 def setting_problems(files: Files, project: Project, declared: Catalog, approved: Catalog) -> Iterator[Problem]:

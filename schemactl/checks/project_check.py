@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from functools import cache, partial, reduce
+from functools import cache, cached_property, reduce
 from itertools import chain
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.core.names import select_known
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from schemactl.checks.check import Fork
     from schemactl.checks.check_report import CheckReport
     from schemactl.checks.environments import Environment, ProjectFiles
-    from schemactl.checks.proposal import Run
+    from schemactl.checks.judging_files import Judge
+    from schemactl.checks.proposal import MovedTopic, Run
     from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import Deadline
     from schemactl.core.findings import Waiver, WaiversAt
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from schemactl.core.schema import Commit
     from schemactl.declare.reader import Declared
     from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, Repository
+    from schemactl.history.approved_history import JudgingProject
+    from schemactl.history.merge import LocalChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +114,35 @@ def _is_settled(repository: Repository, project: Project, tip: Commit, reviewed:
     return "/" in ref and default == tip
 
 
-def files_of(
-    request: CheckRequest, repository: Repository, note: Callable[[object], None]
-) -> tuple[Project, Project, CommitFiles | HashedFiles]:
-    """Return the project as the files have it, the one by which they are judged, and the files: the index, HEAD, or the working tree.
+class CheckedFiles(NamedTuple):
+    """The files that a check is about.
+
+    Attributes:
+        proposed: the project as they have it.
+        project: the same project under the approved settings; its own where nothing was approved.
+        files: the index, HEAD, or the working tree.
+        approved: the approved project; None: nothing was approved yet.
+        covering: the path of the approved project that a new, nearer project file would hide; None: there is none.
+    """
+
+    proposed: Project
+    project: Project
+    files: CommitFiles | HashedFiles
+    approved: JudgingProject | None
+    covering: str | None
+
+
+def checked_files(request: CheckRequest, repository: Repository) -> CheckedFiles:
+    """Find the project and the files that a request is about.
 
     Raises:
         SchemactlError: there are none, or the project asks for what cannot be done with them.
     """
     from schemactl import history
+    from schemactl.checks.judging_files import with_all_roots
     from schemactl.declare import files as declare_files
     from schemactl.declare import project as declare_project
+    from schemactl.history.approved_history import judging_project
 
     files: CommitFiles | HashedFiles
     if repository.top is None and not request.staged:
@@ -135,60 +157,83 @@ def files_of(
                 fix="commit first, or leave --base out to check the working tree",
             )
         files = history.CommitFiles(repository, head) if head else history.IndexFiles(repository)
-        proposed = declare_project.load_project(request.directory, request.config, files=files)[0]
-        project = _judging(request, repository, proposed, lambda path: files.entry(path) is not None, note)
-        files.folders = project.roots
+        proposed, top = declare_project.load_project(request.directory, request.config, files=files)
     else:
         proposed, top = declare_project.load_project(request.directory, request.config)
-        project = _judging(request, repository, proposed, lambda path: Path(top, path).is_file(), note)
-        worktree = declare_files.WorktreeFiles(top, folders=project.roots)
-        files = history.HashedFiles(worktree, repository.object_format)
-    if repository.top:
-        folders = (posixpath.dirname(project.path), *project.roots)
-        repository.reject_embedded(repository.top / folder for folder in folders)
-    return proposed, project, files
-
-
-def _judging(
-    request: CheckRequest,
-    repository: Repository,
-    proposed: Project,
-    is_file: Callable[[str], bool],
-    note: Callable[[object], None],
-) -> Project:
-    """Return the project by which a change is judged, whose settings are those that were approved."""
-    from schemactl.checks.protected_settings import judging
-    from schemactl.history.approved_history import judging_project
-
-    try:
-        found = judging_project(repository, request.directory, request.config, proposed, request.base)
-    except SchemactlError as error:
-        if request.base and isinstance(error, HistoryError):
-            # With nothing to compare with, the check ends with this error.
-            raise
-        note(f"the settings of {proposed.path} at hand judge, not approved ones: {error.what}")
-        return proposed
-    if found and found.project.path != proposed.path and is_file(found.project.path):
-        # A new project beside the approved one, which goes on.
-        found = None
-    if found and (root := _forgotten_root(proposed, found.project)) is not None:
+    found = judging_project(repository, request.directory, request.config, proposed, request.base)
+    covering = None
+    if found and found.project.path != proposed.path:
+        nearest, found = found, _of_same_project(request, repository, proposed, found)
+        covering = nearest.project.path if _has_file(request, repository, nearest.project.path) else None
+    if found and (root := _forgotten_root(repository, proposed, found)) is not None:
         written = posixpath.relpath(root or ".", proposed.folder or ".")
         raise HistoryError(
             f"{found.ref} has the root `{root}`, which {proposed.path} does not know: the versions of topics that were "
             "declared there would be counted again",
             fix=f"add `{written}` to `previous_roots` in {proposed.path}",
         )
-    return judging(proposed, found.project if found else None)
+    project = with_all_roots(found.project, proposed, found.project) if found else proposed
+    if request.staged or request.base:
+        assert isinstance(files, history.CommitFiles)  # noqa: S101  for mypy
+        files.folders = project.roots
+    else:
+        worktree = declare_files.WorktreeFiles(top, folders=project.roots)
+        files = history.HashedFiles(worktree, repository.object_format)
+    if repository.top:
+        folders = (posixpath.dirname(project.path), *project.roots)
+        repository.reject_embedded(repository.top / folder for folder in folders)
+    return CheckedFiles(proposed, project, files, found, covering)
 
 
-def _forgotten_root(proposed: Project, approved: Project) -> str | None:
-    """Return the first root of `approved` that `proposed` neither has nor calls a previous one."""
+def _of_same_project(
+    request: CheckRequest, repository: Repository, proposed: Project, found: JudgingProject
+) -> JudgingProject | None:
+    """Return the approved project that `proposed` goes on from, where the nearest approved one has another path.
+
+    That is the one at the same path; else the nearest, if its file was moved here; else none: a new project begins.
+    """
+    from schemactl.history.approved_history import judging_project
+
+    config = str(Path(str(repository.top), proposed.path))
+    try:
+        same = judging_project(repository, request.directory, config, proposed, request.base)
+    except SchemactlError:
+        same = None
+    if same:
+        return same
+    return None if _has_file(request, repository, found.project.path) else found
+
+
+def _has_file(request: CheckRequest, repository: Repository, path: str) -> bool:
+    """Return whether there is a file at `path` in what the request checks."""
+    from schemactl import history
+
+    if request.staged:
+        return history.IndexFiles(repository).entry(path) is not None
+    if request.base:
+        return history.CommitFiles(repository, repository.commit("HEAD")).entry(path) is not None
+    return Path(str(repository.top), path).is_file()
+
+
+def _forgotten_root(repository: Repository, proposed: Project, approved: JudgingProject) -> str | None:
+    """Return the first approved root that `proposed` neither has nor calls a previous one.
+
+    A root that the approved branch gained after the work began is not missing from it.
+    """
     from schemactl.declare.reader import in_roots
+    from schemactl.history.approved_history import read_project_at
 
+    head = repository.commit("HEAD")
+    base = repository.merge_base(head, approved.tip) if head else None
+    roots = [*approved.project.roots, *approved.project.previous_roots]
+    if base and base.id != approved.tip.id:
+        with suppress(DeclarationError):
+            if began := read_project_at(repository, base, approved.project.path):
+                roots = [root for root in roots if root in {*began.roots, *began.previous_roots}]
     return next(
         (
             root
-            for root in (*approved.roots, *approved.previous_roots)
+            for root in roots
             if root not in {*proposed.roots, *proposed.previous_roots}
             and not in_roots(f"{root}/x".lstrip("/"), proposed, previous=True)
         ),
@@ -208,6 +253,8 @@ def check_project(
 ) -> CheckReport:
     """Compare the declared files with the approved history.
 
+    A new project file does not hide the approved project that covers its folder: then both projects are checked.
+
     Args:
         request: what to check.
         deadline: the time limit.
@@ -219,9 +266,6 @@ def check_project(
         SchemactlError: it could not be decided.
     """
     from schemactl import history
-    from schemactl.checks.environments import read_files
-    from schemactl.checks.waivers import WaiverFile, with_waivers
-    from schemactl.declare import project as declare_project
 
     def on_commit(done: int, total: int | None) -> None:
         deadline.look()
@@ -230,50 +274,83 @@ def check_project(
     deadline.begin("opening the repository")
     with history.Repository.open(request.directory) as repository:
         deadline.begin("reading the declared files")
-        proposed, project, files = files_of(request, repository, note)
+        checked = checked_files(request, repository)
         if not request.base and in_ci():
-            require_base(request, repository, proposed)
-        if request.target is not None:
-            declare_project.choose_target(proposed, request.target, f"--target {request.target}")
-        read = read_files(repository, replace(project, targets=proposed.targets), files)
-        deadline.begin("reading the approved history")
-        head = repository.commit("HEAD^" if request.amend else "HEAD")
-        forked = history.read_forked(
-            repository,
-            project,
-            head,
-            request.base or _amended(request, repository, project),
-            stepwise=bool(request.base),
-            progress=on_commit,
-        )
-        for each in forked.approved.notes:
-            note(each)
-        deadline.begin("comparing what is declared with what was approved")
-        check = _Check(request, repository, proposed, project, files, read, forked, note)
-        tips = {forked.base.tip, forked.approved.tip} if read.waivers else set()
-        known: Counter[tuple[str, str, str]] = reduce(or_, map(check.waived_at, tips), Counter())
-        file = WaiverFile(read.waivers, known, request.today)
+            require_base(request, repository, checked.proposed)
+        report = _check_files(request, repository, checked, deadline, on_commit, note)
+        if checked.covering is None:
+            return report
+        deadline.begin("checking the approved project that covers this folder")
+        covering = replace(request, config=str(Path(str(repository.top), checked.covering)), target=None)
+        other = _check_files(covering, repository, checked_files(covering, repository), deadline, on_commit, note)
+    both = f"{checked.proposed.path} is new, and {checked.covering} covers its folder: both projects are checked"
+    return replace(
+        other,
+        checked=other.checked + report.checked,
+        topics=(*other.topics, *report.topics),
+        policies=(*other.policies, *report.policies),
+        findings=(*other.findings, *report.findings),
+        waived=(*other.waived, *report.waived),
+        notes=tuple(dict.fromkeys([both, *other.notes, *report.notes])),
+    )
 
-        @cache
-        def in_force(commit: Commit) -> tuple[Waiver, ...]:
-            return replace(file, waivers=history.waivers_at(repository, project, commit)).in_force
 
-        found = check.report(in_force)
-        if request.base and isinstance(files, history.CommitFiles):
-            found = replace(found, notes=(*found.notes, *check.not_judged(files)))
-        is_whole = not (request.topics or request.namespaces or request.target)
+def _check_files(
+    request: CheckRequest,
+    repository: Repository,
+    checked: CheckedFiles,
+    deadline: Deadline,
+    on_commit: Callable[[int, int | None], None],
+    note: Callable[[object], None],
+) -> CheckReport:
+    """Check the files of one project; the arguments are those of `check_project`."""
+    from schemactl import history
+    from schemactl.checks.environments import read_files
+    from schemactl.checks.waivers import WaiverFile, with_waivers
+    from schemactl.declare import project as declare_project
+
+    proposed, project, files, approved, _ = checked
+    if request.target is not None:
+        declare_project.choose_target(proposed, request.target, f"--target {request.target}")
+    read = read_files(repository, replace(project, targets=proposed.targets), files)
+    deadline.begin("reading the approved history")
+    head = repository.commit("HEAD^" if request.amend else "HEAD")
+    forked = history.read_forked(
+        repository,
+        project,
+        head,
+        request.base or _amended(request, repository, project),
+        stepwise=bool(request.base),
+        progress=on_commit,
+    )
+    for problem in forked.approved.notes:
+        note(problem)
+    deadline.begin("comparing what is declared with what was approved")
+    check = _Check(request, repository, proposed, project, files, read, forked, approved, note)
+    tips = {forked.base.tip, forked.approved.tip} if read.waivers else set()
+    known: Counter[tuple[str, str, str]] = reduce(or_, map(check.waived_at, tips), Counter())
+    file = WaiverFile(read.waivers, known, request.today)
+
+    @cache
+    def in_force(commit: Commit) -> tuple[Waiver, ...]:
+        return replace(file, waivers=history.waivers_at(repository, project, commit)).in_force
+
+    found = check.report(in_force)
+    if request.base and isinstance(files, history.CommitFiles):
+        found = replace(found, notes=(*found.notes, *check.not_judged(files)))
+    is_whole = not (request.topics or request.namespaces or request.target)
+    report = with_waivers(found, check.run, file, is_whole=is_whole)
+    is_recorded = request.staged and is_whole and not request.config
+    if is_recorded and not report.count("error") and Path.cwd() == Path(request.directory):
+        check.record()
+    if request.staged and head and not in_ci():
+        now, then = Counter(waiver.key for waiver in read.waivers), check.waived_at(head)
+        changed = {key for key in now | then if now[key] != then[key]}
+        found = check.of_this_commit(found, report, head, changed)
+        file = replace(file, known=file.known | then)
         report = with_waivers(found, check.run, file, is_whole=is_whole)
-        is_recorded = request.staged and is_whole and not request.config
-        if is_recorded and not report.count("error") and Path.cwd() == Path(request.directory):
-            check.record()
-        if request.staged and head and not in_ci():
-            now, then = Counter(each.key for each in read.waivers), check.waived_at(head)
-            changed = {key for key in now | then if now[key] != then[key]}
-            found = check.of_this_commit(found, report, head, changed)
-            file = replace(file, known=file.known | then)
-            report = with_waivers(found, check.run, file, is_whole=is_whole)
-            if report.count("error") and forked.approved.tip == head:
-                report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
+        if report.count("error") and forked.approved.tip == head:
+            report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
     return report
 
 
@@ -298,7 +375,7 @@ def _amended(request: CheckRequest, repository: Repository, project: Project) ->
     return "HEAD^"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Check:
     """One check, after everything was read.
 
@@ -310,6 +387,7 @@ class _Check:
         files: the index, HEAD, or the working tree.
         read: the content of the files.
         forked: the approved history, and the point where the work left it.
+        approved: the approved project; None: nothing was approved yet.
         note: is called for what cannot be read.
     """
 
@@ -320,6 +398,7 @@ class _Check:
     files: CommitFiles | HashedFiles
     read: ProjectFiles
     forked: Forked
+    approved: JudgingProject | None
     note: Callable[[object], None]
 
     @property
@@ -327,7 +406,32 @@ class _Check:
         """The declarations, compared with the approved history where the work left it."""
         from schemactl.checks.proposal import Run
 
-        return Run(self.read.declared.catalog, self.forked.base.catalog, self.project)
+        return Run(self.read.declared.catalog, self.forked.base.catalog, self.project, moved=self.moved)
+
+    @cached_property
+    def moved(self) -> Mapping[TopicName, MovedTopic]:
+        """The new topics that another approved project of the repository has: they are compared as renamed ones are."""
+        from schemactl import history
+        from schemactl.checks.proposal import MovedTopic
+        from schemactl.history.approved_history import other_projects
+
+        tip, known = self.forked.approved.tip, {*self.forked.approved.catalog.topics}
+        names = [
+            name
+            for name, topic in self.read.declared.catalog.topics.items()
+            if not topic.renamed_from and not {name, name.twin} & known
+        ]
+        moved: dict[TopicName, MovedTopic] = {}
+        if not names or tip is None:
+            return moved
+        for project in other_projects(self.repository, self.project, tip):
+            catalog = history.read(self.repository, project, tip.id).catalog
+            for name in names:
+                former = next((topic for each in (name, name.twin) if (topic := catalog.topics.get(each))), None)
+                if former and former.versions:
+                    strategy, _ = catalog.strategy(former.name, project.defaults)
+                    moved[name] = MovedTopic(former.load(), strategy, project.path)
+        return moved
 
     def waived_at(self, commit: Commit | None) -> Counter[tuple[str, str, str]]:
         """Return the keys of the waivers in the tree of a commit, and how many there are of each; None: no commit."""
@@ -337,29 +441,75 @@ class _Check:
         return Counter(each.key for each in waivers)
 
     def report(self, waivers: WaiversAt) -> CheckReport:
-        """Return the report for all environments, or for the target that is asked for.
+        """Judge the change by the approved judging files, and by its own where it changes them; report the findings of both.
 
         `waivers` returns those in force in the tree of a commit. Raise DeclarationError if the files contradict the history.
         """
-        from schemactl.checks.check_report import joined
-        from schemactl.checks.environments import environments, setting_problems
+        from schemactl.checks.check_report import judged_twice
+        from schemactl.checks.environments import setting_problems
+        from schemactl.checks.judging_files import (
+            approved_judge,
+            changed_files,
+            drafts_again,
+            gate_findings,
+            proposed_judge,
+        )
+        from schemactl.history import CommitFiles
+        from schemactl.history.merge import FilesAfterMerge
         from schemactl.history.target_history import expect_agreement
 
-        read, forked, asked = self.read, self.forked, self.request.target
-        declared, approved = read.declared.catalog, forked.approved.catalog
+        read, forked = self.read, self.forked
+        declared, history = read.declared.catalog, forked.approved.catalog
         changes = forked.changes(self.files, read.declared)
-        if problems := [*setting_problems(self.files, self.proposed, declared, approved)]:
+        if problems := [*setting_problems(self.files, self.proposed, declared, history)]:
             raise DeclarationError(problems)
         expect_agreement(read.numbers.records, declared, forked)
-        judged = environments(self.proposed, self.project, read, forked, self.repository, self.note)
+        only = self._only(declared, history)
+        if self.approved is None:
+            judge = proposed_judge(self.proposed, read)
+            report = self._judged(judge, None, changes, only, waivers)
+            return replace(report, notes=(*report.notes, *self._speaks_for_itself()))
+        judge = approved_judge(self.repository, self.approved, self.project, read, history)
+        report = self._judged(judge, None, changes, only, waivers)
+        began, tip = (CommitFiles(self.repository, commit) for commit in (forked.base.tip, self.approved.tip))
+        records = (*judge.numbers, *read.numbers.records)
+        changed = changed_files((self.approved.project, self.proposed), records, began, self.files)
+        gate = [*judge.unreadable]
+        if changed:
+            merge = FilesAfterMerge(self.repository, self.files, base=began, tip=tip)
+            own = proposed_judge(self.proposed, read, merge, self.approved.project)
+            report = judged_twice(report, self._judged(own, judge, changes, only, waivers))
+            gate += gate_findings(changed, judge, own, began, self.files, self.run)
+        gate += drafts_again(self.run)
+        return replace(report, findings=(*gate, *report.findings))
+
+    def _speaks_for_itself(self) -> Iterator[str]:
+        if self.forked.approved.tip:
+            yield f"{self.proposed.path} has not been approved yet, so its own settings judge"
+
+    def _judged(
+        self,
+        judge: Judge,
+        before: Judge | None,
+        changes: LocalChanges,
+        only: frozenset[TopicName] | None,
+        waivers: WaiversAt,
+    ) -> CheckReport:
+        """Return the report by one judge, for all its targets, or for the target that is asked for."""
+        from schemactl.checks.check_report import joined
+        from schemactl.checks.environments import Environment, environments
+
+        read, forked, asked = self.read, self.forked, self.request.target
+        judged = environments(judge, before, read.declared.catalog, forked.approved.catalog)
         if asked is not None:
-            judged = [replace(each, targets=(asked,)) for each in judged if asked in each.targets]
-        only = self._only(declared, approved)
-        shown = [(each, each.of(read.declared, forked, changes, self.note)) for each in judged]
-        report = joined([self._compared(*each, only, waivers) for each in shown])
+            judged = [replace(environment, targets=(asked,)) for environment in judged if asked in environment.targets]
+            # What the judge does not know is judged as it is declared.
+            judged = judged or [Environment((), None, judge.project.release)]
+        shown = [(environment, environment.of(read.declared, forked, changes, self.note)) for environment in judged]
+        report = joined([self._compared(judge.project, *each, only, waivers) for each in shown])
         names = {name for _, (here, *_) in shown for name in here.catalog.topics}
         report = replace(report, checked=len(names if only is None else names & only))
-        return self._with_settings(self._with_samples(report, only), judged, only)
+        return self._with_the_rest(self._with_samples(report, only), judge.project, only)
 
     def _only(self, *catalogs: Catalog) -> frozenset[TopicName] | None:
         """Return the topics that --topic and --namespace select; None: all."""
@@ -371,6 +521,7 @@ class _Check:
 
     def _compared(
         self,
+        project: Project,
         environment: Environment,
         shown: tuple[Declared, Forked, Fork],
         only: frozenset[TopicName] | None,
@@ -382,7 +533,7 @@ class _Check:
 
         declared, forked, fork = shown
         approved, _, stepwise, branch, *_ = forked
-        asked = self.project.severities
+        asked = project.severities
         if self.request.strict:
             asked = {UNPROTECTED: "warning", **asked}
         if environment.only is not None:
@@ -390,7 +541,7 @@ class _Check:
         report = check(
             declared.catalog,
             approved=approved.catalog,
-            project=replace(self.project, severities=asked, release=environment.release),
+            project=replace(project, severities=asked, release=environment.release),
             label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
             declared=declared.findings,
             only=only,
@@ -399,6 +550,7 @@ class _Check:
             if stepwise and branch
             else None,
             targets=environment.targets,
+            moved=self.moved,
         )
         return environment.targets, report
 
@@ -418,27 +570,20 @@ class _Check:
 
         return with_samples(report, self.run, declared, self.files, changed, only)
 
-    def _with_settings(
-        self, report: CheckReport, judged: Sequence[Environment], only: frozenset[TopicName] | None
-    ) -> CheckReport:
-        """Add what concerns no single target: changed settings, and what the day of the check brings."""
+    def _with_the_rest(self, report: CheckReport, project: Project, only: frozenset[TopicName] | None) -> CheckReport:
+        """Add what concerns no single target, and notes about the branch."""
         from schemactl.checks.declarations import deprecations
-        from schemactl.checks.protected_settings import with_settings
-        from schemactl.declare.project import place_in_project
 
-        run, forked = self.run, self.forked
-        found = (*report.findings, *deprecations(run, only, self.request.today))
-        report = replace(report, findings=found, target=self.request.target or "")
-        overlays = {name: (each.left, each.overlays) for each in judged for name in each.targets}
-        locate = partial(place_in_project, self.files, self.proposed)
-        report = with_settings(report, run, self.proposed, locate, overlays)
-        notes = [*_notes(self.project, report)]
+        forked = self.forked
+        findings = (*report.findings, *deprecations(replace(self.run, project=project), only, self.request.today))
+        notes = [*_notes(project, report)]
         if forked.branch and forked.branch.is_updated and forked.base is forked.approved:
             notes.append(
                 f"this branch has merged {forked.approved.ref} into itself: a fast-forward would make the branch's line the record, "
                 "and count versions along it. Merge with a merge commit, a squash or a rebase"
             )
-        return replace(report, notes=(*report.notes, *notes))
+        target = self.request.target or ""
+        return replace(report, findings=findings, target=target, notes=(*report.notes, *notes))
 
     def of_this_commit(
         self, found: CheckReport, report: CheckReport, head: Commit, waived: Collection[tuple[str, str, str]]
@@ -452,7 +597,7 @@ class _Check:
         from schemactl.history import CommitFiles
 
         declared, before = self.read.declared, CommitFiles(self.repository, head)
-        settings = {self.project.path, *overlay_paths(self.proposed)}
+        settings = {self.project.path, *overlay_paths(self.proposed), *self.read.numbers.places}
 
         def made_of(name: TopicName) -> Iterator[str]:
             for catalog in (declared.catalog, self.forked.base.catalog):

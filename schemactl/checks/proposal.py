@@ -23,6 +23,18 @@ STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validati
 """The policies that keep out schemas, or clients without one, each with the value that does so."""
 
 
+_STRICTNESS: Final = ("off", "note", "warning", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class MovedTopic:
+    """A topic that another project of the repository had: with its versions, its strategy there, and that project's file."""
+
+    topic: Topic
+    strategy: CompatibilityStrategy
+    project: str
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One check.
@@ -31,6 +43,7 @@ class Run:
         target: the declarations as they will be.
         approved: the approved history to compare them with.
         targets: the targets that the check is for; (): none in particular.
+        moved: the new topics that another approved project of the repository has.
     """
 
     target: Catalog
@@ -38,6 +51,7 @@ class Run:
     project: Project
     rules: Mapping[str, Rule] = field(default_factory=rules)
     targets: tuple[str, ...] = ()
+    moved: Mapping[TopicName, MovedTopic] = field(default_factory=dict)
 
     def former(self, name: TopicName) -> Topic | None:
         """Return the approved topic, or its twin in the other domain, which shares its list of versions.
@@ -55,6 +69,8 @@ class Run:
         former = self.former(topic.name)
         if former is None and topic.renamed_from:
             former = self.former(topic.renamed_from)
+        if former is None and topic.name in self.moved:
+            former = self.moved[topic.name].topic
         return former is None or former.lifecycle == "draft"
 
     def versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
@@ -108,10 +124,20 @@ class Run:
         )
 
     def severity(self, rule: str, name: TopicName | None) -> Severity | Literal["off"] | None:
-        """Return the severity that the project sets for the rule and topic; None: it sets none."""
-        spaces = self.project.namespace_severities
-        of_namespace = spaces.get(name.namespace_name, {}).get(rule) if name else None
-        return of_namespace or self.project.severities.get(rule)
+        """Return the severity that the project sets for the rule and topic; None: it sets none.
+
+        A renamed topic has the stricter one of its old and its new namespace.
+        """
+        severities = self.project.namespace_severities
+        topic = self.target.topics.get(name) if name and severities else None
+        former = topic.renamed_from if topic else None
+        levels = [
+            (severities.get(each.namespace_name, {}).get(rule) if each else None) or self.project.severities.get(rule)
+            for each in (name, *([former] if former and name and not self.former(name) else []))
+        ]
+        if len({*levels}) == 1:
+            return levels[0]
+        return max((level or self.rules[rule].severity for level in levels), key=_STRICTNESS.index)
 
     def asks(self, rule: str, name: TopicName) -> bool:
         """Return whether the rule is on for the topic."""

@@ -105,11 +105,12 @@ def places(
 
 
 def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield findings against the versions of the topic that was renamed."""
+    """Yield findings against the versions of the topic that was renamed, or moved here from another project."""
     topic, old = proposal.topic, proposal.topic.renamed_from
-    if old is None:
+    moved = run.moved.get(topic.name)
+    if old is None and moved is None:
         return
-    former = run.approved.topics.get(old)
+    former = run.approved.topics.get(old) if old else moved.topic if moved else None
     if former is None or not former.load().versions:
         yield from run.find(
             "RENAMED_FROM_UNKNOWN",
@@ -118,10 +119,17 @@ def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
             source=topic.locate("/renamed_from"),
         )
         return
+    if old or moved is None:
+        strategy, _ = run.approved.strategy(former.name, run.project.defaults)
+        history = f"{topic.name} was {old}; the versions below are those of {old}."
+    else:
+        strategy = moved.strategy
+        history = (
+            f"{topic.name} was declared in the project {moved.project}; the versions below are those of that project."
+        )
     proposal = replace(proposal, versions=former.versions)
     verdict = proposal.verdict(run.project)
-    for finding in (*data(run, proposal, verdict), *relaxed(run, proposal, verdict, former)):
-        history = f"{topic.name} was {old}; the versions below are those of {old}."
+    for finding in (*data(run, proposal, verdict), *relaxed(run, proposal, verdict, strategy)):
         yield replace(finding, message=f"{history}\n{finding.message}")
 
 

@@ -316,7 +316,9 @@ def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) ->
         yield from schemas.moved(run, proposal, verdict)
         yield from schemas.own_release(run, proposal, verdict)
         yield from schemas.other_releases(run, proposal, verdict)
-    yield from declarations.relaxed(run, proposal, verdict, run.former(proposal.topic.name))
+    if former := run.former(proposal.topic.name):
+        strategy, _ = run.approved.strategy(former.name, run.project.defaults)
+        yield from declarations.relaxed(run, proposal, verdict, strategy)
     yield from schemas.renamed(run, proposal)
 
 

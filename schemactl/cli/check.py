@@ -65,7 +65,10 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         "--target NAME: judge for this target alone (default: for all): by its release, its policies, its topics, and what its numbers file "
         "records; no registry is asked",
     )
-    add_options(parser, "--strict: warnings fail, too, and so does what breaks readers that no strategy protects")
+    add_options(
+        parser,
+        "--strict: warnings fail, too (except GATE_CHANGED, GATE_UNREADABLE and DRAFT_AGAIN), and so does what breaks readers that no strategy protects",
+    )
     add_timeout(parser, DEFAULT_S)
 
 
@@ -103,8 +106,15 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
     report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
     deadline.begin("writing the report")
     write_report(partial(render_check, report), outputs, context)
-    failing = report.count("error") + (report.count("warning") if args.strict else 0)
-    return NEGATIVE if failing else 0
+    is_failing = report.count("error") or (args.strict and any(map(_fails_strict, report.findings)))
+    return NEGATIVE if is_failing else 0
+
+
+def _fails_strict(finding: Finding) -> bool:
+    """Return whether `--strict` fails because of a warning: not of what only announces how later changes are judged."""
+    from schemactl.checks.check_report import GATE_RULES
+
+    return finding.severity == "warning" and finding.rule not in GATE_RULES
 
 
 def _is_amend(args: argparse.Namespace) -> bool:

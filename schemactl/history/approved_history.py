@@ -13,12 +13,13 @@ import functools
 import os
 import re
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from schemactl.core.catalog import Catalog, LazyMapping, Namespace, Topic
 from schemactl.core.errors import (
@@ -54,6 +55,8 @@ _USUAL: Final = (*("refs/remotes/origin/main", "refs/remotes/origin/master"), *(
 
 _STEPS: Final = re.compile(r"[~^]|@\{")
 """Where what follows leads on from a ref (gitrevisions)."""
+
+T = TypeVar("T")
 
 _ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.IGNORECASE)
 
@@ -179,10 +182,26 @@ def _approved_project(
     return ApprovedProject(found, named, proposed=first is None) if found else None
 
 
+class JudgingProject(NamedTuple):
+    """The approved project whose settings judge a change.
+
+    Attributes:
+        project: as the tip has it, or the newest commit of the approved line whose project file can be read.
+        ref: the approved ref.
+        tip: the commit that it leads to.
+        unreadable: why the file at the tip cannot be read, and the commit whose file counts instead; None: it can.
+    """
+
+    project: Project
+    ref: str
+    tip: Commit
+    unreadable: tuple[Problem, Commit] | None = None
+
+
 def judging_project(
     repository: Repository, directory: str, config: str | None, proposed: Project, base: str | None
-) -> ApprovedProject | None:
-    """Return the project whose settings judge the work on HEAD: as it was approved where that work began.
+) -> JudgingProject | None:
+    """Find the project whose settings judge the work on HEAD: that of the approved tip.
 
     Args:
         repository: of `directory`.
@@ -192,23 +211,104 @@ def judging_project(
         base: the approved ref; None: it is found as `approved_project` does.
 
     Returns:
-        The project, and the ref that leads there; None: nothing has been approved yet, or no project file.
+        The approved project; None: the approved history has no project file.
 
     Raises:
-        HistoryError: which ref is the approved one is not known.
-        SchemactlError: the approved project file has problems.
+        HistoryError: which ref is the approved one is not known, or no commit has a project file that can be read.
     """
-    found = None if base else _approved_project(repository, directory, config, proposed, local=True)
-    if not base and found is None:
+    ref, tip = approved(repository, proposed, base) if base else by_default(repository, proposed, local=True)
+    found = _newest_readable(repository, tip, directory, config) if tip else None
+    named = found.project.approved if found else proposed.approved
+    if named and not base:
+        # The default branch names another ref, or has no project file: then the project may live on another branch.
+        ref, tip = approved(repository, found.project if found else proposed)
+        found = _newest_readable(repository, tip, directory, config) if tip else None
+    return found._replace(ref=ref) if found else None
+
+
+def _newest_readable(repository: Repository, tip: Commit, directory: str, config: str | None) -> JudgingProject | None:
+    """Return the project of the newest commit whose project file can be read; None: `tip` has no project file."""
+
+    def read_at(files: CommitFiles) -> Project:
+        if repository.top is None:
+            path = config or PROJECT_FILE
+            return read_project(path, read_bytes(files, path))
+        return declare_project.load_project(directory, config, files=files)[0]
+
+    try:
+        newest = newest_readable(repository, tip, _project_paths(repository, directory, config), read_at)
+    except (DeclarationError, HistoryError):
+        raise
+    except SchemactlError:
         return None
-    ref, tip = approved(repository, proposed, base or (found.ref if found else None))
-    head = repository.commit("HEAD")
-    left = repository.merge_base(head, tip) if head and tip else tip
-    project = _project_at(repository, left, ref, directory, config)
-    if project is None and (since := _project_at(repository, tip, ref, directory, config)):
-        # The work began before there was a project; what was approved since judges it, if it is the same one.
-        project = since if since.path == proposed.path else None
-    return ApprovedProject(project, ref) if project else None
+    if newest.content is None:
+        assert newest.problem  # noqa: S101  what cannot be read has a problem
+        raise HistoryError(
+            f"no commit of the approved history has a project file that can be read: {newest.problem}",
+            fix="correct the project file on the approved branch",
+        )
+    unreadable = (newest.problem, newest.commit) if newest.problem else None
+    return JudgingProject(newest.content, "", tip, unreadable)
+
+
+def _project_paths(repository: Repository, directory: str, config: str | None) -> list[str]:
+    """Return the paths, from the repository's top, at which the project file of a folder may be."""
+    if repository.top is None:
+        return [config or PROJECT_FILE]
+    top, here = repository.top.resolve(), Path(directory).resolve()
+    if config is not None:
+        return [(here / config).parent.resolve().joinpath(Path(config).name).relative_to(top).as_posix()]
+    folders = [here, *here.parents]
+    return [(folder / PROJECT_FILE).relative_to(top).as_posix() for folder in folders if folder.is_relative_to(top)]
+
+
+class NewestReadable(NamedTuple, Generic[T]):
+    """What the newest commit has whose files can be read.
+
+    Attributes:
+        content: None: no commit has it.
+        commit: the commit that it was read from.
+        problem: the first problem of the files at the tip; None: they can be read.
+    """
+
+    content: T | None
+    commit: Commit
+    problem: Problem | None = None
+
+
+def newest_readable(
+    repository: Repository, tip: Commit, paths: Sequence[str], read_at: Callable[[CommitFiles], T]
+) -> NewestReadable[T]:
+    """Read files of the approved tip, or of the newest commit on its first-parent line where they can be read.
+
+    Args:
+        repository: of the commits.
+        tip: the newest commit.
+        paths: the files that `read_at` reads.
+        read_at: returns their content; it raises DeclarationError where they cannot be read.
+    """
+    try:
+        return NewestReadable(read_at(CommitFiles(repository, tip)), tip)
+    except DeclarationError as error:
+        problem = error.problems[0]
+    # Git takes paths from the folder of work.
+    named = [os.path.relpath(repository.top / path, repository.directory) if repository.top else path for path in paths]
+    for line in repository.run("rev-list", "--first-parent", tip.id, "--", *named).decode().split():
+        commit = repository.commit(line)
+        with suppress(SchemactlError):
+            if commit and commit.id != tip.id:
+                return NewestReadable(read_at(CommitFiles(repository, commit)), commit, problem)
+    return NewestReadable(None, tip, problem)
+
+
+def other_projects(repository: Repository, project: Project, tip: Commit) -> Iterator[Project]:
+    """Yield the other projects of a repository that can be read at a commit."""
+    listed = repository.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", tip.id)
+    for path in listed.decode("utf-8", "surrogateescape").split("\0"):
+        if path.rpartition("/")[2] == PROJECT_FILE and path != project.path:
+            with suppress(DeclarationError):
+                if found := read_project_at(repository, tip, path):
+                    yield found
 
 
 def waivers_at(repository: Repository, project: Project, commit: Commit) -> tuple[Waiver, ...]:

@@ -11,7 +11,7 @@ from itertools import accumulate, takewhile
 from pathlib import Path
 from select import select
 from subprocess import PIPE
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -392,6 +392,17 @@ class Repository:
                 found = None
             self._merge_bases[head.id, tip.id] = found
         return self._merge_bases[head.id, tip.id]
+
+    def merge_texts(self, base: bytes, *, ours: bytes, theirs: bytes) -> bytes | None:
+        """Merge two versions of a text line by line, as `git merge` does; None: they conflict."""
+        with TemporaryDirectory() as folder:
+            names = ("ours", "base", "theirs")
+            for name, text in zip(names, (ours, base, theirs), strict=True):
+                Path(folder, name).write_bytes(text)
+            try:
+                return self.run("merge-file", "-p", "--quiet", *(str(Path(folder, name)) for name in names))
+            except GitFailed:
+                return None
 
     def _commit(self, ref: str) -> Commit | None:
         if any(part in ref for part in ("\0", "\n", "..")) or ref.startswith(("^", "-")):

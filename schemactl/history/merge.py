@@ -347,6 +347,46 @@ class MergedFiles:
         return self._files if self.is_ours(path) else self._approved
 
 
+class FilesAfterMerge:
+    """Files of any name as a merge leaves them: what the work did not change is as approved now.
+
+    Git merges a file that both changed line by line. Where that conflicts it is the work's.
+    """
+
+    def __init__(
+        self, repository: Repository, here: CommitFiles | HashedFiles, *, base: CommitFiles, tip: CommitFiles
+    ) -> None:
+        self._repository = repository
+        self._here = here
+        self._base = base
+        self._tip = tip
+
+    def paths(self) -> Iterable[str]:
+        """Return every path."""
+        return (path for path in {*self._here.paths(), *self._tip.paths()} if self.kind(path) != "missing")
+
+    def below(self, folder: str) -> Iterable[str]:
+        """Return every path below a folder."""
+        both = {*self._here.below(folder), *self._tip.below(folder)}
+        return (path for path in both if self.kind(path) != "missing")
+
+    def kind(self, path: str) -> Kind:
+        """Return what kind of thing is at `path`."""
+        return self._side(path).kind(path)
+
+    def read(self, path: str) -> bytes:
+        """Return the content of the file (see `declare.Files`)."""
+        sides = (self._here, self._base, self._tip)
+        entries = [side.entry(path) for side in sides]
+        if len({*entries}) == len(sides) and all(side.kind(path) == "file" for side in sides):
+            ours, base, theirs = (read_bytes(side, path) for side in sides)
+            return self._repository.merge_texts(base, ours=ours, theirs=theirs) or ours
+        return self._side(path).read(path)
+
+    def _side(self, path: str) -> Files:
+        return self._tip if self._here.entry(path) == self._base.entry(path) else self._here
+
+
 class BroughtFiles:
     """Files of any name that the work did not touch, and that are as the approved history has them once it is merged."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from schemactl import formats
-from schemactl.core.catalog import Catalog, Client, LazyMapping, Namespace, Topic, part_of
+from schemactl.core.catalog import Catalog, Client, LazyMapping, Namespace, Topic, only, part_of
 from schemactl.core.errors import DeclarationError, InvalidSchema, Source
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
@@ -137,9 +137,14 @@ def differs(target: Target) -> bool:
     return bool(target.overlays or target.include or target.exclude)
 
 
-def effective(catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS) -> Catalog:
-    """Return the part of `catalog` that `target` includes, with `overlays` applied."""
+def effective(
+    catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS, *, further: Sequence[TopicName] = ()
+) -> Catalog:
+    """Return the part of `catalog` that `target` includes, and the topics `further`, with `overlays` applied."""
     chosen = part_of(catalog, target.globs) if target.globs else catalog
+    if not {*further} <= {*chosen.topics}:
+        kept = {*chosen.topics, *further, *chosen.namespaces, *(name.namespace_name for name in further)}
+        chosen = replace(only(catalog, lambda name: name in kept), former=chosen.former)
     if overlays == NO_OVERLAYS:
         return chosen
 

@@ -190,25 +190,28 @@ def test_topics_that_a_filter_leaves_out_are_not_looked_at(tmp_path: Path) -> No
     assert checked(folder, "--topic", "orders")["findings"] == []
 
 
-def test_that_a_change_stops_requiring_it_weakens_the_gate(tmp_path: Path) -> None:
+def test_a_change_that_stops_requiring_it_is_judged_by_the_approved_setting(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop", project=REQUIRED)
     folder = new_topic(estate, "shop/salse/refunds")
     estate.scratch.write({"schemactl.yaml": PROJECT})
     found = checked(folder, code=100)["findings"]
     assert {each["rule"]: each["severity"] for each in found} == {
-        "GATE_WEAKENED": "error",
+        "GATE_CHANGED": "warning",
         "NAMESPACE_UNDECLARED": "error",
     }
 
 
-def test_that_a_change_requires_it_is_a_note_with_the_topics_that_fail_then(tmp_path: Path) -> None:
+def test_a_change_that_requires_it_is_judged_by_that_too(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop")
     estate.scratch.commit({"namespaces/sales.yaml": None})
     estate.scratch.flush()
     estate.scratch.write({"schemactl.yaml": REQUIRED})
-    report = checked(estate.scratch.path)
-    assert report["findings"] == []
-    assert "from the merge on, a namespace has to be declared (for persistent://shop/sales/orders)" in (report["notes"])
+    findings = checked(estate.scratch.path, code=100)["findings"]
+    assert [(finding["rule"], finding["severity"]) for finding in findings] == [
+        ("GATE_CHANGED", "warning"),
+        ("NAMESPACE_UNDECLARED", "error"),
+    ]
+    assert "So it is under the judging files of this change" in findings[1]["message"]
 
 
 def test_a_commit_that_removes_the_declaration_is_judged_for_it(tmp_path: Path) -> None:

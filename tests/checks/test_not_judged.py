@@ -87,8 +87,8 @@ def test_a_change_cannot_stop_asking_without_being_seen(tmp_path: Path) -> None:
     repository = changed(tmp_path, severities=f"severities: {{{RULE}: error}}\n", new=BREAKING)
     repository.write({"schemactl.yaml": PROJECT % "ALWAYS_COMPATIBLE"})
     report = facts(repository, code=100)
-    assert {each["rule"] for each in report["findings"]} == {"GATE_WEAKENED", RULE}
-    assert f"{RULE} is off, was error" in report["findings"][0]["message"]
+    assert {each["rule"] for each in report["findings"]} == {"GATE_CHANGED", RULE}
+    assert f"`severities.{RULE}` is no longer set (was error)" in report["findings"][0]["message"]
 
 
 def test_strict_is_no_setting_that_a_change_weakens(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@
     before, after, expect         a repository: the approved files (or a list of such, one commit each), then what changes in
                                   the working tree (null deletes), and all findings of `check`, in order. `strategy`,
                                   `pulsar` and `project` say what `schemactl.yaml` says. `branch` is committed on a branch
-                                  before that (files, or a list of such), `meanwhile` is approved after the branch began.
+                                  before that (files, or a list of such), and then `after` is, too; `meanwhile` is approved
+                                  after the branch began.
     existing, new, expect         definitions that come from no file: `type` and `schema`
     category, old, new, expect    a `.proto` text, or several by path of which the first has the root message; buf's category,
                                   and all that it finds, in order, with the place in the new text. A text without `syntax`
@@ -21,9 +22,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from functools import cache, partial
 from pathlib import Path
@@ -33,17 +32,13 @@ import pytest
 import yaml
 from scratch import Scratch
 
-from schemactl import history
-from schemactl.checks.check import Fork, Stepwise, check
+from schemactl.checks.check import check
 from schemactl.checks.check_report import undecided
-from schemactl.checks.declarations import deprecations
 from schemactl.checks.lint import fixed, lint
-from schemactl.checks.proposal import Run
-from schemactl.checks.protected_settings import judging, with_settings
-from schemactl.checks.samples import with_samples
-from schemactl.checks.waivers import WaiverFile, with_waivers
+from schemactl.checks.project_check import CheckRequest, check_project
 from schemactl.comparison.compatibility import judge
 from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.deadline import within
 from schemactl.core.errors import DeclarationError, InvalidSchema
 from schemactl.core.findings import Finding, Outcome
 from schemactl.core.names import TopicName
@@ -54,14 +49,11 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.declare import files as declare_files
 from schemactl.declare import project as declare_project
 from schemactl.declare import reader
-from schemactl.declare import waivers as declare_waivers
-from schemactl.declare.project import place_in_project
 from schemactl.formats import resolve
 from schemactl.formats.protobuf.advanced_checker import advanced_violations
 from schemactl.formats.protobuf.compatibility import CATEGORIES, proto_rules
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.protoc import Proto, compile_all
-from schemactl.history.approved_history import judging_project
 
 pytestmark = pytest.mark.slow
 
@@ -104,9 +96,13 @@ def test_check_finds_exactly_this(case: Case, tmp_path: Path) -> None:
     if "meanwhile" in case:
         repository.commit(case["meanwhile"])
     if "branch" in case:
+        repository.commit(case["after"], branch="work")
         repository.git("checkout", "-q", "work")
-    repository.write(case["after"])
-    assert found_in(repository.path) == [with_defaults(finding) for finding in case["expect"]]
+    else:
+        repository.write(case["after"])
+    assert found_in(repository.path, "main" if "branch" in case else None) == [
+        with_defaults(finding) for finding in case["expect"]
+    ]
 
 
 def project(case: Case) -> str:
@@ -120,51 +116,14 @@ def project(case: Case) -> str:
     return yaml.safe_dump(lines)
 
 
-def found_in(path: Path) -> list[dict[str, Any]]:
-    """What `check` finds in the working tree at `path`."""
-    proposed, top = declare_project.load_project(str(path))
-    with history.Repository.open(str(path)) as repository:
-        gate = judging_project(repository, str(path), None, proposed, "main")
-        settings = judging(proposed, gate.project if gate else None)
-        files = declare_files.WorktreeFiles(top)
-        declared = reader.read(files, settings)
-        waivers, wrong_waivers = declare_waivers.read_waivers(files, settings.waivers)
-        if problems := (*declared.problems, *wrong_waivers):
-            return [shown(each) for each in undecided(DeclarationError(problems)).findings]
-        forked = history.read_forked(repository, settings, repository.commit("HEAD"), "main", stepwise=True)
-        approved, base, stepwise, branch, *_ = forked
-        assert approved.tip
-        known = Counter(each.key for each in history.waivers_at(repository, settings, approved.tip))
-
-        def findings(unchanged: frozenset[TopicName]) -> list[dict[str, Any]]:
-            report = check(
-                declared.catalog,
-                approved=approved.catalog,
-                project=settings,
-                label="main",
-                declared=declared.findings,
-                fork=Fork(base.catalog, base.tip, unchanged, combined),
-                stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.commits], forked.recorded)
-                if stepwise and branch
-                else None,
-            )
-            run = Run(declared.catalog, base.catalog, settings)
-            report = replace(report, findings=(*report.findings, *deprecations(run, None, TODAY)))
-            report = with_settings(report, run, proposed, partial(place_in_project, files, proposed), {})
-            here, before = (
-                history.HashedFiles(files, repository.object_format),
-                history.CommitFiles(repository, base.tip),
-            )
-            brought = {path for path in declared.samples if here.entry(path) != before.entry(path)}
-            report = with_samples(report, run, declared, files, brought, None)
-            report = with_waivers(report, run, WaiverFile(waivers, known, TODAY), is_whole=True)
-            return [shown(finding) for finding in report.findings]
-
-        unchanged, combined, _ = forked.changes(files, declared)
-        found = findings(unchanged)
-        # What is known to be unchanged is not looked at, and that makes no difference.
-        assert found == findings(frozenset())
-    return found
+def found_in(path: Path, base: str | None) -> list[dict[str, Any]]:
+    """What `check` finds in the working tree at `path`, or between `base` and HEAD."""
+    request = CheckRequest(str(path), base=base, today=TODAY)
+    try:
+        report = within(60, partial(check_project, request))
+    except DeclarationError as error:
+        report = undecided(error)
+    return [shown(finding) for finding in report.findings]
 
 
 def shown(finding: Finding) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_no_file_is_no_waivers() -> None:
         (entry(rule='"*"'), "a waiver is of one rule, and `*` has a `*`"),
         (entry(topic='"shop/sales/*"'), "a waiver is of one topic, and `shop/sales/*` has a `*`"),
         (entry(topic="orders"), "'orders' is not a topic"),
-        (entry(rule="GATE_WEAKENED"), "1:10: GATE_WEAKENED cannot be waived"),
+        (entry(rule="GATE_CHANGED"), "1:10: GATE_CHANGED cannot be waived"),
         (entry(rule="NOT_DECIDED"), "NOT_DECIDED cannot be waived"),
         (entry(rule="BROKER_INVALID"), "BROKER_INVALID cannot be waived"),
         (entry(rule="PARTITIONS_SHRUNK"), "PARTITIONS_SHRUNK cannot be waived"),
