@@ -185,7 +185,9 @@ def _failing(run: Run, proposal: Proposal) -> list[int]:
         for position, version in enumerate(proposal.versions)
         if version.info
         and is_rejected(
-            replace(proposal, schema=version.info, versions=proposal.versions[:position]).verdict(run.project)
+            replace(proposal, schema=version.info, versions=proposal.versions[:position], in_force=None).verdict(
+                run.project
+            )
         )
     ]
 

@@ -26,8 +26,7 @@ from schemactl.history.merge import LocalChanges
 from schemactl.history.target_history import differs, effective, numbered
 
 if TYPE_CHECKING:
-    from schemactl.checks.judging_files import Judge
-    from schemactl.core.findings import Waiver
+    from schemactl.core.findings import Finding, Waiver
     from schemactl.history import HashedFiles
 
 
@@ -119,6 +118,23 @@ def _undeclared(overlays: Catalog, declared: Catalog) -> Iterator[Problem]:
 
 # The environments that a check judges for: declarations and history as targets have them. Equal
 # targets are one environment.
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What a change is judged by: the judging files in one state.
+
+    Attributes:
+        project: its settings judge; its paths are those of the files that are checked.
+        overlays: by target.
+        numbers: the records of the targets' numbers files.
+        unreadable: the approved files that cannot be read, and are replaced by older ones.
+    """
+
+    project: Project
+    overlays: Mapping[str, Catalog]
+    numbers: tuple[TargetNumbers, ...]
+    unreadable: tuple[Finding, ...] = ()
 
 
 Note = Callable[[object], None]

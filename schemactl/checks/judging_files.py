@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from schemactl.checks.environments import Judge, ProjectFiles
 from schemactl.checks.proposal import Proposal, Run, declared, is_rejected
 from schemactl.core.catalog import Catalog, Namespace, Topic, chosen_topics
 from schemactl.core.errors import DeclarationError, Problem, Source, first_of
@@ -35,7 +36,6 @@ from schemactl.history.approved_history import JudgingProject, newest_readable
 from schemactl.history.merge import FilesAfterMerge
 
 if TYPE_CHECKING:
-    from schemactl.checks.environments import ProjectFiles
     from schemactl.core.schema import Commit
     from schemactl.history import HashedFiles, Repository
 
@@ -44,23 +44,6 @@ _EXEMPT: Final = frozenset({("repository",), ("generate", "package"), ("generate
 
 _SHOWN: Final = 8
 """The most effects of one file that are listed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """What a change is judged by: the judging files in one state.
-
-    Attributes:
-        project: its settings judge; its paths are those of the files that are checked.
-        overlays: by target.
-        numbers: the records of the targets' numbers files.
-        unreadable: the approved files that cannot be read, and are replaced by older ones.
-    """
-
-    project: Project
-    overlays: Mapping[str, Catalog]
-    numbers: tuple[TargetNumbers, ...]
-    unreadable: tuple[Finding, ...] = ()
 
 
 # The two judges

@@ -22,8 +22,7 @@ from schemactl.history.early_exit import in_ci
 if TYPE_CHECKING:
     from schemactl.checks.check import Fork
     from schemactl.checks.check_report import CheckReport
-    from schemactl.checks.environments import Environment, ProjectFiles
-    from schemactl.checks.judging_files import Judge
+    from schemactl.checks.environments import Environment, Judge, ProjectFiles
     from schemactl.checks.proposal import MovedTopic, Run
     from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import Deadline
@@ -160,6 +159,8 @@ def checked_files(request: CheckRequest, repository: Repository) -> CheckedFiles
         proposed, top = declare_project.load_project(request.directory, request.config, files=files)
     else:
         proposed, top = declare_project.load_project(request.directory, request.config)
+    if not request.base and in_ci():
+        require_base(request, repository, proposed)
     found = judging_project(repository, request.directory, request.config, proposed, request.base)
     covering = None
     if found and found.project.path != proposed.path:
@@ -275,8 +276,6 @@ def check_project(
     with history.Repository.open(request.directory) as repository:
         deadline.begin("reading the declared files")
         checked = checked_files(request, repository)
-        if not request.base and in_ci():
-            require_base(request, repository, checked.proposed)
         report = _check_files(request, repository, checked, deadline, on_commit, note)
         if checked.covering is None:
             return report

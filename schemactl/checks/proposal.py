@@ -161,6 +161,7 @@ class Proposal:
     Attributes:
         number: the number of the version with this content, or else the next number.
         known: such a version exists.
+        in_force: the number of the version that is approved now; None: it is the latest, or there is none.
     """
 
     topic: Topic
@@ -170,6 +171,7 @@ class Proposal:
     level: Level
     number: int
     known: bool
+    in_force: int | None = None
 
     @classmethod
     def of(
@@ -223,7 +225,27 @@ class Proposal:
         """Return both verdicts on the schema, for the brokers of `project`."""
         release = project.release
         checkers = known_to(release, project.defaults.checkers)
-        return judge(self.versions, self.schema, self.strategy, release, checkers=checkers, by_any_release=True)
+        return judge(
+            self.versions,
+            self.schema,
+            self.strategy,
+            release,
+            checkers=checkers,
+            by_any_release=True,
+            in_force=self.in_force,
+        )
+
+
+def number_in_force(topic: Topic | None) -> int | None:
+    """Return the number of the version that an approved topic declares, if that is not its latest; else None."""
+    versions = live(topic.versions) if topic else ()
+    if topic is None or topic.schema is None or len(versions) < 2:
+        return None
+    key = identity(topic.schema.load())
+    number = next(
+        (version.number for version in versions if version.info and identity(version.info.load()) == key), None
+    )
+    return None if number == versions[-1].number else number
 
 
 def is_rejected(verdict: Verdict) -> bool:

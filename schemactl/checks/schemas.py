@@ -10,7 +10,7 @@ from schemactl.broker import upload
 from schemactl.broker.checkers import known_to
 from schemactl.checks.check_report import COMPARED_BY_BROKERS
 from schemactl.checks.declarations import relaxed
-from schemactl.checks.proposal import Proposal, Run
+from schemactl.checks.proposal import Proposal, Run, number_in_force
 from schemactl.comparison.compatibility import breakages
 from schemactl.comparison.fingerprint import broker_fingerprint
 from schemactl.core.errors import Source
@@ -127,7 +127,7 @@ def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
         history = (
             f"{topic.name} was declared in the project {moved.project}; the versions below are those of that project."
         )
-    proposal = replace(proposal, versions=former.versions)
+    proposal = replace(proposal, versions=former.versions, in_force=number_in_force(former))
     verdict = proposal.verdict(run.project)
     for finding in (*data(run, proposal, verdict), *relaxed(run, proposal, verdict, strategy)):
         yield replace(finding, message=f"{history}\n{finding.message}")

@@ -10,7 +10,7 @@ from typing import Any
 from schemactl.broker.connect import Decision, TopicState, admit, policies_at
 from schemactl.checks import declarations, schemas, table_impact
 from schemactl.checks.check_report import Change, ClientImpact, TopicCheck
-from schemactl.checks.proposal import Proposal, Run, is_same_schema
+from schemactl.checks.proposal import Proposal, Run, is_same_schema, number_in_force
 from schemactl.checks.proposal import declared as declared_in
 from schemactl.checks.schemas import places
 from schemactl.comparison.compatibility import breakages
@@ -212,6 +212,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         former = run.former(name)
         begins = former is not None and declared.generation > former.generation
         proposal = Proposal.of(declared, declared.schema, _begun(former, declared), strategy, level)
+        proposal = replace(proposal, in_force=number_in_force(before))
         findings += declarations.reader(run, proposal)
         findings += declarations.left_draft(run, proposal, before)
         findings += _generation(run, proposal, former) if former else ()

@@ -50,6 +50,7 @@ def judge(
     *,
     checkers: tuple[str, ...] = (),
     by_any_release: bool = False,
+    in_force: int | None = None,
 ) -> Verdict:
     """Return both verdicts on `new` as the next version of a topic.
 
@@ -61,11 +62,13 @@ def judge(
         release: whose answers the broker's verdict predicts. The data verdict does not depend on it.
         checkers: class names of Pulsar's optional checkers that the broker is configured with.
         by_any_release: data is judged also where only an older release accepts a definition's names.
+        in_force: the number of the version that is declared now. After a return to older content that is not the latest, and
+            data is compared with both. None: it is the latest.
     """
     new.load()
     for version in existing:
         version.load()
-    state, found = _judge_data(existing, new, strategy, by_any_release=by_any_release)
+    state, found = _judge_data(existing, new, strategy, by_any_release=by_any_release, in_force=in_force)
     return Verdict(
         broker=upload.put(existing, new, strategy, release, optional=checkers),
         test=upload.test(existing, new, strategy, release, optional=checkers),
@@ -86,9 +89,14 @@ def breakages(
 
 
 def _judge_data(
-    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, *, by_any_release: bool
+    existing: Sequence[SchemaVersion],
+    new: SchemaInfo,
+    strategy: CompatibilityStrategy,
+    *,
+    by_any_release: bool,
+    in_force: int | None = None,
 ) -> tuple[DataState, tuple[Breakage, ...]]:
-    versions = _protected(existing, strategy)
+    versions = _protected(existing, strategy, in_force)
     try:
         alike = [old for _, old in versions if old.type is new.type]
         if not by_any_release:
@@ -105,13 +113,16 @@ def _judge_data(
     return (DataState.COMPATIBLE if _directions(strategy) else DataState.NOT_JUDGED), ()
 
 
-def _protected(existing: Sequence[SchemaVersion], strategy: CompatibilityStrategy) -> list[tuple[int, SchemaInfo]]:
+def _protected(
+    existing: Sequence[SchemaVersion], strategy: CompatibilityStrategy, in_force: int | None
+) -> list[tuple[int, SchemaInfo]]:
     """Return the versions whose readers or messages `strategy` looks at, newest first."""
     if not _directions(strategy):
         return []
     versions = live(existing)
-    latest_or_all = versions if strategy in TRANSITIVE else versions[-1:]
-    return [(version.number, version.info) for version in reversed(latest_or_all) if version.info]
+    if strategy not in TRANSITIVE:
+        versions = tuple(version for version in versions if version is versions[-1] or version.number == in_force)
+    return [(version.number, version.info) for version in reversed(versions) if version.info]
 
 
 def _breakages(

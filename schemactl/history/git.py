@@ -13,7 +13,7 @@ from select import select
 from subprocess import PIPE
 from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 from schemactl.core.errors import HistoryError
 from schemactl.core.schema import Commit
@@ -196,26 +196,32 @@ _BETWEEN = "--schemactl-next"
 LATEST_S = 253_402_300_799
 """The last second of the year 9999: the latest time that a calendar has."""
 
-_LOG: Final = (
-    *("log", "--reverse", "--first-parent", "--ignore-missing", *RAW, "--root", "--diff-merges=first-parent"),
-    *("--no-show-signature", "--encoding=UTF-8", "--format=%x01%H %ct %P%x00%s", "--end-of-options"),
-)
-"""The command for the commits of a line. Whatever a user's settings could change about the output is said here."""
+_WALKS: Final = {
+    "line": ("--first-parent", "--diff-merges=first-parent"),
+    "rebased": ("--topo-order", "--no-merges"),
+    "merges": ("--topo-order", "--merges", "--diff-merges=first-parent"),
+}
+"""The commits of a first-parent line; those that `git rebase` applies, in its order; and all merges."""
+
+_FORMAT: Final = (*("--no-show-signature", "--encoding=UTF-8"), *("--format=%x01%H %ct %P%x00%s", "--end-of-options"))
+"""Whatever a user's settings could change about the output is said here."""
 
 
 class ChangedFile(NamedTuple):
     """One path of a commit, as it is afterwards; bytes that are not UTF-8 are surrogate escapes.
 
-    `mode` is Git's: 100644 and 100755 are files, 120000 is a symlink, 160000 a submodule, 000000 a deletion.
+    `mode` is Git's: 100644 and 100755 are files, 120000 is a symlink, 160000 a submodule, 000000 a deletion. `before` is the id of
+    what was there; "": it is not known.
     """
 
     path: str
     mode: str
     blob: str
+    before: str = ""
 
 
 class LoggedCommit(NamedTuple):
-    """A commit on a first-parent line, what it changed against the one before, and its parents' ids. A merge is one commit."""
+    """A commit, what it changed against its first parent, and its parents' ids."""
 
     commit: Commit
     changes: list[ChangedFile]
@@ -534,13 +540,19 @@ class Repository:
             raise HistoryError(f"git stopped while it read objects: {words.strip()}", fix=FSCK) from error
 
 
-def log(repository: Repository, tip: str, since: str | None = None) -> Iterator[LoggedCommit]:
+def log(
+    repository: Repository, tip: str, since: str | None = None, *, walk: Literal["line", "rebased", "merges"] = "line"
+) -> Iterator[LoggedCommit]:
     """Yield the commits from the first one (or the one after `since`) to `tip`, oldest first, from one git process.
 
-    A `since` that the repository does not have is no bound.
+    These are the commits of the first-parent line; or those that a rebase onto `since` applies; or all merges. A `since` that the
+    repository does not have is no bound.
     """
     logged: LoggedCommit | None = None
-    tokens = repository.start(*_LOG, tip, *([f"^{since}"] if since else [])).tokens()
+    tokens = repository.start(
+        *("log", "--reverse", *_WALKS[walk], "--ignore-missing", *RAW, "--root", *_FORMAT),
+        *(tip, *([f"^{since}"] if since else [])),
+    ).tokens()
     for token in tokens:
         if token.startswith(b"\x01"):
             if logged:
@@ -552,8 +564,8 @@ def log(repository: Repository, tip: str, since: str | None = None) -> Iterator[
             logged = LoggedCommit(commit, [], tuple(filter(None, parents)))
         elif logged and token.lstrip(b"\n").startswith(b":"):
             # `:<mode before> <mode> <id before> <id> <status>`, then the path: by spaces, for ids have 40 or 64 digits.
-            _, mode, _, blob, _ = token.decode().split(" ")
-            logged.changes.append(ChangedFile(next(tokens).decode("utf-8", "surrogateescape"), mode, blob))
+            _, mode, before, blob, _ = token.decode().split(" ")
+            logged.changes.append(ChangedFile(next(tokens).decode("utf-8", "surrogateescape"), mode, blob, before))
         elif token.strip(b"\n"):
             raise HistoryError(f"git log answered {token[:80]!r}, which is not of the form asked for")
     if logged:

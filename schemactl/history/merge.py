@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, Problem
@@ -17,7 +17,7 @@ from schemactl.declare.reader import Declared, in_roots
 from schemactl.declare.references import folders_above, is_among, is_folder, written_out
 from schemactl.history.approved_history import History, approved, read
 from schemactl.history.cache import Cache
-from schemactl.history.commit_files import CommitFiles, Entry, GitFiles, HashedFiles, blob_id
+from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, HashedFiles, blob_id
 from schemactl.history.git import Blob, ChangedFile, GitFailed, LoggedCommit, Repository, log
 from schemactl.history.git_environment import BARE_FETCH, FETCH, OPTIONS, fetch_variables
 from schemactl.history.versions import Derivation, Progress, StepFiles, derived_from, is_read, no_progress
@@ -36,9 +36,9 @@ class Branch(NamedTuple):
     """The work between the approved history and a commit that is not approved yet.
 
     Attributes:
-        commits: its own commits along its first-parent line, oldest first. A merge that brings approved history into the
-            branch is none of them: a rebase drops it.
-        is_updated: there was such a merge, so a fast-forward would make another line the record.
+        commits: those that a rebase merge records, in its order: all that are not approved, without merges. What they change is
+            what they leave when each is applied on top of those before it. After them the merges that a merge queue records.
+        is_updated: approved history was merged into the branch, so a fast-forward would make another line the record.
     """
 
     commits: tuple[LoggedCommit, ...]
@@ -191,27 +191,75 @@ def read_merged(
 
 
 def branch(repository: Repository, *, head: Commit, tip: Commit) -> Branch:
-    """Return what `head` has that the approved `tip` has not.
+    """Return what `head` has that the approved `tip` has not, as a rebase of it onto `tip` applies it.
 
-    Where `head` is a merge into the approved history, as CI makes one of a pull request, the branch is what it merges. Raise
-    HistoryError where a shallow clone was cut off before they meet.
+    `head` may be a merge into the approved history, as CI makes one of a pull request. Raise HistoryError where a shallow clone was
+    cut off before the two meet.
     """
-    listed = repository.run("rev-list", "--parents", head.id, f"^{tip.id}").decode().splitlines()
-    parents = {commit: others for commit, *others in (line.split(" ") for line in listed)}
-    at = head.id
-    if len(parents.get(at, ())) > 1 and parents[at][0] not in parents:
-        at = parents[at][1]
-    own = []
-    is_updated = False
-    for each in log(repository, at, tip.id) if at in parents else ():
-        if not each.parents:
-            # Either the repository's first commit, or where a shallow clone was cut off.
-            repository.require_all_commits()
-        if parents.keys() >= set(each.parents[1:]):
-            own.append(each)
-        else:
-            is_updated = True
-    return Branch(tuple(own), is_updated)
+    rebased = [*log(repository, head.id, tip.id, walk="rebased")]
+    if any(not commit.parents for commit in rebased):
+        # Either the repository's first commit, or where a shallow clone was cut off.
+        repository.require_all_commits()
+    merges = [*log(repository, head.id, tip.id, walk="merges")]
+    own = {logged.commit.id for logged in (*rebased, *merges)}
+    # The merge into the approved history is none of the branch.
+    merges = [merge for merge in merges if merge.parents[0] in own or merge.parents[0] == tip.id]
+    updates = [merge for merge in merges if not own.issuperset(merge.parents[1:])]
+    line = {logged.commit.id for logged in log(repository, head.id, tip.id)} if len(merges) > len(updates) else {*()}
+    queued = [merge.commit for merge in merges if merge not in updates and merge.commit.id in line]
+    return Branch(tuple(_apply_each(repository, rebased, queued, tip)), bool(updates))
+
+
+def _apply_each(
+    repository: Repository, commits: Sequence[LoggedCommit], merges: Sequence[Commit], tip: Commit
+) -> Iterator[LoggedCommit]:
+    """Yield commits with the contents that files have once each is applied on top of `tip` and those before it.
+
+    A file that the approved history, or another line of the branch, has changed meanwhile is merged. Where that conflicts a rebase
+    stops, and the commit is judged on its own tree. The trees of `merges` follow: a merge queue records them.
+    """
+    approved = CommitFiles(repository, tip)
+    contents: dict[str, str | None] = {}
+    for logged in commits:
+        changes = []
+        for change in logged.changes:
+            applied = change
+            if change.path.endswith(SUFFIXES):
+                if change.path not in contents:
+                    contents[change.path] = _blob(approved, change.path)
+                now = contents[change.path]
+                if now not in (None, change.before):
+                    applied = _merge_change(repository, change, now)
+                contents[change.path] = applied.blob if applied.mode in FILE_MODES else None
+            changes.append(applied)
+        yield logged._replace(changes=changes)
+    for merge in merges:
+        tree = CommitFiles(repository, merge)
+        changes = []
+        for path, now in contents.items():
+            if (blob := _blob(tree, path)) != now:
+                contents[path] = blob
+                changes.append(ChangedFile(path, _MODES["file"], blob) if blob else _DELETED._replace(path=path))
+        yield LoggedCommit(merge, changes, ())
+
+
+def _blob(files: CommitFiles, path: str) -> str | None:
+    """Return the id of the content of a file; None: there is no file."""
+    found = files.entry(path)
+    return found.blob if found and found.kind == "file" else None
+
+
+def _merge_change(repository: Repository, change: ChangedFile, now: str | None) -> ChangedFile:
+    """Return a change of a file applied to its content `now`, a blob's id; the change itself where they conflict."""
+    if now is None or change.mode not in FILE_MODES or not change.before.strip("0"):
+        return change
+    base, ours, theirs = (repository.blob(blob).content for blob in (change.before, now, change.blob))
+    merged = repository.merge_texts(base, ours=ours, theirs=theirs)
+    if merged is None:
+        return change
+    found = blob_id(merged, repository.object_format)
+    repository.add_content(Blob(found, "blob", len(merged), merged))
+    return change._replace(blob=found)
 
 
 def _at_merge_base(

@@ -50,19 +50,21 @@ def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
             left = repository.merge_base(head, tip)
             assert left
             assert left.id in scratch.git("merge-base", "--all", tip.id, head.id).split()
-            begin = head.id
-            merged = scratch.git("rev-list", "--parents", "-1", head.id).split()[1:]
-            own = set(scratch.git("rev-list", head.id, f"^{tip.id}").split())
-            if head.id in own and len(merged) > 1 and merged[0] not in own:
-                begin = merged[1]
-            line = scratch.git("rev-list", "--reverse", "--first-parent", begin, f"^{tip.id}").split()
-            updates = [
-                each
-                for each in line
-                if not own.issuperset(scratch.git("rev-list", "--parents", "-1", each).split()[2:])
-            ]
-            assert [step.commit.id for step in found.commits] == [each for each in line if each not in updates]
+            own = {*scratch.git("rev-list", head.id, f"^{tip.id}").split()}
+            rebased = scratch.git("rev-list", "--reverse", "--topo-order", "--no-merges", head.id, f"^{tip.id}")
+            listed = scratch.git(
+                "rev-list", "--reverse", "--topo-order", "--merges", "--parents", head.id, f"^{tip.id}"
+            )
+            merges = [line.split() for line in listed.splitlines()]
+            inside = [merge for merge in merges if merge[1] in own or merge[1] == tip.id]
+            updates = [merge for merge in inside if not own.issuperset(merge[2:])]
+            line = scratch.git("rev-list", "--first-parent", head.id, f"^{tip.id}").split()
+            queued = [merge[0] for merge in inside if merge not in updates and merge[0] in line]
+            assert [step.commit.id for step in found.commits] == [*rebased.split(), *queued]
             assert found.is_updated == bool(updates)
-            for step in found.commits:
+            trees = [step for step in found.commits if step.commit.id in queued]
+            # What a merge adds itself is in no commit, and so in none of the files that commits change.
+            assert all(step.changes == [] for step in trees)
+            for step in found.commits[: len(found.commits) - len(trees)]:
                 # Every commit adds a file of its own, and nothing else of what it merges.
                 assert len(step.changes) == 1
