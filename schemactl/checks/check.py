@@ -279,6 +279,7 @@ def check(
     stepwise: Stepwise | None = None,
     targets: tuple[str, ...] = (),
     moved: Mapping[TopicName, MovedTopic] = MappingProxyType({}),
+    protos: Mapping[TopicName, SchemaInfo] = MappingProxyType({}),
 ) -> CheckReport:
     """Report what the merge of `target` would do to brokers and readers.
 
@@ -294,6 +295,7 @@ def check(
         stepwise: the approved history as it would be if each commit of the branch were approved by itself.
         targets: the targets that the check is for; (): none in particular.
         moved: the new topics that another approved project of the repository has.
+        protos: the schemas of topics that replace or remove `proto:`, with the approved one.
     """
     fork = fork or Fork(approved)
     is_behind = fork.catalog is not approved
@@ -306,6 +308,7 @@ def check(
         project,
         targets=targets,
         moved=moved,
+        protos=protos,
     )
     names = sorted(
         name for name in {*target.topics, *run.target.topics, *approved.topics} if only is None or name in only

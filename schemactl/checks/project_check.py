@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.core.names import select_known
+from schemactl.core.schema import SchemaType
 from schemactl.history.early_exit import in_ci
 
 if TYPE_CHECKING:
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     from schemactl.checks.check_report import CheckReport
     from schemactl.checks.environments import Environment, Judge, ProjectFiles
     from schemactl.checks.proposal import MovedTopic, Run
-    from schemactl.core.catalog import Catalog
+    from schemactl.core.catalog import Catalog, Topic
     from schemactl.core.deadline import Deadline
-    from schemactl.core.findings import Waiver, WaiversAt
+    from schemactl.core.findings import Finding, Waiver, WaiversAt
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project
-    from schemactl.core.schema import Commit
+    from schemactl.core.schema import Commit, SchemaInfo
+    from schemactl.declare.document import SchemaDeclaration
+    from schemactl.declare.files import Files
     from schemactl.declare.reader import Declared
     from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, Repository
     from schemactl.history.approved_history import JudgingProject
@@ -408,6 +411,66 @@ class _Check:
         return Run(self.read.declared.catalog, self.forked.base.catalog, self.project, moved=self.moved)
 
     @cached_property
+    def protos(self) -> Mapping[TopicName, SchemaInfo]:
+        """The schemas of topics that replace or remove `proto:`, with the approved `.proto` as it is among the files."""
+        from schemactl.declare.definition import Definitions
+
+        definitions = Definitions(self.files)
+        protos: dict[TopicName, SchemaInfo] = {}
+        for name, (schema, approved) in self._changed_protos.items():
+            found = definitions.read(approved).info
+            if found and found.proto:
+                protos[name] = replace(schema.load(), proto=found.proto)
+        return protos
+
+    @cached_property
+    def _changed_protos(self) -> Mapping[TopicName, tuple[SchemaInfo, SchemaDeclaration]]:
+        """The PROTOBUF topics that replace or remove `proto:`: what they declare now, and how the approved files declare it."""
+        changed: dict[TopicName, tuple[SchemaInfo, SchemaDeclaration]] = {}
+        unchanged = self.changes.unchanged
+        for name, topic in self.read.declared.catalog.topics.items():
+            if topic.schema is None or topic.schema.type is not SchemaType.PROTOBUF or name in unchanged:
+                continue
+            approved = self.forked.approved.declaration(name)
+            now = _declaration(self.files, topic)
+            if approved and approved.proto and (now is None or _proto_of(now) != _proto_of(approved)):
+                changed[name] = (topic.schema, approved)
+        return changed
+
+    def _changed_proto_findings(self) -> Iterator[Finding]:
+        """Yield a warning for each topic that replaces or removes `proto:`, by which its messages are judged."""
+        from schemactl.core.findings import Finding
+        from schemactl.core.rules import rules
+
+        for name, (_, approved) in self._changed_protos.items():
+            topic = self.read.declared.catalog.topics[name]
+            now = _declaration(self.files, topic)
+            path, message = _proto_of(approved)
+            if now is None or now.proto is None:
+                effect = f"{name} no longer declares `proto:`, so that its messages are not judged any more"
+            else:
+                effect = f"{name} declares `proto: {now.proto}` and `message: {now.message}`"
+            judged = (
+                "This change is judged under it, too"
+                if name in self.protos
+                else "It is gone, so its messages are not compared"
+            )
+            yield Finding(
+                rule="GATE_CHANGED",
+                severity="warning",
+                verdict="declaration",
+                topic=name,
+                source=topic.locate("/schema/proto"),
+                message=f"{name} was approved with the message {message} of {path}. {judged}.\nAfter the merge: {effect}.",
+                fix=rules()["GATE_CHANGED"].fix,
+            )
+
+    @cached_property
+    def changes(self) -> LocalChanges:
+        """What the files change since the work began."""
+        return self.forked.changes(self.files, self.read.declared)
+
+    @cached_property
     def moved(self) -> Mapping[TopicName, MovedTopic]:
         """The new topics that another approved project of the repository has: they are compared as renamed ones are."""
         from schemactl import history
@@ -459,7 +522,7 @@ class _Check:
 
         read, forked = self.read, self.forked
         declared, history = read.declared.catalog, forked.approved.catalog
-        changes = forked.changes(self.files, read.declared)
+        changes = self.changes
         if problems := [*setting_problems(self.files, self.proposed, declared, history)]:
             raise DeclarationError(problems)
         expect_agreement(read.numbers.records, declared, forked)
@@ -479,7 +542,7 @@ class _Check:
             own = proposed_judge(self.proposed, read, merge, self.approved.project)
             report = judged_twice(report, self._judged(own, judge, changes, only, waivers))
             gate += gate_findings(changed, judge, own, began, self.files, self.run)
-        gate += drafts_again(self.run)
+        gate += [*self._changed_proto_findings(), *drafts_again(self.run)]
         return replace(report, findings=(*gate, *report.findings))
 
     def _speaks_for_itself(self) -> Iterator[str]:
@@ -550,6 +613,7 @@ class _Check:
             else None,
             targets=environment.targets,
             moved=self.moved,
+            protos=self.protos,
         )
         return environment.targets, report
 
@@ -661,6 +725,27 @@ class _Check:
         outside = {posixpath.dirname(path) or path for path in definitions if not in_roots(path, project)}
         others = {*read.numbers.places, *overlay_paths(project)}
         early_exit.record(head.id, {project.path, project.waivers, *project.roots, *outside, *others})
+
+
+def _declaration(files: Files, topic: Topic) -> SchemaDeclaration | None:
+    """Return how the schema of a topic is declared among `files`."""
+    from schemactl.declare.document import TopicDocument, read_documents
+    from schemactl.declare.files import read_bytes
+
+    path = topic.source.path if topic.source else ""
+    for document in read_documents(path, read_bytes(files, path)).documents:
+        if isinstance(document, TopicDocument) and document.topic.name == topic.name:
+            return document.schema
+    return None
+
+
+def _proto_of(declaration: SchemaDeclaration) -> tuple[str, str]:
+    """Return the `.proto` of a declaration, as a path from the repository's top, and its message; "": it has none."""
+    if declaration.proto is None:
+        return "", ""
+    return posixpath.normpath(
+        posixpath.join(posixpath.dirname(declaration.text.path), declaration.proto)
+    ), declaration.message
 
 
 def _notes(project: Project, report: CheckReport) -> Iterator[str]:

@@ -44,6 +44,7 @@ class Run:
         approved: the approved history to compare them with.
         targets: the targets that the check is for; (): none in particular.
         moved: the new topics that another approved project of the repository has.
+        protos: the schemas of the topics that replace or remove `proto:`, with the `.proto` that was approved as it is now.
     """
 
     target: Catalog
@@ -52,6 +53,7 @@ class Run:
     rules: Mapping[str, Rule] = field(default_factory=rules)
     targets: tuple[str, ...] = ()
     moved: Mapping[TopicName, MovedTopic] = field(default_factory=dict)
+    protos: Mapping[TopicName, SchemaInfo] = field(default_factory=dict)
 
     def former(self, name: TopicName) -> Topic | None:
         """Return the approved topic, or its twin in the other domain, which shares its list of versions.

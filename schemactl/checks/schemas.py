@@ -259,11 +259,21 @@ def _short(words: str) -> str:
 
 def not_stored(run: Run, proposal: Proposal) -> Iterator[Finding]:
     """Yield the finding that Pulsar ignores the edit."""
+    before = proposal.version(proposal.number).load()
+    differs = "only doc, aliases, enum default or properties differ"
+    more = ""
+    now = proposal.schema.load().proto
+    if before.proto and now is None:
+        differs = "its definition differs at most in doc, aliases, enum default or properties"
+        more = " It no longer declares `proto:`, so nothing is known of its messages."
+    elif before.proto and now and before.proto.load() != now.load():
+        differs = "its definition differs at most in doc, aliases, enum default or properties"
+        more = " The `.proto` differs, which Pulsar never sees."
     yield from run.find(
         "NOT_STORED",
         proposal.topic,
-        f"{proposal.topic.name}: only doc, aliases, enum default or properties differ from version {proposal.number}. Pulsar compares "
-        "none of them and stores nothing; generated readers use the new text.",
+        f"{proposal.topic.name}: {differs} from version {proposal.number}. Pulsar compares none of them and stores nothing; generated "
+        f"readers use the new text.{more}",
         source=proposal.schema.locate(""),
     )
 

@@ -278,6 +278,18 @@ def _schema(
         change = "new version" if proposal.versions else "added"
     verdict = _judged(run, proposal, change, before)
     found = [*_findings(run, proposal, verdict, change)]
+    if seen.topic in run.protos:
+        # Readers have the approved `.proto`, whatever the change declares.
+        approved = replace(proposal, schema=run.protos[seen.topic])
+        judged = _judged(run, approved, change, before)
+        known = {(finding.rule, finding.pointer, finding.direction) for finding in found}
+        found += [
+            finding
+            for finding in schemas.data(run, approved, judged)
+            if (finding.rule, finding.pointer, finding.direction) not in known
+        ]
+        if judged.data:
+            verdict = replace(verdict, state=judged.state, data=tuple(dict.fromkeys((*verdict.data, *judged.data))))
     if verdict.state is DataState.NOT_JUDGED and run.asks(schemas.UNPROTECTED, seen.topic):
         judged = _judged(run, replace(proposal, strategy=CompatibilityStrategy.FULL), change, before)
         found += schemas.unprotected(run, proposal, judged)

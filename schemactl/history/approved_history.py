@@ -39,7 +39,7 @@ from schemactl.core.project import Project, Target
 from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.declare import project as declare_project
 from schemactl.declare.definition import Definitions
-from schemactl.declare.document import Documents, NamespaceDocument, TopicDocument, read_documents
+from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, read_bytes
 from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients
@@ -663,6 +663,14 @@ class History:
         """Return the number of the version in force: not the highest one after a return to older content; None: none is."""
         state = self._cache.state(topic.schema_id, topic.domain)
         return state.number if state and self._is_today(topic) else None
+
+    def declaration(self, topic: TopicName) -> SchemaDeclaration | None:
+        """Return how the schema of a topic is declared now; None: no file declares one."""
+        state = self._cache.state(topic.schema_id, topic.domain)
+        if state is None or state.deleted:
+            return None
+        step = self._cache.step if state.as_of is None else state.as_of
+        return self._definitions.topic(step, state.path, topic.schema_id).schema
 
     def since(self, topic: TopicName) -> Commit | None:
         """Return the commit since which the topic stands as it does; None: it was never declared."""
