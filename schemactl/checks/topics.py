@@ -200,7 +200,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         return _removed(run, before) if before else (None, [])
     (old, _), (strategy, level) = run.strategies(name)
     change = _besides_schema(declared, before, is_same_strategy=old is strategy)
-    if before and not change and _is_same(before, declared):
+    if before and not change and _is_same(before, declared) and _has_approved_proto(run, name, before.schema):
         return None, []
     seen = TopicCheck(
         name, change or "policies", strategy, level, source=declared.source, owner=run.target.metadata(name).owner
@@ -267,7 +267,7 @@ def _schema(
     run: Run, seen: TopicCheck, proposal: Proposal, before: SchemaInfo | None
 ) -> tuple[TopicCheck, Iterable[Finding]]:
     """Return `seen` with the change from the last approved schema to the declared one, and its findings."""
-    if is_same_schema(before, proposal.schema):
+    if is_same_schema(before, proposal.schema) and _has_approved_proto(run, seen.topic, before):
         return seen, declarations.tightened(run, proposal)
     change: Change
     if before is not None and identity(before) == identity(proposal.schema):
@@ -307,6 +307,11 @@ def _schema(
         clients=impacts(proposal),
     )
     return seen, found
+
+
+def _has_approved_proto(run: Run, name: TopicName, before: SchemaInfo | None) -> bool:
+    """Return whether the approved `.proto` of a topic is as it was, where the change declares another one or none."""
+    return name not in run.protos or is_same_schema(before, run.protos[name])
 
 
 def _judged(run: Run, proposal: Proposal, change: Change, before: SchemaInfo | None) -> Verdict:
