@@ -246,7 +246,7 @@ def to_numbers(values: pa.Array, wanted: pa.DataType | None = None) -> pa.Array:
     return _cast(_cast(values, _units(values.type)), _number_type(values.type, wanted))
 
 
-def adapted(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+def adapt_array(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return the values as `wanted`, where their type has another form of the same (see `_alike`); else as they are."""
     if values.type == wanted or not _alike(values.type, wanted):
         return values

@@ -1,13 +1,11 @@
-"""Read Avro's binary form of many messages at once: the order of fields, numbers and text, lists, and Arrow columns.
+"""Decode the Avro payloads of many messages, of one or several writers, into one Arrow array.
 
-What was seen of a leaf is one numpy array, a row of it a value: numbers as the column has them; for text and bytes the start
-and stop of each value in `Lanes.data`; for an enum the place of the reader's symbol; for a decimal its low and high word.
-Around leaves there are lists (of a record's fields), Listed and Picked. All of it can be put together in any order before
-anything is copied into Arrow, once.
+`compile_program` makes the program of one writer and one reader, and `run_programs` decodes a batch with the programs of its writers. A
+program walks through the writer's schema once for all messages and keeps the values as *vectors* in the shape of the reader's schema.
+Vectors of several writers are merged before anything is copied into Arrow.
 
-Reading goes through the writer's schema once and keeps what it saw in the reader's shape, so that messages
-of many versions come together before anything becomes Arrow. What is damaged or would waste the lanes is marked and left
-to the scalar path, which knows the reason.
+A message that is damaged, or that would slow down the others, is marked and left to the scalar path (`avro_reader`), which gives the same
+values and knows the reason for an error.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ import pyarrow as pa
 from . import avro_resolution
 from . import values as codec_values
 from .arrow_types import Choice, Group, Leaf, Options, Repeated, Shape
-from .avro_reader import BadDefault, default_storage
+from .avro_reader import BadDefault, read_default
 from .avro_resolution import encode_default
 from .avro_schema import (
     ArrayType,
@@ -35,68 +33,235 @@ from .avro_schema import (
     PrimitiveType,
     RecordField,
     children,
-    min_size,
+    compute_min_size,
 )
-from .byte_batch import Ints, Lanes, Mask, pairs, taken, whole
+from .byte_batch import ByteBatch, Ints, Mask, make_pairs, take_rows, view_as_pairs
 from .values import LIMITS, Scale, scale_of
 
+Vector = Any
+"""The values of a shape, in the order of their positions.
+
+Of a leaf one numpy array: numbers as the column has them; the start and stop in `ByteBatch.data` of text and bytes; the index of the
+reader's symbol; the low and high word of a decimal. Of a record the list of its fields' vectors, of others a ListVector or UnionVector.
+"""
+
+
+class ListVector(NamedTuple):
+    """Arrays or maps: the number of items of each, and the vector of all items (of a map: `[keys, values]`)."""
+
+    length: Ints
+    items: Vector
+
+
+class UnionVector(NamedTuple):
+    """Values of a union: the slot of each value (-1 for null), and for every slot a vector with one element for each value."""
+
+    slot: npt.NDArray[np.int8]
+    slots: list[Vector]
+
+
+ReadColumn = Callable[[ByteBatch, Ints, Ints], tuple[Vector, Ints]]
+"""Reads the values at positions (`at[i]` belongs to the row `rows[i]`), and returns them and the positions after them."""
+
+Default = Callable[[ByteBatch, Ints], Vector]
+"""Makes the vector of a field's default, with one element for each of the rows."""
+
+_MAX_RECORD_DEPTH: Final = 100
+"""How deep a skipped record may be nested in itself before its rows go to the scalar path."""
+
+_MAX_SIGNATURE_DEPTH: Final = 32
+"""How deep records may be nested in a field for which a signature is made."""
+
+_FEW_ROWS: Final = 32
+"""With fewer rows than this left, a numpy operation for each further item costs more than the scalar path."""
+
+_MAX_LONG: Final = 2**63 - 1
+
+_FIXED_SIZES: Final = {"boolean": 1, "float": 4, "double": 8}
+
+_NUMPY_TYPES: Final[dict[pa.DataType, Any]] = {
+    pa.null(): np.int8,
+    pa.bool_(): np.bool_,
+    pa.int32(): np.int32,
+    pa.date32(): np.int32,
+    pa.float32(): np.float32,
+    pa.float64(): np.float64,
+}
+"""The numpy types of numbers by the column's type; all others have 64 bits."""
+
+
+class RecordSteps(NamedTuple):
+    """The compiled fields of a record. In a recursive record, both collections grow while the rest is compiled.
+
+    Attributes:
+        steps: the fields in the writer's order, each with the name of the reader's field, or None if it is skipped.
+        defaults: the defaults of the fields that only the reader has, without blank ones (see `_make_blank`).
+    """
+
+    steps: list[tuple[ReadColumn, str | None]]
+    defaults: dict[str, Default]
+
+
+class Program(NamedTuple):
+    """The compiled decoder of one writer's messages.
+
+    Attributes:
+        shape: the shape of the reader's schema.
+        read: decodes whole messages.
+        pool: the defaults of fields that only the reader has, in binary form: they are decoded like payloads.
+        record: the same as `read`, field by field, where a record is read as a record.
+        signatures: the signatures of the steps of `record` (see `_make_signature`).
+    """
+
+    shape: Shape
+    read: ReadColumn
+    pool: bytes
+    record: RecordSteps | None = None
+    signatures: tuple[Hashable, ...] = ()
+
+
+def compile_program(action: avro_resolution.Action, shape: Shape, options: Options) -> Program:
+    """Compile the program that decodes messages into `shape` as `action` describes."""
+    compiler = _ColumnCompiler(options)
+    read = compiler.compile(action, shape)
+    program = Program(shape, read, bytes(compiler.pool))
+    if isinstance(action, avro_resolution.RecordAdjust) and isinstance(shape, Group):
+        signatures = tuple(map(_make_signature, action.steps))
+        return program._replace(record=compiler.compile_record(action, shape), signatures=signatures)
+    return program
+
+
+def run_programs(
+    programs: Sequence[tuple[Program, Ints]], payloads: pa.BinaryArray, *, strict: bool
+) -> tuple[pa.Array, Mask]:
+    """Decode payloads into an array with one element for each, and return it with the mask of rows for the scalar path.
+
+    The elements of masked rows, and of rows without a program, have no meaning.
+
+    Args:
+        programs: the programs, all of one shape, each with its rows in ascending order.
+        payloads: the payloads of all rows.
+        strict: mask also rows with bytes after the value.
+
+    Raises:
+        pa.ArrowCapacityError: the values are more than one array holds.
+    """
+    count = len(payloads)
+    batch = ByteBatch(payloads, b"".join(program.pool for program, _ in programs))
+    shape = programs[0][0].shape
+    if len(programs) == 1 and len(programs[0][1]) == count:
+        vector, at = programs[0][0].read(batch, batch.start, batch.rows)
+    elif isinstance(shape, Group) and all(program.record for program, _ in programs):
+        vector, at = _read_records(batch, shape, programs)
+    else:
+        at = batch.end.copy()
+        pieces: list[tuple[Ints, Vector]] = []
+        for program, rows in programs:
+            piece, at[rows] = program.read(batch, batch.start[rows], rows)
+            batch.pool_start += len(program.pool)
+            pieces.append((rows, piece))
+        vector = _merge_pieces(shape, pieces, count)
+    batch.bad |= at != batch.end if strict else at > batch.end
+    return _build_array(batch, shape, vector, count), batch.bad
+
+
+def _read_records(batch: ByteBatch, shape: Group, programs: Sequence[tuple[Program, Ints]]) -> tuple[Vector, Ints]:
+    """Read the records of several writers, together where their fields are written alike, and return the positions after them."""
+    at = batch.start.copy()
+    pieces: dict[str | None, list[tuple[Ints, Vector]]] = {name: [] for name in shape.fields}
+    records = [(program.record, rows) for program, rows in programs if program.record]
+    rows_by_writers: dict[tuple[int, ...], Ints] = {}
+    pool_starts = np.cumsum([batch.pool_start, *(len(program.pool) for program, _ in programs)])
+    for writers, index in _plan_turns(tuple(program.signatures for program, _ in programs)):
+        read, name = records[writers[0]][0].steps[index]
+        batch.pool_start = int(pool_starts[writers[0]])
+        rows = _select_rows(writers, records, rows_by_writers, batch)
+        if rows is batch.rows:
+            vector, at = read(batch, at, rows)
+        else:
+            vector, at[rows] = read(batch, at.take(rows), rows)
+        if name is not None:
+            pieces[name].append((rows, vector))
+    for writer, (record, rows) in enumerate(records):
+        batch.pool_start = int(pool_starts[writer])
+        for name, default in record.defaults.items():
+            pieces[name].append((rows, default(batch, rows)))
+    return [_merge_pieces(part, pieces[name], batch.count) for name, part in shape.fields.items()], at
+
+
+def _select_rows(
+    writers: tuple[int, ...],
+    records: Sequence[tuple[RecordSteps, Ints]],
+    rows_by_writers: dict[tuple[int, ...], Ints],
+    batch: ByteBatch,
+) -> Ints:
+    """Return the rows of several writers in ascending order, and keep them in `rows_by_writers`."""
+    if len(writers) == 1:
+        return records[writers[0]][1]
+    if writers not in rows_by_writers:
+        mask: Mask = np.zeros(batch.count, bool)
+        for writer in writers:
+            mask[records[writer][1]] = True
+        rows_by_writers[writers] = batch.rows if mask.all() else np.flatnonzero(mask)
+    return rows_by_writers[writers]
+
+
+# The order in which the fields of several writers are read
+
 Schedule = tuple[tuple[tuple[int, ...], int], ...]
-"""For each turn, the writers that take it, and which of its fields the first of them reads."""
+"""The turns: for each, the writers whose next fields are read together, and the index of the first writer's field."""
 
 
 @lru_cache(maxsize=256)
-def schedule(signatures: tuple[tuple[Hashable, ...], ...]) -> Schedule:
-    """Return turns for every field of every writer, in its order; fields of equal signature share one where that can be.
+def _plan_turns(signatures: tuple[tuple[Hashable, ...], ...]) -> Schedule:
+    """Plan turns that read all fields of each writer in its order, and fields of equal signatures together where possible.
 
-    `signatures` are those of each writer's fields.
+    `signatures` has the signatures of the fields of each writer.
     """
-    at = [0] * len(signatures)
-    left = [Counter(fields) for fields in signatures]
+    positions = [0] * len(signatures)
+    remaining = [Counter(fields) for fields in signatures]
     turns: list[tuple[tuple[int, ...], int]] = []
     while True:
         heads: dict[Hashable, list[int]] = {}
         for writer, fields in enumerate(signatures):
-            if at[writer] < len(fields):
-                heads.setdefault(fields[at[writer]], []).append(writer)
+            if positions[writer] < len(fields):
+                heads.setdefault(fields[positions[writer]], []).append(writer)
         if not heads:
             return tuple(turns)
-        # A field that another writer has further down is worth waiting for.
+        # A field that another writer has later waits for it.
         ready = [
             head
             for head, writers in heads.items()
-            if not any(left[other][head] for other in range(len(left)) if other not in writers)
+            if not any(remaining[other][head] for other in range(len(remaining)) if other not in writers)
         ]
-        chosen = max(ready or heads, key=lambda head: len(heads[head]))
-        writers = heads[chosen]
-        turns.append((tuple(writers), at[writers[0]]))
+        next_head = max(ready or heads, key=lambda head: len(heads[head]))
+        writers = heads[next_head]
+        turns.append((tuple(writers), positions[writers[0]]))
         for writer in writers:
-            at[writer] += 1
-            left[writer][chosen] -= 1
+            positions[writer] += 1
+            remaining[writer][next_head] -= 1
 
 
-def signature(step: avro_resolution.Step) -> Hashable:
-    """Return a value that is equal for two fields that are read alike, into one field of one reader.
+def _make_signature(step: avro_resolution.Step) -> Hashable:
+    """Return a value that is equal for two fields that are decoded alike, into the same field of the reader.
 
-    A recursive one, or one of very many records in one another, is equal to no other.
+    The signature of a recursive or very deeply nested field differs from all others.
     """
     try:
-        return _step(step, ())
+        return _describe_step(step, ())
     except _Recursive:
         return object()
 
 
-_DEEP = 32
-
-
 class _Recursive(Exception):
-    """A record holds itself, or may as well."""
+    """A record is recursive, or nested too deeply to tell."""
 
 
-def _step(step: avro_resolution.Step, around: tuple[int, ...]) -> Hashable:
-    return None if step.is_skipped else step.name, _action(step.action, around)
+def _describe_step(step: avro_resolution.Step, around: tuple[int, ...]) -> Hashable:
+    return None if step.is_skipped else step.name, _describe_action(step.action, around)
 
 
-def _action(action: avro_resolution.Action, around: tuple[int, ...]) -> Hashable:
+def _describe_action(action: avro_resolution.Action, around: tuple[int, ...]) -> Hashable:
     match action:
         case avro_resolution.ErrorAction():
             return "failed"
@@ -106,290 +271,280 @@ def _action(action: avro_resolution.Action, around: tuple[int, ...]) -> Hashable
         case avro_resolution.EnumAdjust():
             return action.table
         case avro_resolution.Container():
-            return action.writer.type, _action(action.action, around)
+            return action.writer.type, _describe_action(action.action, around)
         case avro_resolution.WriterUnion():
-            return "union", tuple(_action(branch, around) for branch in action.branches)
+            return "union", tuple(_describe_action(branch, around) for branch in action.branches)
         case avro_resolution.ReaderUnion():
-            return "chosen", action.index, _action(action.action, around)
+            return "chosen", action.index, _describe_action(action.action, around)
         case avro_resolution.RecordAdjust():
-            if id(action) in around or len(around) > _DEEP:
+            if id(action) in around or len(around) > _MAX_SIGNATURE_DEPTH:
                 raise _Recursive
             inner = (*around, id(action))
-            steps = tuple(_step(step, inner) for step in action.steps)
+            steps = tuple(_describe_step(step, inner) for step in action.steps)
             return "record", steps, tuple(part.name for part in action.defaults)
 
 
-# Intermediate columns, before they become Arrow arrays
+# Compilation of actions
 
 
-Seen = Any
+class _ColumnCompiler:
+    """Compiles actions, as `avro_reader` does, to functions that decode the values of many messages.
 
-_WIDTHS: Final[dict[pa.DataType, Any]] = {
-    pa.null(): np.int8,
-    pa.bool_(): np.bool_,
-    pa.int32(): np.int32,
-    pa.date32(): np.int32,
-    pa.float32(): np.float32,
-    pa.float64(): np.float64,
-}
-"""How numpy holds numbers; the others have 64 bits."""
-
-
-class Listed(NamedTuple):
-    """Lists: how many items each has, and what was seen of all items, list after list (of a map's: [keys, values])."""
-
-    length: Ints
-    items: Seen
-
-
-class Picked(NamedTuple):
-    """Values of a union: for each the slot it is in (-1: null), and for every slot what was seen, one a value."""
-
-    slot: npt.NDArray[np.int8]
-    slots: list[Seen]
-
-
-def slots_of(shape: Choice) -> list[Shape]:
-    """Return the shapes among which a value of the union is one: its members; without members one slot for all, if any."""
-    members = [part for part, member in zip(shape.branches, shape.members, strict=True) if part and member]
-    return members or [part for part in shape.branches if part][:1]
-
-
-def slot_of(shape: Choice, branch: int) -> int:
-    """Return the slot into which values of that branch go."""
-    return sum(member is not None for member in shape.members[:branch]) if any(shape.members) else 0
-
-
-def is_spans(shape: Leaf) -> bool:
-    """Whether values are seen as starts and stops."""
-    return shape.type in (pa.string(), pa.binary()) and not isinstance(shape.schema, EnumType)
-
-
-def numbers_dtype(arrow_type: pa.DataType) -> Any:
-    """Return how numpy holds the numbers of a column."""
-    return _WIDTHS.get(arrow_type, np.int64)
-
-
-def blank(shape: Shape | None, count: int) -> Seen:
-    """Return what stands where there is no value: zeros, nothing, nulls; None of what has no column."""
-    match shape:
-        case None:
-            return None
-        case Leaf():
-            if is_spans(shape) or pa.types.is_decimal(shape.type):
-                return np.zeros((count, 2), np.int64)
-            return np.zeros(count, np.int64 if isinstance(shape.schema, EnumType) else numbers_dtype(shape.type))
-        case Group():
-            return [blank(part, count) for part in shape.fields.values()]
-        case Repeated():
-            return Listed(np.zeros(count, np.int64), blank_items(shape, 0))
-        case Choice():
-            return Picked(np.full(count, -1, np.int8), [blank(part, count) for part in slots_of(shape)])
-
-
-def blank_items(shape: Repeated, count: int) -> Seen:
-    """Return what `blank` does, for the items of lists: a map's are keys and values."""
-    items = blank(shape.part, count)
-    return items if isinstance(shape.schema, ArrayType) else [np.zeros((count, 2), np.int64), items]
-
-
-def merge(shape: Shape | None, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen:
-    """Join pieces to the lanes of `count` values: each piece with its places. Elsewhere it is blank.
-
-    A piece of all values has them in order.
+    Attributes:
+        pool: the defaults of the reader's fields in binary form.
     """
-    if shape is None or not pieces:
-        return blank(shape, count)
-    if len(pieces) == 1 and len(pieces[0][0]) == count:
-        return pieces[0][1]
-    match shape:
-        case Leaf():
-            return _scattered(pieces, count)
-        case Group():
-            return [
-                merge(part, [(index, seen[at]) for index, seen in pieces], count)
-                for at, part in enumerate(shape.fields.values())
-            ]
-        case Repeated():
-            length = _scattered([(index, seen.length) for index, seen in pieces], count)
-            first = np.cumsum(length) - length
-            moved = [(item_places(first[index], seen.length), seen.items) for index, seen in pieces]
-            return Listed(length, merge_items(shape, moved, int(length.sum())))
-        case Choice():
-            slot = _scattered([(index, seen.slot) for index, seen in pieces], count, blank=-1)
-            slots = [
-                merge(part, [(index, seen.slots[at]) for index, seen in pieces], count)
-                for at, part in enumerate(slots_of(shape))
-            ]
-            return Picked(slot, slots)
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._records: dict[tuple[int, int, bool], tuple[avro_resolution.RecordAdjust, RecordSteps]] = {}
+        self.pool = bytearray()
+
+    def compile(self, action: avro_resolution.Action, shape: Shape | None, *, jump: bool = False) -> ReadColumn:
+        """Compile `action` for a value of `shape`; for None and `jump` see `avro_reader`."""
+        match action, shape:
+            case (avro_resolution.ErrorAction(), _):
+                return _compile_rejection(shape)
+            case (avro_resolution.Promote(), Leaf() | None):
+                return _compile_leaf(action.writer, shape, strict=self._options.strict)
+            case (avro_resolution.EnumAdjust(), _):
+                return _compile_enum(action)
+            case (avro_resolution.Container(), Repeated() | None):
+                return self._compile_items(action, shape, jump=jump)
+            case (avro_resolution.RecordAdjust(), Group() | None):
+                return _compile_record(self.compile_record(action, shape, jump=jump), shape)
+            case (avro_resolution.WriterUnion(), _):
+                return _compile_union(
+                    [self._compile_branch(branch, shape, jump=jump) for branch in action.branches], shape
+                )
+            case (avro_resolution.ReaderUnion(), Choice() | None):
+                return self._compile_branch(action, shape, jump=jump) or _compile_null(shape)
+        raise AssertionError(f"{type(action).__name__} into {type(shape).__name__}")
+
+    def _compile_branch(self, action: avro_resolution.Action, shape: Shape | None, *, jump: bool) -> ReadColumn | None:
+        """Compile a branch of the writer's union, or return None if it is the null of the reader's union."""
+        if not isinstance(action, avro_resolution.ReaderUnion):
+            return self.compile(action, shape, jump=jump)
+        branch = shape.branches[action.index] if isinstance(shape, Choice) else None
+        read = self.compile(action.action, branch, jump=jump)
+        if not isinstance(shape, Choice):
+            return read
+        if branch is None:
+            return None if action.writer.type == "null" else _compile_drop(read, shape)
+        return _compile_slot(read, _find_slot(shape, action.index), shape)
+
+    def _compile_items(self, action: avro_resolution.Container, shape: Repeated | None, *, jump: bool) -> ReadColumn:
+        read_item = self.compile(action.action, None if shape is None else shape.part, jump=jump)
+        if isinstance(action.writer, ArrayType):
+            return _compile_list(read_item, action.writer, shape, jump=jump)
+        string = PrimitiveType("string")
+        key_shape = None if shape is None else Leaf(string, pa.string())
+        read_key = _compile_leaf(string, key_shape, strict=self._options.strict)
+
+        def read_entry(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+            keys, at = read_key(batch, at, rows)
+            values, at = read_item(batch, at, rows)
+            return [keys, values], at
+
+        return _compile_list(read_entry, action.writer, shape, jump=jump)
+
+    def compile_record(
+        self, action: avro_resolution.RecordAdjust, shape: Group | None, *, jump: bool = False
+    ) -> RecordSteps:
+        """Compile the fields of a record, once for each action and shape: a record without a column may be recursive."""
+        key = (id(action), id(shape), jump)
+        if key not in self._records:
+            record = RecordSteps([], {})
+            # The action is kept so that no other gets its id.
+            self._records[key] = (action, record)
+            fields = {} if shape is None else shape.fields
+            for step in action.steps:
+                read = self.compile(step.action, fields.get(step.name), jump=jump or step.is_skipped)
+                record.steps.append((read, step.name if step.name in fields else None))
+            for part in action.defaults:
+                if part.name in fields and (default := self._compile_default(part, fields[part.name])):
+                    record.defaults[part.name] = default
+        return self._records[key][1]
+
+    def _compile_default(self, part: RecordField, shape: Shape) -> Default | None:
+        """Compile the default of a field, or return None if it is blank."""
+        try:
+            value = read_default(part.schema, part.default, shape, self._options)
+        except BadDefault:
+            reject = _compile_rejection(shape)
+            return lambda batch, rows: reject(batch, rows, rows)[0]
+        if _is_blank(value, shape):
+            return None
+        read = self.compile(avro_resolution.resolve(part.schema, part.schema), shape)
+        default = _compile_pool_default(read, len(self.pool))
+        self.pool += encode_default(part.schema, part.default)
+        return default
 
 
-def merge_items(shape: Repeated, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen:
-    """Join pieces as `merge` does, for the items of lists."""
-    if isinstance(shape.schema, ArrayType):
-        return merge(shape.part, pieces, count)
-    if not pieces:
-        return blank_items(shape, count)
-    if len(pieces) == 1 and len(pieces[0][0]) == count:
-        return pieces[0][1]
-    keys = _scattered([(index, seen[0]) for index, seen in pieces], count)
-    return [keys, merge(shape.part, [(index, seen[1]) for index, seen in pieces], count)]
-
-
-def _scattered(pieces: Sequence[tuple[Ints, Any]], count: int, *, blank: int = 0) -> Any:
-    first = pieces[0][1]
-    size = (count, *first.shape[1:])
-    complete = sum(len(index) for index, _ in pieces) == count
-    out = np.empty(size, first.dtype) if complete else np.full(size, blank, first.dtype)
-    for index, seen in pieces:
-        if seen.ndim == 1:
-            out[index] = seen
-        else:
-            whole(out)[index] = whole(seen)
-    return out
-
-
-def item_places(first: Ints, length: Ints) -> Ints:
-    """Return where the items of lists go, whose first ones go to `first`."""
-    total = int(length.sum())
-    places: Ints = np.repeat(first - (np.cumsum(length) - length), length) + np.arange(total)
-    return places
-
-
-def finish(lanes: Lanes, shape: Shape, seen: Seen, count: int, valid: Mask | None = None) -> pa.Array:
-    """Return the Arrow array of what was seen, null where it is not `valid`."""
-    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    match shape:
-        case Leaf():
-            return _leaf(lanes, shape, seen, count, bits)
-        case Group():
-            parts = [finish(lanes, part, held, count) for part, held in zip(shape.fields.values(), seen, strict=True)]
-            return pa.Array.from_buffers(shape.type, count, [bits], children=parts)
-        case Repeated():
-            offsets = np.zeros(count + 1, np.int32)
-            np.cumsum(seen.length, out=offsets[1:])
-            items = _items(lanes, shape, seen.items, int(offsets[-1]))
-            return pa.Array.from_buffers(shape.type, count, [bits, pa.py_buffer(offsets)], children=[items])
-        case Choice():
-            return _choice(lanes, shape, seen, count, valid)
-
-
-def _items(lanes: Lanes, shape: Repeated, seen: Seen, count: int) -> pa.Array:
-    if isinstance(shape.schema, ArrayType):
-        return finish(lanes, shape.part, seen, count)
-    keys, held = seen
-    entries = [text(lanes, keys), finish(lanes, shape.part, held, count)]
-    return pa.Array.from_buffers(shape.type.field(0).type, count, [None], children=entries)
-
-
-def _choice(lanes: Lanes, shape: Choice, seen: Picked, count: int, valid: Mask | None) -> pa.Array:
-    given = seen.slot >= 0
-    if valid is not None:
-        given &= valid
-    if seen.slots and not any(shape.members):
-        return finish(lanes, slots_of(shape)[0], seen.slots[0], count, None if given.all() else given)
-    parts = [
-        finish(lanes, part, held, count, seen.slot == at)
-        for at, (part, held) in enumerate(zip(slots_of(shape), seen.slots, strict=True))
-    ]
-    bits = pa.py_buffer(np.packbits(given, bitorder="little"))
-    return pa.Array.from_buffers(shape.type, count, [bits], children=parts)
-
-
-def _leaf(lanes: Lanes, shape: Leaf, seen: Any, count: int, bits: pa.Buffer | None) -> pa.Array:
-    if isinstance(shape.schema, EnumType):
-        symbols = pa.array(shape.schema.symbols, pa.string())
-        return _masked(taken(symbols, seen) if len(symbols) else pa.nulls(count, pa.string()), bits)
-    if is_spans(shape):
-        return _masked(text(lanes, seen) if shape.type == pa.string() else lanes.binary(seen), bits)
-    if shape.type == pa.null():
-        return pa.nulls(count)
-    if shape.type == pa.bool_():
-        seen = np.packbits(seen, bitorder="little")
-    return pa.Array.from_buffers(shape.type, count, [bits, pa.py_buffer(np.ascontiguousarray(seen))])
-
-
-def _masked(values: pa.Array, bits: pa.Buffer | None) -> pa.Array:
-    return values if bits is None else pa.Array.from_buffers(values.type, len(values), [bits, *values.buffers()[1:]])
-
-
-def text(lanes: Lanes, spans: Ints) -> pa.StringArray:
-    """Return the texts; what is not UTF-8 has U+FFFD for what is wrong, as in Java."""
-    raw = lanes.binary(spans)
-    buffers = raw.buffers()
-    if buffers[2] is None or not len(buffers[2]) or np.frombuffer(buffers[2], np.int8).min() >= 0:
-        # Plain ASCII is looked through much faster all at once.
-        return pa.Array.from_buffers(pa.string(), len(raw), buffers)
-    try:
-        return raw.cast(pa.string())
-    except pa.ArrowInvalid:
-        return pa.array(map(codec_values.decode_text, raw.to_pylist()), pa.string())
-
-
-# Readers of numbers, text and bytes
-
-
-Read = Callable[[Lanes, Ints, Ints], tuple[Seen, Ints]]
-"""From positions (`at[i]` belongs to the row `rows[i]`) to what was seen there, and the positions behind."""
-
-
-_MAX_LONG = 2**63 - 1
-
-
-def leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, strict: bool) -> Read:
-    """Read a primitive or fixed that `writer` wrote and that becomes `shape`; None: it is skipped."""
-    if shape is None:
-        return _skipped(writer)
-    schema = shape.schema
-    assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have an action of their own
-    size = writer.size if isinstance(writer, FixedType) else None
-    if isinstance(schema.logical, DecimalType):
-        return _decimals(schema.logical, size)
-    if size is not None:
-        return _fixed(size)
-    if writer.type in ("string", "bytes"):
-        return _strict_texts if strict and schema.type == "string" else _spans
-    if writer.type in ("float", "double"):
-        return _floating(writer.type, shape.type)
-    if writer.type == "boolean":
-        return _booleans
-    if writer.type == "null":
-        return lambda _lanes, at, _rows: (np.zeros(len(at), np.int8), at)
-    return _integers(writer.type, shape)
-
-
-def enums(action: avro_resolution.EnumAdjust) -> Read:
-    """Read an enum: the place among the reader's symbols of what was written."""
-    known = {symbol: place for place, symbol in enumerate(action.reader.symbols)}
-    places = np.array([-1 if symbol is None else known[symbol] for symbol in action.table], np.int64)
-    all_known = bool((places >= 0).all())
-
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        index, after, wrong = lanes.indexes(at, rows, len(places))
-        if not len(places):
-            return np.zeros(len(at), np.int64), after
-        seen = places[index if wrong is None else np.where(wrong, 0, index)]
-        if not all_known:
-            unknown = seen < 0
-            lanes.mark(rows[unknown])
-            seen[unknown] = 0
-        return seen, after
+def _compile_rejection(shape: Shape | None) -> ReadColumn:
+    def read(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+        batch.mark(rows)
+        return _make_blank(shape, len(rows)), at
 
     return read
 
 
-def _spans(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-    start, stop = lanes.spans(at, rows)
-    return pairs(start, stop), stop
+def _compile_null(shape: Shape | None) -> ReadColumn:
+    return lambda _batch, at, rows: (_make_blank(shape, len(rows)), at)
 
 
-def _strict_texts(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-    spans, stop = _spans(lanes, at, rows)
-    raw = lanes.binary(spans)
+def _compile_drop(read: ReadColumn, shape: Shape) -> ReadColumn:
+    return lambda batch, at, rows: (_make_blank(shape, len(rows)), read(batch, at, rows)[1])
+
+
+def _compile_slot(read: ReadColumn, slot: int, shape: Choice) -> ReadColumn:
+    """Compile a value that goes into a slot of the reader's union."""
+    shapes = _list_slots(shape)
+
+    def read_slot(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+        vector, after = read(batch, at, rows)
+        count = len(rows)
+        slots = [vector if number == slot else _make_blank(part, count) for number, part in enumerate(shapes)]
+        return UnionVector(np.full(count, slot, np.int8), slots), after
+
+    return read_slot
+
+
+def _compile_pool_default(read: ReadColumn, offset: int) -> Default:
+    def read_default(batch: ByteBatch, rows: Ints) -> Vector:
+        count = len(rows)
+        return read(batch, np.full(count, batch.pool_start + offset), np.full(count, batch.count))[0]
+
+    return read_default
+
+
+def _is_blank(value: Any, shape: Shape) -> bool:
+    """Return whether the storage form of a default is the value that `_make_blank` gives."""
+    match shape:
+        case (
+            Repeated() | Leaf(schema=PrimitiveType(type="boolean" | "int" | "long" | "string" | "bytes", logical=None))
+        ):
+            return not value
+        case Choice():
+            return value is None
+    return False
+
+
+def _compile_record(record: RecordSteps, shape: Group | None) -> ReadColumn:
+    shapes = {} if shape is None else shape.fields
+    depth = 0
+
+    def read(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+        nonlocal depth
+        if depth >= _MAX_RECORD_DEPTH:
+            batch.mark(rows)
+            return _make_blank(shape, len(rows)), at
+        fields: dict[str, Vector] = {}
+        depth += 1
+        try:
+            for step, name in record.steps:
+                field, at = step(batch, at, rows)
+                if name is not None:
+                    fields[name] = field
+        finally:
+            depth -= 1
+        for name, default in record.defaults.items():
+            fields[name] = default(batch, rows)
+        return [fields[name] if name in fields else _make_blank(part, len(rows)) for name, part in shapes.items()], at
+
+    return read
+
+
+def _compile_union(branches: Sequence[ReadColumn | None], shape: Shape | None) -> ReadColumn:
+    """Compile a writer's union: positions are split by branch (None for null), and the vectors of the branches merged."""
+
+    def read(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+        index, after, wrong = batch.read_indexes(at, rows, len(branches))
+        if wrong is not None:
+            index = np.where(wrong, -1, index)
+        pieces: list[tuple[Ints, Vector]] = []
+        for number, branch in enumerate(branches):
+            if branch is None:
+                continue
+            chosen = np.flatnonzero(index == number)
+            if len(chosen) == len(rows):
+                return branch(batch, after, rows)
+            if len(chosen):
+                vector, after[chosen] = branch(batch, after.take(chosen), rows.take(chosen))
+                pieces.append((chosen, vector))
+        return _merge_pieces(shape, pieces, len(rows)), after
+
+    return read
+
+
+# Numbers, text and bytes
+
+
+def _compile_leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, strict: bool) -> ReadColumn:
+    """Compile a primitive or fixed of `writer` that becomes `shape`; without a shape it is skipped."""
+    if shape is None:
+        return _compile_skip(writer)
+    schema = shape.schema
+    assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have an action of their own
+    size = writer.size if isinstance(writer, FixedType) else None
+    if isinstance(schema.logical, DecimalType):
+        return _compile_decimal(schema.logical, size)
+    if size is not None:
+        return _compile_fixed(size)
+    if writer.type in ("string", "bytes"):
+        return _read_strict_text if strict and schema.type == "string" else _read_spans
+    if writer.type in ("float", "double"):
+        return _compile_floating(writer.type, shape.type)
+    if writer.type == "boolean":
+        return _read_booleans
+    if writer.type == "null":
+        return lambda _batch, at, _rows: (np.zeros(len(at), np.int8), at)
+    return _compile_integer(writer.type, shape)
+
+
+def _compile_skip(schema: PrimitiveType | FixedType) -> ReadColumn:
+    size = schema.size if isinstance(schema, FixedType) else _FIXED_SIZES.get(schema.type)
+    if schema.type == "null":
+        return lambda _batch, at, _rows: (None, at)
+    if size is not None:
+        return lambda _batch, at, _rows: (None, at + size)
+    if schema.type in ("string", "bytes"):
+        return lambda batch, at, rows: (None, batch.read_spans(at, rows)[1])
+    max_bytes = 5 if schema.type == "int" else 10
+    return lambda batch, at, rows: (None, batch.read_numbers(at, rows, max_bytes=max_bytes)[1])
+
+
+def _compile_enum(action: avro_resolution.EnumAdjust) -> ReadColumn:
+    """Compile an enum, whose values are indexes of the reader's symbols."""
+    index_by_symbol = {symbol: index for index, symbol in enumerate(action.reader.symbols)}
+    reader_indexes = np.array([-1 if symbol is None else index_by_symbol[symbol] for symbol in action.table], np.int64)
+    all_known = bool((reader_indexes >= 0).all())
+
+    def read(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+        index, after, wrong = batch.read_indexes(at, rows, len(reader_indexes))
+        if not len(reader_indexes):
+            return np.zeros(len(at), np.int64), after
+        vector = reader_indexes[index if wrong is None else np.where(wrong, 0, index)]
+        if not all_known:
+            unknown = vector < 0
+            batch.mark(rows[unknown])
+            vector[unknown] = 0
+        return vector, after
+
+    return read
+
+
+def _read_spans(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+    start, stop = batch.read_spans(at, rows)
+    return make_pairs(start, stop), stop
+
+
+def _read_strict_text(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+    spans, stop = _read_spans(batch, at, rows)
+    raw = batch.take_spans(spans)
     try:
         raw.cast(pa.string())
     except pa.ArrowInvalid:
-        lanes.mark(rows[[not _is_text(value) for value in raw.to_pylist()]])
+        batch.mark(rows[[not _is_text(value) for value in raw.to_pylist()]])
     return spans, stop
 
 
@@ -401,25 +556,25 @@ def _is_text(value: bytes) -> bool:
     return True
 
 
-def _fixed(size: int) -> Read:
-    def read(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
+def _compile_fixed(size: int) -> ReadColumn:
+    def read(batch: ByteBatch, at: Ints, _: Ints) -> tuple[Vector, Ints]:
         stop = at + size
-        # What runs over is judged later, but must not be copied from beyond the batch.
-        return pairs(np.minimum(at, lanes.limit), np.minimum(stop, lanes.limit)), stop
+        # A value that exceeds its row is rejected later, but must not be copied from beyond the batch.
+        return make_pairs(np.minimum(at, batch.limit), np.minimum(stop, batch.limit)), stop
 
     return read
 
 
-def _booleans(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
-    return lanes.first(at) == 1, at + 1
+def _read_booleans(batch: ByteBatch, at: Ints, _: Ints) -> tuple[Vector, Ints]:
+    return batch.read_bytes(at) == 1, at + 1
 
 
-def _floating(writer: str, arrow_type: pa.DataType) -> Read:
+def _compile_floating(writer: str, arrow_type: pa.DataType) -> ReadColumn:
     view, size = ("<f4", 4) if writer == "float" else ("<f8", 8)
-    dtype = numbers_dtype(arrow_type)
+    dtype = _get_numpy_type(arrow_type)
 
-    def read(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
-        values = lanes.items(view, at)
+    def read(batch: ByteBatch, at: Ints, _: Ints) -> tuple[Vector, Ints]:
+        values = batch.read_items(view, at)
         with np.errstate(invalid="ignore"):
             # A signalling NaN becomes a quiet one.
             return values.astype(dtype, copy=False), at + size
@@ -427,21 +582,21 @@ def _floating(writer: str, arrow_type: pa.DataType) -> Read:
     return read
 
 
-def _integers(writer: str, shape: Leaf) -> Read:
-    """Read an int or long into whole numbers, times, or (rounded once, as Java's cast) floating numbers."""
+def _compile_integer(writer: str, shape: Leaf) -> ReadColumn:
+    """Compile an int or long that becomes an integer, a time, or (rounded once, as Java's cast) a floating-point number."""
     max_bytes = 5 if writer == "int" else 10
     kind = shape.schema.type
     low, high, factor = scale_of(shape) if kind in LIMITS else Scale(0, 0, 1)
-    # Two steps from a long to an int64 column and beyond: floats of a reader's union branch widen after they are rounded.
+    # Floats of a union of float and double widen only after they are rounded.
     through = np.float32 if kind == "float" else np.float64 if kind == "double" else np.int64
-    dtype = numbers_dtype(shape.type)
+    dtype = _get_numpy_type(shape.type)
 
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        values, after = lanes.numbers(at, rows, max_bytes=max_bytes)
+    def read(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+        values, after = batch.read_numbers(at, rows, max_bytes=max_bytes)
         if factor != 1:
             wrong = (values < low) | (values > high)
             if wrong.any():
-                lanes.mark(rows[wrong])
+                batch.mark(rows[wrong])
                 values = np.where(wrong, 0, values)
             values = values * factor
         return values.astype(through, copy=False).astype(dtype, copy=False), after
@@ -449,515 +604,391 @@ def _integers(writer: str, shape: Leaf) -> Read:
     return read
 
 
-def _decimals(logical: DecimalType, size: int | None) -> Read:
-    """Two's complement, big-endian, of any length, as 128 bits; longer than 16 bytes is left to the scalar path."""
+def _compile_decimal(logical: DecimalType, size: int | None) -> ReadColumn:
+    """Compile a decimal: a big-endian two's complement of any length, which becomes two words of 64 bits."""
     bound = 10**logical.precision
 
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        start, stop = lanes.spans(at, rows) if size is None else (at, at + size)
+    def read(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+        start, stop = batch.read_spans(at, rows) if size is None else (at, at + size)
         length = stop - start
-        # A shift by all 64 bits leaves nothing of what has no bytes.
-        low = _word(lanes, stop - 8, np.maximum(8 - length, 0))
+        # A value without bytes is shifted by all 64 bits.
+        low = _read_words(batch, stop - 8, np.maximum(8 - length, 0))
         high = low >> 63
         wrong = length == 0
         if len(length) and length.max() > 8:
-            high = np.where(length > 8, _word(lanes, stop - 16, np.clip(16 - length, 0, 7)), high)
-            wrong |= ~_sign_extended(lanes, start, stop) | ~_within(high, low.view(np.uint64), bound)
+            high = np.where(length > 8, _read_words(batch, stop - 16, np.clip(16 - length, 0, 7)), high)
+            wrong |= ~_is_sign_extended(batch, start, stop) | ~_is_within(high, low.view(np.uint64), bound)
         elif bound <= _MAX_LONG:
             wrong |= (low >= bound) | (low <= -bound)
         if wrong.any():
-            lanes.mark(rows[wrong])
-        return pairs(low, high), stop
+            batch.mark(rows[wrong])
+        return make_pairs(low, high), stop
 
     return read
 
 
-def _word(lanes: Lanes, at: Ints, foreign: Ints) -> Ints:
-    """Return the big-endian word at each position, without its first `foreign` bytes, sign extended."""
-    word: Ints = lanes.items(">u8", at).astype(np.uint64).view(np.int64)
-    shift = foreign * 8
+def _read_words(batch: ByteBatch, at: Ints, leading: Ints) -> Ints:
+    """Return the big-endian word at each position, sign-extended over its first `leading` bytes, which belong to other values."""
+    word: Ints = batch.read_items(">u8", at).astype(np.uint64).view(np.int64)
+    shift = leading * 8
     return (word << shift) >> shift
 
 
-def _sign_extended(lanes: Lanes, start: Ints, stop: Ints) -> npt.NDArray[np.bool_]:
-    """Where the bytes in front of the last sixteen only repeat the sign."""
-    good = np.ones(len(start), bool)
+def _is_sign_extended(batch: ByteBatch, start: Ints, stop: Ints) -> npt.NDArray[np.bool_]:
+    """Return whether the bytes of each value in front of the last sixteen only repeat its sign."""
+    is_extended = np.ones(len(start), bool)
     for row in np.flatnonzero(stop - start > 16):
-        front = lanes.data[start[row] : stop[row] - 16]
-        good[row] = (front == (0xFF if lanes.data[stop[row] - 16] >= 0x80 else 0)).all()
-    return good
+        front = batch.data[start[row] : stop[row] - 16]
+        is_extended[row] = (front == (0xFF if batch.data[stop[row] - 16] >= 0x80 else 0)).all()
+    return is_extended
 
 
-def _within(high: Ints, low: npt.NDArray[np.uint64], bound: int) -> npt.NDArray[np.bool_]:
-    """Where the 128-bit number lies strictly between minus the bound and the bound."""
-    most_high, most_low = _halves(bound)
-    least_high, least_low = _halves(-bound)
-    below = (high < most_high) | ((high == most_high) & (low < most_low))
-    above = (high > least_high) | ((high == least_high) & (low > least_low))
-    inside: npt.NDArray[np.bool_] = below & above
-    return inside
+def _is_within(high: Ints, low: npt.NDArray[np.uint64], bound: int) -> npt.NDArray[np.bool_]:
+    """Return whether each number of 128 bits lies strictly between `-bound` and `bound`."""
+    upper_high, upper_low = _split_words(bound)
+    lower_high, lower_low = _split_words(-bound)
+    below = (high < upper_high) | ((high == upper_high) & (low < upper_low))
+    above = (high > lower_high) | ((high == lower_high) & (low > lower_low))
+    is_within: npt.NDArray[np.bool_] = below & above
+    return is_within
 
 
-def _halves(number: int) -> tuple[np.int64, np.uint64]:
+def _split_words(number: int) -> tuple[np.int64, np.uint64]:
     return np.int64(number >> 64), np.uint64(number & 0xFFFF_FFFF_FFFF_FFFF)
 
 
-_SIZES = {"boolean": 1, "float": 4, "double": 8}
+# Arrays and maps
 
 
-def _skipped(schema: PrimitiveType | FixedType) -> Read:
-    size = schema.size if isinstance(schema, FixedType) else _SIZES.get(schema.type)
-    if schema.type == "null":
-        return lambda _lanes, at, _rows: (None, at)
-    if size is not None:
-        return lambda _lanes, at, _rows: (None, at + size)
-    if schema.type in ("string", "bytes"):
-        return lambda lanes, at, rows: (None, lanes.spans(at, rows)[1])
-    max_bytes = 5 if schema.type == "int" else 10
-    return lambda lanes, at, rows: (None, lanes.numbers(at, rows, max_bytes=max_bytes)[1])
+def _compile_list(
+    read_item: ReadColumn, writer: ArrayType | MapType, shape: Repeated | None, *, jump: bool
+) -> ReadColumn:
+    """Compile an array or map: the first items of all rows are read together, then the second items of rows with two, and so on.
 
-
-# Vectorised lists and maps: the first item of every message, then the second of those that have one,
-# and so on.
-
-
-_FEW_LANES: Final = 32
-"""Fewer lanes than this are not worth an operation each for more items than there are lanes."""
-
-
-def lists(item: Read, writer: ArrayType | MapType, shape: Repeated | None, *, jump: bool) -> Read:
-    """Read an array or map: the first item of every lane, then the second of those that have one, and so on.
-
-    `shape` None: the items are passed over; with `jump` whole blocks at once where the writer gave their size.
+    Without a shape the items are skipped; with `jump`, blocks that state their size are skipped as a whole.
     """
-    (written,) = children(writer)
+    (item_schema,) = children(writer)
     is_map = isinstance(writer, MapType)
-    least = min_size(written) + is_map
-    is_even = not is_map and written.type in ("null", "boolean", "float", "double", "fixed")
-    exact = least if is_even else None
+    min_size = compute_min_size(item_schema) + is_map
+    is_fixed_size = not is_map and item_schema.type in ("null", "boolean", "float", "double", "fixed")
+    exact_size = min_size if is_fixed_size else None
 
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        walk = _BlockWalk(lanes, at, rows)
-        walk.blocks(item, least, exact, jump=jump)
+    def read(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+        walk = _BlockWalk(batch, at, rows, read_item)
+        walk.read_blocks(min_size, exact_size, jump=jump)
         if shape is None:
             return None, walk.at
         first = np.cumsum(walk.length) - walk.length
-        pieces = [(first.take(here) + nth, seen) for here, nth, seen in walk.parts]
-        items = merge_items(shape, pieces, int(walk.length.sum()))
+        pieces = [(first.take(lists) + nth, vector) for lists, nth, vector in walk.pieces]
+        items = _merge_list_items(shape, pieces, int(walk.length.sum()))
         if is_map:
-            _mark_twice(lanes, items[0], walk.length, rows)
-        return Listed(walk.length, items), walk.at
+            _mark_duplicate_keys(batch, items[0], walk.length, rows)
+        return ListVector(walk.length, items), walk.at
 
     return read
 
 
 class _BlockWalk:
-    """Through the blocks of a list, lane by lane.
+    """Reads the blocks of an array or map at many positions.
 
     Attributes:
-        at: the position of each lane.
-        length: the number of items that each has passed.
-        parts: the lanes that have an nth item, n for each, and what was seen.
+        at: the position in each list.
+        length: the number of items read from each list.
+        pieces: the items: the indexes of lists, the index of an item in each of them, and the vector of these items.
     """
 
-    def __init__(self, lanes: Lanes, at: Ints, rows: Ints) -> None:
-        self._lanes = lanes
+    def __init__(self, batch: ByteBatch, at: Ints, rows: Ints, read_item: ReadColumn) -> None:
+        self._batch = batch
         self._rows = rows
+        self._read_item = read_item
         self.at = at.copy()
         self.length: Ints = np.zeros(len(rows), np.int64)
-        self.parts: list[tuple[Ints, Ints, Any]] = []
+        self.pieces: list[tuple[Ints, Ints, Vector]] = []
 
-    def blocks(self, item: Read, least: int, exact: int | None, *, jump: bool) -> None:
-        """Go through all blocks; with `jump`, past those that say their size.
+    def read_blocks(self, min_size: int, exact_size: int | None, *, jump: bool) -> None:
+        """Read all blocks of all lists, or with `jump` skip blocks that state their size.
 
-        An item takes `least` bytes at the least, and `exact` bytes if that is known.
+        An item takes at least `min_size` bytes, and exactly `exact_size` bytes if that is known.
         """
-        lanes, at, rows = self._lanes, self.at, self._rows
-        here = np.flatnonzero(lanes.good(rows))
+        batch, at, rows = self._batch, self.at, self._rows
+        lists = np.flatnonzero(batch.mask_unmarked(rows))
         turns = 0
-        while len(here):
+        while len(lists):
             turns += 1
-            # A default is one block.
-            if turns > _FEW_LANES > len(here):
-                lanes.mark(rows[here])
+            # A default has one block, so it never gets here.
+            if turns > _FEW_ROWS > len(lists):
+                batch.mark(rows[lists])
                 break
-            count, after, stated = lanes.counts(at.take(here), rows.take(here), least)
-            left = count
-            if jump and stated is not None:
-                left = np.where(stated >= 0, 0, count)
-                after += np.maximum(stated, 0)
-            at[here] = after
-            here = here.take(np.flatnonzero(count))
-            pass_block = self._block if exact is None else self._even_block
-            pass_block(item, here, left.compress(count > 0), exact or 0)
-            here = here.compress(lanes.good(rows.take(here)))
+            counts, after, sizes = batch.read_counts(at.take(lists), rows.take(lists), min_size)
+            item_counts = counts
+            if jump and sizes is not None:
+                item_counts = np.where(sizes >= 0, 0, counts)
+                after += np.maximum(sizes, 0)
+            at[lists] = after
+            lists, item_counts = lists.take(np.flatnonzero(counts)), item_counts.compress(counts > 0)
+            if exact_size is None:
+                self._read_block(lists, item_counts)
+            else:
+                self._read_even_block(lists, item_counts, exact_size)
+            lists = lists.compress(batch.mask_unmarked(rows.take(lists)))
             # A block that ends its row is missing the end of the list.
-            open_ended = at.take(here) >= lanes.ends(rows.take(here))
+            open_ended = at.take(lists) >= batch.row_ends(rows.take(lists))
             if open_ended.any():
-                lanes.mark(rows[here[open_ended]])
-                here = here[~open_ended]
+                batch.mark(rows[lists[open_ended]])
+                lists = lists[~open_ended]
 
-    def _even_block(self, item: Read, here: Ints, left: Ints, size: int) -> None:
-        """As `_block`, where all items take `size` bytes: where each lies is known."""
-        lane = np.repeat(np.arange(len(here)), left)
-        nth = item_places(np.zeros(len(here), np.int64), left)
-        at, length = self.at.take(here), self.length.take(here)
-        seen, _ = item(self._lanes, at.take(lane) + size * nth, self._rows.take(here).take(lane))
-        self.parts.append((here.take(lane), length.take(lane) + nth, seen))
-        self.at[here], self.length[here] = at + size * left, length + left
+    def _read_even_block(self, lists: Ints, counts: Ints, size: int) -> None:
+        """Read one block of each of `lists`, in which every item takes `size` bytes, so that all positions are known."""
+        owner = np.repeat(np.arange(len(lists)), counts)
+        nth = _compute_item_positions(np.zeros(len(lists), np.int64), counts)
+        at, length = self.at.take(lists), self.length.take(lists)
+        vector, _ = self._read_item(self._batch, at.take(owner) + size * nth, self._rows.take(lists).take(owner))
+        self.pieces.append((lists.take(owner), length.take(owner) + nth, vector))
+        self.at[lists], self.length[lists] = at + size * counts, length + counts
 
-    def _block(self, item: Read, here: Ints, left: Ints, _: int) -> None:
-        """Go through one block: `left` items in each of the lanes `here`."""
-        lanes = self._lanes
-        # The lanes with most items first, so that those that have an nth item are always the first ones.
-        order = _most_first(left)
-        here, left = here.take(order), left.take(order)
-        # A default is as it is, and read whatever it takes.
-        if len(here) and self._rows[here[0]] != lanes.count:
-            alone = _lonely(left)
-            lanes.mark(self._rows[here[:alone]])
-            here, left = here[alone:], left[alone:]
-        at, rows, length = self.at.take(here), self._rows.take(here), self.length.take(here)
-        ends = lanes.ends(rows)
-        upwards = left[::-1]
-        for nth in range(int(left.max(initial=0))):
-            count = len(left) - int(upwards.searchsorted(nth, "right"))
-            seen, after = item(lanes, at[:count], rows[:count])
-            self.parts.append((here[:count], length[:count] + nth, seen))
+    def _read_block(self, lists: Ints, counts: Ints) -> None:
+        """Read one block of each of `lists`, which have `counts` items: the first items, then the second ones, and so on."""
+        batch = self._batch
+        # Lists with most items come first, so that the lists with an nth item are always the first ones.
+        order = _sort_descending(counts)
+        lists, counts = lists.take(order), counts.take(order)
+        # A default is read here whatever it costs: the scalar path could not read it faster.
+        if len(lists) and self._rows[lists[0]] != batch.count:
+            sparse_count = _count_sparse_lists(counts)
+            batch.mark(self._rows[lists[:sparse_count]])
+            lists, counts = lists[sparse_count:], counts[sparse_count:]
+        at, rows, length = self.at.take(lists), self._rows.take(lists), self.length.take(lists)
+        ends = batch.row_ends(rows)
+        ascending_counts = counts[::-1]
+        for nth in range(int(counts.max(initial=0))):
+            count = len(counts) - int(ascending_counts.searchsorted(nth, "right"))
+            vector, after = self._read_item(batch, at[:count], rows[:count])
+            self.pieces.append((lists[:count], length[:count] + nth, vector))
             over = after > ends[:count]
             if over.any():
-                lanes.mark(rows[:count][over])
+                batch.mark(rows[:count][over])
             at[:count] = after
-        self.at[here], self.length[here] = at, length + left
+        self.at[lists], self.length[lists] = at, length + counts
 
 
-def _lonely(counts: Ints) -> int:
-    """How many lanes, of those with the highest counts, would go on with few beside them for longer than they are many."""
-    top = counts[:_FEW_LANES]
-    beside = np.append(top[1:], counts[_FEW_LANES] if len(counts) > _FEW_LANES else 0)
-    lonely = np.flatnonzero(top[0] - beside > np.arange(1, len(top) + 1))
-    return int(lonely[-1]) + 1 if len(lonely) else 0
+def _count_sparse_lists(counts: Ints) -> int:
+    """Return the number of the longest lists that are not worth reading together.
+
+    `counts` is in descending order. Such lists would remain alone for more items than there are of them.
+    """
+    longest = counts[:_FEW_ROWS]
+    next_counts = np.append(longest[1:], counts[_FEW_ROWS] if len(counts) > _FEW_ROWS else 0)
+    sparse = np.flatnonzero(longest[0] - next_counts > np.arange(1, len(longest) + 1))
+    return int(sparse[-1]) + 1 if len(sparse) else 0
 
 
-def _most_first(counts: Ints) -> Ints:
-    """Return the places of the counts, from the highest down."""
-    most = int(counts.max(initial=0))
-    # Short numbers are sorted by digits, many times as fast.
-    kind = np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int64
-    return np.argsort((most - counts).astype(kind), kind="stable")
+def _sort_descending(counts: Ints) -> Ints:
+    """Return the indexes of the counts in descending order."""
+    highest = int(counts.max(initial=0))
+    # numpy sorts short integers by digits, many times as fast.
+    dtype = np.uint8 if highest < 2**8 else np.uint16 if highest < 2**16 else np.int64
+    return np.argsort((highest - counts).astype(dtype), kind="stable")
 
 
-def _mark_twice(lanes: Lanes, keys: Ints, length: Ints, rows: Ints) -> None:
-    """Mark the rows where a key of a map stands twice: the last one counts, which the scalar path sees to."""
-    many = np.flatnonzero(length > 1)
-    if not len(many):
+def _mark_duplicate_keys(batch: ByteBatch, keys: Ints, length: Ints, rows: Ints) -> None:
+    """Mark the rows of maps with duplicate keys: the scalar path keeps the last value of a key."""
+    maps = np.flatnonzero(length > 1)
+    if not len(maps):
         return
-    counts = length.take(many)
-    places = item_places((np.cumsum(length) - length).take(many), counts)
-    codes = lanes.binary(keys.take(places, axis=0)).dictionary_encode()
+    counts = length.take(maps)
+    positions = _compute_item_positions((np.cumsum(length) - length).take(maps), counts)
+    codes = batch.take_spans(keys.take(positions, axis=0)).dictionary_encode()
     distinct = len(codes.dictionary)
-    entries = np.sort(np.repeat(many, counts) * distinct + np.asarray(codes.indices))
-    lanes.mark(rows[entries[1:][entries[1:] == entries[:-1]] // distinct])
+    entries = np.sort(np.repeat(maps, counts) * distinct + np.asarray(codes.indices))
+    batch.mark(rows[entries[1:][entries[1:] == entries[:-1]] // distinct])
 
 
-# The vectorised reader of Avro's binary form: the actions and shapes of `avro_reader`, for many
-# messages at once.
+# Vectors
 
 
-_MAX_DEPTH: Final = 100
-"""How often a record is passed over inside itself before the scalar path takes the row."""
+def _list_slots(shape: Choice) -> list[Shape]:
+    """Return the shapes of a union's slots: one for each member, or if it has no members one for all values."""
+    members = [branch for branch, member in zip(shape.branches, shape.members, strict=True) if branch and member]
+    return members or [branch for branch in shape.branches if branch][:1]
 
 
-Default = Callable[[Lanes, Ints], Seen]
-"""What is seen of a default, once for each of the rows."""
+def _find_slot(shape: Choice, branch: int) -> int:
+    """Return the number of the slot for values of a branch."""
+    return sum(member is not None for member in shape.members[:branch]) if any(shape.members) else 0
 
 
-class RecordSteps(NamedTuple):
-    """A record as its fields; both may be added to while the rest is compiled.
-
-    Attributes:
-        steps: in the writer's order, with the reader's field each goes to (None: passed over).
-        defaults: the reader's own fields, but for those that are blank.
-    """
-
-    steps: list[tuple[Read, str | None]]
-    defaults: dict[str, Default]
+def _has_spans(shape: Leaf) -> bool:
+    """Return whether the vector of a leaf has the starts and stops of its values."""
+    return shape.type in (pa.string(), pa.binary()) and not isinstance(shape.schema, EnumType)
 
 
-class Program(NamedTuple):
-    """How one writer's messages are read into a shape.
-
-    Attributes:
-        shape: the reader's.
-        read: goes through a message.
-        pool: the defaults of the reader's own fields, in binary form: they are read like what was written.
-        record: what `read` does, field by field, where a record becomes a record.
-        signatures: of the steps of `record`, see `avro_columnar_reader.signature`.
-    """
-
-    shape: Shape
-    read: Read
-    pool: bytes
-    record: RecordSteps | None = None
-    signatures: tuple[Hashable, ...] = ()
+def _get_numpy_type(arrow_type: pa.DataType) -> Any:
+    """Return the numpy type for the numbers of a column."""
+    return _NUMPY_TYPES.get(arrow_type, np.int64)
 
 
-def compile_lanes(action: avro_resolution.Action, shape: Shape, options: Options) -> Program:
-    """Return the program that reads what `action` says into `shape`."""
-    compiler = _LaneCompiler(options)
-    read = compiler.read(action, shape)
-    program = Program(shape, read, bytes(compiler.pool))
-    if isinstance(action, avro_resolution.RecordAdjust) and isinstance(shape, Group):
-        signatures = tuple(map(signature, action.steps))
-        return program._replace(record=compiler.record(action, shape), signatures=signatures)
-    return program
-
-
-def decode_lanes(
-    programs: Sequence[tuple[Program, Ints]], payloads: pa.BinaryArray, *, strict: bool
-) -> tuple[pa.Array, Mask]:
-    """Return an array with one element a payload, and the rows whose elements mean nothing: the scalar path judges them.
-
-    Args:
-        programs: all into one shape, each with the rows that it reads, in order; rows that none of them reads mean nothing,
-            but are not in the mask.
-        payloads: what is read.
-        strict: bytes behind a value make its row one to judge.
-    """
-    count = len(payloads)
-    lanes = Lanes(payloads, b"".join(program.pool for program, _ in programs))
-    shape = programs[0][0].shape
-    if len(programs) == 1 and len(programs[0][1]) == count:
-        seen, at = programs[0][0].read(lanes, lanes.start, lanes.rows)
-    elif isinstance(shape, Group) and all(program.record for program, _ in programs):
-        seen, at = _read_records(lanes, shape, programs)
-    else:
-        at = lanes.end.copy()
-        pieces: list[tuple[Ints, Seen]] = []
-        for program, rows in programs:
-            part, at[rows] = program.read(lanes, lanes.start[rows], rows)
-            lanes.pool_start += len(program.pool)
-            pieces.append((rows, part))
-        seen = merge(shape, pieces, count)
-    lanes.bad |= at != lanes.end if strict else at > lanes.end
-    return finish(lanes, shape, seen, count), lanes.bad
-
-
-def _read_records(lanes: Lanes, shape: Group, programs: Sequence[tuple[Program, Ints]]) -> tuple[Seen, Ints]:
-    """Return what many writers' records are, read together where they are written alike, and the positions behind them."""
-    at = lanes.start.copy()
-    pieces: dict[str | None, list[tuple[Ints, Seen]]] = {name: [] for name in shape.fields}
-    records = [(program.record, rows) for program, rows in programs if program.record]
-    rows_of: dict[tuple[int, ...], Ints] = {}
-    pools = np.cumsum([lanes.pool_start, *(len(program.pool) for program, _ in programs)])
-    for writers, place in schedule(tuple(program.signatures for program, _ in programs)):
-        read, name = records[writers[0]][0].steps[place]
-        lanes.pool_start = int(pools[writers[0]])
-        rows = _rows_of(writers, records, rows_of, lanes)
-        if rows is lanes.rows:
-            seen, at = read(lanes, at, rows)
-        else:
-            seen, at[rows] = read(lanes, at.take(rows), rows)
-        if name is not None:
-            pieces[name].append((rows, seen))
-    for writer, (record, rows) in enumerate(records):
-        lanes.pool_start = int(pools[writer])
-        for name, default in record.defaults.items():
-            pieces[name].append((rows, default(lanes, rows)))
-    return [merge(part, pieces[name], lanes.count) for name, part in shape.fields.items()], at
-
-
-def _rows_of(
-    writers: tuple[int, ...],
-    records: Sequence[tuple[RecordSteps, Ints]],
-    known: dict[tuple[int, ...], Ints],
-    lanes: Lanes,
-) -> Ints:
-    """Return the rows of several writers, in order; what was asked for before is known."""
-    if len(writers) == 1:
-        return records[writers[0]][1]
-    if writers not in known:
-        mask: Mask = np.zeros(lanes.count, bool)
-        for writer in writers:
-            mask[records[writer][1]] = True
-        known[writers] = lanes.rows if mask.all() else np.flatnonzero(mask)
-    return known[writers]
-
-
-class _LaneCompiler:
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._records: dict[tuple[int, int, bool], tuple[avro_resolution.RecordAdjust, RecordSteps]] = {}
-        self.pool = bytearray()
-
-    def read(self, action: avro_resolution.Action, shape: Shape | None, *, jump: bool = False) -> Read:
-        """Read what `action` says, as `shape`; None and `jump` as in `avro_reader`."""
-        match action, shape:
-            case (avro_resolution.ErrorAction(), _):
-                return _rejecting(shape)
-            case (avro_resolution.Promote(), Leaf() | None):
-                return leaf(action.writer, shape, strict=self._options.strict)
-            case (avro_resolution.EnumAdjust(), _):
-                return enums(action)
-            case (avro_resolution.Container(), Repeated() | None):
-                return self._items(action, shape, jump=jump)
-            case (avro_resolution.RecordAdjust(), Group() | None):
-                return _record(self.record(action, shape, jump=jump), shape)
-            case (avro_resolution.WriterUnion(), _):
-                return _union([self._branch(branch, shape, jump=jump) for branch in action.branches], shape)
-            case (avro_resolution.ReaderUnion(), Choice() | None):
-                return self._branch(action, shape, jump=jump) or _null(shape)
-        raise AssertionError(f"{type(action).__name__} into {type(shape).__name__}")
-
-    def _branch(self, action: avro_resolution.Action, shape: Shape | None, *, jump: bool) -> Read | None:
-        """Read one branch of the writer's union; None: a null that stays one."""
-        if not isinstance(action, avro_resolution.ReaderUnion):
-            return self.read(action, shape, jump=jump)
-        branch = shape.branches[action.index] if isinstance(shape, Choice) else None
-        read = self.read(action.action, branch, jump=jump)
-        if not isinstance(shape, Choice):
-            return read
-        if branch is None:
-            return None if action.writer.type == "null" else _dropped(read, shape)
-        return _picked(read, slot_of(shape, action.index), shape)
-
-    def _items(self, action: avro_resolution.Container, shape: Repeated | None, *, jump: bool) -> Read:
-        part = self.read(action.action, None if shape is None else shape.part, jump=jump)
-        if isinstance(action.writer, ArrayType):
-            return lists(part, action.writer, shape, jump=jump)
-        text = PrimitiveType("string")
-        key = leaf(text, None if shape is None else Leaf(text, pa.string()), strict=self._options.strict)
-
-        def entry(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-            keys, at = key(lanes, at, rows)
-            values, at = part(lanes, at, rows)
-            return [keys, values], at
-
-        return lists(entry, action.writer, shape, jump=jump)
-
-    def record(self, action: avro_resolution.RecordAdjust, shape: Group | None, *, jump: bool = False) -> RecordSteps:
-        """Return how a record is read. It is made once: where it has no column, it may hold itself."""
-        place = (id(action), id(shape), jump)
-        if place not in self._records:
-            record = RecordSteps([], {})
-            # The action is kept so that no other gets its id.
-            self._records[place] = (action, record)
-            fields = {} if shape is None else shape.fields
-            for step in action.steps:
-                read = self.read(step.action, fields.get(step.name), jump=jump or step.is_skipped)
-                record.steps.append((read, step.name if step.name in fields else None))
-            for part in action.defaults:
-                if part.name in fields and (default := self._default(part, fields[part.name])):
-                    record.defaults[part.name] = default
-        return self._records[place][1]
-
-    def _default(self, part: RecordField, shape: Shape) -> Default | None:
-        """Return what is seen of a field's default; None: what is seen where nothing is."""
-        try:
-            value = default_storage(part.schema, part.default, shape, self._options)
-        except BadDefault:
-            reject = _rejecting(shape)
-            return lambda lanes, rows: reject(lanes, rows, rows)[0]
-        if _is_blank(value, shape):
-            return None
-        read = self.read(avro_resolution.resolve(part.schema, part.schema), shape)
-        default = _default(read, len(self.pool))
-        self.pool += encode_default(part.schema, part.default)
-        return default
-
-
-def _rejecting(shape: Shape | None) -> Read:
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        lanes.mark(rows)
-        return blank(shape, len(rows)), at
-
-    return read
-
-
-def _null(shape: Shape | None) -> Read:
-    return lambda _lanes, at, rows: (blank(shape, len(rows)), at)
-
-
-def _dropped(read: Read, shape: Shape) -> Read:
-    return lambda lanes, at, rows: (blank(shape, len(rows)), read(lanes, at, rows)[1])
-
-
-def _default(read: Read, place: int) -> Default:
-    def read_default(lanes: Lanes, rows: Ints) -> Seen:
-        count = len(rows)
-        return read(lanes, np.full(count, lanes.pool_start + place), np.full(count, lanes.count))[0]
-
-    return read_default
-
-
-def _is_blank(value: Any, shape: Shape) -> bool:
-    """Whether the storage form of a default is what is seen where nothing is."""
+def _make_blank(shape: Shape | None, count: int) -> Vector:
+    """Make a vector of zeros, empty values and nulls, for positions without a value; None without a column."""
     match shape:
-        case (
-            Repeated() | Leaf(schema=PrimitiveType(type="boolean" | "int" | "long" | "string" | "bytes", logical=None))
-        ):
-            return not value
+        case None:
+            return None
+        case Leaf():
+            if _has_spans(shape) or pa.types.is_decimal(shape.type):
+                return np.zeros((count, 2), np.int64)
+            return np.zeros(count, np.int64 if isinstance(shape.schema, EnumType) else _get_numpy_type(shape.type))
+        case Group():
+            return [_make_blank(part, count) for part in shape.fields.values()]
+        case Repeated():
+            return ListVector(np.zeros(count, np.int64), _make_blank_items(shape, 0))
         case Choice():
-            return value is None
-    return False
+            return UnionVector(np.full(count, -1, np.int8), [_make_blank(part, count) for part in _list_slots(shape)])
 
 
-def _record(record: RecordSteps, shape: Group | None) -> Read:
-    """Read a record."""
-    depth = 0
-
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        nonlocal depth
-        if depth >= _MAX_DEPTH:
-            lanes.mark(rows)
-            return blank(shape, len(rows)), at
-        seen: dict[str, Seen] = {}
-        depth += 1
-        try:
-            for step, name in record.steps:
-                part, at = step(lanes, at, rows)
-                if name is not None:
-                    seen[name] = part
-        finally:
-            depth -= 1
-        for name, default in record.defaults.items():
-            seen[name] = default(lanes, rows)
-        fields = {} if shape is None else shape.fields
-        return [seen[name] if name in seen else blank(part, len(rows)) for name, part in fields.items()], at
-
-    return read
+def _make_blank_items(shape: Repeated, count: int) -> Vector:
+    """Make a blank vector for the items of an array or map."""
+    items = _make_blank(shape.part, count)
+    return items if isinstance(shape.schema, ArrayType) else [np.zeros((count, 2), np.int64), items]
 
 
-def _union(branches: Sequence[Read | None], shape: Shape | None) -> Read:
-    """Read the writer's union: lanes split by branch (None: a null), and are joined again."""
+def _merge_pieces(shape: Shape | None, pieces: Sequence[tuple[Ints, Vector]], count: int) -> Vector:
+    """Merge vectors into one of `count` values, which is blank where no piece has a value.
 
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        index, after, wrong = lanes.indexes(at, rows, len(branches))
-        if wrong is not None:
-            index = np.where(wrong, -1, index)
-        pieces: list[tuple[Ints, Seen]] = []
-        for number, branch in enumerate(branches):
-            if branch is None:
-                continue
-            here = np.flatnonzero(index == number)
-            if len(here) == len(rows):
-                return branch(lanes, after, rows)
-            if len(here):
-                seen, after[here] = branch(lanes, after.take(here), rows.take(here))
-                pieces.append((here, seen))
-        return merge(shape, pieces, len(rows)), after
+    Each piece has the positions of its values. A piece of all values has them in order.
+    """
+    if shape is None or not pieces:
+        return _make_blank(shape, count)
+    if len(pieces) == 1 and len(pieces[0][0]) == count:
+        return pieces[0][1]
+    match shape:
+        case Leaf():
+            return _scatter(pieces, count)
+        case Group():
+            return [
+                _merge_pieces(part, [(index, vector[number]) for index, vector in pieces], count)
+                for number, part in enumerate(shape.fields.values())
+            ]
+        case Repeated():
+            length = _scatter([(index, vector.length) for index, vector in pieces], count)
+            first = np.cumsum(length) - length
+            item_pieces = [
+                (_compute_item_positions(first[index], vector.length), vector.items) for index, vector in pieces
+            ]
+            return ListVector(length, _merge_list_items(shape, item_pieces, int(length.sum())))
+        case Choice():
+            slot = _scatter([(index, vector.slot) for index, vector in pieces], count, fill=-1)
+            slots = [
+                _merge_pieces(part, [(index, vector.slots[number]) for index, vector in pieces], count)
+                for number, part in enumerate(_list_slots(shape))
+            ]
+            return UnionVector(slot, slots)
 
-    return read
+
+def _merge_list_items(shape: Repeated, pieces: Sequence[tuple[Ints, Vector]], count: int) -> Vector:
+    """Merge vectors of the items of arrays or maps, as `_merge_pieces` does."""
+    if isinstance(shape.schema, ArrayType):
+        return _merge_pieces(shape.part, pieces, count)
+    if not pieces:
+        return _make_blank_items(shape, count)
+    if len(pieces) == 1 and len(pieces[0][0]) == count:
+        return pieces[0][1]
+    keys = _scatter([(index, vector[0]) for index, vector in pieces], count)
+    return [keys, _merge_pieces(shape.part, [(index, vector[1]) for index, vector in pieces], count)]
 
 
-def _picked(read: Read, slot: int, shape: Choice) -> Read:
-    """Read a branch of the writer's that becomes a value of the reader's union."""
-    others = slots_of(shape)
+def _scatter(pieces: Sequence[tuple[Ints, Any]], count: int, *, fill: int = 0) -> Any:
+    first = pieces[0][1]
+    size = (count, *first.shape[1:])
+    complete = sum(len(index) for index, _ in pieces) == count
+    out = np.empty(size, first.dtype) if complete else np.full(size, fill, first.dtype)
+    for index, vector in pieces:
+        if vector.ndim == 1:
+            out[index] = vector
+        else:
+            view_as_pairs(out)[index] = view_as_pairs(vector)
+    return out
 
-    def read_picked(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        seen, after = read(lanes, at, rows)
-        count = len(rows)
-        slots = [seen if number == slot else blank(part, count) for number, part in enumerate(others)]
-        return Picked(np.full(count, slot, np.int8), slots), after
 
-    return read_picked
+def _compute_item_positions(first: Ints, length: Ints) -> Ints:
+    """Return the positions of the items of lists, given the position of each list's first item."""
+    total = int(length.sum())
+    positions: Ints = np.repeat(first - (np.cumsum(length) - length), length) + np.arange(total)
+    return positions
+
+
+# Arrow arrays
+
+
+def _build_array(batch: ByteBatch, shape: Shape, vector: Vector, count: int, valid: Mask | None = None) -> pa.Array:
+    """Build the Arrow array of a vector, with null where it is not `valid`."""
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    match shape:
+        case Leaf():
+            return _build_leaf_array(batch, shape, vector, count, bits)
+        case Group():
+            parts = [
+                _build_array(batch, part, field, count)
+                for part, field in zip(shape.fields.values(), vector, strict=True)
+            ]
+            return pa.Array.from_buffers(shape.type, count, [bits], children=parts)
+        case Repeated():
+            offsets = np.zeros(count + 1, np.int32)
+            np.cumsum(vector.length, out=offsets[1:])
+            items = _build_item_array(batch, shape, vector.items, int(offsets[-1]))
+            return pa.Array.from_buffers(shape.type, count, [bits, pa.py_buffer(offsets)], children=[items])
+        case Choice():
+            return _build_union_array(batch, shape, vector, count, valid)
+
+
+def _build_item_array(batch: ByteBatch, shape: Repeated, vector: Vector, count: int) -> pa.Array:
+    if isinstance(shape.schema, ArrayType):
+        return _build_array(batch, shape.part, vector, count)
+    keys, values = vector
+    entries = [_build_text_array(batch, keys), _build_array(batch, shape.part, values, count)]
+    return pa.Array.from_buffers(shape.type.field(0).type, count, [None], children=entries)
+
+
+def _build_union_array(
+    batch: ByteBatch, shape: Choice, vector: UnionVector, count: int, valid: Mask | None
+) -> pa.Array:
+    is_set = vector.slot >= 0
+    if valid is not None:
+        is_set &= valid
+    if vector.slots and not any(shape.members):
+        return _build_array(batch, _list_slots(shape)[0], vector.slots[0], count, None if is_set.all() else is_set)
+    parts = [
+        _build_array(batch, part, slot, count, vector.slot == number)
+        for number, (part, slot) in enumerate(zip(_list_slots(shape), vector.slots, strict=True))
+    ]
+    bits = pa.py_buffer(np.packbits(is_set, bitorder="little"))
+    return pa.Array.from_buffers(shape.type, count, [bits], children=parts)
+
+
+def _build_leaf_array(batch: ByteBatch, shape: Leaf, vector: Any, count: int, bits: pa.Buffer | None) -> pa.Array:
+    if isinstance(shape.schema, EnumType):
+        symbols = pa.array(shape.schema.symbols, pa.string())
+        return _set_validity(take_rows(symbols, vector) if len(symbols) else pa.nulls(count, pa.string()), bits)
+    if _has_spans(shape):
+        values = _build_text_array(batch, vector) if shape.type == pa.string() else batch.take_spans(vector)
+        return _set_validity(values, bits)
+    if shape.type == pa.null():
+        return pa.nulls(count)
+    if shape.type == pa.bool_():
+        vector = np.packbits(vector, bitorder="little")
+    return pa.Array.from_buffers(shape.type, count, [bits, pa.py_buffer(np.ascontiguousarray(vector))])
+
+
+def _set_validity(values: pa.Array, bits: pa.Buffer | None) -> pa.Array:
+    return values if bits is None else pa.Array.from_buffers(values.type, len(values), [bits, *values.buffers()[1:]])
+
+
+def _build_text_array(batch: ByteBatch, spans: Ints) -> pa.StringArray:
+    """Build an array of the texts, in which U+FFFD replaces bytes that are not UTF-8, as in Java."""
+    raw = batch.take_spans(spans)
+    buffers = raw.buffers()
+    if buffers[2] is None or not len(buffers[2]) or np.frombuffer(buffers[2], np.int8).min() >= 0:
+        # Bytes that are all ASCII need no validation, and this test is much faster than one.
+        return pa.Array.from_buffers(pa.string(), len(raw), buffers)
+    try:
+        return raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array(map(codec_values.decode_text, raw.to_pylist()), pa.string())

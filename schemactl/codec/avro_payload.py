@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from . import avro_reader, avro_resolution
 from .arrow_types import Choice, Group, Leaf, Options, Repeated, Shape, check_width, is_too_wide, shape_of
-from .avro_columnar_reader import compile_lanes
-from .avro_resolution import encode_default, length_prefixed, zigzag
+from .avro_columnar_reader import compile_program
+from .avro_resolution import encode_default, prefix_length, zigzag
 from .avro_schema import (
     ArrayType,
     DecimalType,
@@ -30,7 +30,7 @@ from .avro_schema import (
     UnionType,
     parse,
 )
-from .byte_batch import Ints, Mask, binary, sized
+from .byte_batch import Ints, Mask, make_binary_array, split_evenly
 from .definition import Definition
 from .payload_reader import PayloadReader, PayloadWriter
 from .values import LIMITS, ShapeWriter, scale_of
@@ -51,7 +51,7 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Payload
     action = avro_resolution.resolve(parse(writer.text), schema)
     value = avro_reader.reader(action, shape, options, as_python=True)
     storage = avro_reader.reader(action, shape, options)
-    program = None if is_too_wide([shape.type]) else compile_lanes(action, shape, options)
+    program = None if is_too_wide([shape.type]) else compile_program(action, shape, options)
     return PayloadReader(
         shape.type,
         lambda payload: avro_reader.read_whole(value, payload, options),
@@ -67,7 +67,7 @@ def writing(writer: Definition, options: Options) -> PayloadWriter:
     """Return how values are written, one by one and many at once."""
     shape = shape_of(parse(writer.text), options)
     check_width([shape.type])
-    return PayloadWriter(shape.type, AvroWriter().writer(shape), lane_writer(shape))
+    return PayloadWriter(shape.type, AvroWriter().writer(shape), compile_column_writer(shape))
 
 
 # A writer of Avro's binary form with the bytes of Java's GenericDatumWriter: one block for each array
@@ -96,7 +96,7 @@ class AvroWriter(ShapeWriter[bytes]):
 
     def entries(self, pieces: list[tuple[str, bytes]]) -> bytes:
         """See ShapeWriter."""
-        return self.items([length_prefixed(key.encode()) + piece for key, piece in pieces])
+        return self.items([prefix_length(key.encode()) + piece for key, piece in pieces])
 
     def branch(self, index: int, piece: bytes) -> bytes:
         """See ShapeWriter."""
@@ -117,7 +117,7 @@ def _write_decimal(size: int | None) -> _WriteValue:
         # One bit more than the magnitude, for the sign: as few bytes as Java's BigInteger.toByteArray.
         shortest = ((value if value >= 0 else ~value).bit_length() + 8) // 8
         raw: bytes = value.to_bytes(size or shortest, "big", signed=True)
-        return length_prefixed(raw) if size is None else raw
+        return prefix_length(raw) if size is None else raw
 
     return write_decimal
 
@@ -129,8 +129,8 @@ _PLAIN: Final[dict[str, _WriteValue]] = {
     "long": zigzag,
     "float": struct.Struct("<f").pack,
     "double": struct.Struct("<d").pack,
-    "string": lambda value: length_prefixed(value.encode()),
-    "bytes": length_prefixed,
+    "string": lambda value: prefix_length(value.encode()),
+    "bytes": prefix_length,
     "fixed": bytes,
 }
 
@@ -146,7 +146,7 @@ _WriteColumn = Callable[[pa.Array, Ints, Mask], Pieces]
 _INT: Final = LIMITS["int"]
 
 
-def lane_writer(shape: Shape) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
+def compile_column_writer(shape: Shape) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
     """Return what makes of values of `shape.type` their bytes, and the mask of those whose bytes mean nothing.
 
     The function raises pa.ArrowCapacityError when the bytes are more than one array holds (2 GiB).
@@ -164,7 +164,7 @@ def numbers(values: Ints) -> pa.BinaryArray:
     """Return each number as Avro writes it (see `avro_resolution.zigzag`)."""
     bits = ((values << 1) ^ (values >> 63)).view(np.uint64)
     if not len(bits) or bits.max() < 0x80:
-        return sized(bits.astype(np.uint8), 1)
+        return split_evenly(bits.astype(np.uint8), 1)
     # Seven bits to a byte.
     size = np.ones(len(bits), np.int64)
     for shift in range(7, 64, 7):
@@ -179,7 +179,7 @@ def numbers(values: Ints) -> pa.BinaryArray:
         lanes = np.flatnonzero(size > place)
         part = (bits[lanes] >> np.uint64(7 * place)).astype(np.uint8) & np.uint8(0x7F)
         out[first[lanes] + place] = part | ((size[lanes] > place + 1).astype(np.uint8) << np.uint8(7))
-    return binary(ends, out)
+    return make_binary_array(ends, out)
 
 
 def _writer(shape: Shape) -> _WriteColumn:
@@ -259,7 +259,7 @@ def _items(shape: Repeated) -> _WriteColumn:
         body = _regrouped(items, offsets - first)
         # One block, unless it is empty, and then the empty block that ends them all.
         filled = counts > 0
-        end = binary(np.cumsum(filled), np.zeros(int(filled.sum()), np.uint8))
+        end = make_binary_array(np.cumsum(filled), np.zeros(int(filled.sum()), np.uint8))
         return [numbers(counts), body, end]
 
     return write_items
@@ -399,7 +399,7 @@ def _write_decimals(logical: DecimalType, size: int | None) -> _WriteColumn:
         if size is not None:
             wide = np.repeat(sign.astype(np.int8).view(np.uint8)[:, None], max(size, 16), axis=1)
             wide[:, -16:] = big_endian
-            return [sized(np.ascontiguousarray(wide[:, -size:]).reshape(-1), size)]
+            return [split_evenly(np.ascontiguousarray(wide[:, -size:]).reshape(-1), size)]
         # As few bytes as hold the number and its sign (java.math.BigInteger.toByteArray).
         length = np.ones(count, np.int64)
         for place in range(7, 127, 8):
@@ -407,13 +407,13 @@ def _write_decimals(logical: DecimalType, size: int | None) -> _WriteColumn:
             above = high_bits != 0 if place < 64 else high_bits >> np.int64(place - 64) != 0
             length += (bits != 0) | above
         kept = np.arange(16)[None, :] >= 16 - length[:, None]
-        return [numbers(length), binary(np.cumsum(length), big_endian[kept])]
+        return [numbers(length), make_binary_array(np.cumsum(length), big_endian[kept])]
 
     return write_decimal
 
 
 def _booleans(values: pa.Array, _rows: Ints, _bad: Mask) -> Pieces:
-    return [sized(np.asarray(values.cast(pa.uint8())), 1)]
+    return [split_evenly(np.asarray(values.cast(pa.uint8())), 1)]
 
 
 def _floats(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
@@ -422,11 +422,11 @@ def _floats(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
         narrow = plain.astype("<f4", copy=False)
     if values.type.bit_width > 32:
         bad[rows[np.isinf(narrow) & ~np.isinf(plain)]] = True
-    return [sized(narrow.view(np.uint8), 4)]
+    return [split_evenly(narrow.view(np.uint8), 4)]
 
 
 def _doubles(values: pa.Array, _rows: Ints, _bad: Mask) -> Pieces:
-    return [sized(_plain(values).astype("<f8", copy=False).view(np.uint8), 8)]
+    return [split_evenly(_plain(values).astype("<f8", copy=False).view(np.uint8), 8)]
 
 
 def _texts(values: pa.Array) -> Pieces:
@@ -480,6 +480,6 @@ def _spread(pieces: Pieces, taken: Mask) -> Pieces:
 
 def _join(pieces: Pieces, count: int) -> pa.BinaryArray:
     if not pieces:
-        return binary(np.zeros(count, np.int64), np.zeros(0, np.uint8))
+        return make_binary_array(np.zeros(count, np.int64), np.zeros(0, np.uint8))
     # The separator becomes a scalar here: made at import, it would have Arrow import pandas into each of Spark's processes.
     return pieces[0] if len(pieces) == 1 else pc.binary_join_element_wise(*pieces, b"")

@@ -15,10 +15,10 @@ import numpy as np
 from . import avro_resolution
 from .arrow_types import TIME, Choice, Group, Leaf, Options, Repeated, Shape
 from .avro_resolution import encode_default
-from .avro_schema import ArrayType, DecimalType, FixedType, PrimitiveType, Schema, children, full_name, min_size
+from .avro_schema import ArrayType, DecimalType, FixedType, PrimitiveType, Schema, children, compute_min_size, full_name
 from .byte_batch import FEW_EMPTY, MAX_EMPTY_ITEMS
-from .definition import LONG_NAME, InvalidDefinition, Unreadable, shortened
-from .values import EXACT, decode_text, scale_of, to_python
+from .definition import LONG_NAME, InvalidDefinition, Unreadable, shorten
+from .values import EXACT, decode_text, get_python_converter, scale_of
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 """From the payload and a position to the value and the position behind it; raises Unreadable."""
@@ -46,7 +46,7 @@ def read_whole(read: Read, payload: bytes, options: Options) -> Any:
     return value
 
 
-def default_storage(schema: Schema, value: Any, shape: Shape, options: Options, *, as_python: bool = False) -> Any:
+def read_default(schema: Schema, value: Any, shape: Shape, options: Options, *, as_python: bool = False) -> Any:
     """Return the storage form of a field's default, or the one in Python's own types, as Java makes it: written as binary, then read.
 
     Raises InvalidDefinition: it is no default for that schema; BadDefault where Java takes it all the same.
@@ -117,7 +117,7 @@ class _AvroCompiler:
     def _items(self, action: avro_resolution.Container, shape: Repeated | None, *, jump: bool) -> Read:
         part = self.read(action.action, None if shape is None else shape.part, jump=jump)
         (written,) = children(action.writer)
-        is_array, size = isinstance(action.writer, ArrayType), min_size(written)
+        is_array, size = isinstance(action.writer, ArrayType), compute_min_size(written)
         if shape is None:
             return _skip_items(part, size, keys=not is_array, jump=jump)
         return _array(part, size) if is_array else self._map(part, size)
@@ -153,14 +153,14 @@ class _AvroCompiler:
                     try:
                         entries[key], at = part(data, at)
                     except Unreadable as error:
-                        error.inside(f"[{shortened(repr(key), LONG_NAME)}]")
+                        error.inside(f"[{shorten(repr(key), LONG_NAME)}]")
                         raise
 
         return read_map
 
     def _leaf(self, writer: PrimitiveType | FixedType, shape: Leaf) -> Read:
         read = self._plain(writer, shape)
-        convert = to_python(shape.type) if self._as_python else None
+        convert = get_python_converter(shape.type) if self._as_python else None
         if convert is None:
             return read
 

@@ -54,7 +54,7 @@ def zigzag(value: int) -> bytes:
     return bytes(out)
 
 
-def length_prefixed(raw: bytes) -> bytes:
+def prefix_length(raw: bytes) -> bytes:
     """Return bytes behind their length."""
     return zigzag(len(raw)) + raw
 
@@ -94,7 +94,7 @@ def _encode_items(out: bytearray, items: list[tuple[str | None, Any]], schema: S
         out += zigzag(len(items))
     for key, item in items:
         if key is not None:
-            out += length_prefixed(key.encode("utf-8", "replace"))
+            out += prefix_length(key.encode("utf-8", "replace"))
         _encode(out, schema, item)
     out.append(0)
 
@@ -114,7 +114,7 @@ def _leaf(schema: FixedType | PrimitiveType, value: Any) -> bytes:
             return zigzag(_whole(value, 32 if kind == "int" else 64))
         case "float" | "double":
             return _number(value, "<f" if kind == "float" else "<d")
-    return length_prefixed(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))
+    return prefix_length(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))
 
 
 def _whole(value: float, bits: int) -> int:

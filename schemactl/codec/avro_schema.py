@@ -133,7 +133,7 @@ def children(schema: Schema) -> tuple[Schema, ...]:
     return ()
 
 
-def min_size(schema: Schema) -> int:
+def compute_min_size(schema: Schema) -> int:
     """Return the fewest bytes a value takes; 0 also where a record holds itself, which no byte count can bound."""
     return _min_size(schema, {})
 

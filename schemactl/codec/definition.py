@@ -79,7 +79,7 @@ LONG_NAME: Final = 100
 """Characters of a key in a path."""
 
 
-def shortened(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """Return the text, or its beginning if it is longer than that: messages may hold megabytes, reasons need not."""
     return text if len(text) <= length else f"{text[:length]}..."
 
@@ -97,7 +97,7 @@ class _Placed(CodecError):
 
     def __init__(self, what: str, offset: int | None = None) -> None:
         super().__init__(what)
-        self.what = shortened(what, _LONG_REASON)
+        self.what = shorten(what, _LONG_REASON)
         self.path = ""
         self.offset = offset
 

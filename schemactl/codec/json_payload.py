@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from .arrow_types import Choice, Group, Leaf, Options, Repeated, Shape, shape_of
-from .avro_reader import default_storage
+from .avro_reader import read_default
 from .avro_schema import (
     NO_DEFAULT,
     ArrayType,
@@ -37,7 +37,7 @@ from .avro_schema import (
 )
 from .definition import Definition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
-from .values import EXACT, LIMITS, ShapeWriter, scale_of, to_python, unscaled_decimal
+from .values import EXACT, LIMITS, ShapeWriter, get_python_converter, scale_of, to_unscaled
 
 Convert = Callable[[Any], Any]
 
@@ -45,7 +45,7 @@ _MAX_FLOAT: Final = 3.4028235677973366e38
 """What a float rounds to infinity from."""
 
 
-def value_reader(shape: Shape, options: Options, *, as_python: bool) -> Callable[[bytes], Any]:
+def compile_reader(shape: Shape, options: Options, *, as_python: bool) -> Callable[[bytes], Any]:
     """Read a payload into the storage form of `shape`, or into Python's own types.
 
     The function raises Unreadable.
@@ -128,7 +128,7 @@ class _Reader:
         has_default = part.default is not NO_DEFAULT
         default = None
         if applied := has_default and self._options.json_defaults:
-            default = default_storage(part.schema, part.default, shape, self._options, as_python=self._as_python)
+            default = read_default(part.schema, part.default, shape, self._options, as_python=self._as_python)
 
         def absent(is_null: bool) -> Any:  # noqa: FBT001  the one thing that is asked
             if applied:
@@ -186,7 +186,7 @@ class _Reader:
 
     def _leaf(self, shape: Leaf) -> Convert:
         convert = _leaf(shape)
-        pythonic = to_python(shape.type) if self._as_python else None
+        pythonic = get_python_converter(shape.type) if self._as_python else None
         return convert if pythonic is None else lambda value: pythonic(convert(value))
 
 
@@ -261,7 +261,7 @@ def _decimal(logical: DecimalType) -> Convert:
         if parted or isinstance(value, bool) or not isinstance(value, decimal.Decimal | int | str):
             raise Unreadable(f"expected a decimal, found {_shown(value)}")
         try:
-            unscaled = unscaled_decimal(decimal.Decimal(value), logical)
+            unscaled = to_unscaled(decimal.Decimal(value), logical)
         except decimal.InvalidOperation:
             raise Unreadable(f"expected a decimal, found {_shown(value)}") from None
         except Unwritable as error:
@@ -446,8 +446,8 @@ def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]
 def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:  # noqa: ARG001  see above
     """Read by the reader's schema alone, as Pulsar's own consumers do."""
     shape = shape_of(parse(reader.text), options)
-    value = value_reader(shape, options, as_python=True)
-    return PayloadReader(shape.type, value, value_reader(shape, options, as_python=False))
+    value = compile_reader(shape, options, as_python=True)
+    return PayloadReader(shape.type, value, compile_reader(shape, options, as_python=False))
 
 
 def writing(writer: Definition, options: Options) -> PayloadWriter:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .byte_batch import Ints, Lanes, Mask, pairs, replaced, sized
+from .byte_batch import ByteBatch, Ints, Mask, make_pairs, replace_rows, split_evenly
 from .definition import Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
 
@@ -52,7 +52,7 @@ class KeyValueReader:
             values, wrong = _present(reading, halves, name)
             columns.append(values)
             reasons = wrong | reasons
-        return [null_at(column, reasons) for column in columns], reasons
+        return [mask_rows(column, reasons) for column in columns], reasons
 
     def _split(self, payloads: pa.BinaryArray) -> tuple[pa.BinaryArray, pa.BinaryArray, dict[int, str]]:
         rows = np.flatnonzero(np.asarray(payloads.is_valid()))
@@ -94,8 +94,8 @@ class KeyValueWriter:
             halves[name] = _spread(written, present, len(values))
             reasons = {int(present[row]): reason for row, reason in wrong.items()} | reasons
         if self.encoding == "SEPARATED":
-            return null_at(halves["value"], reasons), null_at(halves["key"], reasons), reasons
-        return null_at(_join_pairs(halves["key"], halves["value"]), reasons), None, reasons
+            return mask_rows(halves["value"], reasons), mask_rows(halves["key"], reasons), reasons
+        return mask_rows(_join_pairs(halves["key"], halves["value"]), reasons), None, reasons
 
     def _half(self, pair: Any, name: str) -> bytes | None:
         if not isinstance(pair, dict) or pair.keys() != self.writings.keys():
@@ -125,10 +125,10 @@ def _present(reading: PayloadReader, payloads: pa.BinaryArray, inside: str) -> t
 
 def _spread(values: pa.Array, rows: Ints, count: int) -> pa.Array:
     """Return an array of `count` with `values` at `rows`, null elsewhere."""
-    return values if len(rows) == count else replaced(pa.nulls(count, values.type), [(rows, values)])
+    return values if len(rows) == count else replace_rows(pa.nulls(count, values.type), [(rows, values)])
 
 
-def null_at(column: pa.Array, rows: dict[int, str]) -> pa.Array:
+def mask_rows(column: pa.Array, rows: dict[int, str]) -> pa.Array:
     """Return the column with nulls at `rows`: a rejected row shows none of its halves."""
     if not rows:
         return column
@@ -149,7 +149,7 @@ def _join_pairs(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
     pieces = []
     for halves in (keys, values):
         lengths = pc.fill_null(pc.binary_length(halves), -1)
-        pieces += [sized(np.asarray(lengths).astype(">i4").view(np.uint8), 4), pc.fill_null(halves, b"")]
+        pieces += [split_evenly(np.asarray(lengths).astype(">i4").view(np.uint8), 4), pc.fill_null(halves, b"")]
     return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
 
 
@@ -177,21 +177,21 @@ def _split_pair(payload: bytes, *, strict: bool = False) -> tuple[bytes | None, 
 
 def _split_pairs(payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.BinaryArray, pa.BinaryArray, Mask]:
     """Return both halves of many payloads, null where they are, and the rows that `_split_pair` rejects."""
-    lanes = Lanes(payloads)
-    lengths = lanes.view(">i4")
-    at = lanes.start
+    batch = ByteBatch(payloads)
+    lengths = batch.view_as(">i4")
+    at = batch.start
     bad: Mask = np.zeros(len(payloads), bool)
     halves = []
     for _ in ("key", "value"):
-        length: Ints = lengths[np.minimum(at, lanes.limit)].astype(np.int64)
-        bad |= (lanes.end - at < 4) | (length < -1) | (length > lanes.end - at - 4)
+        length: Ints = lengths[np.minimum(at, batch.limit)].astype(np.int64)
+        bad |= (batch.end - at < 4) | (length < -1) | (length > batch.end - at - 4)
         length = np.where(bad, -1, length)
-        start = np.minimum(at + 4, lanes.limit)
+        start = np.minimum(at + 4, batch.limit)
         at = start + np.maximum(length, 0)
         null = length < 0
-        halves.append(_masked(lanes.binary(pairs(start, at)), null))
+        halves.append(_masked(batch.take_spans(make_pairs(start, at)), null))
     if strict:
-        bad |= at != lanes.end
+        bad |= at != batch.end
     return halves[0], halves[1], bad
 
 

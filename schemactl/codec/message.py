@@ -19,7 +19,7 @@ import pyarrow as pa
 from .arrow_types import Options
 from .byte_batch import Ints
 from .definition import CodecUnavailable, Definition, InvalidDefinition, KeyValue, Unreadable
-from .key_value import _NO_PAYLOAD, KeyValueReader, KeyValueWriter, _absent, _present, null_at
+from .key_value import _NO_PAYLOAD, KeyValueReader, KeyValueWriter, _absent, _present, mask_rows
 from .payload_reader import PayloadReader, PayloadWriter, read_together, unreadable
 
 
@@ -208,7 +208,7 @@ def read_singles(
         [(reader.reading, rows[present[rows]] if payloads.null_count else rows) for reader, rows in singles], payloads
     )
     columns = values.flatten() if singles[0][0].flat else [values]
-    return [null_at(column, absent) for column in columns], reasons | absent
+    return [mask_rows(column, absent) for column in columns], reasons | absent
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from .arrow_types import adapted, to_numbers
-from .byte_batch import MAX_ARRAY_BYTES, MAX_EMPTY_ITEMS, Ints, Mask, joined, replaced
+from .arrow_types import adapt_array, to_numbers
+from .byte_batch import MAX_ARRAY_BYTES, MAX_EMPTY_ITEMS, Ints, Mask, concat_arrays, replace_rows
 from .definition import Unreadable, Unwritable
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class PayloadReader:
             if most >= MAX_ARRAY_BYTES and sum(map(_weight, values)) >= MAX_ARRAY_BYTES:
                 raise pa.ArrowCapacityError("the values do not fit into one array")
             parts.append(pa.array(values, self.type))
-        return joined(parts or [pa.array([], self.type)]), reasons
+        return concat_arrays(parts or [pa.array([], self.type)]), reasons
 
 
 def read_together(
@@ -91,11 +91,11 @@ def read_together(
     """
     if len(payloads) < _FEW_ROWS and payloads.nbytes < _FEW_BYTES:
         return _judged(pa.nulls(len(payloads), readings[0][0].type), payloads, readings, inside)
-    from .avro_columnar_reader import decode_lanes
+    from .avro_columnar_reader import run_programs
 
     programs = [(reading.program, rows) for reading, rows in readings if reading.program is not None]
     try:
-        array, bad = decode_lanes(programs, payloads, strict=readings[0][0].strict)
+        array, bad = run_programs(programs, payloads, strict=readings[0][0].strict)
     except pa.ArrowCapacityError:
         if len(payloads) > 1:
             raise
@@ -114,7 +114,7 @@ def _judged(
             values, rejected = reading._one_by_one(payloads.take(pa.array(rows)), inside)  # noqa: SLF001  of this module
             parts.append((rows, values))
             reasons |= {int(rows[at]): reason for at, reason in rejected.items()}
-    return replaced(array, parts), reasons
+    return replace_rows(array, parts), reasons
 
 
 def _weight(value: Any) -> int:
@@ -161,7 +161,7 @@ class PayloadWriter:
 
         Raises pa.ArrowCapacityError: the bytes are more than one array holds.
         """
-        values = adapted(values, self.type)
+        values = adapt_array(values, self.type)
         if self.lanes is None or values.type != self.type:
             return self._one_by_one(values, inside)
         written, bad = self.lanes(values)
@@ -169,7 +169,7 @@ class PayloadWriter:
         if not len(rows):
             return written, {}
         judged, reasons = self._one_by_one(values.take(pa.array(rows)), inside)
-        return replaced(written, [(rows, judged)]), {int(rows[at]): reason for at, reason in reasons.items()}
+        return replace_rows(written, [(rows, judged)]), {int(rows[at]): reason for at, reason in reasons.items()}
 
     def _one_by_one(self, values: pa.Array, inside: str) -> tuple[pa.BinaryArray, dict[int, str]]:
         written: list[bytes | None] = []

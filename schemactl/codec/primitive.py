@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from .arrow_types import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options, to_numbers
-from .byte_batch import Lanes, Mask, sized
+from .byte_batch import ByteBatch, Mask, split_evenly
 from .definition import Definition, InvalidDefinition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
-from .values import MAX_MILLIS, decode_text, to_python, to_storage
+from .values import MAX_MILLIS, decode_text, get_python_converter, get_storage_converter
 
 _DAY_MILLIS: Final = 86_400_000
 _DAY_NANOS: Final = 86_400_000_000_000
@@ -145,7 +145,7 @@ def _beyond(numbers: tuple[Any, ...], wire: _Wire) -> list[Any]:
 def _reading_numbers(name: str, options: Options) -> PayloadReader:
     wire = _wire(name, options)
     packed, exact = struct.Struct(wire.format), wire.exact or options.strict
-    convert = to_python(wire.type)
+    convert = get_python_converter(wire.type)
 
     def storage(payload: bytes) -> Any:
         if len(payload) < packed.size or (exact and len(payload) > packed.size):
@@ -164,7 +164,7 @@ def _reading_numbers(name: str, options: Options) -> PayloadReader:
 def _writing_numbers(name: str, options: Options) -> PayloadWriter:
     wire = _wire(name, options)
     packed = struct.Struct(wire.format)
-    convert = to_storage(wire.type)
+    convert = get_storage_converter(wire.type)
     kind: type | tuple[type, ...] = bool if wire.type == pa.bool_() else (int, float)
     if pa.types.is_integer(wire.type):
         kind = int
@@ -189,20 +189,20 @@ def _lanes(wire: _Wire, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.A
     size = struct.calcsize(wire.format)
 
     def read(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
-        lanes = Lanes(payloads)
-        length = lanes.end - lanes.start
+        batch = ByteBatch(payloads)
+        length = batch.end - batch.start
         bad = length != size if exact else length < size
         numbers = []
-        at = lanes.start
+        at = batch.start
         for code, limits in zip(wire.format[1:], wire.limits, strict=True):
-            number = lanes.view(f">{'i1' if code == 'b' else code}")[at]
+            number = batch.view_as(f">{'i1' if code == 'b' else code}")[at]
             if number.dtype.kind == "i":
                 number = number.astype(np.int64)
             if limits is not None:
                 bad |= (number < limits[0]) | (number > limits[1])
                 number = np.where(bad, 0, number)
             numbers.append(number)
-            at = np.minimum(at + struct.calcsize(f">{code}"), lanes.limit)
+            at = np.minimum(at + struct.calcsize(f">{code}"), batch.limit)
         values = wire.read(*numbers)
         return _column(values, wire.type), bad
 
@@ -227,7 +227,7 @@ def _writing_lanes(wire: _Wire) -> Callable[[pa.Array], tuple[pa.BinaryArray, Ma
             if limits is not None:
                 bad = bad | (number < limits[0]) | (number > limits[1])
             packed[name] = number
-        return sized(packed.view(np.uint8), struct.calcsize(wire.format)), bad
+        return split_evenly(packed.view(np.uint8), struct.calcsize(wire.format)), bad
 
     return write
 
@@ -288,13 +288,13 @@ def _reading_text(writer: Definition, options: Options) -> PayloadReader:
                 raise Unreadable(f"text that is not {charset}", error.start) from None
             return decode_text(payload) if codec == "utf-8" else payload.decode(codec, "replace")
 
-    def lanes(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
+    def read_column(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
         try:
             return payloads.cast(pa.string()), np.zeros(len(payloads), bool)
         except pa.ArrowInvalid:
             return pa.nulls(len(payloads), pa.string()), np.ones(len(payloads), bool)
 
-    return PayloadReader(pa.string(), read, read, lanes if charset == "utf-8" else None)
+    return PayloadReader(pa.string(), read, read, read_column if charset == "utf-8" else None)
 
 
 def _writing_text(writer: Definition) -> PayloadWriter:

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from .arrow_types import TIMESTAMP
 from .byte_batch import Ints, Mask
-from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, kind_of
+from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, get_type_name
 
 _MAX_NUMBER: Final = 10_000
 _MAX_FIELDS: Final = 5_000
@@ -72,7 +72,7 @@ def column_name(number: int) -> str:
     return f"f{number}"
 
 
-def plan_of(root: Root, writer: Any = None) -> PtarsPlan | None:
+def make_plan(root: Root, writer: Any = None) -> PtarsPlan | None:
     """Return the plan for messages of `root`; None: ptars is not installed, or cannot serve them.
 
     Args:
@@ -120,15 +120,15 @@ class _Maker:
         fields = {}
         for number, field in sorted(descriptor.fields_by_number.items()):
             part, other = parts.get(number), theirs.pop(number, None)
-            if kind_of(field) == "group" or (part is None and field.is_required):
+            if get_type_name(field) == "group" or (part is None and field.is_required):
                 raise _NotServed
-            if kind_of(field) == "string" and part is not None and isinstance(part.default, bytes):
+            if get_type_name(field) == "string" and part is not None and isinstance(part.default, bytes):
                 # A default that is no text.
                 raise _NotServed
             if part is not None:
                 fields[number] = self._field(made, part, field, other)
         for number, field in sorted(theirs.items()):
-            if kind := _SENT_AS.get(kind_of(field)):
+            if kind := _SENT_AS.get(get_type_name(field)):
                 self._add(made, number, "bytes" if field.is_packed else kind, repeated=field.is_repeated)
         return made.name, tuple(fields[number] for number in parts)
 
@@ -183,7 +183,7 @@ class _Maker:
 
 def _message_of(field: Any) -> Any:
     """Return the message that a field holds; None: it is no message, or a group."""
-    return field.message_type if field is not None and kind_of(field) == "message" else None
+    return field.message_type if field is not None and get_type_name(field) == "message" else None
 
 
 class BatchRows:

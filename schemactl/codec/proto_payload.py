@@ -12,9 +12,9 @@ import pyarrow as pa
 from .arrow_types import DURATION, Options
 from .definition import CodecError, Definition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
-from .proto_columns import column_reader, column_writer, plan_of
-from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, descriptor_of, kind_of, root_of
-from .values import PLAIN, items_of, pairs_of, to_python, to_storage
+from .proto_columns import column_reader, column_writer, make_plan
+from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, get_type_name, load_descriptor, root_of
+from .values import PLAIN, check_list, get_python_converter, get_storage_converter, list_entries
 
 _MAX_DEPTH: Final = 100
 """As deep as the parsers of C++, Java and Python go by default."""
@@ -28,7 +28,7 @@ _PACKED_SIZES: Final = {
 """Bytes an item of a packed list; all others are variable-length numbers."""
 
 
-def find_fault(payload: bytes, descriptor: Any) -> None:
+def raise_first_fault(payload: bytes, descriptor: Any) -> None:
     """Raise Unreadable for the first fault, with the byte where it shows and the field it is in."""
     _FaultFinder(payload).message(descriptor, 0, len(payload), depth=0, group=None)
 
@@ -39,7 +39,7 @@ def has_field(message: Any, name: str) -> bool:
     return found
 
 
-def missing_fields(message: Any) -> Iterator[str]:
+def find_missing_fields(message: Any) -> Iterator[str]:
     """Return the required fields that a message lacks, as paths; protobuf's own search for them crashes on nested ones.
 
     All of the message's text is UTF-8.
@@ -55,12 +55,12 @@ def missing_fields(message: Any) -> Iterator[str]:
         if entry.GetOptions().map_entry:
             if entry.fields_by_name["value"].message_type is not None:
                 for key in held:
-                    yield from (f"{name}[{key!r}].{path}" for path in missing_fields(held[key]))
+                    yield from (f"{name}[{key!r}].{path}" for path in find_missing_fields(held[key]))
         elif field.is_repeated:
             for place, item in enumerate(held):
-                yield from (f"{name}[{place}].{path}" for path in missing_fields(item))
+                yield from (f"{name}[{place}].{path}" for path in find_missing_fields(item))
         else:
-            yield from (f"{name}.{path}" for path in missing_fields(held))
+            yield from (f"{name}.{path}" for path in find_missing_fields(held))
 
 
 class _FaultFinder:
@@ -100,7 +100,7 @@ class _FaultFinder:
                 raise Unreadable(f"{size} bytes are expected, {end - at} are left", at)
             return at + size
         if wire == _START:
-            inner = field.message_type if field is not None and kind_of(field) == "group" else None
+            inner = field.message_type if field is not None and get_type_name(field) == "group" else None
             return self.message(inner, at, end, depth=depth + 1, group=number)
         if wire != _SIZED:
             raise Unreadable(f"there is no wire type {wire}", at)
@@ -112,7 +112,7 @@ class _FaultFinder:
         return start + size
 
     def _content(self, field: Any, at: int, end: int, depth: int) -> None:
-        kind = kind_of(field)
+        kind = get_type_name(field)
         if kind == "message":
             self.message(field.message_type, at, end, depth=depth + 1, group=None)
         elif kind == "string":
@@ -147,7 +147,7 @@ _LIMIT: Final = 2**63
 _Read = Callable[[Any], Any]
 
 
-def message_reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
+def compile_reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
     """Return what makes of a payload its value: in storage form (see `arrow_types`), or in Python's own types.
 
     The function raises Unreadable.
@@ -162,17 +162,17 @@ def message_reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
         try:
             message_class.ParseFromString(message, payload)
         except DecodeError:
-            find_fault(payload, message_class.DESCRIPTOR)
+            raise_first_fault(payload, message_class.DESCRIPTOR)
             raise Unreadable(f"the bytes are no message {name}") from None
         if not message_class.IsInitialized(message):
-            find_fault(payload, message_class.DESCRIPTOR)
-            missing = ", ".join(missing_fields(message))
+            raise_first_fault(payload, message_class.DESCRIPTOR)
+            missing = ", ".join(find_missing_fields(message))
             raise Unreadable(f"required fields are missing: {missing}")
         try:
             return read(message)
         except Unreadable:
             # Of text, the walk knows the byte, too.
-            find_fault(payload, message_class.DESCRIPTOR)
+            raise_first_fault(payload, message_class.DESCRIPTOR)
             raise
 
     return read_payload
@@ -242,7 +242,7 @@ class _ProtoCompiler:
             case Message():
                 return self.message(shape)
             case Moment():
-                convert = to_python(shape.type) if self._as_python else None
+                convert = get_python_converter(shape.type) if self._as_python else None
                 return _micros if convert is None else lambda moment: convert(_micros(moment))
             case Scalar(kind="enum"):
                 names = shape.names or {}
@@ -310,7 +310,7 @@ def message_writer(root: Root) -> Callable[[Any], bytes]:
         message = message_class()
         fill(message, value)
         if not message_class.IsInitialized(message):
-            missing = ", ".join(missing_fields(message))
+            missing = ", ".join(find_missing_fields(message))
             raise Unwritable(f"required fields are missing: {missing}")
         written: bytes = message_class.SerializeToString(message, deterministic=True)
         return written
@@ -382,7 +382,7 @@ def _items(name: str, shape: Shape, put: _Fill) -> _Fill:
 
     def append(message: Any, value: Any) -> None:
         held = getattr(message, name)
-        items = items_of(value)
+        items = check_list(value)
         try:
             for item in items:
                 if fit is not None:
@@ -403,7 +403,7 @@ def _entries(name: str, fit_key: _Fit, shape: Shape, field: Any) -> _Fill:
 
     def fill(message: Any, value: Any) -> None:
         held = getattr(message, name)
-        for key, item in pairs_of(value):
+        for key, item in list_entries(value):
             try:
                 if fit is not None:
                     held[fit_key(key)] = fit(item)
@@ -455,7 +455,7 @@ def _enum(shape: Scalar) -> _Fit:
 
 
 def _moment(kind: pa.DataType) -> _Fill:
-    convert = to_storage(kind)
+    convert = get_storage_converter(kind)
 
     def fill(message: Any, value: Any) -> None:
         micros = value if convert is None else convert(value)
@@ -480,11 +480,11 @@ def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]
 def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Read by the reader's message alone, by the numbers of its fields. The writer's makes it quicker, and nothing else."""
     root = root_of(reader, options)
-    plan = plan_of(root, _descriptor(writer))
+    plan = make_plan(root, _descriptor(writer))
     return PayloadReader(
         root.shape.type,
-        message_reader(root, as_python=True),
-        message_reader(root, as_python=False),
+        compile_reader(root, as_python=True),
+        compile_reader(root, as_python=False),
         None if plan is None else column_reader(plan, root.shape.type),
     )
 
@@ -492,12 +492,12 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Payload
 def writing(writer: Definition, options: Options) -> PayloadWriter:
     """Return how values are written."""
     root = root_of(writer, options)
-    plan = plan_of(root)
+    plan = make_plan(root)
     return PayloadWriter(root.shape.type, message_writer(root), None if plan is None else column_writer(plan))
 
 
 def _descriptor(writer: Definition) -> Any:
     try:
-        return descriptor_of(writer)
+        return load_descriptor(writer)
     except CodecError:
         return None

@@ -43,7 +43,7 @@ SCALARS: Final[dict[str, pa.DataType]] = {
 _MOMENTS: Final = {"google.protobuf.Timestamp": TIMESTAMP, "google.protobuf.Duration": DURATION}
 
 
-def kind_of(field: Any) -> str:
+def get_type_name(field: Any) -> str:
     """Return the name of a field's type in a `.proto`; "message", "group" or "enum" where it has its own."""
     from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
@@ -141,13 +141,13 @@ def root_of(definition: Definition, options: Options) -> Root:
         CodecUnavailable: protobuf is not installed, or a PROTOBUF definition has no descriptor set.
         InvalidDefinition: the descriptor set cannot be used, or a message holds itself and no depth is given.
     """
-    descriptor = descriptor_of(definition)
+    descriptor = load_descriptor(definition)
     shape = _MessageShaper(options).message(descriptor, {})
     assert shape is not None  # noqa: S101  the outermost message is never cut: its depth is 0
-    return Root(class_of(descriptor), shape)
+    return Root(make_message_class(descriptor), shape)
 
 
-def descriptor_of(definition: Definition) -> Any:
+def load_descriptor(definition: Definition) -> Any:
     """Return the descriptor of the root message, as `root_of`.
 
     Raises:
@@ -184,14 +184,14 @@ def descriptor_of(definition: Definition) -> Any:
         raise InvalidDefinition(f"the descriptor set cannot be used: {error}") from None
 
 
-def described(definition: Definition) -> tuple[str, list[Any]]:
+def describe_messages(definition: Definition) -> tuple[str, list[Any]]:
     """Return what a definition says of its messages, to be compared: the root's name, and all files but where their lines are.
 
-    Raises as `descriptor_of`.
+    Raises as `load_descriptor`.
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-    root = descriptor_of(definition)
+    root = load_descriptor(definition)
     files = [FileDescriptorProto.FromString(file.serialized_pb) for file in _files(root.file, set())]
     for file in files:
         file.ClearField("source_code_info")
@@ -276,7 +276,7 @@ class _MessageShaper:
         return Moment(moment) if moment is not None else self.message(field.message_type, depths)
 
     def _scalar(self, field: Any) -> Scalar:
-        kind = kind_of(field)
+        kind = get_type_name(field)
         if kind == "string":
             return Scalar(kind, SCALARS[kind], any_bytes=not self._is_proto3(field.file))
         if field.enum_type is None:
@@ -293,7 +293,7 @@ class _MessageShaper:
         return self._looked_at[file.name]
 
 
-def class_of(descriptor: Any) -> Any:
+def make_message_class(descriptor: Any) -> Any:
     """Return the class for messages of `descriptor`; fields of closed enums hold the enum's numbers.
 
     An enum of proto2 is closed: protobuf keeps a number without a name among the unknown fields, and a list, map or field has

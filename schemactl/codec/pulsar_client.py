@@ -238,7 +238,7 @@ def _is_same(one: Definition, other: Definition) -> bool:
     if one.type != other.type or one.type == "STRING":
         return one.type == other.type
     if one.type == "PROTOBUF_NATIVE":
-        from .proto_schema import described
+        from .proto_schema import describe_messages
 
-        return bool(described(one) == described(other))
+        return bool(describe_messages(one) == describe_messages(other))
     return alike(parse(one.text), parse(other.text), equal)

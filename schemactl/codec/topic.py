@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from . import message
 from .arrow_types import Options, check_width, to_numbers
-from .byte_batch import Ints, narrowed, replaced
+from .byte_batch import Ints, replace_rows, to_binary_array
 from .definition import (
     BatchTooLarge,
     Definition,
@@ -32,7 +32,7 @@ from .definition import (
     Unreadable,
     Version,
 )
-from .key_value import KeyValueReader, null_at
+from .key_value import KeyValueReader, mask_rows
 from .message import (
     MessageColumns,
     MessageReader,
@@ -73,16 +73,16 @@ class Encoded:
     errors: pa.StringArray
 
 
-def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def combine_chunks_of(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return the values in one piece."""
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-def binaries(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
+def to_binaries(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
     """Return payloads or keys, however they came, as binary. Raises pa.ArrowCapacityError: they are more than one array holds."""
-    whole = one_array(values)
+    whole = combine_chunks_of(values)
     if pa.types.is_large_binary(whole.type) or pa.types.is_large_string(whole.type):
-        return narrowed(whole)
+        return to_binary_array(whole)
     try:
         return whole if whole.type == pa.binary() else whole.cast(pa.binary())
     except pa.ArrowInvalid:
@@ -98,12 +98,12 @@ def record_batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.R
     return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
-def row_of_nulls(columns: pa.Schema) -> pa.RecordBatch:
+def make_null_row(columns: pa.Schema) -> pa.RecordBatch:
     """Return one row of these columns, all null."""
     return record_batch([pa.nulls(1, kind) for kind in columns.types], columns, 1)
 
 
-def reason_array(reasons: dict[int, str], count: int) -> pa.StringArray:
+def make_reason_array(reasons: dict[int, str], count: int) -> pa.StringArray:
     """Return the reason for each row that has one, null for the others."""
     if not reasons:
         return pa.nulls(count, pa.string())
@@ -150,7 +150,7 @@ def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
     return pa.array(found, mask=~good), {int(row): ODD_SIZE.format(sizes[row]) for row in odd}
 
 
-def grouped(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
+def group_rows(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
     """Return the distinct numbers, each with its rows in order; None stands for those that are null. At least one group."""
     rows = np.flatnonzero(np.asarray(numbers.is_valid())) if numbers.null_count else np.arange(len(numbers))
     values = np.asarray(numbers.drop_null())
@@ -425,7 +425,7 @@ class Codec:
             try:
                 part = self._decode(payloads, versions, keys)
             except pa.ArrowCapacityError:
-                part = Decoded(row_of_nulls(self.columns), pa.array([_TOO_LARGE])) if len(payloads) == 1 else None
+                part = Decoded(make_null_row(self.columns), pa.array([_TOO_LARGE])) if len(payloads) == 1 else None
             if part is not None:
                 yield part
                 return
@@ -442,17 +442,17 @@ class Codec:
         for name, given in (("versions", versions), ("keys", keys)):
             if given is not None and len(given) != len(payloads):
                 raise ValueError(f"{len(payloads)} payloads have {len(given)} {name}: give as many of each")
-        payloads = binaries(payloads)
-        keys = None if keys is None else binaries(keys)
+        payloads = to_binaries(payloads)
+        keys = None if keys is None else to_binaries(keys)
         if versions is None:
             versions = pa.nulls(len(payloads), pa.int64())
-        versions, reasons = numbers(one_array(versions))
+        versions, reasons = numbers(combine_chunks_of(versions))
         arrays, wrong = self._by_version(payloads, versions, keys)
         # What has no version was read as if it had the reader's: that says nothing where its version is damaged.
-        arrays = [null_at(column, reasons) for column in arrays]
+        arrays = [mask_rows(column, reasons) for column in arrays]
         reasons = wrong | reasons
         rows = record_batch(arrays, columns, len(payloads))
-        return Decoded(rows, reason_array(reasons, len(payloads)))
+        return Decoded(rows, make_reason_array(reasons, len(payloads)))
 
     def encode_one(self, value: Any, version: int | None = None) -> bytes | None:
         """Return the payload of a value in the form that decoding gives; None only for the null value of a SEPARATED KEY_VALUE.
@@ -510,7 +510,7 @@ class Codec:
                     continue
                 payloads, reasons = pa.nulls(1, pa.binary()), {0: _TOO_LARGE}
                 keys = payloads if self.separates(version) else None
-            yield Encoded(payloads, keys, reason_array(reasons, count))
+            yield Encoded(payloads, keys, make_reason_array(reasons, count))
 
     def _message_reader(self, version: int | None) -> MessageReader:
         if version is not None and version not in self._by_number:
@@ -564,7 +564,7 @@ class Codec:
         self, payloads: pa.BinaryArray, versions: pa.Int64Array, keys: pa.BinaryArray | None
     ) -> tuple[list[pa.Array], dict[int, str]]:
         """Return the columns, each version's rows decoded together and put back in order."""
-        groups = grouped(versions)
+        groups = group_rows(versions)
         if len(groups) == 1:
             return self._message_reader(groups[0][0]).batch(payloads, keys)
         together = read_singles([(self._message_reader(number), rows) for number, rows in groups], payloads)
@@ -580,7 +580,7 @@ class Codec:
                 part.append((rows, column))
             reasons |= {int(rows[at]): reason for at, reason in wrong.items()}
         blank = [pa.nulls(len(payloads), kind) for kind in self.columns.types]
-        return [replaced(column, part) for column, part in zip(blank, parts, strict=True)], reasons
+        return [replace_rows(column, part) for column, part in zip(blank, parts, strict=True)], reasons
 
 
 @lru_cache(maxsize=8)
@@ -625,7 +625,7 @@ class Count(NamedTuple):
         return Count(self.version, *(one + other for one, other in zip(self[1:], more[1:], strict=True)))
 
 
-class Judged(NamedTuple):
+class DecodingResult(NamedTuple):
     """What reading messages came to, row by row.
 
     Attributes:
@@ -650,7 +650,7 @@ class Judged(NamedTuple):
 
 def judge(
     codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None, against: Codec | None = None
-) -> Judged:
+) -> DecodingResult:
     """Return which messages the codec reads, however large their values are, and which of the others `against` reads.
 
     The other arguments are as for `Codec.decode_batch`, as is what is raised.
@@ -662,7 +662,7 @@ def judge(
         lost = (None if each is None else each.filter(unreadable) for each in (payloads, versions, keys))
         with_approved = pc.replace_with_mask(with_approved, unreadable, _reasons(against, *lost))
     known = pa.nulls(len(payloads), pa.int64()) if versions is None else numbers(versions)[0]
-    return Judged(known, reasons, with_approved)
+    return DecodingResult(known, reasons, with_approved)
 
 
 def summed(counts: Iterable[Count]) -> list[Count]:

@@ -29,7 +29,7 @@ from .avro_schema import (
     RecordType,
     UnionType,
 )
-from .definition import LONG_NAME, Unreadable, Unwritable, shortened
+from .definition import LONG_NAME, Unreadable, Unwritable, shorten
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_NTZ: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a local date-time has no zone
@@ -74,12 +74,12 @@ def scale_of(shape: Leaf) -> Scale:
     return Scale(*LIMITS[shape.schema.type], 1)
 
 
-def to_python(arrow_type: pa.DataType) -> Convert | None:
+def get_python_converter(arrow_type: pa.DataType) -> Convert | None:
     """Return what makes of the storage form one of Python's own types; None where they are the same."""
     return _TO_PYTHON.get(arrow_type)
 
 
-def to_storage(arrow_type: pa.DataType) -> Convert | None:
+def get_storage_converter(arrow_type: pa.DataType) -> Convert | None:
     """Return what makes of Python's own types the storage form, which a number is already, but for times; None where they are the same."""
     return _TO_STORAGE.get(arrow_type)
 
@@ -269,7 +269,7 @@ class ShapeWriter(ABC, Generic[Piece]):
     def _list(self, part: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
         def write_list(value: Any) -> Piece:
             pieces: list[Piece] = []
-            held = items_of(value)
+            held = check_list(value)
             try:
                 for item in held:
                     pieces.append(part(item))  # noqa: PERF401  the length is the place of an error
@@ -284,12 +284,12 @@ class ShapeWriter(ABC, Generic[Piece]):
         def write_map(value: Any) -> Piece:
             pieces = []
             key = None
-            held = pairs_of(value)
+            held = list_entries(value)
             try:
                 for key, item in held:
-                    pieces.append((fit_text(key), part(item)))
+                    pieces.append((check_text(key), part(item)))
             except Unwritable as error:
-                error.inside(f"[{shortened(repr(key), LONG_NAME)}]")
+                error.inside(f"[{shorten(repr(key), LONG_NAME)}]")
                 raise
             return self.entries(pieces)
 
@@ -327,7 +327,7 @@ class ShapeWriter(ABC, Generic[Piece]):
         return write_union
 
 
-def unscaled_decimal(value: decimal.Decimal, logical: DecimalType) -> int:
+def to_unscaled(value: decimal.Decimal, logical: DecimalType) -> int:
     """Return the number as its last digit counts it.
 
     Raises Unwritable: it is not finite, or has more digits than the type holds, before the point or behind.
@@ -344,14 +344,14 @@ def unscaled_decimal(value: decimal.Decimal, logical: DecimalType) -> int:
     return int(scaled)
 
 
-def items_of(value: Any) -> Sequence[Any]:
+def check_list(value: Any) -> Sequence[Any]:
     """Return a list's items. Raises Unwritable: it is no list."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
         raise Unwritable(f"expected a list, found {value!r}")
     return value
 
 
-def pairs_of(value: Any) -> list[tuple[Any, Any]]:
+def list_entries(value: Any) -> list[tuple[Any, Any]]:
     """Return a map's entries, from a dict or from the list of pairs that Arrow makes of one. Raises Unwritable: it is neither."""
     if isinstance(value, Mapping):
         return list(value.items())
@@ -393,7 +393,7 @@ def _leaf(shape: Leaf) -> Fit:
 def _integer(schema: PrimitiveType, shape: Leaf) -> Fit:
     low, high = LIMITS[schema.type]
     factor = scale_of(shape).factor
-    convert = to_storage(shape.type)
+    convert = get_storage_converter(shape.type)
 
     def whole(value: Any) -> Any:
         number = value if convert is None else convert(value)
@@ -422,7 +422,7 @@ def _decimal(logical: DecimalType) -> Fit:
     def number(value: Any) -> Any:
         if not isinstance(value, decimal.Decimal | int) or isinstance(value, bool):
             raise Unwritable(f"expected a decimal, found {value!r}")
-        return unscaled_decimal(decimal.Decimal(value), logical)
+        return to_unscaled(decimal.Decimal(value), logical)
 
     return number
 
@@ -460,7 +460,7 @@ def _floating(kind: str, packed: struct.Struct) -> Fit:
     return number
 
 
-def fit_text(value: Any) -> str:
+def check_text(value: Any) -> str:
     """Return the text, if it can be written as UTF-8."""
     if not isinstance(value, str):
         raise Unwritable(f"expected text, found {value!r}")
@@ -483,7 +483,7 @@ PLAIN: Final[dict[str, Fit]] = {
     "boolean": _boolean,
     "float": _floating("float", _FLOAT),
     "double": _floating("double", struct.Struct("<d")),
-    "string": fit_text,
+    "string": check_text,
     "bytes": raw,
 }
 """For types that have no parts and need no more than their name, in Avro and in protobuf."""

@@ -16,7 +16,7 @@ from sample_codecs import codec_of, read_alike, record
 
 from schemactl.codec import Unreadable
 from schemactl.codec.avro_resolution import zigzag
-from schemactl.codec.byte_batch import Lanes
+from schemactl.codec.byte_batch import ByteBatch
 
 pytestmark = pytest.mark.slow
 
@@ -131,18 +131,18 @@ def test_one_row_with_many_blocks_does_not_hold_up_the_others(monkeypatch: pytes
     codec = codec_of(["null", {"type": "array", "items": "int"}])
     payloads = [b"\2\4\2\4\0"] * 500
     payloads[100] = b"\2" + b"\2\6" * 5_000 + b"\0"
-    turns = []
-    counts = Lanes.counts
+    calls = []
+    read_counts = ByteBatch.read_counts
 
-    def counted(*given: Any) -> Any:
-        turns.append(given)
-        return counts(*given)
+    def record_call(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return read_counts(*arguments)
 
-    monkeypatch.setattr(Lanes, "counts", counted)
+    monkeypatch.setattr(ByteBatch, "read_counts", record_call)
     decoded = codec.decode_batch(pa.array(payloads))
     assert decoded.errors.null_count == 500
     assert decoded.rows.column("value").to_pylist() == [[1, 2]] * 100 + [[3] * 5_000] + [[1, 2]] * 399
-    assert len(turns) < 100
+    assert len(calls) < 100
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**40, -(2**63), 10**7])

@@ -18,7 +18,7 @@ from sample_codecs import codec_of, record, written_alike
 
 from schemactl.codec import Definition, KeyValue, Options, Unwritable
 from schemactl.codec.arrow_types import shape_of
-from schemactl.codec.avro_payload import lane_writer, numbers
+from schemactl.codec.avro_payload import compile_column_writer, numbers
 from schemactl.codec.avro_resolution import zigzag
 from schemactl.codec.avro_schema import parse
 
@@ -55,7 +55,7 @@ def test_good_values_are_all_written_in_lanes(seed: int) -> None:
     schema = maker.record()
     shape = shape_of(parse(json.dumps(schema)), Options())
     values = pa.array([maker.value(schema) for _ in range(20)], shape.type)
-    assert not lane_writer(shape)(values)[1].any()
+    assert not compile_column_writer(shape)(values)[1].any()
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
