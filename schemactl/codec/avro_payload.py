@@ -38,13 +38,13 @@ from .values import LIMITS, ShapeWriter, scale_of
 # AVRO payloads (see `message.PayloadModule`).
 
 
-def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
+def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
     """Return the columns of the definition."""
     shape = shape_of(parse(definition.text), options)
     return shape.type, isinstance(shape, Group)
 
 
-def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
+def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Resolve the writer's schema to the reader's."""
     schema = parse(reader.text)
     shape = shape_of(schema, options)
@@ -59,11 +59,11 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Payload
         program=program,
         strict=options.strict,
         # A default stands in the program's pool; a symbol is no longer than the definition.
-        growth=(1 + (len(program.pool) if program else 0)) * len(reader.text.encode()),
+        max_growth=(1 + (len(program.pool) if program else 0)) * len(reader.text.encode()),
     )
 
 
-def writing(writer: Definition, options: Options) -> PayloadWriter:
+def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Return how values are written, one by one and many at once."""
     shape = shape_of(parse(writer.text), options)
     check_width([shape.type])

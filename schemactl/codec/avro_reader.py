@@ -17,7 +17,7 @@ from .arrow_types import TIME, Choice, Group, Leaf, Options, Repeated, Shape
 from .avro_resolution import encode_default
 from .avro_schema import ArrayType, DecimalType, FixedType, PrimitiveType, Schema, children, compute_min_size, full_name
 from .byte_batch import FEW_EMPTY, MAX_EMPTY_ITEMS
-from .definition import LONG_NAME, InvalidDefinition, Unreadable, shorten
+from .definition import MAX_KEY_LENGTH, InvalidDefinition, Unreadable, shorten
 from .values import EXACT, decode_text, get_python_converter, scale_of
 
 Read = Callable[[bytes, int], tuple[Any, int]]
@@ -153,7 +153,7 @@ class _AvroCompiler:
                     try:
                         entries[key], at = part(data, at)
                     except Unreadable as error:
-                        error.inside(f"[{shorten(repr(key), LONG_NAME)}]")
+                        error.prepend_path(f"[{shorten(repr(key), MAX_KEY_LENGTH)}]")
                         raise
 
         return read_map
@@ -215,7 +215,7 @@ def _steps(steps: Sequence[tuple[str, Read, bool]], blank: dict[str, Any]) -> Re
                 if kept:
                     value[name] = part
         except Unreadable as error:
-            error.inside(name)
+            error.prepend_path(name)
             raise
         return value, at
 
@@ -232,7 +232,7 @@ def _default(read: Read, schema: Schema, value: Any) -> Any:
     try:
         return read(encode_default(schema, value), 0)[0]
     except Unreadable as error:
-        raise BadDefault(f"{value!r} is no default for {full_name(schema)}: {error.what}") from None
+        raise BadDefault(f"{value!r} is no default for {full_name(schema)}: {error.message}") from None
 
 
 def _failing(reason: str) -> Read:
@@ -256,7 +256,7 @@ def _array(part: Read, part_size: int) -> Read:
                     item, at = part(data, at)
                     items.append(item)
             except Unreadable as error:
-                error.inside(f"[{len(items)}]")
+                error.prepend_path(f"[{len(items)}]")
                 raise
 
     return read_array

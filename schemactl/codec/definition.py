@@ -1,12 +1,12 @@
-"""The input of a codec (`Definition`, `Version`, `Numbers`), and its exceptions.
+"""The input of a codec (`Definition`, `KeyValue`, `Version`, `Numbers`), and its exceptions.
 
 CodecError
-├── Unreadable         a message's bytes are not what its schema says; `reason` names the place
-├── Unwritable         a value does not fit the schema it is to be written with; `reason` names the place
+├── Unreadable         a message cannot be decoded with its schema; `reason` names the place
+├── Unwritable         a value does not fit the schema that it is encoded with; `reason` names the place
 ├── UnknownVersion     the codec has no schema of that number
-├── BatchTooLarge      a column of a batch would be larger than Arrow's arrays can be
-├── InvalidDefinition  a schema's definition cannot be used
-└── CodecUnavailable   there is no codec for that schema type
+├── BatchTooLarge      a column of a batch would be larger than an Arrow array can be
+├── InvalidDefinition  the definition of a schema cannot be used
+└── CodecUnavailable   there is no codec for the schema type
 """
 
 from __future__ import annotations
@@ -15,16 +15,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+_MAX_MESSAGE_LENGTH: Final = 1000
+
+MAX_KEY_LENGTH: Final = 100
+"""Maximum number of characters of a map's key in a path."""
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One schema.
+    """The definition of a schema, as in Pulsar's SchemaInfo.
 
     Attributes:
-        type: Pulsar's SchemaType by name.
-        text: AVRO, JSON and PROTOBUF: the Avro schema as JSON. PROTOBUF_NATIVE: the wrapper of its descriptor set.
-        properties: of the SchemaInfo; `__charset` of a STRING is the only one that matters here.
-        proto: of a PROTOBUF schema, the wrapper of the descriptor set that describes its payloads; "" if none is declared.
+        type: the name of Pulsar's SchemaType.
+        text: the Avro schema as JSON of AVRO, JSON and PROTOBUF; the wrapper of the descriptor set of PROTOBUF_NATIVE.
+        properties: the properties of the SchemaInfo, of which only `__charset` of a STRING has an effect here.
+        proto: the wrapper of the descriptor set that describes the payloads of PROTOBUF; "" if it is not declared.
     """
 
     type: str
@@ -35,7 +40,13 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """Two schemas in one; `encoding` says whether the key travels in the payload or as the message's key."""
+    """The schemas of a KEY_VALUE.
+
+    Attributes:
+        key: the schema of keys.
+        value: the schema of values.
+        encoding: INLINE if the payload contains the key, SEPARATED if the key of the message does.
+    """
 
     key: Definition
     value: Definition
@@ -44,9 +55,13 @@ class KeyValue:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A schema of a topic, its number, and the commit that brought it ("" if it is not known).
+    """A version of a topic's schema.
 
-    `foreign`: not approved; uploaded otherwise to the target whose number it is.
+    Attributes:
+        number: the version number.
+        schema: the schema.
+        commit: the commit that added the version; "" if it is unknown.
+        foreign: whether the version was not approved, but uploaded to the target by other means.
     """
 
     number: int
@@ -57,13 +72,12 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Whose numbers the versions of a codec have, where these are a target's, which may not be Git's.
+    """The version numbers of a target, where they differ from Git's.
 
     Attributes:
-        target: its name.
-        reader: its number of the schema that messages are read into, by which values are written where no other version is
-            asked for; None: it has none.
-        unreadable: the numbers by which no message can be read, each with the reason.
+        target: the name of the target.
+        reader: the target's number of the reader's schema, with which values are written by default; None if the target has no such version.
+        unreadable: the numbers of versions whose messages cannot be decoded, each with the reason.
     """
 
     target: str
@@ -71,72 +85,67 @@ class Numbers:
     unreadable: Mapping[int, str] = field(default_factory=dict)
 
 
-# Exceptions
-
-
-_LONG_REASON: Final = 1000
-LONG_NAME: Final = 100
-"""Characters of a key in a path."""
-
-
-def shorten(text: str, length: int) -> str:
-    """Return the text, or its beginning if it is longer than that: messages may hold megabytes, reasons need not."""
-    return text if len(text) <= length else f"{text[:length]}..."
-
-
 class CodecError(Exception):
-    """Something is wrong with a message or a codec."""
+    """A message, a value or a codec cannot be used."""
 
 
-class _Placed(CodecError):
+class _LocatedError(CodecError):
     """A problem at a place inside a message's value.
 
-    `path` is the field's, for people: `lines[2].price`; "" for the whole value. Readers and writers add to it on the way
-    out, innermost first, so that no path is built for a good message.
+    Attributes:
+        message: the problem.
+        path: the path of the field, such as `lines[2].price`; "" for the whole value. Readers and writers prepend to it as the
+            exception passes them, so that valid messages need no paths.
+        offset: the byte in the payload, counted from 0; None if the problem is not at one byte.
     """
 
-    def __init__(self, what: str, offset: int | None = None) -> None:
-        super().__init__(what)
-        self.what = shorten(what, _LONG_REASON)
+    def __init__(self, message: str, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.message = shorten(message, _MAX_MESSAGE_LENGTH)
         self.path = ""
         self.offset = offset
 
-    def inside(self, part: str) -> None:
-        """Put `part` (a field's name, or `[n]`) in front of the path."""
+    def prepend_path(self, part: str) -> None:
+        """Prepend a field name or `[n]` to the path."""
         separator = "" if not self.path or self.path.startswith("[") else "."
         self.path = f"{part}{separator}{self.path}"
 
     @property
     def reason(self) -> str:
-        """Where and what, in one line."""
+        """The path, the offset and the problem, in one line."""
         places = [self.path] if self.path else []
         if self.offset is not None:
             places.append(f"byte {self.offset}")
-        return f"{', '.join(places)}: {self.what}" if places else self.what
+        return f"{', '.join(places)}: {self.message}" if places else self.message
 
     def __str__(self) -> str:
         return self.reason
 
 
-class Unreadable(_Placed):
-    """A message cannot be decoded. `offset` is the byte where that shows, counted from 0, None if there is no one byte."""
+class Unreadable(_LocatedError):
+    """A message cannot be decoded."""
 
 
-class Unwritable(_Placed):
+class Unwritable(_LocatedError):
     """A value cannot be encoded."""
 
 
 class UnknownVersion(CodecError):
-    """The codec has no schema of that number."""
+    """The codec has no version of that number."""
 
 
 class BatchTooLarge(CodecError):
-    """A column of a batch would be larger than 2 GiB: a decoded one, or the payloads."""
+    """A decoded column, or the column of payloads, would be larger than 2 GiB."""
 
 
 class InvalidDefinition(CodecError):
-    """A schema's definition cannot be used."""
+    """The definition of a schema cannot be used."""
 
 
 class CodecUnavailable(CodecError):
-    """There is no codec for that schema type."""
+    """There is no codec for the schema type."""
+
+
+def shorten(text: str, length: int) -> str:
+    """Cut a text that is longer than `length` characters, because values may have megabytes."""
+    return text if len(text) <= length else f"{text[:length]}..."

@@ -116,7 +116,7 @@ class _Reader:
                     held = value.get(name)
                     found[name] = convert(held) if held is not None else absent(name in value)
             except Unreadable as error:
-                error.inside(name)
+                error.prepend_path(name)
                 raise
             return found
 
@@ -154,7 +154,7 @@ class _Reader:
                 for key, held in value.items():
                     found[_whole(key)] = part(held)
             except Unreadable as error:
-                error.inside(f"[{key!r}]")
+                error.prepend_path(f"[{key!r}]")
                 raise
             return found if as_python else list(found.items())
 
@@ -199,7 +199,7 @@ def _list(part: Convert) -> Convert:
             for held in value:
                 found.append(part(held))  # noqa: PERF401  the length is the place of an error
         except Unreadable as error:
-            error.inside(f"[{len(found)}]")
+            error.prepend_path(f"[{len(found)}]")
             raise
         return found
 
@@ -265,7 +265,7 @@ def _decimal(logical: DecimalType) -> Convert:
         except decimal.InvalidOperation:
             raise Unreadable(f"expected a decimal, found {_shown(value)}") from None
         except Unwritable as error:
-            raise Unreadable(error.what) from None
+            raise Unreadable(error.message) from None
         return decimal.Decimal(unscaled).scaleb(-logical.scale, EXACT)
 
     return number
@@ -437,20 +437,20 @@ _PLAIN_WRITERS: Final[dict[str, Callable[[Any], str]]] = {
 # The payload format (see `message.PayloadModule`)
 
 
-def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
+def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
     """Return the columns of the definition, which is Avro's."""
     shape = shape_of(parse(definition.text), options)
     return shape.type, isinstance(shape, Group)
 
 
-def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:  # noqa: ARG001  see above
+def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:  # noqa: ARG001  see above
     """Read by the reader's schema alone, as Pulsar's own consumers do."""
     shape = shape_of(parse(reader.text), options)
     value = compile_reader(shape, options, as_python=True)
     return PayloadReader(shape.type, value, compile_reader(shape, options, as_python=False))
 
 
-def writing(writer: Definition, options: Options) -> PayloadWriter:
+def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Return how values are written."""
     shape = shape_of(parse(writer.text), options)
     write = JsonWriter().writer(shape)

@@ -1,4 +1,4 @@
-"""KEY_VALUE messages: split and join, one by one and in batches."""
+"""Decode and encode KEY_VALUE messages, one by one and in batches."""
 
 from __future__ import annotations
 
@@ -13,34 +13,37 @@ from .byte_batch import ByteBatch, Ints, Mask, make_pairs, replace_rows, split_e
 from .definition import Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
 
-_NO_PAYLOAD: Final = "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
+NO_PAYLOAD: Final = "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
+"""The reason for a message without a payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValueReader:
-    """A key and a value, either of which may be null."""
+    """Decodes messages of a key and a value, either of which may be null."""
 
     key: PayloadReader
     value: PayloadReader
     encoding: Literal["INLINE", "SEPARATED"]
     strict: bool
 
-    def one(self, payload: bytes | None, key: bytes | None) -> Any:
+    def decode_one(self, payload: bytes | None, key: bytes | None) -> Any:
         """See SingleReader."""
         if self.encoding == "INLINE":
             if payload is None:
-                raise Unreadable(_NO_PAYLOAD)
+                raise Unreadable(NO_PAYLOAD)
             key, payload = _split_pair(payload, strict=self.strict)
-        found = {}
-        for name, reading, half in (("key", self.key, key), ("value", self.value, payload)):
+        pair = {}
+        for name, reader, part in (("key", self.key, key), ("value", self.value, payload)):
             try:
-                found[name] = None if half is None else reading.value(half)
+                pair[name] = None if part is None else reader.value(part)
             except Unreadable as error:
-                error.inside(name)
+                error.prepend_path(name)
                 raise
-        return found
+        return pair
 
-    def batch(self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None) -> tuple[list[pa.Array], dict[int, str]]:
+    def decode_batch(
+        self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None
+    ) -> tuple[list[pa.Array], dict[int, str]]:
         """See SingleReader."""
         reasons: dict[int, str] = {}
         if self.encoding == "INLINE":
@@ -48,16 +51,16 @@ class KeyValueReader:
         elif keys is None:
             raise ValueError("keys are not part of this topic's payloads: give them, too")
         columns = []
-        for name, reading, halves in (("key", self.key, keys), ("value", self.value, payloads)):
-            values, wrong = _present(reading, halves, name)
+        for name, reader, parts in (("key", self.key, keys), ("value", self.value, payloads)):
+            values, part_reasons = read_present_payloads(reader, parts, name)
             columns.append(values)
-            reasons = wrong | reasons
+            reasons = part_reasons | reasons
         return [mask_rows(column, reasons) for column in columns], reasons
 
     def _split(self, payloads: pa.BinaryArray) -> tuple[pa.BinaryArray, pa.BinaryArray, dict[int, str]]:
         rows = np.flatnonzero(np.asarray(payloads.is_valid()))
         keys, values, bad = _split_pairs(payloads.drop_null(), strict=self.strict)
-        reasons = _absent(payloads)
+        reasons = explain_absent_payloads(payloads)
         for row in rows[bad]:
             try:
                 _split_pair(payloads[int(row)].as_py(), strict=self.strict)
@@ -68,134 +71,136 @@ class KeyValueReader:
 
 @dataclass(frozen=True, slots=True)
 class KeyValueWriter:
-    """A key and a value, either of which may be null."""
+    """Encodes messages of a key and a value, either of which may be null."""
 
-    writings: dict[str, PayloadWriter]
+    writers: dict[str, PayloadWriter]
     encoding: Literal["INLINE", "SEPARATED"]
 
-    def payload(self, value: Any) -> bytes | None:
+    def encode_payload(self, value: Any) -> bytes | None:
         """See SingleWriter."""
         if self.encoding == "SEPARATED":
-            return self._half(value, "value")
-        return _join_pair(self._half(value, "key"), self._half(value, "value"))
+            return self._encode_part(value, "value")
+        return _join_pair(self._encode_part(value, "key"), self._encode_part(value, "value"))
 
-    def key(self, value: Any) -> bytes | None:
+    def encode_key(self, value: Any) -> bytes | None:
         """See SingleWriter."""
-        return self._half(value, "key") if self.encoding == "SEPARATED" else None
+        return self._encode_part(value, "key") if self.encoding == "SEPARATED" else None
 
-    def batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
+    def encode_batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
         """See SingleWriter."""
-        halves: dict[str, pa.BinaryArray] = {}
+        parts: dict[str, pa.BinaryArray] = {}
         reasons: dict[int, str] = {}
-        for name, writing in self.writings.items():
+        for name, writer in self.writers.items():
             values = rows.column(name)
             present = np.flatnonzero(np.asarray(values.is_valid()))
-            written, wrong = writing.batch(values.drop_null(), inside=name)
-            halves[name] = _spread(written, present, len(values))
-            reasons = {int(present[row]): reason for row, reason in wrong.items()} | reasons
+            written, part_reasons = writer.write_batch(values.drop_null(), parent=name)
+            parts[name] = _spread(written, present, len(values))
+            reasons = {int(present[row]): reason for row, reason in part_reasons.items()} | reasons
         if self.encoding == "SEPARATED":
-            return mask_rows(halves["value"], reasons), mask_rows(halves["key"], reasons), reasons
-        return mask_rows(_join_pairs(halves["key"], halves["value"]), reasons), None, reasons
+            return mask_rows(parts["value"], reasons), mask_rows(parts["key"], reasons), reasons
+        return mask_rows(_join_pairs(parts["key"], parts["value"]), reasons), None, reasons
 
-    def _half(self, pair: Any, name: str) -> bytes | None:
-        if not isinstance(pair, dict) or pair.keys() != self.writings.keys():
+    def _encode_part(self, pair: Any, name: str) -> bytes | None:
+        if not isinstance(pair, dict) or pair.keys() != self.writers.keys():
             raise Unwritable(f"expected a dict of key and value, found {pair!r}")
         try:
-            return None if pair[name] is None else self.writings[name].value(pair[name])
+            return None if pair[name] is None else self.writers[name].value(pair[name])
         except Unwritable as error:
-            error.inside(name)
+            error.prepend_path(name)
             raise
 
 
-def _absent(payloads: pa.BinaryArray) -> dict[int, str]:
-    """Return the reason for each row without a payload."""
+def explain_absent_payloads(payloads: pa.BinaryArray) -> dict[int, str]:
+    """Return the reasons of the rows without a payload."""
     if not payloads.null_count:
         return {}
-    return dict.fromkeys(np.flatnonzero(np.asarray(payloads.is_null())).tolist(), _NO_PAYLOAD)
+    return dict.fromkeys(np.flatnonzero(np.asarray(payloads.is_null())).tolist(), NO_PAYLOAD)
 
 
-def _present(reading: PayloadReader, payloads: pa.BinaryArray, inside: str) -> tuple[pa.Array, dict[int, str]]:
-    """Return the values of those payloads that are there, null for the others; `inside` as in `PayloadReader.batch`."""
+def read_present_payloads(
+    reader: PayloadReader, payloads: pa.BinaryArray, parent: str
+) -> tuple[pa.Array, dict[int, str]]:
+    """Decode payloads as `PayloadReader.read_batch` does, but null ones to null."""
     if not payloads.null_count:
-        return reading.batch(payloads, inside=inside)
+        return reader.read_batch(payloads, parent=parent)
     rows = np.flatnonzero(np.asarray(payloads.is_valid()))
-    values, reasons = reading.batch(payloads.drop_null(), inside=inside)
+    values, reasons = reader.read_batch(payloads.drop_null(), parent=parent)
     return _spread(values, rows, len(payloads)), {int(rows[at]): reason for at, reason in reasons.items()}
 
 
+def mask_rows(column: pa.Array, rows: dict[int, str]) -> pa.Array:
+    """Return the column with null at `rows`, because a rejected row has no values, not even a key or a value that could be decoded."""
+    if not rows:
+        return column
+    nulls: Mask = np.zeros(len(column), bool)
+    nulls[list(rows)] = True
+    return _set_nulls(column, nulls)
+
+
 def _spread(values: pa.Array, rows: Ints, count: int) -> pa.Array:
-    """Return an array of `count` with `values` at `rows`, null elsewhere."""
+    """Return an array of `count` elements with `values` at `rows` and null elsewhere."""
     return values if len(rows) == count else replace_rows(pa.nulls(count, values.type), [(rows, values)])
 
 
-def mask_rows(column: pa.Array, rows: dict[int, str]) -> pa.Array:
-    """Return the column with nulls at `rows`: a rejected row shows none of its halves."""
-    if not rows:
-        return column
-    absent: Mask = np.zeros(len(column), bool)
-    absent[list(rows)] = True
-    return _masked(column, absent)
-
-
-def _join_pair(key: bytes | None, value: bytes | None) -> bytes:
-    """Return the INLINE payload of two halves: each behind its length in four bytes, big-endian; -1 is null (KeyValue.encode)."""
-    return b"".join(
-        (-1 if half is None else len(half)).to_bytes(4, "big", signed=True) + (half or b"") for half in (key, value)
-    )
-
-
-def _join_pairs(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
-    """Return the payloads of many pairs of halves (see `_join_pair`)."""
-    pieces = []
-    for halves in (keys, values):
-        lengths = pc.fill_null(pc.binary_length(halves), -1)
-        pieces += [split_evenly(np.asarray(lengths).astype(">i4").view(np.uint8), 4), pc.fill_null(halves, b"")]
-    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
+def _set_nulls(values: pa.BinaryArray, nulls: Mask) -> pa.BinaryArray:
+    if not nulls.any():
+        return values
+    return values.take(pa.array(np.arange(len(values)), mask=nulls))
 
 
 def _split_pair(payload: bytes, *, strict: bool = False) -> tuple[bytes | None, bytes | None]:
-    """Return the halves of a payload.
+    """Split an INLINE payload into key and value.
 
-    Raises Unreadable: a length is missing or says more than is there; `strict`: something follows the value.
+    Raises:
+        Unreadable: a length is missing or exceeds the payload, or with `strict` bytes follow the value.
     """
-    halves: list[bytes | None] = []
+    parts: list[bytes | None] = []
     at = 0
     for name in ("key", "value"):
         if len(payload) - at < 4:
             raise Unreadable(f"the message ends before the {name}'s length", at)
         length = int.from_bytes(payload[at : at + 4], "big", signed=True)
-        left = len(payload) - at - 4
-        if not -1 <= length <= left:
-            raise Unreadable(f"the {name} has a length of {length} bytes, but {left} are left", at)
+        remaining = len(payload) - at - 4
+        if not -1 <= length <= remaining:
+            raise Unreadable(f"the {name} has a length of {length} bytes, but {remaining} are left", at)
         at += 4
-        halves.append(None if length < 0 else payload[at : at + length])
+        parts.append(None if length < 0 else payload[at : at + length])
         at += max(length, 0)
     if strict and at != len(payload):
         raise Unreadable(f"{len(payload) - at} bytes follow the value", at)
-    return halves[0], halves[1]
+    return parts[0], parts[1]
 
 
 def _split_pairs(payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.BinaryArray, pa.BinaryArray, Mask]:
-    """Return both halves of many payloads, null where they are, and the rows that `_split_pair` rejects."""
+    """Split many INLINE payloads, and return keys, values, and the mask of rows that `_split_pair` rejects."""
     batch = ByteBatch(payloads)
     lengths = batch.view_as(">i4")
     at = batch.start
     bad: Mask = np.zeros(len(payloads), bool)
-    halves = []
+    parts = []
     for _ in ("key", "value"):
         length: Ints = lengths[np.minimum(at, batch.limit)].astype(np.int64)
         bad |= (batch.end - at < 4) | (length < -1) | (length > batch.end - at - 4)
         length = np.where(bad, -1, length)
         start = np.minimum(at + 4, batch.limit)
         at = start + np.maximum(length, 0)
-        null = length < 0
-        halves.append(_masked(batch.take_spans(make_pairs(start, at)), null))
+        parts.append(_set_nulls(batch.take_spans(make_pairs(start, at)), length < 0))
     if strict:
         bad |= at != batch.end
-    return halves[0], halves[1], bad
+    return parts[0], parts[1], bad
 
 
-def _masked(values: pa.BinaryArray, nulls: Mask) -> pa.BinaryArray:
-    if not nulls.any():
-        return values
-    return values.take(pa.array(np.arange(len(values)), mask=nulls))
+def _join_pair(key: bytes | None, value: bytes | None) -> bytes:
+    """Return the INLINE payload: key and value, each after its length in four big-endian bytes; -1 is null (KeyValue.encode)."""
+    return b"".join(
+        (-1 if part is None else len(part)).to_bytes(4, "big", signed=True) + (part or b"") for part in (key, value)
+    )
+
+
+def _join_pairs(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
+    """Return the INLINE payloads of many pairs (see `_join_pair`)."""
+    pieces = []
+    for parts in (keys, values):
+        lengths = pc.fill_null(pc.binary_length(parts), -1)
+        pieces += [split_evenly(np.asarray(lengths).astype(">i4").view(np.uint8), 4), pc.fill_null(parts, b"")]
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))

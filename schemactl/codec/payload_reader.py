@@ -1,4 +1,7 @@
-"""Readers and writers of one kind of value: one by one, or by column with the single-value path as reference."""
+"""Decode and encode payloads of one schema in batches: by columns where possible, and the remaining rows one by one.
+
+The *scalar path*, which takes one message at a time, is the reference. The columnar path gives the same values or leaves a row to it.
+"""
 
 from __future__ import annotations
 
@@ -18,120 +21,130 @@ if TYPE_CHECKING:
 
 _FEW_ROWS: Final = 32
 _FEW_BYTES: Final = 2**16
-"""So few short messages are read faster one by one."""
+"""Batches of fewer rows and bytes than these are decoded faster one by one."""
 
-_JUDGED_ROWS: Final = 256
+_CHUNK_ROWS: Final = 256
+"""The number of rows that are Python objects at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadReader:
-    """How payloads of one writer become values of one reader.
+    """Decodes the payloads of one writer into values of one reader.
 
     Attributes:
-        type: of the column the values go into.
-        value: from a payload to the value in Python's own types; raises Unreadable.
-        storage: the same in storage form (see `arrow_types`).
-        lanes: from payloads without nulls to an array and the rows in it that are for `storage` to judge; None: all are.
-        program: of Avro: reads many payloads at once, together with those of other writers.
-        strict: bytes behind a value are for `storage` to judge, too.
-        growth: how many bytes of text a byte of a message can become, by defaults and symbols; a bound.
+        type: the type of the column.
+        value: decodes a payload into Python's own types; raises Unreadable.
+        storage: decodes a payload into the storage form (see `arrow_types`); raises Unreadable.
+        read_column: decodes payloads without nulls into an array, and returns it with the mask of rows that need `storage`; None if all
+            rows do.
+        program: decodes Avro payloads together with the payloads of other writers.
+        strict: whether the program leaves rows with bytes after the value to `storage`.
+        max_growth: an upper bound of the bytes of text that one byte of a payload becomes through defaults and enum symbols.
     """
 
     type: pa.DataType
     value: Callable[[bytes], Any]
     storage: Callable[[bytes], Any]
-    lanes: Callable[[pa.BinaryArray], tuple[pa.Array, Mask]] | None = None
+    read_column: Callable[[pa.BinaryArray], tuple[pa.Array, Mask]] | None = None
     program: Program | None = None
     strict: bool = False
-    growth: int = 1
+    max_growth: int = 1
 
-    def batch(self, payloads: pa.BinaryArray, *, inside: str = "") -> tuple[pa.Array, dict[int, str]]:
-        """Return one element a payload, null where it cannot be read, and the reason for each of those.
+    def read_batch(self, payloads: pa.BinaryArray, *, parent: str = "") -> tuple[pa.Array, dict[int, str]]:
+        """Decode payloads without nulls.
 
-        `inside` names what the values are part of, for the reasons.
+        Returns an array with one element for each payload, null where it cannot be decoded, and the reasons of these rows. `parent` is
+        prepended to the paths in the reasons.
+
+        Raises:
+            pa.ArrowCapacityError: the values are more than one array holds.
         """
         if self.program is not None:
-            return read_together([(self, np.arange(len(payloads)))], payloads, inside=inside)
-        if self.lanes is None:
-            return self._one_by_one(payloads, inside)
-        array, bad = self.lanes(payloads)
-        return _judged(array, payloads, [(self, np.flatnonzero(bad))], inside)
+            return read_together([(self, np.arange(len(payloads)))], payloads, parent=parent)
+        if self.read_column is None:
+            return self.read_one_by_one(payloads, parent)
+        array, bad = self.read_column(payloads)
+        return _reread_rows(array, payloads, [(self, np.flatnonzero(bad))], parent)
 
-    def _one_by_one(self, payloads: pa.BinaryArray, inside: str) -> tuple[pa.Array, dict[int, str]]:
+    def read_one_by_one(self, payloads: pa.BinaryArray, parent: str) -> tuple[pa.Array, dict[int, str]]:
+        """Decode payloads as `read_batch` does, with the scalar path alone."""
         parts: list[pa.Array] = []
         reasons: dict[int, str] = {}
-        # A few at once, so that not all of them stand in memory as objects.
-        for start in range(0, len(payloads), _JUDGED_ROWS):
+        for start in range(0, len(payloads), _CHUNK_ROWS):
             values: list[Any] = []
-            most = 0
-            for row, payload in enumerate(payloads[start : start + _JUDGED_ROWS].to_pylist(), start):
-                most += (len(payload) + MAX_EMPTY_ITEMS) * self.growth
+            max_size = 0
+            for row, payload in enumerate(payloads[start : start + _CHUNK_ROWS].to_pylist(), start):
+                max_size += (len(payload) + MAX_EMPTY_ITEMS) * self.max_growth
                 try:
                     values.append(self.storage(payload))
                 except Unreadable as error:
                     values.append(None)
-                    if inside:
-                        error.inside(inside)
+                    if parent:
+                        error.prepend_path(parent)
                     reasons[row] = error.reason
-            # Arrow itself would look for memory until there is none.
-            if most >= MAX_ARRAY_BYTES and sum(map(_weight, values)) >= MAX_ARRAY_BYTES:
+            # Arrow itself would allocate until memory is exhausted.
+            if max_size >= MAX_ARRAY_BYTES and sum(map(_count_bytes, values)) >= MAX_ARRAY_BYTES:
                 raise pa.ArrowCapacityError("the values do not fit into one array")
             parts.append(pa.array(values, self.type))
         return concat_arrays(parts or [pa.array([], self.type)]), reasons
 
 
 def read_together(
-    readings: Sequence[tuple[PayloadReader, Ints]], payloads: pa.BinaryArray, *, inside: str = ""
+    readers: Sequence[tuple[PayloadReader, Ints]], payloads: pa.BinaryArray, *, parent: str = ""
 ) -> tuple[pa.Array, dict[int, str]]:
-    """Return what `PayloadReader.batch` does, of several writers and one reader, each reading with the rows that are its own, in order.
+    """Decode the payloads of several writers, as `PayloadReader.read_batch` does.
 
-    Every reading has a program. Rows that are no reading's mean nothing.
+    Args:
+        readers: readers with programs, all into the same type, each with its rows in ascending order.
+        payloads: the payloads of all rows. Elements of rows without a reader have no meaning.
+        parent: see `PayloadReader.read_batch`.
 
-    Raises pa.ArrowCapacityError: the values do not fit into one array.
+    Raises:
+        pa.ArrowCapacityError: the values are more than one array holds.
     """
     if len(payloads) < _FEW_ROWS and payloads.nbytes < _FEW_BYTES:
-        return _judged(pa.nulls(len(payloads), readings[0][0].type), payloads, readings, inside)
+        return _reread_rows(pa.nulls(len(payloads), readers[0][0].type), payloads, readers, parent)
     from .avro_columnar_reader import run_programs
 
-    programs = [(reading.program, rows) for reading, rows in readings if reading.program is not None]
+    programs = [(reader.program, rows) for reader, rows in readers if reader.program is not None]
     try:
-        array, bad = run_programs(programs, payloads, strict=readings[0][0].strict)
+        array, bad = run_programs(programs, payloads, strict=readers[0][0].strict)
     except pa.ArrowCapacityError:
         if len(payloads) > 1:
             raise
-        return _judged(pa.nulls(1, readings[0][0].type), payloads, readings, inside)
-    return _judged(array, payloads, [(reading, rows[bad[rows]]) for reading, rows in readings], inside)
+        return _reread_rows(pa.nulls(1, readers[0][0].type), payloads, readers, parent)
+    return _reread_rows(array, payloads, [(reader, rows[bad[rows]]) for reader, rows in readers], parent)
 
 
-def _judged(
-    array: pa.Array, payloads: pa.BinaryArray, judges: Sequence[tuple[PayloadReader, Ints]], inside: str
+def _reread_rows(
+    array: pa.Array, payloads: pa.BinaryArray, readers: Sequence[tuple[PayloadReader, Ints]], parent: str
 ) -> tuple[pa.Array, dict[int, str]]:
-    """Return the array with what each reading makes of its rows, one by one, and the reasons for the rejected ones."""
+    """Decode the rows of each reader again, one by one, and return the array with their values and the reasons of rejected rows."""
     parts = []
     reasons: dict[int, str] = {}
-    for reading, rows in judges:
+    for reader, rows in readers:
         if len(rows):
-            values, rejected = reading._one_by_one(payloads.take(pa.array(rows)), inside)  # noqa: SLF001  of this module
+            values, rejected = reader.read_one_by_one(payloads.take(pa.array(rows)), parent)
             parts.append((rows, values))
             reasons |= {int(rows[at]): reason for at, reason in rejected.items()}
     return replace_rows(array, parts), reasons
 
 
-def _weight(value: Any) -> int:
-    """How many bytes of text and bytes are in the value, each as often as it is there."""
+def _count_bytes(value: Any) -> int:
+    """Count the bytes of all texts and bytes in a value."""
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode())
     if isinstance(value, bytes):
         return len(value)
     if isinstance(value, dict):
-        return sum(map(_weight, value.values()))
+        return sum(map(_count_bytes, value.values()))
     if isinstance(value, list | tuple):
-        return sum(map(_weight, value))
+        return sum(map(_count_bytes, value))
     return 0
 
 
-def unreadable(reason: str, arrow_type: pa.DataType) -> PayloadReader:
-    """Return a reader that rejects every payload."""
+def make_rejecting_reader(reason: str, arrow_type: pa.DataType) -> PayloadReader:
+    """Make a reader that rejects every payload."""
 
     def reject(_: bytes) -> Any:
         raise Unreadable(reason)
@@ -141,45 +154,46 @@ def unreadable(reason: str, arrow_type: pa.DataType) -> PayloadReader:
 
 @dataclass(frozen=True, slots=True)
 class PayloadWriter:
-    """How values of one schema become bytes.
+    """Encodes values of one schema.
 
     Attributes:
-        type: of the column the values come from.
-        value: from a value, in Python's own types or in storage form (see `arrow_types`), to its bytes; raises Unwritable.
-        lanes: from an array of `type` to an array of bytes and the rows in it that are for `value` to judge; None: all are.
+        type: the type of the column.
+        value: encodes a value in Python's own types or in storage form (see `arrow_types`); raises Unwritable.
+        write_column: encodes an array of `type`, and returns an array of bytes with the mask of rows that need `value`; None if all rows do.
     """
 
     type: pa.DataType
     value: Callable[[Any], bytes]
-    lanes: Callable[[pa.Array], tuple[pa.BinaryArray, Mask]] | None = None
+    write_column: Callable[[pa.Array], tuple[pa.BinaryArray, Mask]] | None = None
 
-    def batch(self, values: pa.Array, *, inside: str = "") -> tuple[pa.BinaryArray, dict[int, str]]:
-        """Return one element a value, null where it cannot be written, and the reason for each of those.
+    def write_batch(self, values: pa.Array, *, parent: str = "") -> tuple[pa.BinaryArray, dict[int, str]]:
+        """Encode values without nulls.
 
-        `inside` names what the values are part of, for the reasons. Values of another type than `type` are written one
-        by one, if they can be at all.
+        Returns an array with one element for each value, null where it cannot be encoded, and the reasons of these rows. `parent` is
+        prepended to the paths in the reasons. Values of another type than `type` are encoded one by one.
 
-        Raises pa.ArrowCapacityError: the bytes are more than one array holds.
+        Raises:
+            pa.ArrowCapacityError: the payloads are more than one array holds.
         """
         values = adapt_array(values, self.type)
-        if self.lanes is None or values.type != self.type:
-            return self._one_by_one(values, inside)
-        written, bad = self.lanes(values)
+        if self.write_column is None or values.type != self.type:
+            return self._write_one_by_one(values, parent)
+        written, bad = self.write_column(values)
         rows: Ints = np.flatnonzero(bad)
         if not len(rows):
             return written, {}
-        judged, reasons = self._one_by_one(values.take(pa.array(rows)), inside)
-        return replace_rows(written, [(rows, judged)]), {int(rows[at]): reason for at, reason in reasons.items()}
+        rewritten, reasons = self._write_one_by_one(values.take(pa.array(rows)), parent)
+        return replace_rows(written, [(rows, rewritten)]), {int(rows[at]): reason for at, reason in reasons.items()}
 
-    def _one_by_one(self, values: pa.Array, inside: str) -> tuple[pa.BinaryArray, dict[int, str]]:
+    def _write_one_by_one(self, values: pa.Array, parent: str) -> tuple[pa.BinaryArray, dict[int, str]]:
         written: list[bytes | None] = []
         reasons: dict[int, str] = {}
         for row, value in enumerate(to_numbers(values, self.type)):
             try:
-                written.append(self.value(_held(value)))
+                written.append(self.value(_to_python(value)))
             except Unwritable as error:
-                if inside:
-                    error.inside(inside)
+                if parent:
+                    error.prepend_path(parent)
                 written.append(None)
                 reasons[row] = error.reason
         payloads = pa.array(written, pa.binary())
@@ -188,10 +202,9 @@ class PayloadWriter:
         return payloads, reasons
 
 
-def _held(value: pa.Scalar) -> Any:
-    """Return the value for `PayloadWriter.value`."""
+def _to_python(value: pa.Scalar) -> Any:
     try:
         return value.as_py()
     except (OverflowError, ValueError):
-        # Of another type than the column's: what has the column's is a number here.
+        # Only values of another type get here: `to_numbers` made numbers of the column's own dates and times.
         raise Unwritable("a date or time outside the years 1 to 9999, in a column that takes another type") from None

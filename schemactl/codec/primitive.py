@@ -104,7 +104,7 @@ def _wire(name: str, options: Options) -> _Wire:
     return _TIMES[name] if options.time_type and name in _TIMES else _WIRES[name]
 
 
-def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
+def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
     """Return the type of the column, and that the values are no records."""
     match definition.type:
         case "STRING":
@@ -114,7 +114,7 @@ def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]
     return _wire(definition.type, options).type, False
 
 
-def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
+def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Read numbers by their type, and text by the writer's charset."""
     match reader.type:
         case "STRING":
@@ -124,7 +124,7 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Payload
     return _reading_numbers(reader.type, options)
 
 
-def writing(writer: Definition, options: Options) -> PayloadWriter:
+def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Return how values are written. What could not be read back is an error."""
     match writer.type:
         case "STRING":

@@ -85,7 +85,7 @@ class _FaultFinder:
             try:
                 at = self._value(field, number, wire, at, end, depth)
             except Unreadable as error:
-                error.inside(field.name if field is not None else f"field {number}")
+                error.prepend_path(field.name if field is not None else f"field {number}")
                 raise
         if group is not None:
             raise Unreadable(f"the message ends inside the group {group}", at)
@@ -201,7 +201,7 @@ class _ProtoCompiler:
                 for name, read in parts:
                     value[name] = read(message)
             except Unreadable as error:
-                error.inside(name)
+                error.prepend_path(name)
                 raise
             return value
 
@@ -337,7 +337,7 @@ def _message(shape: Message, descriptor: Any) -> _Fill:
             try:
                 put(message, held)
             except Unwritable as error:
-                error.inside(name)
+                error.prepend_path(name)
                 raise
 
     return fill
@@ -391,7 +391,7 @@ def _items(name: str, shape: Shape, put: _Fill) -> _Fill:
                     put(held.add(), item)
         except Unwritable as error:
             # A message that does not fit is in the list already.
-            error.inside(f"[{len(held) - (fit is None)}]")
+            error.prepend_path(f"[{len(held) - (fit is None)}]")
             raise
 
     return append
@@ -410,7 +410,7 @@ def _entries(name: str, fit_key: _Fit, shape: Shape, field: Any) -> _Fill:
                 else:
                     put(held[fit_key(key)], item)
             except Unwritable as error:
-                error.inside(f"[{key!r}]")
+                error.prepend_path(f"[{key!r}]")
                 raise
 
     return fill
@@ -472,12 +472,12 @@ def _moment(kind: pa.DataType) -> _Fill:
 # The payload format (see `message.PayloadModule`)
 
 
-def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
+def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
     """Return the columns of the message."""
     return root_of(definition, options).shape.type, True
 
 
-def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
+def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Read by the reader's message alone, by the numbers of its fields. The writer's makes it quicker, and nothing else."""
     root = root_of(reader, options)
     plan = make_plan(root, _descriptor(writer))
@@ -489,7 +489,7 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Payload
     )
 
 
-def writing(writer: Definition, options: Options) -> PayloadWriter:
+def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Return how values are written."""
     root = root_of(writer, options)
     plan = make_plan(root)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from .avro_schema import alike, equal, parse
 from .definition import CodecUnavailable, Definition, UnknownVersion
 from .message import SENDABLE, number_of, pair_key, payload_of
-from .topic import Codec, GenericRecord, generic
+from .topic import Codec, GenericRecord, to_generic
 
 try:
     pulsar: Any = import_module("pulsar")
@@ -93,7 +93,7 @@ class _AsWritten(TopicSchema):
     def decode_message(self, msg: Any) -> Any:
         number = self._known(msg)
         codec = self._codec if number is None else self._codec.read_as(number)
-        value = generic(self._decoded(codec, msg, number))
+        value = to_generic(self._decoded(codec, msg, number))
         if isinstance(value, GenericRecord):
             vars(value)["schema_version"] = number
         return value

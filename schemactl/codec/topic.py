@@ -1,7 +1,4 @@
-"""`Codec` decodes every version of a topic into one schema, in batches and as rows of JSON, and counts what it decodes.
-
-Clients before 2.4.0 sent 64 bytes, of which the first eight count (BookkeeperSchemaStorage.versionFromBytes).
-"""
+"""Decode and encode the messages of a topic (`Codec`), verify that they can be decoded, and show values as JSON."""
 
 from __future__ import annotations
 
@@ -39,10 +36,25 @@ from .message import (
     MessageWriter,
     NoReader,
     SingleReader,
-    layout,
-    message_writer,
+    make_columns,
+    make_message_writer,
     read_singles,
 )
+
+MAX_BATCH_BYTES: Final = 2**31 - 2**20
+"""Maximum size of the payloads decoded at once, as Arrow's offsets have 32 bits. Larger batches are decoded in parts."""
+
+_TOO_LARGE: Final = "the value takes more than the 2 GiB that a column holds"
+
+_VERSION_SIZES: Final = (8, 64)
+"""The sizes of a schema version in bytes.
+
+It is a big-endian number of eight bytes. Clients before 2.4.0 append 56 bytes that are ignored (BookkeeperSchemaStorage.versionFromBytes).
+"""
+
+_WRONG_VERSION_SIZE: Final = "a schema version of {} bytes: expected 8, or none"
+
+_COUNT_ALL: Final = pc.CountOptions(mode="all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +62,8 @@ class Decoded:
     """A decoded batch.
 
     Attributes:
-        rows: one row a message, in order; all columns null where the message cannot be read.
-        errors: the reason for each such row, null for the others.
+        rows: one row for each message, in order; all columns are null if the message cannot be decoded.
+        errors: the reason for each row that cannot be decoded, null for the others.
     """
 
     rows: pa.RecordBatch
@@ -63,9 +75,9 @@ class Encoded:
     """An encoded batch.
 
     Attributes:
-        payloads: one a row; null where the value is (SEPARATED), or where the row cannot be written.
-        keys: of a SEPARATED KEY_VALUE, else None.
-        errors: the reason for each row that cannot be written, null for the others.
+        payloads: one payload for each row; null for the null value of a SEPARATED KEY_VALUE, and if the row cannot be encoded.
+        keys: the keys of a SEPARATED KEY_VALUE, otherwise None.
+        errors: the reason for each row that cannot be encoded, null for the others.
     """
 
     payloads: pa.BinaryArray
@@ -73,154 +85,10 @@ class Encoded:
     errors: pa.StringArray
 
 
-def combine_chunks_of(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the values in one piece."""
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def to_binaries(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
-    """Return payloads or keys, however they came, as binary. Raises pa.ArrowCapacityError: they are more than one array holds."""
-    whole = combine_chunks_of(values)
-    if pa.types.is_large_binary(whole.type) or pa.types.is_large_string(whole.type):
-        return to_binary_array(whole)
-    try:
-        return whole if whole.type == pa.binary() else whole.cast(pa.binary())
-    except pa.ArrowInvalid:
-        # Dictionary-encoded ones are longer than they look.
-        raise pa.ArrowCapacityError("more than 2 GiB") from None
-
-
-def record_batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
-    """Return the columns, of so many rows."""
-    if not arrays:
-        # A record without fields has rows all the same.
-        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
-    return pa.RecordBatch.from_arrays(arrays, schema=columns)
-
-
-def make_null_row(columns: pa.Schema) -> pa.RecordBatch:
-    """Return one row of these columns, all null."""
-    return record_batch([pa.nulls(1, kind) for kind in columns.types], columns, 1)
-
-
-def make_reason_array(reasons: dict[int, str], count: int) -> pa.StringArray:
-    """Return the reason for each row that has one, null for the others."""
-    if not reasons:
-        return pa.nulls(count, pa.string())
-    return pa.array([reasons.get(row) for row in range(count)], pa.string())
-
-
-# The number of the schema that a message was written with, as Pulsar sends it: eight bytes, big-
-# endian.
-
-
-SIZES: Final = (8, 64)
-"""Of a version in bytes."""
-
-ODD_SIZE: Final = "a schema version of {} bytes: expected 8, or none"
-"""Why a version of another size is none."""
-
-
-def number(version: int | bytes | None) -> int | None:
-    """Return the number in a message's schema version; None where the message has none. Raises Unreadable: the bytes are no version."""
-    if not isinstance(version, bytes | bytearray):
-        return version
-    if not version:
-        return None
-    if len(version) not in SIZES:
-        raise Unreadable(ODD_SIZE.format(len(version)))
-    return int.from_bytes(version[:8], "big", signed=True)
-
-
-def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
-    """Return the numbers in many schema versions, null where there is none, and the reason for each that is no version."""
-    if pa.types.is_dictionary(versions.type):
-        versions = versions.dictionary_decode()
-    if pa.types.is_integer(versions.type) or pa.types.is_null(versions.type):
-        # A number beyond 63 bits becomes a negative one, which is no version either.
-        return versions.cast(pa.int64(), safe=False), {}
-    versions = versions.cast(pa.binary())
-    sizes = np.asarray(pc.fill_null(pc.binary_length(versions), 0))
-    good = np.isin(sizes, SIZES)
-    found = np.zeros(len(versions), np.int64)
-    if good.any():
-        first = pc.binary_slice(versions.filter(pa.array(good)), 0, 8)
-        found[good] = np.frombuffer(first.buffers()[2], ">i8")[: len(first)]
-    odd = np.flatnonzero(~good & (sizes != 0))
-    return pa.array(found, mask=~good), {int(row): ODD_SIZE.format(sizes[row]) for row in odd}
-
-
-def group_rows(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
-    """Return the distinct numbers, each with its rows in order; None stands for those that are null. At least one group."""
-    rows = np.flatnonzero(np.asarray(numbers.is_valid())) if numbers.null_count else np.arange(len(numbers))
-    values = np.asarray(numbers.drop_null())
-    groups: list[tuple[int | None, Ints]] = []
-    if len(values):
-        lowest = int(values.min())
-        found: Ints | None = None
-        codes = values - lowest
-        if int(values.max()) - lowest < 2**16:
-            # Short codes are sorted by digits, many times as fast.
-            codes = codes.astype(np.uint16)
-        else:
-            found, codes = np.unique(values, return_inverse=True)
-        order = rows.take(np.argsort(codes, kind="stable"))
-        counts = np.bincount(codes)
-        bounds = np.cumsum(counts)
-        for code in np.flatnonzero(counts).tolist():
-            number = lowest + code if found is None else int(found[code])
-            groups.append((number, order[bounds[code] - counts[code] : bounds[code]]))
-    if numbers.null_count or not groups:
-        groups.append((None, np.flatnonzero(np.asarray(numbers.is_null()))))
-    return groups
-
-
-# Records of any version as text
-
-
-class GenericRecord(dict[str, Any]):
-    """A record of any version: a dict whose fields are attributes, too, where dicts have none of that name.
-
-    `GenericRecord(id="a", lines=[])` builds one, which a producer takes as it takes a dict.
-
-    Attributes:
-        schema_version: the number of the version that it was written with; None: no message brought it.
-    """
-
-    schema_version: int | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"the record has no field {name}: it has {', '.join(self)}") from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self[name] = value
-
-
-def generic(value: Any) -> Any:
-    """Return the value, its records as GenericRecords."""
-    if isinstance(value, dict):
-        return GenericRecord((name, generic(held)) for name, held in value.items())
-    if isinstance(value, list):
-        return [generic(held) for held in value]
-    return value
-
-
-# The codec
-
-
-MAX_BATCH_BYTES: Final = 2**31 - 2**20
-"""Of the payloads read at once: Arrow's offsets have 32 bits. Larger batches are read in parts."""
-
-_TOO_LARGE: Final = "the value takes more than the 2 GiB that a column holds"
-
-
 class Codec:
-    """Decodes the messages of a topic, of any version, into one schema, and encodes with any version.
+    """Decodes the messages of a topic, of any version, into one schema, and encodes messages of any version.
 
-    A message without a version is taken as written with the reader's schema, as Pulsar's consumers do.
+    A message without a version is decoded as if it were written with the reader's schema, as by Pulsar's consumers.
     """
 
     def __init__(
@@ -231,17 +99,17 @@ class Codec:
         options: Options | None = None,
         numbers: Numbers | None = None,
     ) -> None:
-        """Take `versions` to read by, and `reader` to read into, by default the newest version's schema.
-
-        Nothing is parsed until it is needed, so that even the codec of an unsupported type can be made.
+        """Create a codec without parsing its definitions, so that even codecs of unsupported types can be created.
 
         Args:
-            versions: what messages are read by.
-            reader: the schema to read into.
-            options: of reading and writing.
-            numbers: whose numbers the versions have; None: Git's. A message of another number is rejected, whatever Git has there.
+            versions: the versions that messages are written with.
+            reader: the schema that messages are decoded into; by default the schema of the newest version.
+            options: the options of decoding and encoding.
+            numbers: the version numbers of a target; None if the versions have the numbers of Git. A message with another number is
+                rejected, even if Git has a version of that number.
 
-        Raises InvalidDefinition: there is no version, and no reader.
+        Raises:
+            InvalidDefinition: there are no versions, and `reader` or `numbers` is missing.
         """
         self.versions = tuple(sorted(versions, key=lambda version: version.number))
         if not self.versions and (reader is None or numbers is None):
@@ -252,21 +120,21 @@ class Codec:
         self._by_number = {version.number: version for version in self.versions}
         self._readers: dict[int | None, MessageReader] = {}
         self._writers: dict[int | None, MessageWriter] = {}
-        self._layouts: dict[int | None, MessageColumns] = {}
+        self._columns: dict[int | None, MessageColumns] = {}
         self._validators: dict[int, Codec] = {}
         self._read_as: dict[int, Codec] = {}
         self._width_checked: set[int | None] = set()
 
     def __reduce__(self) -> Any:
-        """Pickle the definitions alone: a copy compiles for itself, once for all copies in its process."""
-        return _restored, (pickle.dumps((self.versions, self.reader, self.options, self.numbers)),)
+        """Pickle only the definitions: a process compiles them once for all copies."""
+        return _restore_codec, (pickle.dumps((self.versions, self.reader, self.options, self.numbers)),)
 
     @property
     def columns(self) -> pa.Schema:
-        """The columns that messages are read into, all nullable: a record's fields; `key` and `value`; else `value`.
+        """The columns that messages are decoded into, all nullable: the fields of a record; `key` and `value`; otherwise `value`.
 
-        A record is `value`, too, if a field of it is called `__schemaVersion`, `__error` or `__payload`, in whatever case: what
-        DataFrames and tables have beside the values.
+        A record is also one column `value` if one of its fields is called `__schemaVersion`, `__error` or `__payload`, in upper or lower
+        case, because DataFrames and tables have columns of these names.
 
         Raises:
             CodecUnavailable: there is no codec for the schema's type.
@@ -275,11 +143,13 @@ class Codec:
         return self.columns_of(None)
 
     def columns_of(self, version: int | None) -> pa.Schema:
-        """Return the columns of one version's own schema, which `encode_batch` takes; None: the reader's.
+        """Return the columns of a version's own schema, which `encode_batch` takes; None is the reader's schema.
 
-        Raises as `columns`, and UnknownVersion: the codec has no such version.
+        Raises:
+            CodecUnavailable, InvalidDefinition: see `columns`.
+            UnknownVersion: the codec has no such version.
         """
-        columns = self._layout(version).columns
+        columns = self._make_columns(version).columns
         if version not in self._width_checked:
             check_width(columns.types)
             self._width_checked.add(version)
@@ -287,69 +157,72 @@ class Codec:
 
     @cached_property
     def separated(self) -> bool:
-        """Whether keys travel apart from the payloads, in the reader's schema or in that of any version."""
-        return any(_is_separated(schema) for schema in (self.reader, *(each.schema for each in self.versions)))
+        """Whether the reader's schema or the schema of any version is a SEPARATED KEY_VALUE."""
+        return any(_is_separated(schema) for schema in (self.reader, *(version.schema for version in self.versions)))
 
     def separates(self, version: int | None) -> bool:
-        """Whether keys travel apart from the payloads that are written as `version`; None: as the reader's."""
+        """Return whether the schema of a version is a SEPARATED KEY_VALUE; None is the reader's schema."""
         return _is_separated(self.schema(version))
 
     @property
     def is_record(self) -> bool:
-        """Whether a value's fields are columns of their own."""
-        return self._layout(None).many
+        """Whether the fields of a value are columns."""
+        return self._make_columns(None).is_flat
 
     def read_as(self, version: int) -> Codec:
-        """Return a codec that reads into the schema of `version`.
+        """Return a codec that decodes into the schema of `version`.
 
-        Asked for the version that wrote a message, it gives the value as its producer saw it, every field by its own name,
-        as a Pulsar consumer with AUTO_CONSUME does.
+        With the version that a message was written with, it decodes the value as its producer saw it, like a Pulsar consumer with
+        AUTO_CONSUME.
 
-        Raises UnknownVersion: the codec has no such version.
+        Raises:
+            UnknownVersion: the codec has no such version.
         """
         if version not in self._read_as:
-            self._read_as[version] = self._reading(version, self.options)
+            self._read_as[version] = self._make_codec(version, self.options)
         return self._read_as[version]
 
     def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
-        """Raise Unreadable unless `payload` is a message of `version` to the last byte.
-
-        For producers that send ready-made bytes, as with AUTO_PRODUCE_BYTES: what they send must be what their version says.
+        """Check that `payload` is a message of `version` to the last byte, for producers that send bytes (AUTO_PRODUCE_BYTES).
 
         Raises:
-            Unreadable: it is not; `reason` says where and why.
+            Unreadable: it is not; `reason` has the place and the problem.
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
         """
         if version not in self._validators:
             options = replace(self.options, strict=True)
-            self._validators[version] = self._reading(version, options)
+            self._validators[version] = self._make_codec(version, options)
         validator = self._validators[version]
         try:
             validator.decode_one(payload, version, key)
         except Unreadable:
-            # Columns hold dates that Python's own types do not.
+            # Columns can have dates and times that Python's own types cannot represent.
             payloads, versions = pa.array([payload], pa.binary()), pa.array([version])
             keys = pa.array([key], pa.binary()) if validator.separated else None
             if validator.decode_batch(payloads, versions, keys).errors[0].is_valid:
                 raise
 
-    def _reading(self, version: int, options: Options) -> Codec:
-        """Return the codec that reads into the schema of `version`."""
+    def _make_codec(self, version: int, options: Options) -> Codec:
         schema = self.schema(version)
         numbers = self.numbers and replace(self.numbers, reader=version)
         return Codec(self.versions, reader=schema, options=options, numbers=numbers)
 
     def number_written(self, version: int | None = None) -> int | None:
-        """Return the number that the messages of `encode_one` and its like carry; None: the reader's schema is that of no version.
+        """Return the version number of encoded messages, or None if the reader's schema is not the schema of a version.
 
-        Raises UnknownVersion: the codec has no such version, or the target whose numbers it has has none for the reader's schema.
+        Args:
+            version: the version that messages are encoded with; None is the reader's schema.
+
+        Raises:
+            UnknownVersion: the codec has no such version, or the target has no number for the reader's schema.
         """
         if version is not None:
             self.schema(version)
             return version
         if self.numbers is None:
-            return next((one.number for one in reversed(self.versions) if one.schema == self.reader), None)
+            numbers = (version.number for version in reversed(self.versions) if version.schema == self.reader)
+            return next(numbers, None)
         if self.numbers.reader is None:
             raise UnknownVersion(
                 f"{self.numbers.target} has no number for the version that is written: `schemactl apply` registers it there"
@@ -357,31 +230,39 @@ class Codec:
         return self.numbers.reader
 
     def schema(self, version: int | None) -> Definition | KeyValue:
-        """Return the schema of a version; None: that which messages are read into. Raises UnknownVersion: the codec has no such version."""
+        """Return the schema of a version; None is the reader's schema.
+
+        Raises:
+            UnknownVersion: the codec has no such version.
+        """
         if version is None:
             return self.reader
         if version not in self._by_number:
-            raise UnknownVersion(self._unknown(version))
+            raise UnknownVersion(self._explain_unknown_version(version))
         return self._by_number[version].schema
 
     def commit(self, version: int) -> str:
-        """Return the commit that brought `version`. Raises UnknownVersion: the codec has no such version."""
+        """Return the commit that added `version`.
+
+        Raises:
+            UnknownVersion: the codec has no such version.
+        """
         self.schema(version)
         return self._by_number[version].commit
 
     def decode_one(self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None) -> Any:
-        """Return the value of one message: a dict for a record or a KEY_VALUE, with `datetime` objects for dates and times.
+        """Decode one message: a dict for a record or a KEY_VALUE, with `datetime` objects for dates and times.
 
         Args:
-            payload: the bytes; None for a message that has none.
-            version: the number of the schema it was written with, or Pulsar's eight bytes of it.
-            key: the message's key, of a SEPARATED KEY_VALUE.
+            payload: the bytes; None for a message without a payload.
+            version: the number of the version it was written with, or Pulsar's schema version of eight bytes.
+            key: the key of the message, of a SEPARATED KEY_VALUE.
 
         Raises:
-            Unreadable: the message cannot be decoded; `reason` says where and why.
+            Unreadable: the message cannot be decoded; `reason` has the place and the problem.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        return self._message_reader(number(version)).one(payload, key)
+        return self._get_reader(_parse_version(version)).decode_one(payload, key)
 
     def decode_batch(
         self,
@@ -389,17 +270,17 @@ class Codec:
         versions: pa.Array | pa.ChunkedArray | None = None,
         keys: pa.Array | pa.ChunkedArray | None = None,
     ) -> Decoded:
-        """Decode many messages at once, in order. Bad data never raises: it makes a row of nulls and a reason.
+        """Decode many messages. A message that cannot be decoded becomes a row of nulls with a reason.
 
         Args:
-            payloads: binary.
-            versions: numbers, or Pulsar's eight bytes; null where a message has none.
-            keys: the messages' keys, of a SEPARATED KEY_VALUE; null is a null key.
+            payloads: the payloads as binary; null for a message without a payload.
+            versions: the numbers of versions, or Pulsar's schema versions of eight bytes; null for a message without a version.
+            keys: the keys of the messages, of a SEPARATED KEY_VALUE; null is a null key.
 
         Raises:
             CodecUnavailable: there is no codec for the schema's type.
-            ValueError: keys are needed and not given, or not as many versions or keys as payloads.
-            BatchTooLarge: a column would be larger than 2 GiB; `decode_parts` gives more than one.
+            ValueError: keys are required and missing, or the numbers of payloads, versions and keys differ.
+            BatchTooLarge: a column would be larger than 2 GiB; `decode_parts` returns several batches.
         """
         parts = list(self.decode_parts(payloads, versions, keys))
         if len(parts) == 1:
@@ -418,14 +299,14 @@ class Codec:
         versions: pa.Array | pa.ChunkedArray | None = None,
         keys: pa.Array | pa.ChunkedArray | None = None,
     ) -> Iterator[Decoded]:
-        """Decode as `decode_batch` does, in as few parts as hold the rows, in order: a column takes 2 GiB at the most."""
-        given = (payloads, keys) if keys is not None else (payloads,)
-        if len(payloads) <= 1 or all(values.nbytes <= MAX_BATCH_BYTES for values in given):
+        """Decode as `decode_batch` does, into as few batches as needed for columns of at most 2 GiB."""
+        columns = (payloads, keys) if keys is not None else (payloads,)
+        if len(payloads) <= 1 or all(column.nbytes <= MAX_BATCH_BYTES for column in columns):
             part: Decoded | None
             try:
                 part = self._decode(payloads, versions, keys)
             except pa.ArrowCapacityError:
-                part = Decoded(make_null_row(self.columns), pa.array([_TOO_LARGE])) if len(payloads) == 1 else None
+                part = self._reject_large_value() if len(payloads) == 1 else None
             if part is not None:
                 yield part
                 return
@@ -437,52 +318,56 @@ class Codec:
                 None if keys is None else keys.slice(start, length),
             )
 
+    def _reject_large_value(self) -> Decoded:
+        nulls = [pa.nulls(1, column_type) for column_type in self.columns.types]
+        return Decoded(_make_record_batch(nulls, self.columns, 1), pa.array([_TOO_LARGE]))
+
     def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
         columns = self.columns
-        for name, given in (("versions", versions), ("keys", keys)):
-            if given is not None and len(given) != len(payloads):
-                raise ValueError(f"{len(payloads)} payloads have {len(given)} {name}: give as many of each")
-        payloads = to_binaries(payloads)
-        keys = None if keys is None else to_binaries(keys)
+        for name, column in (("versions", versions), ("keys", keys)):
+            if column is not None and len(column) != len(payloads):
+                raise ValueError(f"{len(payloads)} payloads have {len(column)} {name}: give as many of each")
+        payloads = _to_binary(payloads)
+        keys = None if keys is None else _to_binary(keys)
         if versions is None:
             versions = pa.nulls(len(payloads), pa.int64())
-        versions, reasons = numbers(combine_chunks_of(versions))
-        arrays, wrong = self._by_version(payloads, versions, keys)
-        # What has no version was read as if it had the reader's: that says nothing where its version is damaged.
-        arrays = [mask_rows(column, reasons) for column in arrays]
-        reasons = wrong | reasons
-        rows = record_batch(arrays, columns, len(payloads))
-        return Decoded(rows, make_reason_array(reasons, len(payloads)))
+        versions, version_reasons = numbers(_combine_chunks(versions))
+        arrays, reasons = self._decode_by_version(payloads, versions, keys)
+        # A row with an invalid version was decoded with the reader's schema, so its values have no meaning.
+        arrays = [mask_rows(column, version_reasons) for column in arrays]
+        reasons |= version_reasons
+        rows = _make_record_batch(arrays, columns, len(payloads))
+        return Decoded(rows, _make_reason_array(reasons, len(payloads)))
 
     def encode_one(self, value: Any, version: int | None = None) -> bytes | None:
-        """Return the payload of a value in the form that decoding gives; None only for the null value of a SEPARATED KEY_VALUE.
+        """Encode a value; the payload is None only for the null value of a SEPARATED KEY_VALUE.
 
         Args:
-            value: what to write.
-            version: the number of the schema to write it with; None: the reader's.
+            value: a value in the form that `decode_one` returns.
+            version: the number of the version to encode with; None is the reader's schema.
 
         Raises:
-            Unwritable: the value does not fit the schema; `reason` says where and why.
+            Unwritable: the value does not fit the schema; `reason` has the place and the problem.
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        return self._message_writer(version).payload(value)
+        return self._get_writer(version).encode_payload(value)
 
     def encode_key(self, value: Any, version: int | None = None) -> bytes | None:
-        """Return the message's key for a value of a SEPARATED KEY_VALUE; None where the key is null, or travels in the payload.
+        """Encode the key of a SEPARATED KEY_VALUE; None if the key is null, or if the schema is of another type.
 
-        Raises as `encode_one`.
+        Raises the same errors as `encode_one`.
         """
-        return self._message_writer(version).key(value)
+        return self._get_writer(version).encode_key(value)
 
     def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
-        """Encode rows that have the columns of that version. A row that does not fit has no payload, but a reason.
+        """Encode rows with the columns of a version. A row that does not fit the schema has a reason instead of a payload.
 
         Raises:
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
-            BatchTooLarge: the payloads take more than 2 GiB; `encode_parts` gives them in more than one part.
-            ValueError: a value, or a key and a value, come in other columns. (A record's missing fields have their defaults.)
+            BatchTooLarge: the payloads take more than 2 GiB; `encode_parts` returns several batches.
+            ValueError: the columns are not those of the version. (The columns of fields with defaults may be missing.)
         """
         encoded = next(self.encode_parts(rows, version))
         if len(encoded.payloads) < rows.num_rows:
@@ -490,102 +375,109 @@ class Codec:
         return encoded
 
     def encode_parts(self, rows: pa.RecordBatch, version: int | None = None) -> Iterator[Encoded]:
-        """Encode as `encode_batch` does, in as few parts as hold the payloads, in order: a column takes 2 GiB at the most."""
-        columns, flat = self._layout(version)
+        """Encode as `encode_batch` does, into as few batches as needed for payloads of at most 2 GiB."""
+        columns, is_flat = self._make_columns(version)
         if set(rows.schema.names) == set(columns.names):
             rows = rows.select(columns.names)
-        elif not flat or isinstance(self.schema(version), KeyValue):
+        elif not is_flat or isinstance(self.schema(version), KeyValue):
             raise ValueError(f"expected the columns {', '.join(columns.names)}, found {', '.join(rows.schema.names)}")
-        writer = self._message_writer(version)
-        waiting = [rows]
-        while waiting:
-            part = waiting.pop()
+        writer = self._get_writer(version)
+        remaining = [rows]
+        while remaining:
+            part = remaining.pop()
             count = part.num_rows
             try:
-                payloads, keys, reasons = writer.batch(part)
+                payloads, keys, reasons = writer.encode_batch(part)
             except pa.ArrowCapacityError:
                 if count > 1:
                     middle = count // 2
-                    waiting += [part.slice(middle), part.slice(0, middle)]
+                    remaining += [part.slice(middle), part.slice(0, middle)]
                     continue
                 payloads, reasons = pa.nulls(1, pa.binary()), {0: _TOO_LARGE}
                 keys = payloads if self.separates(version) else None
-            yield Encoded(payloads, keys, make_reason_array(reasons, count))
+            yield Encoded(payloads, keys, _make_reason_array(reasons, count))
 
-    def _message_reader(self, version: int | None) -> MessageReader:
+    def _get_reader(self, version: int | None) -> MessageReader:
         if version is not None and version not in self._by_number:
-            # Not kept: damaged messages may name any number.
-            return NoReader(self._unknown(version), tuple(self._layout(None).columns.types))
+            # Not kept, because damaged messages may have any number.
+            return NoReader(self._explain_unknown_version(version), tuple(self._make_columns(None).columns.types))
         if version not in self._readers:
             self._readers[version] = self._make_reader(version)
         return self._readers[version]
 
     def _make_reader(self, version: int | None) -> MessageReader:
-        types = tuple(self._layout(None).columns.types)
+        types = tuple(self._make_columns(None).columns.types)
         writer = self.reader if version is None else self._by_number[version].schema
         try:
             match writer, self.reader:
                 case Definition(), Definition():
-                    return SingleReader(message.reading(writer, self.reader, self.options), self._layout(None).many)
+                    return SingleReader(
+                        message.reading(writer, self.reader, self.options), self._make_columns(None).is_flat
+                    )
                 case KeyValue(), KeyValue():
                     key = message.reading(writer.key, self.reader.key, self.options)
                     value = message.reading(writer.value, self.reader.value, self.options)
                     return KeyValueReader(key, value, writer.encoding, self.options.strict)
         except InvalidDefinition as error:
             return NoReader(f"version {version}: {error}", types)
-        return NoReader(f"version {version} is {_kind(writer)}, which cannot be read as {_kind(self.reader)}", types)
+        return NoReader(
+            f"version {version} is {_get_type_name(writer)}, which cannot be read as {_get_type_name(self.reader)}",
+            types,
+        )
 
-    def _message_writer(self, version: int | None) -> MessageWriter:
+    def _get_writer(self, version: int | None) -> MessageWriter:
         if version not in self._writers:
+            # Raises UnknownVersion if the target has no number for messages of the version.
             self.number_written(version)
-            self._writers[version] = message_writer(self.schema(version), self.options, flat=self._layout(version).many)
+            is_flat = self._make_columns(version).is_flat
+            self._writers[version] = make_message_writer(self.schema(version), self.options, is_flat=is_flat)
         return self._writers[version]
 
-    def _layout(self, version: int | None) -> MessageColumns:
-        if version not in self._layouts:
-            self._layouts[version] = layout(self.schema(version), self.options)
-        return self._layouts[version]
+    def _make_columns(self, version: int | None) -> MessageColumns:
+        if version not in self._columns:
+            self._columns[version] = make_columns(self.schema(version), self.options)
+        return self._columns[version]
 
-    def _unknown(self, version: int) -> str:
+    def _explain_unknown_version(self, version: int) -> str:
         if self.numbers is None:
             first, last = self.versions[0].number, self.versions[-1].number
             return f"schema version {version} is not in the codec ({first} to {last}): generate it again"
         target = self.numbers.target
         if version in self.numbers.unreadable:
             return f"schema version {version} cannot be read: {self.numbers.unreadable[version]}"
-        known = (*self._by_number, *self.numbers.unreadable)
-        span = f"{min(known)} to {max(known)}" if known else "there are none"
+        numbers = (*self._by_number, *self.numbers.unreadable)
+        span = f"{min(numbers)} to {max(numbers)}" if numbers else "there are none"
         return (
             f"schema version {version} is not a version of {target} that Git knows ({span}): `schemactl drift --target "
             f"{target}` shows what it is"
         )
 
-    def _by_version(
+    def _decode_by_version(
         self, payloads: pa.BinaryArray, versions: pa.Int64Array, keys: pa.BinaryArray | None
     ) -> tuple[list[pa.Array], dict[int, str]]:
-        """Return the columns, each version's rows decoded together and put back in order."""
-        groups = group_rows(versions)
+        """Decode the rows of each version together, and return the columns in the order of the payloads, with the reasons."""
+        groups = _group_rows(versions)
         if len(groups) == 1:
-            return self._message_reader(groups[0][0]).batch(payloads, keys)
-        together = read_singles([(self._message_reader(number), rows) for number, rows in groups], payloads)
+            return self._get_reader(groups[0][0]).decode_batch(payloads, keys)
+        together = read_singles([(self._get_reader(number), rows) for number, rows in groups], payloads)
         if together is not None:
             return together
         parts: list[list[tuple[Ints, pa.Array]]] = [[] for _ in self.columns]
         reasons: dict[int, str] = {}
         for number, rows in groups:
             index = pa.array(rows)
-            reader = self._message_reader(number)
-            columns, wrong = reader.batch(payloads.take(index), None if keys is None else keys.take(index))
+            reader = self._get_reader(number)
+            columns, rejected = reader.decode_batch(payloads.take(index), None if keys is None else keys.take(index))
             for part, column in zip(parts, columns, strict=True):
                 part.append((rows, column))
-            reasons |= {int(rows[at]): reason for at, reason in wrong.items()}
-        blank = [pa.nulls(len(payloads), kind) for kind in self.columns.types]
-        return [replace_rows(column, part) for column, part in zip(blank, parts, strict=True)], reasons
+            reasons |= {int(rows[at]): reason for at, reason in rejected.items()}
+        nulls = [pa.nulls(len(payloads), column_type) for column_type in self.columns.types]
+        return [replace_rows(column, part) for column, part in zip(nulls, parts, strict=True)], reasons
 
 
 @lru_cache(maxsize=8)
-def _restored(state: bytes) -> Codec:
-    """Kept, because a worker of Spark is handed the codec anew with each task."""
+def _restore_codec(state: bytes) -> Codec:
+    """Unpickle a codec, once for all tasks of a Spark worker, because each task sends the codec again."""
     versions, reader, options, numbers = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
     return Codec(versions, reader=reader, options=options, numbers=numbers)
 
@@ -594,25 +486,113 @@ def _is_separated(schema: Definition | KeyValue) -> bool:
     return isinstance(schema, KeyValue) and schema.encoding == "SEPARATED"
 
 
-def _kind(schema: Definition | KeyValue) -> str:
+def _get_type_name(schema: Definition | KeyValue) -> str:
     return schema.type if isinstance(schema, Definition) else "KEY_VALUE"
 
 
-# Which messages can be read, with one codec or with one that takes another's place; and how many of
-# each version.
+def _combine_chunks(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-_ALL: Final = pc.CountOptions(mode="all")
+def _to_binary(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
+    """Convert payloads or keys of any type to binary.
+
+    Raises:
+        pa.ArrowCapacityError: they are more than one array holds.
+    """
+    array = _combine_chunks(values)
+    if pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type):
+        return to_binary_array(array)
+    try:
+        return array if array.type == pa.binary() else array.cast(pa.binary())
+    except pa.ArrowInvalid:
+        # A dictionary-encoded array may be small, but its values are not.
+        raise pa.ArrowCapacityError("more than 2 GiB") from None
+
+
+def _make_record_batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
+    if not arrays:
+        # A record without fields has no columns from which Arrow could tell the number of rows.
+        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def _make_reason_array(reasons: dict[int, str], count: int) -> pa.StringArray:
+    """Return an array of `count` elements with the reasons at their rows and null elsewhere."""
+    if not reasons:
+        return pa.nulls(count, pa.string())
+    return pa.array([reasons.get(row) for row in range(count)], pa.string())
+
+
+def _parse_version(version: int | bytes | None) -> int | None:
+    """Return the number of a message's schema version, or None if the message has no version.
+
+    Raises:
+        Unreadable: the bytes are not a schema version.
+    """
+    if not isinstance(version, bytes | bytearray):
+        return version
+    if not version:
+        return None
+    if len(version) not in _VERSION_SIZES:
+        raise Unreadable(_WRONG_VERSION_SIZE.format(len(version)))
+    return int.from_bytes(version[:8], "big", signed=True)
+
+
+def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
+    """Return the numbers of schema versions, null where a message has no version, and the reasons of rows without a valid version."""
+    if pa.types.is_dictionary(versions.type):
+        versions = versions.dictionary_decode()
+    if pa.types.is_integer(versions.type) or pa.types.is_null(versions.type):
+        # A number of more than 63 bits becomes a negative one, which is also not a version.
+        return versions.cast(pa.int64(), safe=False), {}
+    versions = versions.cast(pa.binary())
+    sizes = np.asarray(pc.fill_null(pc.binary_length(versions), 0))
+    valid = np.isin(sizes, _VERSION_SIZES)
+    values = np.zeros(len(versions), np.int64)
+    if valid.any():
+        first_bytes = pc.binary_slice(versions.filter(pa.array(valid)), 0, 8)
+        values[valid] = np.frombuffer(first_bytes.buffers()[2], ">i8")[: len(first_bytes)]
+    invalid_rows = np.flatnonzero(~valid & (sizes != 0))
+    return pa.array(values, mask=~valid), {int(row): _WRONG_VERSION_SIZE.format(sizes[row]) for row in invalid_rows}
+
+
+def _group_rows(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
+    """Return the distinct numbers, each with its rows in ascending order; None for null. There is always at least one group."""
+    rows = np.flatnonzero(np.asarray(numbers.is_valid())) if numbers.null_count else np.arange(len(numbers))
+    values = np.asarray(numbers.drop_null())
+    groups: list[tuple[int | None, Ints]] = []
+    if len(values):
+        lowest = int(values.min())
+        distinct: Ints | None = None
+        codes = values - lowest
+        if int(values.max()) - lowest < 2**16:
+            # numpy sorts short integers by digits, many times as fast.
+            codes = codes.astype(np.uint16)
+        else:
+            distinct, codes = np.unique(values, return_inverse=True)
+        order = rows.take(np.argsort(codes, kind="stable"))
+        counts = np.bincount(codes)
+        bounds = np.cumsum(counts)
+        for code in np.flatnonzero(counts).tolist():
+            number = lowest + code if distinct is None else int(distinct[code])
+            groups.append((number, order[bounds[code] - counts[code] : bounds[code]]))
+    if numbers.null_count or not groups:
+        groups.append((None, np.flatnonzero(np.asarray(numbers.is_null()))))
+    return groups
+
+
+# Verification of messages
 
 
 class Count(NamedTuple):
-    """The messages of one version.
+    """The numbers of messages of one version.
 
     Attributes:
-        version: its number; None: messages without one.
-        messages: how many there are.
-        unreadable: how many of them are rejected.
-        unreadable_with_approved: how many of those the codec that is compared with cannot read either.
+        version: the number of the version; None for messages without a version.
+        messages: the number of messages.
+        unreadable: the number of messages that cannot be decoded.
+        unreadable_with_approved: the number of messages that the codec compared with cannot decode either.
     """
 
     version: int | None
@@ -621,17 +601,17 @@ class Count(NamedTuple):
     unreadable_with_approved: int = 0
 
     def plus(self, more: Count) -> Count:
-        """Return the sum of both, under this one's version."""
-        return Count(self.version, *(one + other for one, other in zip(self[1:], more[1:], strict=True)))
+        """Return the sums of both, with the version of this one."""
+        return Count(self.version, *(left + right for left, right in zip(self[1:], more[1:], strict=True)))
 
 
 class DecodingResult(NamedTuple):
-    """What reading messages came to, row by row.
+    """The result of decoding messages, as columns with one element for each message.
 
     Attributes:
-        versions: the numbers of their schemas, null where a message says none.
-        reasons: why each is rejected, null where it is read.
-        with_approved: why the codec that is compared with rejects those, too; null for all others.
+        versions: the numbers of versions, null for messages without a version.
+        reasons: the reasons for rejected messages, null for others.
+        with_approved: the reasons of the codec compared with, null for messages that it or the codec itself can decode.
     """
 
     versions: pa.Array
@@ -639,11 +619,11 @@ class DecodingResult(NamedTuple):
     with_approved: pa.Array
 
     def counts(self) -> Iterator[Count]:
-        """Yield a count for each version."""
+        """Count the messages of each version."""
         unreadable = (column.is_valid().cast(pa.int64()) for column in (self.reasons, self.with_approved))
         table = pa.table([self.versions, *unreadable], names=["version", "unreadable", "with_approved"])
         sums = table.group_by("version", use_threads=False).aggregate(
-            [("version", "count", _ALL), ("unreadable", "sum"), ("with_approved", "sum")]
+            [("version", "count", _COUNT_ALL), ("unreadable", "sum"), ("with_approved", "sum")]
         )
         return (Count(*row.values()) for row in sums.to_pylist())
 
@@ -651,43 +631,78 @@ class DecodingResult(NamedTuple):
 def judge(
     codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None, against: Codec | None = None
 ) -> DecodingResult:
-    """Return which messages the codec reads, however large their values are, and which of the others `against` reads.
+    """Decode messages of any size with a codec, and the rejected messages with the codec `against`.
 
-    The other arguments are as for `Codec.decode_batch`, as is what is raised.
+    For the other arguments and errors see `Codec.decode_batch`.
     """
-    reasons = _reasons(codec, payloads, versions, keys)
+    reasons = _collect_reasons(codec, payloads, versions, keys)
     with_approved = pa.nulls(len(payloads), pa.string())
     unreadable = reasons.is_valid()
     if against is not None and unreadable.true_count:
-        lost = (None if each is None else each.filter(unreadable) for each in (payloads, versions, keys))
-        with_approved = pc.replace_with_mask(with_approved, unreadable, _reasons(against, *lost))
-    known = pa.nulls(len(payloads), pa.int64()) if versions is None else numbers(versions)[0]
-    return DecodingResult(known, reasons, with_approved)
+        rejected = (None if column is None else column.filter(unreadable) for column in (payloads, versions, keys))
+        with_approved = pc.replace_with_mask(with_approved, unreadable, _collect_reasons(against, *rejected))
+    version_numbers = pa.nulls(len(payloads), pa.int64()) if versions is None else numbers(versions)[0]
+    return DecodingResult(version_numbers, reasons, with_approved)
 
 
 def summed(counts: Iterable[Count]) -> list[Count]:
-    """Return one count for each version."""
-    found: dict[int | None, Count] = {}
+    """Add the counts of each version."""
+    sums: dict[int | None, Count] = {}
     for count in counts:
-        found[count.version] = found.get(count.version, Count(count.version)).plus(count)
-    return [*found.values()]
+        sums[count.version] = sums.get(count.version, Count(count.version)).plus(count)
+    return [*sums.values()]
 
 
-def _reasons(codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None = None) -> pa.Array:
+def _collect_reasons(
+    codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None = None
+) -> pa.Array:
     keys = keys if codec.separated else None
     return pa.concat_arrays([part.errors for part in codec.decode_parts(payloads, versions, keys)])
+
+
+# Generic records
+
+
+class GenericRecord(dict[str, Any]):
+    """A record of any version: a dict whose fields are also attributes, unless a dict has an attribute of that name.
+
+        GenericRecord(id="a", lines=[])  # a producer accepts it like a dict
+
+    Attributes:
+        schema_version: the number of the version that it was written with, or None if it does not come from a message.
+    """
+
+    schema_version: int | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the record has no field {name}: it has {', '.join(self)}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
+def to_generic(value: Any) -> Any:
+    """Convert all records of a value to GenericRecords."""
+    if isinstance(value, dict):
+        return GenericRecord((name, to_generic(field)) for name, field in value.items())
+    if isinstance(value, list):
+        return [to_generic(item) for item in value]
+    return value
 
 
 # Values as JSON
 
 
 def json_value(value: Any) -> Any:
-    """Return a value for people: bytes in base64, dates and times in ISO 8601, decimals as texts, NaN and infinities by name."""
+    """Convert a value to readable JSON: bytes to base64, dates and times to ISO 8601, decimals, NaN and infinities to text."""
     match value:
         case dict():
-            return {str(key): json_value(held) for key, held in value.items()}
+            return {str(key): json_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [json_value(held) for held in value]
+            return [json_value(item) for item in value]
         case bytes():
             return base64.b64encode(value).decode()
         case datetime() | date() | time():
@@ -704,32 +719,34 @@ def json_value(value: Any) -> Any:
 def json_rows(
     codec: Codec, payloads: Sequence[bytes | None], version: int, keys: Sequence[bytes | None] | None = None
 ) -> list[Any]:
-    """Return for each message of `version` its value, or `{"error": reason}`.
+    """Decode messages of `version` into JSON: for each message its value, or `{"error": reason}`.
 
-    Numbers stand for dates (days) and times (microseconds), and a map is a list of its pairs, sorted by key.
+    Dates are days and times are microseconds. A map is a list of its pairs, sorted by key.
 
-    Raises CodecUnavailable, InvalidDefinition: as `Codec.decode_batch`.
+    Raises:
+        CodecUnavailable, InvalidDefinition: see `Codec.columns`.
     """
     versions = pa.array([version] * len(payloads), pa.int64())
-    own_keys = None if keys is None else pa.array(keys, pa.binary())
-    decoded = codec.decode_batch(pa.array(payloads, pa.binary()), versions, own_keys)
+    key_array = None if keys is None else pa.array(keys, pa.binary())
+    decoded = codec.decode_batch(pa.array(payloads, pa.binary()), versions, key_array)
     rows = decoded.rows.to_struct_array()
     values = rows if codec.is_record else rows.field("value")
     return [
-        {"error": reason} if reason is not None else _cell(row, values.type)
+        {"error": reason} if reason is not None else _to_json_cell(row, values.type)
         for row, reason in zip(to_numbers(values).to_pylist(), decoded.errors.to_pylist(), strict=True)
     ]
 
 
-def _cell(value: Any, kind: pa.DataType) -> Any:
+def _to_json_cell(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_struct(kind):
-        return {field.name: _cell(value[field.name], field.type) for field in kind}
+        return {field.name: _to_json_cell(value[field.name], field.type) for field in kind}
     if pa.types.is_map(kind):
         return sorted(
-            ([json_value(key), _cell(held, kind.item_type)] for key, held in value), key=lambda pair: str(pair[0])
+            ([json_value(key), _to_json_cell(item, kind.item_type)] for key, item in value),
+            key=lambda pair: str(pair[0]),
         )
     if pa.types.is_list(kind):
-        return [_cell(held, kind.value_type) for held in value]
+        return [_to_json_cell(item, kind.value_type) for item in value]
     return json_value(value)

@@ -29,7 +29,7 @@ from .avro_schema import (
     RecordType,
     UnionType,
 )
-from .definition import LONG_NAME, Unreadable, Unwritable, shorten
+from .definition import MAX_KEY_LENGTH, Unreadable, Unwritable, shorten
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_NTZ: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a local date-time has no zone
@@ -241,7 +241,7 @@ class ShapeWriter(ABC, Generic[Piece]):
                     held = value.get(name, _ABSENT)
                     pieces.append(write(held) if default is None or held is not _ABSENT else default)
             except Unwritable as error:
-                error.inside(name)
+                error.prepend_path(name)
                 raise
             return write_all(pieces)
 
@@ -274,7 +274,7 @@ class ShapeWriter(ABC, Generic[Piece]):
                 for item in held:
                     pieces.append(part(item))  # noqa: PERF401  the length is the place of an error
             except Unwritable as error:
-                error.inside(f"[{len(pieces)}]")
+                error.prepend_path(f"[{len(pieces)}]")
                 raise
             return self.items(pieces)
 
@@ -289,7 +289,7 @@ class ShapeWriter(ABC, Generic[Piece]):
                 for key, item in held:
                     pieces.append((check_text(key), part(item)))
             except Unwritable as error:
-                error.inside(f"[{shorten(repr(key), LONG_NAME)}]")
+                error.prepend_path(f"[{shorten(repr(key), MAX_KEY_LENGTH)}]")
                 raise
             return self.entries(pieces)
 

@@ -79,10 +79,11 @@ def proto(text: str, **options: Any) -> Codec:
     return codec_of(native(text, "M"), **options)
 
 
-def left_over(codec: Codec, payloads: list[bytes]) -> list[bool] | None:
-    """Which payloads are not read column by column; None: none is."""
-    reader: Any = codec._message_reader(0)
-    return None if reader.reading.lanes is None else reader.reading.lanes(pa.array(payloads))[1].tolist()
+def find_scalar_rows(codec: Codec, payloads: list[bytes]) -> list[bool] | None:
+    """Return whether each payload needs the scalar path, or None if there is no columnar path."""
+    reader: Any = codec._get_reader(0)
+    read_column = reader.reader.read_column
+    return None if read_column is None else read_column(pa.array(payloads))[1].tolist()
 
 
 PLAIN = """
@@ -105,11 +106,11 @@ def test_what_is_plain_is_read_and_written_column_by_column() -> None:
         {"d": 5, "f": "", "e": "7"},
     ]
     payloads = [codec.encode_one(value) or b"" for value in values]
-    assert left_over(codec, payloads) == [False] * 3
+    assert find_scalar_rows(codec, payloads) == [False] * 3
     rows = check_same(codec, pa.array(payloads)).rows
-    writer: Any = codec._message_writer(0)
+    writer: Any = codec._get_writer(0)
     # Several entries of a map are protobuf's to order, and a number without a name is to be understood.
-    assert writer.writing.lanes(rows.to_struct_array())[1].tolist() == [False, True, True]
+    assert writer.writer.write_column(rows.to_struct_array())[1].tolist() == [False, True, True]
 
 
 def test_a_slice_of_a_batch_is_its_rows() -> None:
@@ -129,14 +130,14 @@ def test_a_slice_of_a_batch_is_its_rows() -> None:
 )
 def test_what_columns_cannot_serve_is_read_message_by_message(text: str) -> None:
     codec = proto(text)
-    assert left_over(codec, [b""]) is None
+    assert find_scalar_rows(codec, [b""]) is None
     check_same(codec, pa.array([b"", b"\x0a\x00", b"\x10\x01"]))
 
 
 def test_a_message_that_holds_itself_often_is_not_written_out_in_full() -> None:
     codec = proto('syntax = "proto3"; message M { M l = 1; M r = 2; int32 x = 3; }', recursion_depth=3)
     payloads = [b"", b"\x0a\x02\x18\x07", b"\x0a\x04\x0a\x02\x18\x07", b"\x0a\x06\x0a\x04\x0a\x02\x18\x07"]
-    assert left_over(codec, payloads) == [False, False, False, True]
+    assert find_scalar_rows(codec, payloads) == [False, False, False, True]
     check_same(codec, pa.array(payloads))
 
 
@@ -146,7 +147,7 @@ def test_what_comes_twice_is_left_to_protobuf() -> None:
     a_key_twice = b"\x1a\x03\x0a\x01k\x1a\x03\x0a\x01k"
     a_field_twice = b"\x08\x02\x08\x04"
     payloads = [b"\x08\x02", one_of_two, a_key_twice, a_field_twice]
-    assert left_over(codec, payloads) == [False, True, True, True]
+    assert find_scalar_rows(codec, payloads) == [False, True, True, True]
     check_same(codec, pa.array(payloads))
 
 
@@ -163,7 +164,7 @@ def test_few_bad_messages_leave_the_others_to_columns() -> None:
     codec = proto(PLAIN)
     payloads = [codec.encode_one({"a": number}) or b"" for number in range(1000)]
     payloads[500] = b"\x08"
-    left = left_over(codec, payloads)
+    left = find_scalar_rows(codec, payloads)
     assert left is not None
     assert left[500]
     assert sum(left) <= 32
