@@ -32,8 +32,8 @@ from .avro_schema import (
     MapType,
     PrimitiveType,
     RecordField,
-    children,
     compute_min_size,
+    list_children,
 )
 from .byte_batch import ByteBatch, Ints, Mask, make_pairs, take_rows, view_as_pairs
 from .values import LIMITS, Scale, scale_of
@@ -667,7 +667,7 @@ def _compile_list(
 
     Without a shape the items are skipped; with `jump`, blocks that state their size are skipped as a whole.
     """
-    (item_schema,) = children(writer)
+    (item_schema,) = list_children(writer)
     is_map = isinstance(writer, MapType)
     min_size = compute_min_size(item_schema) + is_map
     is_fixed_size = not is_map and item_schema.type in ("null", "boolean", "float", "double", "fixed")

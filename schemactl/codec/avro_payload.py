@@ -49,8 +49,8 @@ def make_reader(writer: Definition, reader: Definition, options: Options) -> Pay
     schema = parse(reader.text)
     shape = shape_of(schema, options)
     action = avro_resolution.resolve(parse(writer.text), schema)
-    value = avro_reader.reader(action, shape, options, as_python=True)
-    storage = avro_reader.reader(action, shape, options)
+    value = avro_reader.compile_reader(action, shape, options, as_python=True)
+    storage = avro_reader.compile_reader(action, shape, options)
     program = None if is_too_wide([shape.type]) else compile_program(action, shape, options)
     return PayloadReader(
         shape.type,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Literal
 
-from .avro_schema import alike, equal, parse
+from .avro_schema import is_equal, is_same_shape, parse
 from .definition import CodecUnavailable, Definition, UnknownVersion
 from .message import SENDABLE, number_of, pair_key, payload_of
 from .topic import Codec, GenericRecord, to_generic
@@ -241,4 +241,4 @@ def _is_same(one: Definition, other: Definition) -> bool:
         from .proto_schema import describe_messages
 
         return bool(describe_messages(one) == describe_messages(other))
-    return alike(parse(one.text), parse(other.text), equal)
+    return is_same_shape(parse(one.text), parse(other.text), is_equal)
