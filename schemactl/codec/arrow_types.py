@@ -1,7 +1,7 @@
-"""The Arrow types of a reader's Avro schema, by spark-avro's mapping with every part nullable, and casts that keep values.
+"""Map an Avro schema to Arrow types, as spark-avro does but with all parts nullable, and cast columns between equivalent types.
 
-Values of a schema are kept in one *storage* form everywhere: what `pyarrow.array` takes for the column's type. Integers
-for times (microseconds, days), `decimal.Decimal`, bytes, str, dicts for structs, lists, and lists of pairs for maps.
+Values have one *storage form* in all modules of this package, which is the form that `pyarrow.array` takes for the column's type: integers for
+dates and times (days, microseconds), `decimal.Decimal`, bytes, str, dicts for structs, lists, and lists of pairs for maps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ TIMESTAMP_NTZ = pa.timestamp("us")
 TIME = pa.time64("ns")
 DURATION = pa.duration("us")
 
-_PRIMITIVES = {
+MAX_COLUMNS: Final = 100_000
+"""Maximum number of columns, with nested ones, for batches. A recursive schema with a high depth can have more than fit into memory."""
+
+_PRIMITIVE_TYPES = {
     "null": pa.null(),
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -41,7 +44,7 @@ _PRIMITIVES = {
     "string": pa.string(),
 }
 
-_LOGICAL = {
+_LOGICAL_TYPES = {
     "date": pa.date32(),
     "timestamp-millis": TIMESTAMP,
     "timestamp-micros": TIMESTAMP,
@@ -49,19 +52,23 @@ _LOGICAL = {
     "local-timestamp-micros": TIMESTAMP_NTZ,
 }
 
+_NOT_A_TIME = pa.null()
+"""A type without dates and times."""
+
+_NARROW_TYPES = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What decides on the columns besides the schema.
+    """The options of decoding and encoding.
 
     Attributes:
-        time_type: give times of day as Spark's `time` (which 4.2 and newer have for Avro), not as a number of
-            microseconds.
-        recursion_depth: how often a record may hold itself before the field is dropped, as Spark counts
-            (`recursiveFieldMaxDepth`); below 1: a recursive schema is rejected.
-        strict: bytes after the value, and text that is not UTF-8, make a message unreadable. Otherwise the former are
-            ignored and the latter has U+FFFD for what is wrong, as in Java.
-        json_defaults: a field that a JSON payload lacks has its default; otherwise it is null, as in Pulsar's consumers.
+        time_type: whether times of day have Spark's type `time` (for Avro in Spark 4.2 and newer) instead of a number of microseconds.
+        recursion_depth: how often a record may contain itself before the field is dropped, as in Spark's `recursiveFieldMaxDepth`. Below
+            1, a recursive schema is rejected.
+        strict: whether bytes after the value, and text that is not UTF-8, make a message unreadable. Otherwise such bytes are ignored, and
+            U+FFFD replaces invalid UTF-8, as in Java.
+        json_defaults: whether a field that a JSON payload lacks gets its default; otherwise it is null, as in Pulsar's consumers.
     """
 
     time_type: bool = False
@@ -72,7 +79,7 @@ class Options:
 
 @dataclass(slots=True, eq=False)
 class Leaf:
-    """A value without parts."""
+    """A primitive, fixed or enum."""
 
     schema: PrimitiveType | FixedType | EnumType
     type: pa.DataType
@@ -80,7 +87,7 @@ class Leaf:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A struct: a record's fields that are kept, in the record's order."""
+    """A record as a struct of those fields that have a column, in the order of the record."""
 
     schema: RecordType
     type: pa.DataType
@@ -89,7 +96,7 @@ class Group:
 
 @dataclass(slots=True, eq=False)
 class Repeated:
-    """A list, or a map with strings as keys; `part` is the element or value."""
+    """An array, or a map with strings as keys; `part` is the shape of its items or values."""
 
     schema: ArrayType | MapType
     type: pa.DataType
@@ -101,9 +108,9 @@ class Choice:
     """A union.
 
     Attributes:
-        branches: for each branch of the union its shape, None where a null is read or the value is dropped.
-        members: for each branch the struct's field it goes into; None throughout where the union has one branch besides
-            null, or is widened to one type: then the branch's value is the union's.
+        branches: the shape of each branch, or None if the branch is null or its value is dropped.
+        members: the field of the struct that each branch is read into. All are None if the union has only one branch besides null, or is
+            widened to one type; then the union has the value of the branch.
     """
 
     schema: UnionType
@@ -116,39 +123,18 @@ Shape = Leaf | Group | Repeated | Choice
 
 
 def shape_of(schema: Schema, options: Options) -> Shape:
-    """Return the columns for values of `schema`.
+    """Return the shape of the column for values of `schema`.
 
-    Raises InvalidDefinition: Spark has no type for it: recursion without a depth, a decimal of more than 38 digits.
+    Raises:
+        InvalidDefinition: Spark has no type for the schema: it is recursive and no depth is set, or has a decimal of more than 38 digits.
     """
     shape = _ColumnShaper(options).shape(schema, {})
-    # The outermost record is never cut: its depth is 0.
-    assert shape is not None  # noqa: S101  an invariant
+    assert shape is not None  # noqa: S101  the outermost record is never cut, because its depth is 0
     return shape
 
 
-MAX_COLUMNS: Final = 100_000
-"""Of what is read in batches: a tree of many levels has more columns than any memory, while one message has few of them."""
-
-
-def is_too_wide(columns: Iterable[pa.DataType]) -> bool:
-    """Whether there are more than MAX_COLUMNS, those in others included."""
-    left = list(columns)
-    count = 0
-    while left and count <= MAX_COLUMNS:
-        count += 1
-        kind = left.pop()
-        left.extend(kind.field(place).type for place in range(kind.num_fields))
-    return count > MAX_COLUMNS
-
-
-def check_width(columns: Iterable[pa.DataType]) -> None:
-    """Raise InvalidDefinition where there are more than MAX_COLUMNS, those in others included."""
-    if is_too_wide(columns):
-        raise InvalidDefinition(f"the columns would be more than {MAX_COLUMNS:,}: lower the recursion depth")
-
-
 class _ColumnShaper:
-    """None stands for what is dropped because a recursion is cut there."""
+    """Makes the shapes of a schema. A shape is None if the value is dropped, because a recursion is cut there."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -158,7 +144,7 @@ class _ColumnShaper:
         shape: Shape | None
         match schema:
             case PrimitiveType() | FixedType() | EnumType():
-                shape = Leaf(schema, self._leaf_type(schema))
+                shape = Leaf(schema, self._get_leaf_type(schema))
             case ArrayType():
                 part = self.shape(schema.items, depths)
                 shape = part and Repeated(schema, pa.list_(pa.field("element", part.type)), part)
@@ -166,12 +152,12 @@ class _ColumnShaper:
                 part = self.shape(schema.values, depths)
                 shape = part and Repeated(schema, pa.map_(pa.string(), pa.field("value", part.type)), part)
             case UnionType():
-                shape = self._choice(schema, depths)
+                shape = self._make_choice(schema, depths)
             case RecordType():
-                shape = self._group(schema, depths)
+                shape = self._make_group(schema, depths)
         return shape
 
-    def _leaf_type(self, schema: PrimitiveType | FixedType | EnumType) -> pa.DataType:
+    def _get_leaf_type(self, schema: PrimitiveType | FixedType | EnumType) -> pa.DataType:
         if isinstance(schema, EnumType):
             return pa.string()
         logical = schema.logical
@@ -183,9 +169,9 @@ class _ColumnShaper:
             return pa.binary()
         if logical == "time-micros":
             return TIME if self._options.time_type else pa.int64()
-        return _LOGICAL[logical] if logical else _PRIMITIVES[schema.type]
+        return _LOGICAL_TYPES[logical] if logical else _PRIMITIVE_TYPES[schema.type]
 
-    def _group(self, schema: RecordType, depths: dict[str, int]) -> Group | None:
+    def _make_group(self, schema: RecordType, depths: dict[str, int]) -> Group | None:
         depth = depths.get(schema.full_name, 0)
         limit = self._options.recursion_depth
         if depth > 0 and limit <= 0:
@@ -194,7 +180,7 @@ class _ColumnShaper:
             )
         if depth > 0 and depth >= limit:
             return None
-        # A record that holds itself twice is the same thing in both places: written out for each it would never end.
+        # A record with two recursive fields shares their groups; otherwise the number of groups would grow exponentially.
         state = (schema.full_name, frozenset(depths.items()))
         if state not in self._groups:
             inner = {**depths, schema.full_name: depth + 1}
@@ -204,21 +190,20 @@ class _ColumnShaper:
             self._groups[state] = Group(schema, column_type, fields)
         return self._groups[state]
 
-    def _choice(self, schema: UnionType, depths: dict[str, int]) -> Choice | None:
+    def _make_choice(self, schema: UnionType, depths: dict[str, int]) -> Choice | None:
         kinds = [branch.type for branch in schema.branches]
-        branches = tuple(self.shape(b, depths) if b.type != "null" else None for b in schema.branches)
-        others = [index for index, kind in enumerate(kinds) if kind != "null"]
-        kept = [branches[index] for index in others]
-        nowhere: tuple[None, ...] = (None,) * len(branches)
-        if len(others) == 1:
-            only = kept[0]
-            return Choice(schema, only.type, branches, nowhere) if only else None
+        branches = tuple(self.shape(branch, depths) if branch.type != "null" else None for branch in schema.branches)
+        non_null = [index for index, kind in enumerate(kinds) if kind != "null"]
+        no_members: tuple[None, ...] = (None,) * len(branches)
+        if len(non_null) == 1:
+            only = branches[non_null[0]]
+            return Choice(schema, only.type, branches, no_members) if only else None
         for pair, wide in (({"int", "long"}, pa.int64()), ({"float", "double"}, pa.float64())):
-            if len(others) == 2 and {kinds[index] for index in others} == pair:
-                # Spark forgets the logical types here: the numbers are taken as they are.
+            if len(non_null) == 2 and {kinds[index] for index in non_null} == pair:
+                # Spark ignores the logical types in such a union, and reads plain numbers.
                 plain = tuple(Leaf(PrimitiveType(kind), wide) if kind != "null" else None for kind in kinds)
-                return Choice(schema, wide, plain, nowhere)
-        names = {index: f"member{number}" for number, index in enumerate(others) if branches[index] is not None}
+                return Choice(schema, wide, plain, no_members)
+        names = {index: f"member{number}" for number, index in enumerate(non_null) if branches[index] is not None}
         members = tuple(names.get(index) for index in range(len(branches)))
         fields = [
             pa.field(names[index], shape.type) for index, shape in enumerate(branches) if shape and index in names
@@ -226,74 +211,83 @@ class _ColumnShaper:
         return Choice(schema, pa.struct(fields), branches, members)
 
 
-# Casts of Arrow columns that keep the values: numbers to dates and times, other units, other widths
-# of offsets.
+def is_too_wide(columns: Iterable[pa.DataType]) -> bool:
+    """Return whether there are more than MAX_COLUMNS columns, with nested ones."""
+    remaining = list(columns)
+    count = 0
+    while remaining and count <= MAX_COLUMNS:
+        count += 1
+        column_type = remaining.pop()
+        remaining.extend(column_type.field(index).type for index in range(column_type.num_fields))
+    return count > MAX_COLUMNS
 
 
-_OTHER = pa.null()
-"""What the columns have where there is nothing of a date's or time's kind."""
+def check_width(columns: Iterable[pa.DataType]) -> None:
+    """Raise InvalidDefinition if there are more than MAX_COLUMNS columns, with nested ones."""
+    if is_too_wide(columns):
+        raise InvalidDefinition(f"the columns would be more than {MAX_COLUMNS:,}: lower the recursion depth")
 
 
-_NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+# Casts between equivalent types
 
 
-def to_numbers(values: pa.Array, wanted: pa.DataType | None = None) -> pa.Array:
-    """Return the values with numbers for dates and times: the storage form, also of what lies outside Python's years.
+def to_numbers(values: pa.Array, target: pa.DataType | None = None) -> pa.Array:
+    """Convert dates and times to numbers, which is the storage form, and has no limit on years as Python's types have.
 
-    `wanted` is the type they are to be written as. A date or time then stays one where that is none of its kind, as a number it
-    would be taken for one of another unit; and so does a time of day, which is never written from a number.
+    With `target`, the type that the values are written as, a date or time is only converted if the target has one of the same type at that
+    place, because otherwise its number would have another unit. A time of day is then not converted, as it is never written from a number.
     """
-    return _cast(_cast(values, _units(values.type)), _number_type(values.type, wanted))
+    return _cast(_cast(values, _normalize_type(values.type)), _get_number_type(values.type, target))
 
 
-def adapt_array(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return the values as `wanted`, where their type has another form of the same (see `_alike`); else as they are."""
-    if values.type == wanted or not _alike(values.type, wanted):
+def adapt_array(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast the values to `target` if it is an equivalent type (see `_is_equivalent`); otherwise return them unchanged."""
+    if values.type == target or not _is_equivalent(values.type, target):
         return values
     try:
-        # What is finer than a microsecond is cut off, as everywhere.
-        return _cast(_cast(values, _units(values.type)), wanted, safe=True)
+        # Fractions of a microsecond are truncated, as in all conversions.
+        return _cast(_cast(values, _normalize_type(values.type)), target, safe=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return values
 
 
-def _cast(values: pa.Array, wanted: pa.DataType, *, safe: bool = False) -> pa.Array:
-    """Return the values as `wanted`; unless `safe`, what is finer is cut off."""
+def _cast(values: pa.Array, target: pa.DataType, *, safe: bool = False) -> pa.Array:
+    """Cast the values to `target`; unless `safe`, fractions of its unit are truncated."""
     kind = values.type
-    if kind == wanted:
+    if kind == target:
         return values
-    if _has_null(wanted):
-        # Arrow's own cast miscounts nulls inside of lists, and what it makes of them cannot even be looked at.
-        if kind.id != wanted.id:
-            raise pa.ArrowNotImplementedError(f"{kind} as {wanted}")
+    if _has_null(target):
+        # Arrow's own cast miscounts nulls inside lists, and makes invalid arrays.
+        if kind.id != target.id:
+            raise pa.ArrowNotImplementedError(f"{kind} as {target}")
         if pa.types.is_struct(kind):
-            parts = [_cast(values.field(at), part.type, safe=safe) for at, part in enumerate(wanted)]
-            return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=values.is_null())
+            fields = [_cast(values.field(index), field.type, safe=safe) for index, field in enumerate(target)]
+            return pa.StructArray.from_arrays(fields, fields=list(target), mask=values.is_null())
         if pa.types.is_map(kind):
-            item = _cast(values.items, wanted.item_type, safe=safe)
-            inner = pa.StructArray.from_arrays([values.keys, item], fields=list(wanted.field(0).type))
+            item = _cast(values.items, target.item_type, safe=safe)
+            inner = pa.StructArray.from_arrays([values.keys, item], fields=list(target.field(0).type))
         else:
-            inner = _cast(values.values, wanted.value_type, safe=safe)
+            inner = _cast(values.values, target.value_type, safe=safe)
         buffers = values.buffers()[:2]
-        return pa.Array.from_buffers(wanted, len(values), buffers, offset=values.offset, children=[inner])
-    return values.cast(wanted, safe=safe)
+        return pa.Array.from_buffers(target, len(values), buffers, offset=values.offset, children=[inner])
+    return values.cast(target, safe=safe)
 
 
 def _has_null(kind: pa.DataType) -> bool:
-    """Whether a part of the type is Arrow's null."""
-    parts = (kind.field(number).type for number in range(kind.num_fields))
+    """Return whether a part of the type is Arrow's null type."""
+    parts = (kind.field(index).type for index in range(kind.num_fields))
     return bool(pa.types.is_null(kind)) or any(map(_has_null, parts))
 
 
-def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether two types differ at most in the width of offsets, units of time, dictionaries and names within lists."""
-    return bool(_units(given, narrow=True) == _units(wanted, narrow=True))
+def _is_equivalent(left: pa.DataType, right: pa.DataType) -> bool:
+    """Return whether two types differ at most in the width of offsets, units of time, dictionaries and field names of lists."""
+    return bool(_normalize_type(left, narrow=True) == _normalize_type(right, narrow=True))
 
 
-def _units(kind: pa.DataType, *, narrow: bool = False) -> pa.DataType:
-    """Return the type with timestamps in microseconds and times in nanoseconds, as columns have them.
+def _normalize_type(kind: pa.DataType, *, narrow: bool = False) -> pa.DataType:
+    """Return the type with timestamps in microseconds and times of day in nanoseconds, which are the units of columns.
 
-    `narrow`: and with none but short offsets, without dictionaries, and with no time zone but UTC.
+    With `narrow` the type also has only offsets of 32 bits, no dictionaries, and no time zone except UTC.
     """
     kinds = pa.types
     if kinds.is_timestamp(kind):
@@ -301,36 +295,40 @@ def _units(kind: pa.DataType, *, narrow: bool = False) -> pa.DataType:
     if kinds.is_time(kind) or kinds.is_duration(kind):
         return TIME if kinds.is_time(kind) else DURATION
     if kinds.is_struct(kind):
-        return pa.struct([(part.name, _units(part.type, narrow=narrow)) for part in kind])
+        return pa.struct([(field.name, _normalize_type(field.type, narrow=narrow)) for field in kind])
     if kinds.is_map(kind):
-        return pa.map_(_units(kind.key_type, narrow=narrow), _units(kind.item_type, narrow=narrow))
+        return pa.map_(_normalize_type(kind.key_type, narrow=narrow), _normalize_type(kind.item_type, narrow=narrow))
     if kinds.is_list(kind) or (narrow and kinds.is_large_list(kind)):
-        return pa.list_(_units(kind.value_type, narrow=narrow))
+        return pa.list_(_normalize_type(kind.value_type, narrow=narrow))
     if narrow and kinds.is_dictionary(kind):
-        return _units(kind.value_type, narrow=True)
+        return _normalize_type(kind.value_type, narrow=True)
     if narrow and kinds.is_fixed_size_binary(kind):
         return pa.binary()
-    return _NARROW.get(kind, kind) if narrow else kind
+    return _NARROW_TYPES.get(kind, kind) if narrow else kind
 
 
-def _number_type(given: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
-    """Return the type with numbers for the dates and times that `wanted` has at the same place; None: for all."""
+def _get_number_type(source: pa.DataType, target: pa.DataType | None) -> pa.DataType:
+    """Return `source` with numbers for those dates and times that `target` has at the same place; without a target for all."""
     kinds = pa.types
-    if kinds.is_time(given):
+    if kinds.is_time(source):
         # Python's own times have no nanoseconds.
-        return pa.int64() if wanted is None else pa.time64("us")
-    if kinds.is_timestamp(given) or kinds.is_duration(given):
-        return pa.int64() if wanted is None or _alike(given, wanted) else _units(given)
-    if kinds.is_date32(given):
-        return pa.int32() if wanted is None or _alike(given, wanted) else given
-    other = None if wanted is None else _OTHER
-    if kinds.is_struct(given):
-        parts = {part.name: part.type for part in wanted} if wanted is not None and kinds.is_struct(wanted) else {}
-        return pa.struct([(part.name, _number_type(part.type, parts.get(part.name, other))) for part in given])
-    if kinds.is_map(given):
-        item = wanted.item_type if wanted is not None and kinds.is_map(wanted) else other
-        return pa.map_(given.key_type, _number_type(given.item_type, item))
-    if kinds.is_list(given):
-        part = wanted.value_type if wanted is not None and kinds.is_list(wanted) else other
-        return pa.list_(_number_type(given.value_type, part))
-    return given
+        return pa.int64() if target is None else pa.time64("us")
+    if kinds.is_timestamp(source) or kinds.is_duration(source):
+        return pa.int64() if target is None or _is_equivalent(source, target) else _normalize_type(source)
+    if kinds.is_date32(source):
+        return pa.int32() if target is None or _is_equivalent(source, target) else source
+    other = None if target is None else _NOT_A_TIME
+    if kinds.is_struct(source):
+        target_types = (
+            {field.name: field.type for field in target} if target is not None and kinds.is_struct(target) else {}
+        )
+        return pa.struct(
+            [(field.name, _get_number_type(field.type, target_types.get(field.name, other))) for field in source]
+        )
+    if kinds.is_map(source):
+        item = target.item_type if target is not None and kinds.is_map(target) else other
+        return pa.map_(source.key_type, _get_number_type(source.item_type, item))
+    if kinds.is_list(source):
+        part = target.value_type if target is not None and kinds.is_list(target) else other
+        return pa.list_(_get_number_type(source.value_type, part))
+    return source

@@ -370,11 +370,11 @@ class JsonWriter(ShapeWriter[str]):
 
     null = "null"
 
-    def default(self, part: RecordField) -> str:  # noqa: ARG002  any default is left out
+    def write_default(self, part: RecordField) -> str:  # noqa: ARG002  any default is left out
         """See ShapeWriter."""
         return self.null
 
-    def record(self, schema: RecordType) -> Callable[[list[str]], str]:
+    def make_record_writer(self, schema: RecordType) -> Callable[[list[str]], str]:
         """See ShapeWriter."""
         names = [_quoted(part.name) for part in schema.fields]
 
@@ -384,19 +384,19 @@ class JsonWriter(ShapeWriter[str]):
 
         return write_record
 
-    def items(self, pieces: list[str]) -> str:
+    def write_items(self, pieces: list[str]) -> str:
         """See ShapeWriter."""
         return "[" + ",".join(pieces) + "]"
 
-    def entries(self, pieces: list[tuple[str, str]]) -> str:
+    def write_entries(self, pieces: list[tuple[str, str]]) -> str:
         """See ShapeWriter."""
         return "{" + ",".join(f"{_quoted(key)}:{piece}" for key, piece in pieces) + "}"
 
-    def branch(self, index: int, piece: str) -> str:  # noqa: ARG002  a union's value stands bare
+    def write_branch(self, index: int, piece: str) -> str:  # noqa: ARG002  a union's value stands bare
         """See ShapeWriter."""
         return piece
 
-    def leaf(self, shape: Leaf) -> Callable[[Any], str]:
+    def make_leaf_writer(self, shape: Leaf) -> Callable[[Any], str]:
         """See ShapeWriter."""
         logical = None if isinstance(shape.schema, EnumType) else shape.schema.logical
         if isinstance(logical, DecimalType):
@@ -453,5 +453,5 @@ def make_reader(writer: Definition, reader: Definition, options: Options) -> Pay
 def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Return how values are written."""
     shape = shape_of(parse(writer.text), options)
-    write = JsonWriter().writer(shape)
+    write = JsonWriter().make_writer(shape)
     return PayloadWriter(shape.type, lambda value: write(value).encode())

@@ -130,9 +130,9 @@ def make_writer(writer: Definition, options: Options) -> PayloadWriter:
         case "STRING":
             return _writing_text(writer)
         case "BYTES" | "NONE":
-            from .values import raw
+            from .values import check_bytes
 
-            return PayloadWriter(pa.binary(), raw, _bytes_lanes)
+            return PayloadWriter(pa.binary(), check_bytes, _bytes_lanes)
     return _writing_numbers(writer.type, options)
 
 

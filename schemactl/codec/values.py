@@ -1,6 +1,6 @@
-"""Validate, convert and write single values: between Python's own types, such as `datetime`, and the form in which columns store them.
+"""Validate single values, and convert them between Python's own types, such as `datetime`, and the storage form (see `arrow_types`).
 
-A value comes in the form that reading gives (or as `datetime` objects, numbers, dicts).
+`ShapeWriter` is the base of the writers of Avro's binary form and of JSON.
 """
 
 from __future__ import annotations
@@ -32,32 +32,381 @@ from .avro_schema import (
 from .definition import MAX_KEY_LENGTH, Unreadable, Unwritable, shorten
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
 EPOCH_NTZ: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a local date-time has no zone
+
 _EPOCH_DAY: Final = EPOCH.toordinal()
+
 DAY_MICROS: Final = 86_400_000_000
+
 MAX_MILLIS: Final = (2**63 - 1) // 1000
-"""Milliseconds that fit 64 bits as microseconds, too."""
+"""The maximum number of milliseconds that fits 64 bits as microseconds."""
 
 LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
+"""The minimum and maximum of Avro's integers."""
 
 EXACT: Final = decimal.Context(prec=100)
-"""Wide enough for every decimal that a column holds, so that nothing is rounded."""
+"""A context with enough digits for every decimal of a column, so that nothing is rounded."""
 
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+"""A surrogate in UTF-8, where surrogates are invalid."""
+
+_ABSENT: Final = object()
+"""The value of a field that a record does not have."""
+
+_FLOAT: Final = struct.Struct("<f")
 
 Convert = Callable[[Any], Any]
 
+Fit = Callable[[Any], Any]
+"""Validates a value and converts it to the form to write: a time in the schema's unit, an unscaled decimal; raises Unwritable."""
+
+Piece = TypeVar("Piece", str, bytes)
+
+
+# Validation and writing of values of a shape
+
+
+class ShapeWriter(ABC, Generic[Piece]):
+    """Makes the functions that write values of a shape as pieces of text or bytes.
+
+    Attributes:
+        null: a null.
+    """
+
+    null: Piece
+
+    @abstractmethod
+    def make_leaf_writer(self, shape: Leaf) -> Callable[[Any], Piece]:
+        """Make the function that writes a leaf, after `Fit` has validated and converted it."""
+
+    @abstractmethod
+    def write_default(self, part: RecordField) -> Piece:
+        """Write a field that is absent and has a default."""
+
+    @abstractmethod
+    def make_record_writer(self, schema: RecordType) -> Callable[[list[Piece]], Piece]:
+        """Make the function that joins the fields of a record."""
+
+    @abstractmethod
+    def write_items(self, pieces: list[Piece]) -> Piece:
+        """Join the items of an array."""
+
+    @abstractmethod
+    def write_entries(self, pieces: list[tuple[str, Piece]]) -> Piece:
+        """Join the entries of a map."""
+
+    @abstractmethod
+    def write_branch(self, index: int, piece: Piece) -> Piece:
+        """Write a value of the branch `index` of a union."""
+
+    def make_writer(self, shape: Shape) -> Callable[[Any], Piece]:
+        """Make the function that writes values in the form in which they are read; it raises Unwritable for other values."""
+        match shape:
+            case Group():
+                return self._make_record_writer(shape)
+            case Repeated():
+                write_item = self.make_writer(shape.part)
+                is_array = isinstance(shape.schema, ArrayType)
+                return self._make_list_writer(write_item) if is_array else self._make_map_writer(write_item)
+            case Choice():
+                return self._make_union_writer(shape)
+            case Leaf():
+                fit, write = _make_fit(shape), self.make_leaf_writer(shape)
+                return lambda value: write(fit(value))
+
+    def _make_record_writer(self, shape: Group) -> Callable[[Any], Piece]:
+        schema = shape.schema
+        parts = [
+            (
+                part.name,
+                self._make_field_writer(part, shape),
+                None if part.default is NO_DEFAULT else self.write_default(part),
+            )
+            for part in schema.fields
+        ]
+        names = frozenset(part.name for part in schema.fields)
+        join_fields = self.make_record_writer(schema)
+
+        def write_record(value: Any) -> Piece:
+            if not isinstance(value, Mapping):
+                raise Unwritable(f"expected the fields of {schema.full_name}, found {value!r}")
+            unknown = value.keys() - names
+            if unknown:
+                raise Unwritable(f"{schema.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
+            pieces = []
+            name = ""
+            try:
+                for name, write, default in parts:
+                    field = value.get(name, _ABSENT)
+                    pieces.append(write(field) if default is None or field is not _ABSENT else default)
+            except Unwritable as error:
+                error.prepend_path(name)
+                raise
+            return join_fields(pieces)
+
+        return write_record
+
+    def _make_field_writer(self, part: RecordField, shape: Group) -> Callable[[Any], Piece]:
+        if part.name in shape.fields:
+            write = self.make_writer(shape.fields[part.name])
+
+            def write_present(value: Any) -> Piece:
+                if value is _ABSENT:
+                    raise Unwritable("absent, and it has no default")
+                return write(value)
+
+            return write_present
+
+        def write_cut(value: Any) -> Piece:
+            kinds = [branch.type for branch in part.schema.branches] if isinstance(part.schema, UnionType) else []
+            if (value is None or value is _ABSENT) and "null" in kinds:
+                return self.write_branch(kinds.index("null"), self.null)
+            raise Unwritable("nested deeper than the recursion depth of the columns")
+
+        return write_cut
+
+    def _make_list_writer(self, write_item: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
+        def write_list(value: Any) -> Piece:
+            pieces: list[Piece] = []
+            items = check_list(value)
+            try:
+                for item in items:
+                    pieces.append(write_item(item))  # noqa: PERF401  the length is the place of an error
+            except Unwritable as error:
+                error.prepend_path(f"[{len(pieces)}]")
+                raise
+            return self.write_items(pieces)
+
+        return write_list
+
+    def _make_map_writer(self, write_item: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
+        def write_map(value: Any) -> Piece:
+            pieces = []
+            key = None
+            entries = list_entries(value)
+            try:
+                for key, item in entries:
+                    pieces.append((check_text(key), write_item(item)))
+            except Unwritable as error:
+                error.prepend_path(f"[{shorten(repr(key), MAX_KEY_LENGTH)}]")
+                raise
+            return self.write_entries(pieces)
+
+        return write_map
+
+    def _make_union_writer(self, shape: Choice) -> Callable[[Any], Piece]:
+        kinds = [branch.type for branch in shape.schema.branches]
+        branches = [
+            (member, index, self.make_writer(part))
+            for index, (member, part) in enumerate(zip(shape.members, shape.branches, strict=True))
+            if part is not None
+        ]
+        members = {member: (index, write) for member, index, write in branches if member is not None}
+
+        def write_union(value: Any) -> Piece:
+            if value is None:
+                if "null" not in kinds:
+                    raise Unwritable("null, and the union has no null")
+                return self.write_branch(kinds.index("null"), self.null)
+            if members:
+                name = _find_member(members, value)
+                index, write = members[name]
+                return self.write_branch(index, write(value[name]))
+            # There is one branch, or two numeric ones, of which the wider takes the numbers that the narrower cannot represent exactly.
+            problem = Unwritable(f"no branch of the union fits {value!r}")
+            for _, index, write in branches:
+                if len(branches) > 1 and kinds[index] == "float" and not _fits_float(value):
+                    continue
+                try:
+                    return self.write_branch(index, write(value))
+                except Unwritable as error:
+                    problem = error
+            raise problem
+
+        return write_union
+
+
+def _fits_float(value: Any) -> bool:
+    """Return whether 32 bits represent the number exactly."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return True
+    try:
+        rounded: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
+    except OverflowError:
+        return False
+    return rounded == value
+
+
+def _find_member(members: Collection[str], value: Any) -> str:
+    """Return the only member of a union's struct that is not null."""
+    if isinstance(value, Mapping) and value.keys() <= set(members):
+        names = [name for name, member in value.items() if member is not None]
+        if len(names) == 1:
+            return str(names[0])
+    raise Unwritable(f"expected exactly one of {', '.join(members)}, found {value!r}")
+
+
+def _make_fit(shape: Leaf) -> Fit:
+    schema = shape.schema
+    if isinstance(schema, EnumType):
+        return _make_enum_fit(schema)
+    if isinstance(schema.logical, DecimalType):
+        return _make_decimal_fit(schema.logical)
+    if isinstance(schema, FixedType):
+        return _make_fixed_fit(schema.size)
+    return _make_integer_fit(schema, shape) if schema.type in LIMITS else PLAIN[schema.type]
+
+
+def _make_integer_fit(schema: PrimitiveType, shape: Leaf) -> Fit:
+    low, high = LIMITS[schema.type]
+    factor = scale_of(shape).factor
+    convert = get_storage_converter(shape.type)
+
+    def fit_integer(value: Any) -> Any:
+        number = value if convert is None else convert(value)
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise Unwritable(f"expected a whole number, found {value!r}")
+        number //= factor
+        if not low <= number <= high:
+            raise Unwritable(f"{value!r} is out of the range of {schema.type}")
+        return number
+
+    return fit_integer
+
+
+def _make_enum_fit(schema: EnumType) -> Fit:
+    symbols = frozenset(schema.symbols)
+
+    def fit_symbol(value: Any) -> Any:
+        if not isinstance(value, str) or value not in symbols:
+            raise Unwritable(f"{value!r} is no symbol of {schema.full_name}: {', '.join(schema.symbols)}")
+        return value
+
+    return fit_symbol
+
+
+def _make_decimal_fit(logical: DecimalType) -> Fit:
+    def fit_decimal(value: Any) -> Any:
+        if not isinstance(value, decimal.Decimal | int) or isinstance(value, bool):
+            raise Unwritable(f"expected a decimal, found {value!r}")
+        return to_unscaled(decimal.Decimal(value), logical)
+
+    return fit_decimal
+
+
+def to_unscaled(value: decimal.Decimal, logical: DecimalType) -> int:
+    """Return the unscaled integer of a decimal.
+
+    Raises:
+        Unwritable: the number is not finite, or has too many digits before or after the decimal point.
+    """
+    if not value.is_finite():
+        raise Unwritable(f"{value} is no decimal")
+    if value and not -100 < value.adjusted() < 100:
+        raise Unwritable(f"{value} is out of the range of a decimal of {logical.precision} digits")
+    scaled = value.scaleb(logical.scale, EXACT)
+    if scaled != scaled.to_integral_value():
+        raise Unwritable(f"{value} has more than {logical.scale} digits after the decimal point")
+    if scaled.copy_abs() >= 10**logical.precision:
+        raise Unwritable(f"{value} has more than {logical.precision} digits")
+    return int(scaled)
+
+
+def _make_fixed_fit(size: int) -> Fit:
+    def fit_fixed(value: Any) -> Any:
+        if not isinstance(value, bytes | bytearray | memoryview) or len(bytes(value)) != size:
+            raise Unwritable(f"expected {size} bytes, found {value!r}")
+        return bytes(value)
+
+    return fit_fixed
+
+
+def _make_floating_fit(kind: str, packed: struct.Struct) -> Fit:
+    def fit_number(value: Any) -> Any:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise Unwritable(f"expected a number, found {value!r}")
+        try:
+            packed.pack(value)
+        except (struct.error, OverflowError):
+            raise Unwritable(f"{value!r} is out of the range of {kind}") from None
+        return float(value)
+
+    return fit_number
+
+
+def _check_null(value: Any) -> None:
+    if value is not None:
+        raise Unwritable(f"expected null, found {value!r}")
+
+
+def _check_boolean(value: Any) -> Any:
+    if not isinstance(value, bool):
+        raise Unwritable(f"expected true or false, found {value!r}")
+    return value
+
+
+def check_text(value: Any) -> str:
+    """Return the value if it is a text that can be written as UTF-8. Raises Unwritable if it is not."""
+    if not isinstance(value, str):
+        raise Unwritable(f"expected text, found {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Unwritable(f"{value!r} has half a character (a lone surrogate)") from None
+    return value
+
+
+def check_bytes(value: Any) -> bytes:
+    """Return the value as bytes. Raises Unwritable if it is not bytes."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise Unwritable(f"expected bytes, found {value!r}")
+    return bytes(value)
+
+
+PLAIN: Final[dict[str, Fit]] = {
+    "null": _check_null,
+    "boolean": _check_boolean,
+    "float": _make_floating_fit("float", _FLOAT),
+    "double": _make_floating_fit("double", struct.Struct("<d")),
+    "string": check_text,
+    "bytes": check_bytes,
+}
+"""The validation of types without attributes, by name, in Avro and protobuf."""
+
+
+def check_list(value: Any) -> Sequence[Any]:
+    """Return the value if it is a list. Raises Unwritable if it is not."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
+        raise Unwritable(f"expected a list, found {value!r}")
+    return value
+
+
+def list_entries(value: Any) -> list[tuple[Any, Any]]:
+    """Return the entries of a map, which is a dict or the list of pairs that Arrow returns. Raises Unwritable for other values."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+        return value
+    raise Unwritable(f"expected a dict, found {value!r}")
+
+
+# Text
+
 
 def decode_text(raw: bytes) -> str:
-    """Decode UTF-8 as Java's strings do, with U+FFFD for what is none: one for a surrogate, where Python has one a byte."""
+    """Decode UTF-8 as Java does, with U+FFFD for invalid bytes: one for a whole surrogate, where Python has one for each byte."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
         return _SURROGATE.sub(b"\xff", raw).decode(errors="replace")
 
 
+# Numbers of dates and times
+
+
 class Scale(NamedTuple):
-    """Which whole numbers a schema's values may be, and how many of the column's units make one of the schema's."""
+    """The range of a schema's integers, and the factor that converts them to the unit of the column."""
 
     low: int
     high: int
@@ -75,34 +424,37 @@ def scale_of(shape: Leaf) -> Scale:
 
 
 def get_python_converter(arrow_type: pa.DataType) -> Convert | None:
-    """Return what makes of the storage form one of Python's own types; None where they are the same."""
+    """Return the function that converts the storage form to Python's own type, or None if they are the same."""
     return _TO_PYTHON.get(arrow_type)
 
 
 def get_storage_converter(arrow_type: pa.DataType) -> Convert | None:
-    """Return what makes of Python's own types the storage form, which a number is already, but for times; None where they are the same."""
+    """Return the function that converts Python's own type to the storage form, or None if they are the same.
+
+    It accepts numbers, which are the storage form already, except for times.
+    """
     return _TO_STORAGE.get(arrow_type)
 
 
-def _within_years(epoch: datetime, micros: int) -> datetime:
+def _to_datetime(epoch: datetime, micros: int) -> datetime:
     try:
         return epoch + timedelta(microseconds=micros)
     except OverflowError:
         raise Unreadable(f"{micros} microseconds since 1970 lie outside the years 1 to 9999 of Python") from None
 
 
-def _date(days: int) -> date:
+def _to_date(days: int) -> date:
     try:
         return date.fromordinal(days + _EPOCH_DAY)
     except (ValueError, OverflowError):
         raise Unreadable(f"{days} days since 1970 lie outside the years 1 to 9999 of Python") from None
 
 
-def _time(nanos: int) -> time:
+def _to_time(nanos: int) -> time:
     return (EPOCH_NTZ + timedelta(microseconds=nanos // 1000)).time()
 
 
-def _duration(micros: int) -> timedelta:
+def _to_timedelta(micros: int) -> timedelta:
     try:
         return timedelta(microseconds=micros)
     except OverflowError:
@@ -111,7 +463,7 @@ def _duration(micros: int) -> timedelta:
 
 def _from_datetime(epoch: datetime, value: Any) -> int:
     if not isinstance(value, datetime):
-        return _number(value, "a datetime")
+        return _check_integer(value, "a datetime")
     if value.tzinfo is None and epoch.tzinfo is not None:
         raise Unwritable(f"{value.isoformat()} has no time zone, and a timestamp is a point in time")
     if value.tzinfo is not None and epoch.tzinfo is None:
@@ -122,35 +474,35 @@ def _from_datetime(epoch: datetime, value: Any) -> int:
 def _from_date(value: Any) -> int:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value.toordinal() - _EPOCH_DAY
-    return _number(value, "a date")
+    return _check_integer(value, "a date")
 
 
 def _from_time(value: Any) -> int:
     if isinstance(value, time):
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return (seconds * 1_000_000 + value.microsecond) * 1000
-    # Spark counts a day's microseconds, these columns its nanoseconds: a number may be either.
+    # Numbers are ambiguous: Spark counts microseconds of a day, these columns nanoseconds.
     raise Unwritable(f"expected a time, found {value!r}")
 
 
-def _from_duration(value: Any) -> int:
+def _from_timedelta(value: Any) -> int:
     if isinstance(value, timedelta):
         return value // timedelta(microseconds=1)
-    return _number(value, "a timedelta")
+    return _check_integer(value, "a timedelta")
 
 
-def _number(value: Any, expected: str) -> int:
+def _check_integer(value: Any, expected: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise Unwritable(f"expected {expected}, found {value!r}")
 
 
 _TO_PYTHON: Final[dict[pa.DataType, Convert]] = {
-    TIMESTAMP: partial(_within_years, EPOCH),
-    TIMESTAMP_NTZ: partial(_within_years, EPOCH_NTZ),
-    pa.date32(): _date,
-    TIME: _time,
-    DURATION: _duration,
+    TIMESTAMP: partial(_to_datetime, EPOCH),
+    TIMESTAMP_NTZ: partial(_to_datetime, EPOCH_NTZ),
+    pa.date32(): _to_date,
+    TIME: _to_time,
+    DURATION: _to_timedelta,
 }
 
 _TO_STORAGE: Final[dict[pa.DataType, Convert]] = {
@@ -158,332 +510,5 @@ _TO_STORAGE: Final[dict[pa.DataType, Convert]] = {
     TIMESTAMP_NTZ: partial(_from_datetime, EPOCH_NTZ),
     pa.date32(): _from_date,
     TIME: _from_time,
-    DURATION: _from_duration,
+    DURATION: _from_timedelta,
 }
-
-
-# Validation and writing, shared by Avro's binary form and JSON
-
-
-Fit = Callable[[Any], Any]
-"""From a value to its ready form: a time in the schema's own unit, a decimal as its unscaled number; raises Unwritable."""
-
-_ABSENT: Final = object()
-"""What a record does not have."""
-
-_FLOAT: Final = struct.Struct("<f")
-
-Piece = TypeVar("Piece", str, bytes)
-
-
-class ShapeWriter(ABC, Generic[Piece]):
-    """Makes the functions that write values of a shape; `null` is how a null is written."""
-
-    null: Piece
-
-    @abstractmethod
-    def leaf(self, shape: Leaf) -> Callable[[Any], Piece]:
-        """Write what `Fit` makes of a value without parts."""
-
-    @abstractmethod
-    def default(self, part: RecordField) -> Piece:
-        """Return what stands for a field that is absent, and has a default."""
-
-    @abstractmethod
-    def record(self, schema: RecordType) -> Callable[[list[Piece]], Piece]:
-        """Write a record of its fields' values."""
-
-    @abstractmethod
-    def items(self, pieces: list[Piece]) -> Piece:
-        """Write a list of its items."""
-
-    @abstractmethod
-    def entries(self, pieces: list[tuple[str, Piece]]) -> Piece:
-        """Write a map."""
-
-    @abstractmethod
-    def branch(self, index: int, piece: Piece) -> Piece:
-        """Write the value of a union."""
-
-    def writer(self, shape: Shape) -> Callable[[Any], Piece]:
-        """Write values in the form that reading with the same shape gives; raises Unwritable for any other."""
-        match shape:
-            case Group():
-                return self._record(shape)
-            case Repeated():
-                part = self.writer(shape.part)
-                return self._list(part) if isinstance(shape.schema, ArrayType) else self._map(part)
-            case Choice():
-                return self._union(shape)
-            case Leaf():
-                fit, write = _leaf(shape), self.leaf(shape)
-                return lambda value: write(fit(value))
-
-    def _record(self, shape: Group) -> Callable[[Any], Piece]:
-        schema = shape.schema
-        parts = [
-            (part.name, self._field(part, shape), None if part.default is NO_DEFAULT else self.default(part))
-            for part in schema.fields
-        ]
-        names = frozenset(part.name for part in schema.fields)
-        write_all = self.record(schema)
-
-        def write_record(value: Any) -> Piece:
-            if not isinstance(value, Mapping):
-                raise Unwritable(f"expected the fields of {schema.full_name}, found {value!r}")
-            unknown = value.keys() - names
-            if unknown:
-                raise Unwritable(f"{schema.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
-            pieces = []
-            name = ""
-            try:
-                for name, write, default in parts:
-                    held = value.get(name, _ABSENT)
-                    pieces.append(write(held) if default is None or held is not _ABSENT else default)
-            except Unwritable as error:
-                error.prepend_path(name)
-                raise
-            return write_all(pieces)
-
-        return write_record
-
-    def _field(self, part: RecordField, shape: Group) -> Callable[[Any], Piece]:
-        if part.name in shape.fields:
-            write = self.writer(shape.fields[part.name])
-
-            def write_given(value: Any) -> Piece:
-                if value is _ABSENT:
-                    raise Unwritable("absent, and it has no default")
-                return write(value)
-
-            return write_given
-
-        def write_cut(value: Any) -> Piece:
-            kinds = [branch.type for branch in part.schema.branches] if isinstance(part.schema, UnionType) else []
-            if (value is None or value is _ABSENT) and "null" in kinds:
-                return self.branch(kinds.index("null"), self.null)
-            raise Unwritable("nested deeper than the recursion depth of the columns")
-
-        return write_cut
-
-    def _list(self, part: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
-        def write_list(value: Any) -> Piece:
-            pieces: list[Piece] = []
-            held = check_list(value)
-            try:
-                for item in held:
-                    pieces.append(part(item))  # noqa: PERF401  the length is the place of an error
-            except Unwritable as error:
-                error.prepend_path(f"[{len(pieces)}]")
-                raise
-            return self.items(pieces)
-
-        return write_list
-
-    def _map(self, part: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
-        def write_map(value: Any) -> Piece:
-            pieces = []
-            key = None
-            held = list_entries(value)
-            try:
-                for key, item in held:
-                    pieces.append((check_text(key), part(item)))
-            except Unwritable as error:
-                error.prepend_path(f"[{shorten(repr(key), MAX_KEY_LENGTH)}]")
-                raise
-            return self.entries(pieces)
-
-        return write_map
-
-    def _union(self, shape: Choice) -> Callable[[Any], Piece]:
-        kinds = [branch.type for branch in shape.schema.branches]
-        branches = [
-            (member, index, self.writer(part))
-            for index, (member, part) in enumerate(zip(shape.members, shape.branches, strict=True))
-            if part is not None
-        ]
-        members = {member: (index, write) for member, index, write in branches if member is not None}
-
-        def write_union(value: Any) -> Piece:
-            if value is None:
-                if "null" not in kinds:
-                    raise Unwritable("null, and the union has no null")
-                return self.branch(kinds.index("null"), self.null)
-            if members:
-                name = _only_member(members, value)
-                index, write = members[name]
-                return self.branch(index, write(value[name]))
-            # One branch; or two, of which the wider takes what the narrower does not hold exactly.
-            problem = Unwritable(f"no branch of the union fits {value!r}")
-            for _, index, write in branches:
-                if len(branches) > 1 and kinds[index] == "float" and not _is_float(value):
-                    continue
-                try:
-                    return self.branch(index, write(value))
-                except Unwritable as error:
-                    problem = error
-            raise problem
-
-        return write_union
-
-
-def to_unscaled(value: decimal.Decimal, logical: DecimalType) -> int:
-    """Return the number as its last digit counts it.
-
-    Raises Unwritable: it is not finite, or has more digits than the type holds, before the point or behind.
-    """
-    if not value.is_finite():
-        raise Unwritable(f"{value} is no decimal")
-    if value and not -100 < value.adjusted() < 100:
-        raise Unwritable(f"{value} is out of the range of a decimal of {logical.precision} digits")
-    scaled = value.scaleb(logical.scale, EXACT)
-    if scaled != scaled.to_integral_value():
-        raise Unwritable(f"{value} has more than {logical.scale} digits after the decimal point")
-    if scaled.copy_abs() >= 10**logical.precision:
-        raise Unwritable(f"{value} has more than {logical.precision} digits")
-    return int(scaled)
-
-
-def check_list(value: Any) -> Sequence[Any]:
-    """Return a list's items. Raises Unwritable: it is no list."""
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
-        raise Unwritable(f"expected a list, found {value!r}")
-    return value
-
-
-def list_entries(value: Any) -> list[tuple[Any, Any]]:
-    """Return a map's entries, from a dict or from the list of pairs that Arrow makes of one. Raises Unwritable: it is neither."""
-    if isinstance(value, Mapping):
-        return list(value.items())
-    if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
-        return value
-    raise Unwritable(f"expected a dict, found {value!r}")
-
-
-def _is_float(value: Any) -> bool:
-    """Whether 32 bits hold the number exactly."""
-    if not isinstance(value, float) or not math.isfinite(value):
-        return True
-    try:
-        held: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
-    except OverflowError:
-        return False
-    return held == value
-
-
-def _only_member(members: Collection[str], value: Any) -> str:
-    if isinstance(value, Mapping) and value.keys() <= set(members):
-        given = [name for name, held in value.items() if held is not None]
-        if len(given) == 1:
-            return str(given[0])
-    raise Unwritable(f"expected exactly one of {', '.join(members)}, found {value!r}")
-
-
-def _leaf(shape: Leaf) -> Fit:
-    schema = shape.schema
-    if isinstance(schema, EnumType):
-        return _enum(schema)
-    if isinstance(schema.logical, DecimalType):
-        return _decimal(schema.logical)
-    if isinstance(schema, FixedType):
-        return _fixed(schema.size)
-    return _integer(schema, shape) if schema.type in LIMITS else PLAIN[schema.type]
-
-
-def _integer(schema: PrimitiveType, shape: Leaf) -> Fit:
-    low, high = LIMITS[schema.type]
-    factor = scale_of(shape).factor
-    convert = get_storage_converter(shape.type)
-
-    def whole(value: Any) -> Any:
-        number = value if convert is None else convert(value)
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise Unwritable(f"expected a whole number, found {value!r}")
-        number //= factor
-        if not low <= number <= high:
-            raise Unwritable(f"{value!r} is out of the range of {schema.type}")
-        return number
-
-    return whole
-
-
-def _enum(schema: EnumType) -> Fit:
-    symbols = frozenset(schema.symbols)
-
-    def symbol(value: Any) -> Any:
-        if not isinstance(value, str) or value not in symbols:
-            raise Unwritable(f"{value!r} is no symbol of {schema.full_name}: {', '.join(schema.symbols)}")
-        return value
-
-    return symbol
-
-
-def _decimal(logical: DecimalType) -> Fit:
-    def number(value: Any) -> Any:
-        if not isinstance(value, decimal.Decimal | int) or isinstance(value, bool):
-            raise Unwritable(f"expected a decimal, found {value!r}")
-        return to_unscaled(decimal.Decimal(value), logical)
-
-    return number
-
-
-def _fixed(size: int) -> Fit:
-    def sized(value: Any) -> Any:
-        if not isinstance(value, bytes | bytearray | memoryview) or len(bytes(value)) != size:
-            raise Unwritable(f"expected {size} bytes, found {value!r}")
-        return bytes(value)
-
-    return sized
-
-
-def _null(value: Any) -> None:
-    if value is not None:
-        raise Unwritable(f"expected null, found {value!r}")
-
-
-def _boolean(value: Any) -> Any:
-    if not isinstance(value, bool):
-        raise Unwritable(f"expected true or false, found {value!r}")
-    return value
-
-
-def _floating(kind: str, packed: struct.Struct) -> Fit:
-    def number(value: Any) -> Any:
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise Unwritable(f"expected a number, found {value!r}")
-        try:
-            packed.pack(value)
-        except (struct.error, OverflowError):
-            raise Unwritable(f"{value!r} is out of the range of {kind}") from None
-        return float(value)
-
-    return number
-
-
-def check_text(value: Any) -> str:
-    """Return the text, if it can be written as UTF-8."""
-    if not isinstance(value, str):
-        raise Unwritable(f"expected text, found {value!r}")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise Unwritable(f"{value!r} has half a character (a lone surrogate)") from None
-    return value
-
-
-def raw(value: Any) -> bytes:
-    """Return the bytes."""
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise Unwritable(f"expected bytes, found {value!r}")
-    return bytes(value)
-
-
-PLAIN: Final[dict[str, Fit]] = {
-    "null": _null,
-    "boolean": _boolean,
-    "float": _floating("float", _FLOAT),
-    "double": _floating("double", struct.Struct("<d")),
-    "string": check_text,
-    "bytes": raw,
-}
-"""For types that have no parts and need no more than their name, in Avro and in protobuf."""

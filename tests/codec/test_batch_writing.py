@@ -18,7 +18,7 @@ from sample_codecs import codec_of, record, written_alike
 
 from schemactl.codec import Definition, KeyValue, Options, Unwritable
 from schemactl.codec.arrow_types import shape_of
-from schemactl.codec.avro_payload import compile_column_writer, numbers
+from schemactl.codec.avro_payload import compile_column_writer, encode_numbers
 from schemactl.codec.avro_resolution import zigzag
 from schemactl.codec.avro_schema import parse
 
@@ -60,7 +60,7 @@ def test_good_values_are_all_written_in_lanes(seed: int) -> None:
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
 def test_numbers_are_zigzag(values: list[int]) -> None:
-    assert numbers(np.array(values, np.int64)).to_pylist() == [zigzag(value) for value in values]
+    assert encode_numbers(np.array(values, np.int64)).to_pylist() == [zigzag(value) for value in values]
 
 
 def shortest(number: int) -> bytes:
