@@ -29,7 +29,6 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 TIME = pa.time64("ns")
 DURATION = pa.duration("us")
-
 MAX_COLUMNS: Final = 100_000
 """Maximum number of columns, with nested ones, for batches. A recursive schema with a high depth can have more than fit into memory."""
 

@@ -76,9 +76,7 @@ _FEW_ROWS: Final = 32
 """With fewer rows than this left, a numpy operation for each further item costs more than the scalar path."""
 
 _MAX_LONG: Final = 2**63 - 1
-
 _FIXED_SIZES: Final = {"boolean": 1, "float": 4, "double": 8}
-
 _NUMPY_TYPES: Final[dict[pa.DataType, Any]] = {
     pa.null(): np.int8,
     pa.bool_(): np.bool_,

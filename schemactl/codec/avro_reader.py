@@ -34,7 +34,6 @@ Read = Callable[[bytes, int], tuple[Any, int]]
 """Reads the value at a position of a payload, and returns it with the position after it; raises Unreadable."""
 
 _FLOAT: Final = struct.Struct("<f")
-
 _DOUBLE: Final = struct.Struct("<d")
 
 

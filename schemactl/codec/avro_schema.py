@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Final, NoReturn
 from .definition import InvalidDefinition
 
 PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-
 NO_DEFAULT: Final = object()
 """The default of a field without one; None is the default `null`."""
 
@@ -39,9 +38,7 @@ _MAX_FIXED_SIZE: Final = 2**31 - 9
 
 # An unclosed string or comment matches to the end, because searching again after its start would take quadratic time.
 _STRING_OR_COMMENT: Final = re.compile(r'(?s)"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+')
-
 _JAVA_WHITESPACE: Final = "".join(map(chr, range(33)))
-
 _JAVA_DOUBLE: Final = re.compile(
     r"([+-]?)(?:(NaN|Infinity)|((?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?)[fFdD]?"
     r"|(0[xX](?:[\da-fA-F]++(?:\.[\da-fA-F]*+)?|\.[\da-fA-F]++)[pP][+-]?\d+)[fFdD]?)",

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 _MAX_MESSAGE_LENGTH: Final = 1000
-
 MAX_KEY_LENGTH: Final = 100
 """Maximum number of characters of a map's key in a path."""
 

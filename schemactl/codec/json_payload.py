@@ -1,10 +1,10 @@
-"""Read and write JSON payloads: the plain objects of Pulsar's Java client, described by an Avro schema.
+"""Decode and encode JSON payloads (see `message.PayloadModule`): the plain objects of Pulsar's Java client, described by an Avro schema.
 
-Not Avro's own JSON encoding: a union's value stands bare, bytes are base64, fields that are null are left out, and what the
-schema does not know is ignored. Defaults are not applied, as in Pulsar's own consumers: a field that is absent is null. It
-makes a message unreadable only where the schema neither has a default for it nor allows null. With `Options.json_defaults` a
-field that is absent, or null where the schema allows none, has its default. Times are whole numbers in
-the unit of their logical type; decimals are numbers (or text) with no more digits than the schema has.
+This is not Avro's own JSON encoding: the value of a union has no wrapper, bytes are base64, null fields are omitted, and unknown fields are
+ignored. Times are integers in the unit of their logical type. Decimals are numbers or text with at most the digits of the schema.
+
+As in Pulsar's consumers, defaults are not applied: an absent field is null, and an error if the schema has no default for it and does not allow
+null. With `Options.json_defaults` a field gets its default if it is absent, or null where the schema does not allow null.
 """
 
 from __future__ import annotations
@@ -42,28 +42,52 @@ from .values import EXACT, LIMITS, ShapeWriter, get_python_converter, scale_of, 
 Convert = Callable[[Any], Any]
 
 _MAX_FLOAT: Final = 3.4028235677973366e38
-"""What a float rounds to infinity from."""
+"""The smallest number that rounds to infinity as a float."""
 
 
-def compile_reader(shape: Shape, options: Options, *, as_python: bool) -> Callable[[bytes], Any]:
-    """Read a payload into the storage form of `shape`, or into Python's own types.
+def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
+    """Return the type of the column, and whether values are records."""
+    shape = shape_of(parse(definition.text), options)
+    return shape.type, isinstance(shape, Group)
 
-    The function raises Unreadable.
 
-    Raises InvalidDefinition: a default is to be applied, and is none.
+def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:  # noqa: ARG001  see the docstring
+    """Make the reader of values of the reader's schema, which does not need the writer's schema, as in Pulsar's consumers."""
+    shape = shape_of(parse(reader.text), options)
+    read_value = _compile_reader(shape, options, as_python=True)
+    return PayloadReader(shape.type, read_value, _compile_reader(shape, options, as_python=False))
+
+
+def make_writer(writer: Definition, options: Options) -> PayloadWriter:
+    """Make the writer of values of a definition."""
+    shape = shape_of(parse(writer.text), options)
+    write = JsonWriter().make_writer(shape)
+    return PayloadWriter(shape.type, lambda value: write(value).encode())
+
+
+# Reader
+
+
+def _compile_reader(shape: Shape, options: Options, *, as_python: bool) -> Callable[[bytes], Any]:
+    """Compile the function that reads payloads into the storage form of `shape`, or into Python's own types.
+
+    It raises Unreadable.
+
+    Raises:
+        InvalidDefinition: a default is applied and is not valid.
     """
-    convert = _Reader(options, as_python=as_python).convert(shape)
-    decoder = json.JSONDecoder(parse_float=decimal.Decimal, parse_constant=_constant)
+    convert = _ReaderCompiler(options, as_python=as_python).compile(shape)
+    decoder = json.JSONDecoder(parse_float=decimal.Decimal, parse_constant=_reject_constant)
 
     def read(payload: bytes) -> Any:
         try:
-            # As `json.loads` does, which makes a decoder for each text.
+            # As `json.loads` does, but with one decoder for all payloads.
             parsed = decoder.decode(payload.decode(json.detect_encoding(payload), "surrogatepass"))
         except UnicodeDecodeError as error:
             raise Unreadable("text that is not UTF-8", error.start) from None
         except json.JSONDecodeError as error:
-            why = error.msg if payload.strip() else "the payload is empty"
-            raise Unreadable(f"no JSON: {why}", len(error.doc[: error.pos].encode())) from None
+            problem = error.msg if payload.strip() else "the payload is empty"
+            raise Unreadable(f"no JSON: {problem}", len(error.doc[: error.pos].encode())) from None
         except (ValueError, RecursionError, ArithmeticError) as error:
             raise Unreadable(f"no JSON that can be followed: {error}") from None
         try:
@@ -74,65 +98,69 @@ def compile_reader(shape: Shape, options: Options, *, as_python: bool) -> Callab
     return read
 
 
-def _constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON value")
 
 
-class _Reader:
+class _ReaderCompiler:
+    """Compiles shapes to functions that convert parsed JSON."""
+
     def __init__(self, options: Options, *, as_python: bool) -> None:
         self._options = options
         self._as_python = as_python
         self._records: dict[int, Convert] = {}
 
-    def convert(self, shape: Shape) -> Convert:
+    def compile(self, shape: Shape) -> Convert:
         match shape:
             case Group():
-                # Each once: in a record that holds itself, one shape stands in many places.
+                # Compiled once, because a recursive record has the same shape in many places.
                 if id(shape) not in self._records:
-                    self._records[id(shape)] = self._record(shape)
+                    self._records[id(shape)] = self._compile_record(shape)
                 return self._records[id(shape)]
             case Repeated():
-                part = self.convert(shape.part)
-                return _list(part) if isinstance(shape.schema, ArrayType) else self._map(part)
+                convert_item = self.compile(shape.part)
+                is_array = isinstance(shape.schema, ArrayType)
+                return _compile_list(convert_item) if is_array else self._compile_map(convert_item)
             case Choice():
-                return self._union(shape)
+                return self._compile_union(shape)
             case Leaf():
-                return self._leaf(shape)
+                return self._compile_leaf(shape)
 
-    def _record(self, shape: Group) -> Convert:
+    def _compile_record(self, shape: Group) -> Convert:
         parts = []
         for part in shape.schema.fields:
             if part.name in shape.fields:
-                convert = self.convert(shape.fields[part.name])
-                parts.append((part.name, convert, self._absent(part, shape.fields[part.name], convert)))
+                convert = self.compile(shape.fields[part.name])
+                parts.append((part.name, convert, self._compile_absent(part, shape.fields[part.name], convert)))
 
-        def record(value: Any) -> Any:
+        def convert_record(value: Any) -> Any:
             if not isinstance(value, dict):
-                raise Unreadable(f"expected the object {shape.schema.full_name}, found {_shown(value)}")
-            found: dict[str, Any] = {}
+                raise Unreadable(f"expected the object {shape.schema.full_name}, found {_describe_value(value)}")
+            record: dict[str, Any] = {}
             name = ""
             try:
-                for name, convert, absent in parts:
-                    held = value.get(name)
-                    found[name] = convert(held) if held is not None else absent(name in value)
+                for name, convert, convert_absent in parts:
+                    field = value.get(name)
+                    record[name] = convert(field) if field is not None else convert_absent(name in value)
             except Unreadable as error:
                 error.prepend_path(name)
                 raise
-            return found
+            return record
 
-        return record
+        return convert_record
 
-    def _absent(self, part: RecordField, shape: Shape, convert: Convert) -> Callable[[bool], Any]:
-        """Return what a field is that is null, or (False) absent, unless that is an error."""
+    def _compile_absent(self, part: RecordField, shape: Shape, convert: Convert) -> Callable[[bool], Any]:
+        """Compile the value of a field that is null (True) or absent (False), which raises Unreadable if that is an error."""
         nullable = any(branch.type == "null" for branch in getattr(part.schema, "branches", (part.schema,)))
         has_default = part.default is not NO_DEFAULT
         default = None
-        if applied := has_default and self._options.json_defaults:
+        applies_default = has_default and self._options.json_defaults
+        if applies_default:
             default = read_default(part.schema, part.default, shape, self._options, as_python=self._as_python)
 
-        def absent(is_null: bool) -> Any:  # noqa: FBT001  the one thing that is asked
-            if applied:
-                # A copy, so that a caller who changes a value does not change the default of the next one.
+        def convert_absent(is_null: bool) -> Any:  # noqa: FBT001  the only argument
+            if applies_default:
+                # A copy, because callers may change the value.
                 return None if is_null and nullable else deepcopy(default)
             if has_default or nullable:
                 return None
@@ -140,74 +168,76 @@ class _Reader:
                 return convert(None)
             raise Unreadable("is missing, and has no default")
 
-        return absent
+        return convert_absent
 
-    def _map(self, part: Convert) -> Convert:
+    def _compile_map(self, convert_item: Convert) -> Convert:
         as_python = self._as_python
 
-        def entries(value: Any) -> Any:
+        def convert_map(value: Any) -> Any:
             if not isinstance(value, dict):
-                raise Unreadable(f"expected an object, found {_shown(value)}")
-            found = {}
+                raise Unreadable(f"expected an object, found {_describe_value(value)}")
+            entries = {}
             key = ""
             try:
-                for key, held in value.items():
-                    found[_whole(key)] = part(held)
+                for key, item in value.items():
+                    entries[_replace_surrogates(key)] = convert_item(item)
             except Unreadable as error:
                 error.prepend_path(f"[{key!r}]")
                 raise
-            return found if as_python else list(found.items())
+            return entries if as_python else list(entries.items())
 
-        return entries
+        return convert_map
 
-    def _union(self, shape: Choice) -> Convert:
+    def _compile_union(self, shape: Choice) -> Convert:
         nullable = any(branch.type == "null" for branch in shape.schema.branches)
         blank = dict.fromkeys(name for name in shape.members if name is not None)
         pairs = zip(shape.members, shape.branches, strict=True)
-        branches = [(member, self.convert(part), _likely(part)) for member, part in pairs if part is not None]
-        several = len(branches) > 1
+        branches = [
+            (member, self.compile(part), _compile_likelihood(part)) for member, part in pairs if part is not None
+        ]
+        has_several = len(branches) > 1
 
-        def choice(value: Any) -> Any:
+        def convert_union(value: Any) -> Any:
             if value is None and nullable:
                 return None
-            problem = Unreadable(f"no branch of the union fits {_shown(value)}")
-            # Sorted, those stay in their order of which the same is to be expected.
-            order = sorted(branches, key=lambda branch: not branch[2](value)) if several else branches
-            for member, convert, _ in order:
+            problem = Unreadable(f"no branch of the union fits {_describe_value(value)}")
+            # Likely branches first, and otherwise in the order of the schema.
+            candidates = sorted(branches, key=lambda branch: not branch[2](value)) if has_several else branches
+            for member, convert, _ in candidates:
                 try:
-                    found = convert(value)
+                    converted = convert(value)
                 except Unreadable as error:
-                    problem = problem if several else error
+                    problem = problem if has_several else error
                     continue
-                return found if member is None else {**blank, member: found}
+                return converted if member is None else {**blank, member: converted}
             raise problem
 
-        return choice
+        return convert_union
 
-    def _leaf(self, shape: Leaf) -> Convert:
-        convert = _leaf(shape)
-        pythonic = get_python_converter(shape.type) if self._as_python else None
-        return convert if pythonic is None else lambda value: pythonic(convert(value))
+    def _compile_leaf(self, shape: Leaf) -> Convert:
+        convert = _compile_storage_leaf(shape)
+        to_python = get_python_converter(shape.type) if self._as_python else None
+        return convert if to_python is None else lambda value: to_python(convert(value))
 
 
-def _list(part: Convert) -> Convert:
-    def items(value: Any) -> Any:
+def _compile_list(convert_item: Convert) -> Convert:
+    def convert_list(value: Any) -> Any:
         if not isinstance(value, list):
-            raise Unreadable(f"expected a list, found {_shown(value)}")
-        found: list[Any] = []
+            raise Unreadable(f"expected a list, found {_describe_value(value)}")
+        items: list[Any] = []
         try:
-            for held in value:
-                found.append(part(held))  # noqa: PERF401  the length is the place of an error
+            for item in value:
+                items.append(convert_item(item))  # noqa: PERF401  the length is the place of an error
         except Unreadable as error:
-            error.prepend_path(f"[{len(found)}]")
+            error.prepend_path(f"[{len(items)}]")
             raise
-        return found
+        return items
 
-    return items
+    return convert_list
 
 
-def _likely(shape: Shape) -> Callable[[Any], bool]:
-    """Whether a value looks as the branch of a union is written, which may well be read from others, too."""
+def _compile_likelihood(shape: Shape) -> Callable[[Any], bool]:
+    """Compile the predicate whether a value looks like a value of the branch, which may also be read from other values."""
     schema = shape.schema
     if isinstance(shape, Group):
         names = {part.name for part in shape.schema.fields}
@@ -218,7 +248,7 @@ def _likely(shape: Shape) -> Callable[[Any], bool]:
     if isinstance(schema, PrimitiveType | FixedType) and isinstance(schema.logical, DecimalType):
         return lambda value: not isinstance(value, str)
     if schema.type in ("bytes", "fixed"):
-        # Base64 is text like any other: a union that also takes text takes all of it, not only what happens to be no base64.
+        # Some text is valid base64 by accident, so a union of bytes and string reads all text as string.
         return lambda _: False
     if schema.type in LIMITS:
         return lambda value: isinstance(value, int)
@@ -227,160 +257,161 @@ def _likely(shape: Shape) -> Callable[[Any], bool]:
     return lambda _: True
 
 
-def _leaf(shape: Leaf) -> Convert:
+def _compile_storage_leaf(shape: Leaf) -> Convert:
     schema = shape.schema
     if isinstance(schema, EnumType):
-        return _enum(schema)
+        return _compile_enum(schema)
     if isinstance(schema.logical, DecimalType):
-        return _decimal(schema.logical)
+        return _compile_decimal(schema.logical)
     if isinstance(schema, FixedType):
-        return lambda value: _sized(_from_base64(value), schema.size)
+        return lambda value: _check_size(_from_base64(value), schema.size)
     if schema.type in LIMITS:
-        return _integer(schema, shape)
-    return _PLAIN_READERS[schema.type]
+        return _compile_integer(schema, shape)
+    return _CONVERTERS[schema.type]
 
 
-def _enum(schema: EnumType) -> Convert:
+def _compile_enum(schema: EnumType) -> Convert:
     symbols = frozenset(schema.symbols)
     default = schema.default if schema.default in symbols else None
 
-    def symbol(value: Any) -> Any:
+    def convert_enum(value: Any) -> Any:
         if isinstance(value, str) and value in symbols:
             return value
         if isinstance(value, str) and default is not None:
             return default
-        raise Unreadable(f"{_shown(value)} is no symbol of {schema.full_name}")
+        raise Unreadable(f"{_describe_value(value)} is no symbol of {schema.full_name}")
 
-    return symbol
+    return convert_enum
 
 
-def _decimal(logical: DecimalType) -> Convert:
-    def number(value: Any) -> Any:
-        # Python's decimals may have their digits parted, which those of Java may not.
-        parted = isinstance(value, str) and "_" in value
-        if parted or isinstance(value, bool) or not isinstance(value, decimal.Decimal | int | str):
-            raise Unreadable(f"expected a decimal, found {_shown(value)}")
+def _compile_decimal(logical: DecimalType) -> Convert:
+    def convert_decimal(value: Any) -> Any:
+        # Python's decimals may have underscores between digits, Java's may not.
+        has_underscore = isinstance(value, str) and "_" in value
+        if has_underscore or isinstance(value, bool) or not isinstance(value, decimal.Decimal | int | str):
+            raise Unreadable(f"expected a decimal, found {_describe_value(value)}")
         try:
             unscaled = to_unscaled(decimal.Decimal(value), logical)
         except decimal.InvalidOperation:
-            raise Unreadable(f"expected a decimal, found {_shown(value)}") from None
+            raise Unreadable(f"expected a decimal, found {_describe_value(value)}") from None
         except Unwritable as error:
             raise Unreadable(error.message) from None
         return decimal.Decimal(unscaled).scaleb(-logical.scale, EXACT)
 
-    return number
+    return convert_decimal
 
 
-def _integer(schema: PrimitiveType, shape: Leaf) -> Convert:
+def _compile_integer(schema: PrimitiveType, shape: Leaf) -> Convert:
     low, high, factor = scale_of(shape)
 
-    def whole(value: Any) -> Any:
+    def convert_integer(value: Any) -> Any:
         number = value
         if isinstance(value, decimal.Decimal) and abs(value.adjusted()) < 30 and value == value.to_integral_value():
             number = int(value)
         if isinstance(number, bool) or not isinstance(number, int):
-            raise Unreadable(f"expected a whole number, found {_shown(value)}")
+            raise Unreadable(f"expected a whole number, found {_describe_value(value)}")
         if not low <= number <= high:
-            raise Unreadable(f"{_shown(value)} is out of the range of {schema.logical or schema.type}")
+            raise Unreadable(f"{_describe_value(value)} is out of the range of {schema.logical or schema.type}")
         return number * factor
 
-    return whole
+    return convert_integer
 
 
-def _null(value: Any) -> None:
-    if value is not None:
-        raise Unreadable(f"expected null, found {_shown(value)}")
-
-
-def _boolean(value: Any) -> Any:
-    if not isinstance(value, bool):
-        raise Unreadable(f"expected true or false, found {_shown(value)}")
-    return value
-
-
-def _floating(limit: float) -> Convert:
-    def number(value: Any) -> Any:
-        # Jackson writes what JSON has no number for as text.
+def _compile_floating(limit: float) -> Convert:
+    def convert_number(value: Any) -> Any:
+        # Jackson writes NaN and infinities as text, because JSON has no numbers for them.
         if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
             return float(value)
         if isinstance(value, bool) or not isinstance(value, decimal.Decimal | int):
-            raise Unreadable(f"expected a number, found {_shown(value)}")
+            raise Unreadable(f"expected a number, found {_describe_value(value)}")
         try:
-            found = float(value)
+            number = float(value)
         except OverflowError:
-            found = math.inf
-        if abs(found) >= limit:
-            raise Unreadable(f"{_shown(value)} is out of range")
-        return struct.unpack("<f", struct.pack("<f", found))[0] if limit == _MAX_FLOAT else found
+            number = math.inf
+        if abs(number) >= limit:
+            raise Unreadable(f"{_describe_value(value)} is out of range")
+        return struct.unpack("<f", struct.pack("<f", number))[0] if limit == _MAX_FLOAT else number
 
-    return number
+    return convert_number
 
 
-def _text(value: Any) -> str:
+def _check_null(value: Any) -> None:
+    if value is not None:
+        raise Unreadable(f"expected null, found {_describe_value(value)}")
+
+
+def _check_boolean(value: Any) -> Any:
+    if not isinstance(value, bool):
+        raise Unreadable(f"expected true or false, found {_describe_value(value)}")
+    return value
+
+
+def _convert_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise Unreadable(f"expected text, found {_shown(value)}")
-    return _whole(value)
+        raise Unreadable(f"expected text, found {_describe_value(value)}")
+    return _replace_surrogates(value)
 
 
-def _whole(text: str) -> str:
-    """Return the text with U+FFFD for what JSON's escapes may say and no text may hold: half a character."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON's escapes allow, by U+FFFD."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _from_base64(value: Any) -> bytes:
     if not isinstance(value, str):
-        raise Unreadable(f"expected base64 text, found {_shown(value)}")
+        raise Unreadable(f"expected base64 text, found {_describe_value(value)}")
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        raise Unreadable(f"expected base64 text, found {_shown(value)}") from None
+        raise Unreadable(f"expected base64 text, found {_describe_value(value)}") from None
 
 
-def _sized(raw: bytes, size: int) -> bytes:
+def _check_size(raw: bytes, size: int) -> bytes:
     if len(raw) != size:
         raise Unreadable(f"expected {size} bytes, found {len(raw)}")
     return raw
 
 
-def _shown(value: Any) -> str:
-    """Return a value in an error message: JSON, cut to 60 characters."""
+def _describe_value(value: Any) -> str:
+    """Return a value as JSON for an error message, cut to 60 characters."""
     text = str(value) if isinstance(value, decimal.Decimal) else json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-_PLAIN_READERS: Final[dict[str, Convert]] = {
-    "null": _null,
-    "boolean": _boolean,
-    "float": _floating(_MAX_FLOAT),
-    "double": _floating(math.inf),
-    "string": _text,
+_CONVERTERS: Final[dict[str, Convert]] = {
+    "null": _check_null,
+    "boolean": _check_boolean,
+    "float": _compile_floating(_MAX_FLOAT),
+    "double": _compile_floating(math.inf),
+    "string": _convert_text,
     "bytes": _from_base64,
 }
 
 
-# A writer of JSON payloads as Pulsar's Java client has them: compact, fields in schema order, null
-# fields left out.
+# Writer
 
-
-_quoted: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
+_quote: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class JsonWriter(ShapeWriter[str]):
-    """A field that is absent and has a default is left out, as one that is null."""
+    """Writes JSON as Pulsar's Java client does: compact, with fields in the order of the schema, without null fields.
+
+    A field that is absent and has a default is omitted like a null field.
+    """
 
     null = "null"
 
-    def write_default(self, part: RecordField) -> str:  # noqa: ARG002  any default is left out
+    def write_default(self, part: RecordField) -> str:  # noqa: ARG002  every default is omitted
         """See ShapeWriter."""
         return self.null
 
     def make_record_writer(self, schema: RecordType) -> Callable[[list[str]], str]:
         """See ShapeWriter."""
-        names = [_quoted(part.name) for part in schema.fields]
+        names = [_quote(part.name) for part in schema.fields]
 
         def write_record(pieces: list[str]) -> str:
-            given = (pair for pair in zip(names, pieces, strict=True) if pair[1] != self.null)
-            return "{" + ",".join(f"{name}:{piece}" for name, piece in given) + "}"
+            fields = zip(names, pieces, strict=True)
+            return "{" + ",".join(f"{name}:{piece}" for name, piece in fields if piece != self.null) + "}"
 
         return write_record
 
@@ -390,9 +421,9 @@ class JsonWriter(ShapeWriter[str]):
 
     def write_entries(self, pieces: list[tuple[str, str]]) -> str:
         """See ShapeWriter."""
-        return "{" + ",".join(f"{_quoted(key)}:{piece}" for key, piece in pieces) + "}"
+        return "{" + ",".join(f"{_quote(key)}:{piece}" for key, piece in pieces) + "}"
 
-    def write_branch(self, index: int, piece: str) -> str:  # noqa: ARG002  a union's value stands bare
+    def write_branch(self, index: int, piece: str) -> str:  # noqa: ARG002  the value of a union has no wrapper
         """See ShapeWriter."""
         return piece
 
@@ -402,56 +433,33 @@ class JsonWriter(ShapeWriter[str]):
         if isinstance(logical, DecimalType):
             scale = logical.scale
             return lambda value: format(decimal.Decimal(value).scaleb(-scale, EXACT), "f")
-        return _PLAIN_WRITERS[shape.schema.type]
+        return _WRITERS[shape.schema.type]
 
 
 def _to_base64(value: Any) -> str:
     return f'"{base64.b64encode(value).decode()}"'
 
 
-def _double(value: Any) -> str:
+def _write_double(value: Any) -> str:
     if math.isfinite(value):
         return repr(value)
-    # Jackson writes what JSON has no number for as text.
+    # Jackson writes NaN and infinities as text, because JSON has no numbers for them.
     return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
 
 
-def _float(value: Any) -> str:
-    return str(np.float32(value)) if math.isfinite(value) else _double(value)
+def _write_float(value: Any) -> str:
+    return str(np.float32(value)) if math.isfinite(value) else _write_double(value)
 
 
-_PLAIN_WRITERS: Final[dict[str, Callable[[Any], str]]] = {
+_WRITERS: Final[dict[str, Callable[[Any], str]]] = {
     "null": lambda _: "null",
     "boolean": lambda value: "true" if value else "false",
     "int": str,
     "long": str,
-    "float": _float,
-    "double": _double,
-    "string": _quoted,
-    "enum": _quoted,
+    "float": _write_float,
+    "double": _write_double,
+    "string": _quote,
+    "enum": _quote,
     "bytes": _to_base64,
     "fixed": _to_base64,
 }
-
-
-# The payload format (see `message.PayloadModule`)
-
-
-def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
-    """Return the columns of the definition, which is Avro's."""
-    shape = shape_of(parse(definition.text), options)
-    return shape.type, isinstance(shape, Group)
-
-
-def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:  # noqa: ARG001  see above
-    """Read by the reader's schema alone, as Pulsar's own consumers do."""
-    shape = shape_of(parse(reader.text), options)
-    value = compile_reader(shape, options, as_python=True)
-    return PayloadReader(shape.type, value, compile_reader(shape, options, as_python=False))
-
-
-def make_writer(writer: Definition, options: Options) -> PayloadWriter:
-    """Return how values are written."""
-    shape = shape_of(parse(writer.text), options)
-    write = JsonWriter().make_writer(shape)
-    return PayloadWriter(shape.type, lambda value: write(value).encode())

@@ -1,7 +1,7 @@
-"""Pulsar's primitive types in the wire form of its Java client (org.apache.pulsar.client.impl.schema).
+"""Decode and encode payloads of Pulsar's primitive types (see `message.PayloadModule`), as org.apache.pulsar.client.impl.schema does.
 
-Everything is big-endian. Spark holds microseconds, so finer digits of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME are cut off,
-and of a DATE, which Pulsar sends in milliseconds, the time of day.
+All numbers are big-endian. Spark has microseconds, so nanoseconds of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME are truncated, and so is the time
+of day of a DATE, which Pulsar sends in milliseconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .arrow_types import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options, to_numbers
 from .byte_batch import ByteBatch, Mask, split_evenly
 from .definition import Definition, InvalidDefinition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
-from .values import MAX_MILLIS, decode_text, get_python_converter, get_storage_converter
+from .values import MAX_MILLIS, check_bytes, decode_text, get_python_converter, get_storage_converter
 
 _DAY_MILLIS: Final = 86_400_000
 _DAY_NANOS: Final = 86_400_000_000_000
@@ -27,22 +27,22 @@ _DAYS: Final = (-(2**31), 2**31 - 1)
 _MAX_SECONDS: Final = (2**63 - 1) // 1_000_000 - 1
 
 Numbers = Any
-"""Integers, or numpy arrays of them: the rules below hold for both."""
+"""Integers or numpy arrays of them: the conversions work for both."""
 
 _Limits = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wire:
-    """The wire form of one type.
+class _WireFormat:
+    """The wire format of a type.
 
     Attributes:
-        format: its numbers as `struct` has them.
-        type: of the column.
-        read: from the numbers to the storage form.
-        write: from the storage form to the numbers.
-        limits: of the first number, and of the second if there is one; None: any.
-        exact: other sizes are errors; otherwise bytes that follow are ignored, as Java does for the two long types.
+        format: the format of its numbers, for `struct`.
+        type: the type of the column.
+        read: converts the numbers to the storage form.
+        write: converts the storage form to the numbers.
+        limits: the minimum and maximum of each number, or None if it has no limits.
+        exact: whether payloads of other sizes are errors. Otherwise further bytes are ignored, as in Java for the two longest types.
     """
 
     format: str
@@ -56,19 +56,20 @@ class _Wire:
 _MILLIS: Final[_Limits] = (-MAX_MILLIS, MAX_MILLIS)
 _NANO_OF_DAY: Final[_Limits] = (0, _DAY_NANOS - 1)
 _DATE_MILLIS: Final[_Limits] = (_DAYS[0] * _DAY_MILLIS, (_DAYS[1] + 1) * _DAY_MILLIS - 1)
-
-_WIRES: Final = {
-    "BOOLEAN": _Wire(">b", pa.bool_(), lambda byte: byte != 0, lambda value: (value * 1,)),
-    "INT8": _Wire(">b", pa.int8()),
-    "INT16": _Wire(">h", pa.int16()),
-    "INT32": _Wire(">i", pa.int32()),
-    "INT64": _Wire(">q", pa.int64()),
-    "FLOAT": _Wire(">f", pa.float32()),
-    "DOUBLE": _Wire(">d", pa.float64()),
-    "DATE": _Wire(">q", pa.date32(), lambda ms: ms // _DAY_MILLIS, lambda day: (day * _DAY_MILLIS,), (_DATE_MILLIS,)),
-    "TIME": _Wire(">q", pa.int64(), lambda ms: ms * 1000, lambda micros: (micros // 1000,), (_MILLIS,)),
-    "TIMESTAMP": _Wire(">q", TIMESTAMP, lambda ms: ms * 1000, lambda micros: (micros // 1000,), (_MILLIS,)),
-    "INSTANT": _Wire(
+_WIRE_FORMATS: Final = {
+    "BOOLEAN": _WireFormat(">b", pa.bool_(), lambda byte: byte != 0, lambda value: (value * 1,)),
+    "INT8": _WireFormat(">b", pa.int8()),
+    "INT16": _WireFormat(">h", pa.int16()),
+    "INT32": _WireFormat(">i", pa.int32()),
+    "INT64": _WireFormat(">q", pa.int64()),
+    "FLOAT": _WireFormat(">f", pa.float32()),
+    "DOUBLE": _WireFormat(">d", pa.float64()),
+    "DATE": _WireFormat(
+        ">q", pa.date32(), lambda ms: ms // _DAY_MILLIS, lambda day: (day * _DAY_MILLIS,), (_DATE_MILLIS,)
+    ),
+    "TIME": _WireFormat(">q", pa.int64(), lambda ms: ms * 1000, lambda micros: (micros // 1000,), (_MILLIS,)),
+    "TIMESTAMP": _WireFormat(">q", TIMESTAMP, lambda ms: ms * 1000, lambda micros: (micros // 1000,), (_MILLIS,)),
+    "INSTANT": _WireFormat(
         ">qi",
         TIMESTAMP,
         lambda seconds, nanos: seconds * 1_000_000 + nanos // 1000,
@@ -76,11 +77,11 @@ _WIRES: Final = {
         ((-_MAX_SECONDS, _MAX_SECONDS), None),
         exact=False,
     ),
-    "LOCAL_DATE": _Wire(">q", pa.date32(), limits=(_DAYS,)),
-    "LOCAL_TIME": _Wire(
+    "LOCAL_DATE": _WireFormat(">q", pa.date32(), limits=(_DAYS,)),
+    "LOCAL_TIME": _WireFormat(
         ">q", pa.int64(), lambda nanos: nanos // 1000, lambda micros: (micros * 1000,), (_NANO_OF_DAY,)
     ),
-    "LOCAL_DATE_TIME": _Wire(
+    "LOCAL_DATE_TIME": _WireFormat(
         ">qq",
         TIMESTAMP_NTZ,
         lambda day, nanos: day * 86_400_000_000 + nanos // 1000,
@@ -91,59 +92,63 @@ _WIRES: Final = {
 }
 
 _TIMES: Final = {
-    "TIME": _Wire(">q", TIME, lambda ms: ms % _DAY_MILLIS * 1_000_000, lambda nanos: (nanos // 1_000_000,)),
-    "LOCAL_TIME": _Wire(">q", TIME, lambda nanos: nanos // 1000 * 1000, limits=(_NANO_OF_DAY,)),
+    "TIME": _WireFormat(">q", TIME, lambda ms: ms % _DAY_MILLIS * 1_000_000, lambda nanos: (nanos // 1_000_000,)),
+    "LOCAL_TIME": _WireFormat(">q", TIME, lambda nanos: nanos // 1000 * 1000, limits=(_NANO_OF_DAY,)),
 }
-"""With `Options.time_type`."""
+"""The wire formats of types that become a time with `Options.time_type`."""
 
-TYPES: Final = frozenset({*_WIRES, "STRING", "BYTES", "NONE"})
-"""The schema types whose payloads are read here."""
+TYPES: Final = frozenset({*_WIRE_FORMATS, "STRING", "BYTES", "NONE"})
+"""The schema types of this module."""
 
+_NO_CHARSETS: Final = frozenset({"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"})
+"""Encodings of Python that Java does not have."""
 
-def _wire(name: str, options: Options) -> _Wire:
-    return _TIMES[name] if options.time_type and name in _TIMES else _WIRES[name]
+_BYTE_ORDER_MARKS: Final = {
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
+"""The charsets that Java decodes as big-endian unless a byte order mark is present; Python would use the byte order of the machine."""
 
 
 def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
-    """Return the type of the column, and that the values are no records."""
+    """Return the type of the column, and that values are not records."""
     match definition.type:
         case "STRING":
             return pa.string(), False
         case "BYTES" | "NONE":
             return pa.binary(), False
-    return _wire(definition.type, options).type, False
+    return _get_wire_format(definition.type, options).type, False
 
 
 def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
-    """Read numbers by their type, and text by the writer's charset."""
+    """Make the reader of payloads; text is decoded with the charset of the writer."""
     match reader.type:
         case "STRING":
-            return _reading_text(writer, options)
+            return _make_text_reader(writer, options)
         case "BYTES" | "NONE":
-            return _BYTES_READING
-    return _reading_numbers(reader.type, options)
+            return _BYTES_READER
+    return _make_number_reader(reader.type, options)
 
 
 def make_writer(writer: Definition, options: Options) -> PayloadWriter:
-    """Return how values are written. What could not be read back is an error."""
+    """Make the writer of values; values that could not be decoded again are errors."""
     match writer.type:
         case "STRING":
-            return _writing_text(writer)
+            return _make_text_writer(writer)
         case "BYTES" | "NONE":
-            from .values import check_bytes
-
-            return PayloadWriter(pa.binary(), check_bytes, _bytes_lanes)
-    return _writing_numbers(writer.type, options)
+            return PayloadWriter(pa.binary(), check_bytes, _write_bytes_column)
+    return _make_number_writer(writer.type, options)
 
 
-def _beyond(numbers: tuple[Any, ...], wire: _Wire) -> list[Any]:
-    """Return those that are out of their limits."""
-    pairs = zip(numbers, wire.limits, strict=True)
-    return [number for number, limits in pairs if limits and not limits[0] <= number <= limits[1]]
+# Numbers
 
 
-def _reading_numbers(name: str, options: Options) -> PayloadReader:
-    wire = _wire(name, options)
+def _get_wire_format(name: str, options: Options) -> _WireFormat:
+    return _TIMES[name] if options.time_type and name in _TIMES else _WIRE_FORMATS[name]
+
+
+def _make_number_reader(name: str, options: Options) -> PayloadReader:
+    wire = _get_wire_format(name, options)
     packed, exact = struct.Struct(wire.format), wire.exact or options.strict
     convert = get_python_converter(wire.type)
 
@@ -151,18 +156,18 @@ def _reading_numbers(name: str, options: Options) -> PayloadReader:
         if len(payload) < packed.size or (exact and len(payload) > packed.size):
             raise Unreadable(f"{name} takes {packed.size} bytes, found {len(payload)}")
         numbers = packed.unpack_from(payload)
-        for number in _beyond(numbers, wire):
+        for number in _find_out_of_range(numbers, wire):
             raise Unreadable(f"{number} is out of the range of {name}")
         return wire.read(*numbers)
 
     def value(payload: bytes) -> Any:
         return storage(payload) if convert is None else convert(storage(payload))
 
-    return PayloadReader(wire.type, value, storage, _lanes(wire, exact=exact))
+    return PayloadReader(wire.type, value, storage, _make_column_reader(wire, exact=exact))
 
 
-def _writing_numbers(name: str, options: Options) -> PayloadWriter:
-    wire = _wire(name, options)
+def _make_number_writer(name: str, options: Options) -> PayloadWriter:
+    wire = _get_wire_format(name, options)
     packed = struct.Struct(wire.format)
     convert = get_storage_converter(wire.type)
     kind: type | tuple[type, ...] = bool if wire.type == pa.bool_() else (int, float)
@@ -178,17 +183,23 @@ def _writing_numbers(name: str, options: Options) -> PayloadWriter:
             payload = packed.pack(*numbers)
         except (struct.error, OverflowError):
             raise Unwritable(f"{value!r} is out of the range of {name}") from None
-        if _beyond(numbers, wire):
+        if _find_out_of_range(numbers, wire):
             raise Unwritable(f"{value!r} is out of the range of {name}")
         return payload
 
-    return PayloadWriter(wire.type, write, _writing_lanes(wire))
+    return PayloadWriter(wire.type, write, _make_column_writer(wire))
 
 
-def _lanes(wire: _Wire, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
+def _find_out_of_range(numbers: tuple[Any, ...], wire: _WireFormat) -> list[Any]:
+    """Return the numbers that are out of their limits."""
+    pairs = zip(numbers, wire.limits, strict=True)
+    return [number for number, limits in pairs if limits and not limits[0] <= number <= limits[1]]
+
+
+def _make_column_reader(wire: _WireFormat, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
     size = struct.calcsize(wire.format)
 
-    def read(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
+    def read_column(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
         batch = ByteBatch(payloads)
         length = batch.end - batch.start
         bad = length != size if exact else length < size
@@ -204,22 +215,30 @@ def _lanes(wire: _Wire, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.A
             numbers.append(number)
             at = np.minimum(at + struct.calcsize(f">{code}"), batch.limit)
         values = wire.read(*numbers)
-        return _column(values, wire.type), bad
+        return _build_array(values, wire.type), bad
 
-    return read
+    return read_column
 
 
-def _writing_lanes(wire: _Wire) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
-    fields = [(f"n{at}", f">{'i1' if code == 'b' else code}") for at, code in enumerate(wire.format[1:])]
+def _build_array(values: Any, arrow_type: pa.DataType) -> pa.Array:
+    if arrow_type == pa.bool_():
+        return pa.array(values)
+    width = np.dtype(f"{'f' if pa.types.is_floating(arrow_type) else 'i'}{arrow_type.bit_width // 8}")
+    buffer = pa.py_buffer(np.ascontiguousarray(values.astype(width)))
+    return pa.Array.from_buffers(arrow_type, len(values), [None, buffer])
 
-    def write(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
+
+def _make_column_writer(wire: _WireFormat) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
+    fields = [(f"n{number}", f">{'i1' if code == 'b' else code}") for number, code in enumerate(wire.format[1:])]
+
+    def write_column(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
         bad: Mask = np.asarray(values.is_null())
-        absent = False if wire.type == pa.bool_() else 0
-        plain = to_numbers(values).fill_null(absent).to_numpy(zero_copy_only=False)
+        zero = False if wire.type == pa.bool_() else 0
+        plain = to_numbers(values).fill_null(zero).to_numpy(zero_copy_only=False)
         if plain.dtype.kind == "i":
             plain = plain.astype(np.int64)
         if wire.limits != (None,):
-            # Beyond that, the products of the rules above may not fit 64 bits.
+            # The products of larger numbers may not fit 64 bits.
             bad = bad | (plain > MAX_MILLIS) | (plain < -MAX_MILLIS)
             plain = np.where(bad, 0, plain)
         packed = np.zeros(len(values), fields)
@@ -229,57 +248,18 @@ def _writing_lanes(wire: _Wire) -> Callable[[pa.Array], tuple[pa.BinaryArray, Ma
             packed[name] = number
         return split_evenly(packed.view(np.uint8), struct.calcsize(wire.format)), bad
 
-    return write
+    return write_column
 
 
-def _bytes_lanes(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
-    return values.cast(pa.binary()), np.asarray(values.is_null())
+# Text and bytes
 
 
-_BYTES_READING: Final = PayloadReader(
-    pa.binary(), bytes, bytes, lambda payloads: (payloads, np.zeros(len(payloads), bool))
-)
-
-
-def _column(values: Any, arrow_type: pa.DataType) -> pa.Array:
-    if arrow_type == pa.bool_():
-        return pa.array(values)
-    width = np.dtype(f"{'f' if pa.types.is_floating(arrow_type) else 'i'}{arrow_type.bit_width // 8}")
-    buffer = pa.py_buffer(np.ascontiguousarray(values.astype(width)))
-    return pa.Array.from_buffers(arrow_type, len(values), [None, buffer])
-
-
-_NO_CHARSETS: Final = frozenset({"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"})
-"""Encodings of Python's that Java has under no name."""
-
-_WIDE: Final = {
-    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
-    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
-}
-"""Java takes these for big-endian unless a byte order mark says otherwise; Python follows the machine."""
-
-
-def _charset(writer: Definition) -> str:
-    """Return Python's name of a STRING's charset."""
-    name = writer.properties.get("__charset", "UTF-8")
-    try:
-        found = codecs.lookup(name).name
-        # Python has codecs that are not of text, too.
-        "".encode(found)
-    except (LookupError, ValueError):
-        found = "undefined"
-    if found in _NO_CHARSETS:
-        raise InvalidDefinition(f"__charset is {name!r}, which is no charset that Python and Java both know")
-    return found
-
-
-def _reading_text(writer: Definition, options: Options) -> PayloadReader:
-    """Raise InvalidDefinition where Python does not know the charset."""
-    charset = _charset(writer)
+def _make_text_reader(writer: Definition, options: Options) -> PayloadReader:
+    charset = _get_charset(writer)
 
     def read(payload: bytes) -> str:
         codec = charset
-        if charset in _WIDE and not payload.startswith(_WIDE[charset]):
+        if charset in _BYTE_ORDER_MARKS and not payload.startswith(_BYTE_ORDER_MARKS[charset]):
             codec = f"{charset}-be"
         try:
             return payload.decode(codec)
@@ -297,18 +277,44 @@ def _reading_text(writer: Definition, options: Options) -> PayloadReader:
     return PayloadReader(pa.string(), read, read, read_column if charset == "utf-8" else None)
 
 
-def _writing_text(writer: Definition) -> PayloadWriter:
-    """Raise InvalidDefinition where Python does not know the charset."""
-    charset = _charset(writer)
+def _make_text_writer(writer: Definition) -> PayloadWriter:
+    charset = _get_charset(writer)
 
     def write(value: Any) -> bytes:
         if not isinstance(value, str):
             raise Unwritable(f"expected text, found {value!r}")
         try:
-            # Of the two, Java writes a mark only before UTF-16, and none before nothing.
+            # Java writes a mark only for UTF-16, and not for an empty text.
             mark = codecs.BOM_UTF16_BE if charset == "utf-16" and value else b""
-            return mark + value.encode(f"{charset}-be" if charset in _WIDE else charset)
+            return mark + value.encode(f"{charset}-be" if charset in _BYTE_ORDER_MARKS else charset)
         except UnicodeEncodeError as error:
             raise Unwritable(f"{value[error.start]!r} is not a character of {charset}") from None
 
-    return PayloadWriter(pa.string(), write, _bytes_lanes if charset == "utf-8" else None)
+    return PayloadWriter(pa.string(), write, _write_bytes_column if charset == "utf-8" else None)
+
+
+def _get_charset(writer: Definition) -> str:
+    """Return Python's name of a STRING's charset.
+
+    Raises:
+        InvalidDefinition: Python or Java does not have the charset.
+    """
+    name = writer.properties.get("__charset", "UTF-8")
+    try:
+        charset = codecs.lookup(name).name
+        # Raises LookupError for Python's codecs of bytes.
+        "".encode(charset)
+    except (LookupError, ValueError):
+        charset = "undefined"
+    if charset in _NO_CHARSETS:
+        raise InvalidDefinition(f"__charset is {name!r}, which is no charset that Python and Java both know")
+    return charset
+
+
+_BYTES_READER: Final = PayloadReader(
+    pa.binary(), bytes, bytes, lambda payloads: (payloads, np.zeros(len(payloads), bool))
+)
+
+
+def _write_bytes_column(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
+    return values.cast(pa.binary()), np.asarray(values.is_null())

@@ -32,7 +32,6 @@ from typing import (
 from uuid import UUID
 
 PRIMITIVES: Final = ("boolean", "int", "long", "float", "double", "bytes", "string")
-
 LOGICAL: Final[Mapping[str, str]] = {
     "date": "int",
     "time-millis": "int",
@@ -209,7 +208,6 @@ AVRO: Final = "__avro__"
 """The attribute of a class that says of the Avro type what Python has no words for: `namespace`, `aliases`, another `name`."""
 
 NO_DEFAULT: Final = dataclasses.MISSING
-
 ONE_NAME: Final = (
     'give it one `alias`, or say what messages call it: Field(..., json_schema_extra={"avro": {"name": "..."}})'
 )

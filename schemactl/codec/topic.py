@@ -45,7 +45,6 @@ MAX_BATCH_BYTES: Final = 2**31 - 2**20
 """Maximum size of the payloads decoded at once, as Arrow's offsets have 32 bits. Larger batches are decoded in parts."""
 
 _TOO_LARGE: Final = "the value takes more than the 2 GiB that a column holds"
-
 _VERSION_SIZES: Final = (8, 64)
 """The sizes of a schema version in bytes.
 
@@ -53,7 +52,6 @@ It is a big-endian number of eight bytes. Clients before 2.4.0 append 56 bytes t
 """
 
 _WRONG_VERSION_SIZE: Final = "a schema version of {} bytes: expected 8, or none"
-
 _COUNT_ALL: Final = pc.CountOptions(mode="all")
 
 

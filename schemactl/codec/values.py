@@ -32,13 +32,9 @@ from .avro_schema import (
 from .definition import MAX_KEY_LENGTH, Unreadable, Unwritable, shorten
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
 EPOCH_NTZ: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a local date-time has no zone
-
 _EPOCH_DAY: Final = EPOCH.toordinal()
-
 DAY_MICROS: Final = 86_400_000_000
-
 MAX_MILLIS: Final = (2**63 - 1) // 1000
 """The maximum number of milliseconds that fits 64 bits as microseconds."""
 
