@@ -1,11 +1,11 @@
-"""Decoding and encoding a topic's messages: the run-time of generated packages.
+"""Decode and encode the messages of a topic, in generated packages and in schemactl.
 
-Imports nothing of schemactl outside this folder, and only relatively, so that a generated package can carry a copy.
+Generated packages contain a copy of this package, so it imports nothing of schemactl outside this folder, and only with relative imports.
 """
 
 from __future__ import annotations
 
-# The names come on use: a module of this package may need less than all of them.
+# Names are imported on use, because importing one module of this package does not need all others.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -62,7 +62,7 @@ _MODULES = {
     "Unwritable": "definition",
     "Version": "definition",
 }
-"""The module of a name."""
+"""The module of each name."""
 
 
 def __getattr__(name: str) -> Any:
