@@ -17,7 +17,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from schemactl.spark.pulsar.options import connection_of, reading_of
+from schemactl.spark.pulsar.options import parse_connection, parse_read_options
 from schemactl.spark.pulsar.source import PulsarBatch
 
 
@@ -33,7 +33,7 @@ def send(client: Any, topic: str, count: int) -> None:
 def by_source(url: str, topic: str) -> int:
     """All messages as record batches; how many."""
     given = {"service.url": url, "topic": topic}
-    reader = PulsarBatch(connection_of(given), reading_of(given, "a batch"))
+    reader = PulsarBatch(parse_connection(given), parse_read_options(given, "a batch"))
     return sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pulsar_cluster import Namespace
 from pyspark.sql.datasource import InputPartition
 
-from schemactl.spark.pulsar.options import connection_of, reading_of
+from schemactl.spark.pulsar.options import parse_connection, parse_read_options
 from schemactl.spark.pulsar.source import PulsarBatch
 
 from .schemas import codec, field, record
@@ -29,7 +29,7 @@ def payloads(start: int, end: int, version: int) -> list[bytes | None]:
 
 def batch(space: Namespace, **options: str) -> PulsarBatch:
     given = {**space.options, **options}
-    return PulsarBatch(connection_of(given, "a batch"), reading_of(given, "a batch"))
+    return PulsarBatch(parse_connection(given, "a batch"), parse_read_options(given, "a batch"))
 
 
 def read(reader: PulsarBatch, parts: list[InputPartition] | None = None) -> list[dict[str, Any]]:

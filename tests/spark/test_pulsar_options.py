@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl.spark.pulsar.options import (
-    Cluster,
-    MessagePlace,
+    MessagePosition,
     PulsarProblem,
-    connection_of,
     full_topic_name,
     offsets_from_json,
     offsets_to_json,
     parse_bound,
-    reading_of,
-    sending_of,
+    parse_connection,
+    parse_read_options,
+    parse_send_options,
 )
+from schemactl.spark.pulsar.topics import Cluster
 
 URL = {"service.url": "pulsar://broker:6650"}
 TOPIC = {**URL, "topic": "t/n/orders"}
@@ -31,7 +31,9 @@ OAUTH = "org.apache.pulsar.client.impl.auth.oauth2.AuthenticationOAuth2"
 
 # Small numbers meet.
 NUMBERS = st.integers(0, 3) | st.integers(0, 2**62)
-POSITIONS = st.builds(MessagePlace, NUMBERS, NUMBERS, st.integers(-1, 100), st.integers(-1, 3) | st.integers(-1, 2**20))
+POSITIONS = st.builds(
+    MessagePosition, NUMBERS, NUMBERS, st.integers(-1, 100), st.integers(-1, 3) | st.integers(-1, 2**20)
+)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ POSITIONS = st.builds(MessagePlace, NUMBERS, NUMBERS, st.integers(-1, 100), st.i
 )
 def test_a_wrong_option_is_one_clear_error(options: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        connection_of(options, "a batch"), reading_of(options, "a batch")
+        parse_connection(options, "a batch"), parse_read_options(options, "a batch")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_a_wrong_option_is_one_clear_error(options: dict[str, str], message: str
 def test_a_secret_in_an_option_is_rejected_and_not_repeated(plugin: str, params: str) -> None:
     options = {**TOPIC, "pulsar.client.authPluginClassName": plugin, "pulsar.client.authParams": params}
     with pytest.raises(ValueError, match="file://") as raised:
-        connection_of(options)
+        parse_connection(options)
     assert "s3cret" not in str(raised.value)
 
 
@@ -87,23 +89,23 @@ def test_a_token_comes_from_the_driver_s_environment_or_from_a_file_and_is_not_s
     options = {**TOPIC, "pulsar.client.authPluginClassName": WITH_BEARER}
     in_environment = {**options, "pulsar.client.authParams": "env:A_TOKEN"}
     with pytest.raises(ValueError, match=r"A_TOKEN.? for the token is not set"):
-        connection_of(in_environment)
+        parse_connection(in_environment)
     monkeypatch.setenv("A_TOKEN", "s3cret")
-    read = connection_of(in_environment)
+    read = parse_connection(in_environment)
     monkeypatch.delenv("A_TOKEN")
     assert "s3cret" not in repr(read)
     sent = pickle.loads(pickle.dumps(read))  # noqa: S301  as Spark sends it to executors
     assert sent.authentication is not None
-    assert sent.authentication.bearer() == "s3cret"
+    assert sent.authentication.read_token() == "s3cret"
     file = tmp_path / "token"
-    from_file = connection_of({**options, "pulsar.client.authParams": f"file://{file}"}).authentication
+    from_file = parse_connection({**options, "pulsar.client.authParams": f"file://{file}"}).authentication
     assert from_file is not None
     with pytest.raises(PulsarProblem, match="cannot be read"):
-        from_file.bearer()
+        from_file.read_token()
     file.write_text("first\n")
-    assert from_file.bearer() == "first"
+    assert from_file.read_token() == "first"
     file.write_text("renewed\n")
-    assert from_file.bearer() == "renewed"
+    assert from_file.read_token() == "renewed"
 
 
 def test_certificates_and_client_credentials_are_files_that_the_client_takes(tmp_path: Path) -> None:
@@ -116,22 +118,22 @@ def test_certificates_and_client_credentials_are_files_that_the_client_takes(tmp
             "pulsar.client.authPluginClassName": plugin,
             "pulsar.client.authParams": params,
         }
-        connection = connection_of(given)
+        connection = parse_connection(given)
         assert connection.authentication is not None
         Cluster(connection).client.close()
 
 
 def test_a_sink_needs_the_version_it_sends_with() -> None:
     with pytest.raises(ValueError, match=r"schema.version is missing"):
-        sending_of(TOPIC)
-    sending = sending_of({**TOPIC, "schema.version": "3", "checkpointLocation": "c"})
+        parse_send_options(TOPIC)
+    sending = parse_send_options({**TOPIC, "schema.version": "3", "checkpointLocation": "c"})
     assert (sending.topic, sending.version) == ("persistent://t/n/orders", 3)
 
 
 def test_topics_are_named_as_pulsar_completes_names() -> None:
     assert full_topic_name("orders") == "persistent://public/default/orders"
     assert full_topic_name("t/n/orders") == full_topic_name("persistent://t/n/orders") == TOPIC_NAME
-    assert reading_of({**URL, "topics": "t/n/a, b"}, "a stream").topics == (
+    assert parse_read_options({**URL, "topics": "t/n/a, b"}, "a stream").topics == (
         "persistent://t/n/a",
         "persistent://public/default/b",
     )
@@ -141,20 +143,20 @@ TOPIC_NAME = "persistent://t/n/orders"
 
 
 @given(st.dictionaries(st.text(min_size=1), st.none() | POSITIONS))
-def test_offsets_come_back_from_json_and_may_be_given_as_a_start(offsets: dict[str, MessagePlace | None]) -> None:
+def test_offsets_come_back_from_json_and_may_be_given_as_a_start(offsets: dict[str, MessagePosition | None]) -> None:
     text = json.dumps(offsets_to_json(offsets))
     assert offsets_from_json(json.loads(text)) == offsets
     assert list(json.loads(text)) == sorted(offsets)
 
 
 @given(POSITIONS)
-def test_a_place_may_be_given_as_it_stands_in_a_checkpoint(position: MessagePlace) -> None:
+def test_a_place_may_be_given_as_it_stands_in_a_checkpoint(position: MessagePosition) -> None:
     told = json.dumps(offsets_to_json({TOPIC_NAME: position}))
     assert parse_bound(told, name="startingOffsets") == {TOPIC_NAME: position}
 
 
 @given(POSITIONS, POSITIONS)
-def test_between_a_message_and_the_place_before_it_is_no_other(one: MessagePlace, other: MessagePlace) -> None:
+def test_between_a_message_and_the_place_before_it_is_no_other(one: MessagePosition, other: MessagePosition) -> None:
     before = one.before()
     assert before.order < one.order
     # A whole entry is one message, or it is the messages in it.
@@ -165,6 +167,6 @@ def test_between_a_message_and_the_place_before_it_is_no_other(one: MessagePlace
 def test_offsets_of_the_connector_for_the_jvm_are_understood() -> None:
     told = {"t/n/orders": [8, 3, 16, 0, 32, 4, 48, 5], "t/n/other": [8, -128, 1, 16, 1]}
     assert parse_bound(json.dumps(told), name="startingOffsets") == {
-        "persistent://t/n/orders": MessagePlace(3, 0, -1, 4),
-        "persistent://t/n/other": MessagePlace(128, 1),
+        "persistent://t/n/orders": MessagePosition(3, 0, -1, 4),
+        "persistent://t/n/other": MessagePosition(128, 1),
     }

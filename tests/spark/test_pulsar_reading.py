@@ -19,8 +19,9 @@ from pyspark.sql import SparkSession
 
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.spark import decode, land
-from schemactl.spark.pulsar.options import Cluster, MessagePlace, PulsarProblem, connection_of, reading_of
+from schemactl.spark.pulsar.options import MessagePosition, PulsarProblem, parse_connection, parse_read_options
 from schemactl.spark.pulsar.source import MAX_BATCH_ROWS, DataLoss, PulsarBatch, PulsarStream, Range, java_hash
+from schemactl.spark.pulsar.topics import Cluster
 
 from .pulsar_reads import batch, numbered, read, values
 from .schemas import codec, field, record
@@ -87,14 +88,14 @@ def test_what_java_sends_is_read_as_it_was_meant(
         assert row["__topic"].endswith(f"-{java_hash(row['__key'].decode()) % 5}")
     # A stream sees without looking for the end anew that nothing came behind a message in chunks, which no reader is placed at.
     given = {**space.options, "topic": space.topic("chunked")}
-    stream = PulsarStream(connection_of(given), reading_of(given, "a stream"))
+    stream = PulsarStream(parse_connection(given), parse_read_options(given, "a stream"))
     with closing_stream(stream):
         at = stream.latestOffset()
         assert list(at.values()) == ["{}:{}:-1".format(*last_chunk(again[3]))]
         heads = dict(stream._driver.heads)
         assert stream.latestOffset() == at
         assert stream._driver.heads == heads
-    tail = MessagePlace(*last_chunk(again[3]))
+    tail = MessagePosition(*last_chunk(again[3]))
     reader = batch(space, topic=space.topic("chunked"), pollTimeoutMs="1000")
     with pytest.raises(PulsarProblem, match=r"the next one did not come within 1 s \(pollTimeoutMs\)"):
         read(reader, [Range(space.topic("chunked"), tail, tail._replace(entry=tail.entry + 1))])
@@ -200,13 +201,13 @@ def test_a_topic_that_was_terminated_is_read_whole_each_time(space: Namespace) -
 
 
 def test_an_error_that_the_client_has_no_exception_for_is_no_answer(space: Namespace) -> None:
-    cluster = Cluster(connection_of(space.options))
+    cluster = Cluster(parse_connection(space.options))
     unnamed = pulsar.Result(100)
     with pytest.raises(pulsar.NotConnected):
-        cluster.answer(lambda told: told(unnamed, None))
+        cluster.wait_for_result(lambda told: told(unnamed, None))
     with pytest.raises(pulsar.TopicNotFound):
-        cluster.answer(lambda told: told(pulsar.Result.TopicNotFound, None))
-    assert cluster.answer(lambda told: told(pulsar.Result.Ok, 5)) == 5
+        cluster.wait_for_result(lambda told: told(pulsar.Result.TopicNotFound, None))
+    assert cluster.wait_for_result(lambda told: told(pulsar.Result.Ok, 5)) == 5
 
 
 def test_a_compacted_topic_has_the_last_message_of_each_key(space: Namespace) -> None:
@@ -272,10 +273,10 @@ def test_a_cluster_that_does_not_serve_is_a_clear_error(space: Namespace) -> Non
     gone = {**space.options, "topic": space.topic("x"), "pulsar.client.operationTimeoutMs": "1000"}
     gone["service.url"] = "pulsar://127.0.0.1:1"
     with pytest.raises(PulsarProblem, match=r"no answer within 1 s .* no broker at pulsar://127.0.0.1:1,"):
-        read(PulsarBatch(connection_of(gone), reading_of(gone, "a batch")))
+        read(PulsarBatch(parse_connection(gone), parse_read_options(gone, "a batch")))
     gone["service.url"] = "pulsar://no.such.host.invalid:6650"
     with pytest.raises(PulsarProblem, match=r"no connection to pulsar://no.such.host"):
-        read(PulsarBatch(connection_of(gone), reading_of(gone, "a batch")))
+        read(PulsarBatch(parse_connection(gone), parse_read_options(gone, "a batch")))
     with pytest.raises(PulsarProblem, match="there is no such topic, or no such namespace"):
         read(batch(space, topic="nobody/nowhere/x"))
 
@@ -294,7 +295,7 @@ def test_who_may_not_read_is_told_so_and_who_may_reads(tmp_path: Path, monkeypat
 
     def rows(**more: str) -> list[dict[str, Any]]:
         given = {**options, **more}
-        return read(PulsarBatch(connection_of(given), reading_of(given, "a batch")))
+        return read(PulsarBatch(parse_connection(given), parse_read_options(given, "a batch")))
 
     assert rows(**{"pulsar.client.authParams": "env:ADMIN_TOKEN"}) == []
     with pytest.raises(PulsarProblem, match="permission denied") as rejected:

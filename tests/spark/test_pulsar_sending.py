@@ -18,7 +18,7 @@ from spark_release import STREAMS_OUT, before
 
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, encode
-from schemactl.spark.pulsar.options import PulsarProblem, connection_of, sending_of
+from schemactl.spark.pulsar.options import PulsarProblem, parse_connection, parse_send_options
 from schemactl.spark.pulsar.source import Sender, check_columns
 
 from .pulsar_reads import batch, read
@@ -60,8 +60,8 @@ IN_SPARK = columns("payload binary, key binary, __topic string, __eventTime time
 
 def sender(space: Namespace, *, version: int, topic: str | None = None) -> Sender:
     given = {**space.options, "schema.version": str(version), **({"topic": topic} if topic else {})}
-    check_columns(IN_SPARK, sending_of(given))
-    return Sender(connection_of(given, "a sink"), sending_of(given))
+    check_columns(IN_SPARK, parse_send_options(given))
+    return Sender(parse_connection(given, "a sink"), parse_send_options(given))
 
 
 def sent(space: Namespace, *rows: tuple[Any, ...], version: int, topic: str | None = None) -> None:
@@ -196,16 +196,16 @@ def test_rows_that_are_no_messages_are_rejected_before_a_job_runs(
     text: str, options: dict[str, str], message: str
 ) -> None:
     given = {"service.url": "pulsar://b:1", "topic": "t", "schema.version": "0", **options}
-    sending = sending_of({name: value for name, value in given.items() if value})
+    sending = parse_send_options({name: value for name, value in given.items() if value})
     with pytest.raises(ValueError, match=message):
         check_columns(columns(text), sending)
 
 
 def test_rows_without_a_payload_for_a_reason_are_not_sent(space: Namespace) -> None:
     topic = space.create("reasons", DEFINITIONS[0])
-    sending = sending_of({**space.options, "schema.version": "0", "topic": topic})
+    sending = parse_send_options({**space.options, "schema.version": "0", "topic": topic})
     check_columns(columns("payload binary, __error string"), sending)
-    with_error = Sender(connection_of(space.options), sending)
+    with_error = Sender(parse_connection(space.options), sending)
     rows = pa.RecordBatch.from_pydict({"payload": pa.array([None], pa.binary()), "__error": ["id: no number"]})
     with pytest.raises(PulsarProblem, match=r"could not be encoded \(id: no number\): leave such rows out"):
         with_error.send(iter([rows]))

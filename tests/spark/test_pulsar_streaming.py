@@ -22,7 +22,7 @@ from spark_release import before
 from waiting import assert_soon
 
 from schemactl.spark import decode
-from schemactl.spark.pulsar.options import PulsarProblem, connection_of, reading_of
+from schemactl.spark.pulsar.options import PulsarProblem, parse_connection, parse_read_options
 from schemactl.spark.pulsar.source import DataLoss, PulsarStream
 
 from .pulsar_reads import CODEC, NUMBERS, numbered, payloads
@@ -57,7 +57,7 @@ class Run:
 
 def stream(space: Namespace, opened: list[PulsarStream], **options: str) -> PulsarStream:
     given = {**space.options, **options}
-    opened.append(PulsarStream(connection_of(given, "a stream"), reading_of(given, "a stream")))
+    opened.append(PulsarStream(parse_connection(given, "a stream"), parse_read_options(given, "a stream")))
     return opened[-1]
 
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import pytest
 
-from schemactl.spark.pulsar.options import Cluster, PulsarProblem, connection_of, reading_of
-from schemactl.spark.pulsar.topics import partitions_of
+from schemactl.spark.pulsar.options import PulsarProblem, parse_connection, parse_read_options
+from schemactl.spark.pulsar.topics import Cluster, list_partitions
 
 
 class Page(BaseHTTPRequestHandler):
@@ -63,14 +63,14 @@ def serving(handler: type[Page]) -> Iterator[dict[str, str]]:
 @pytest.mark.parametrize("page", [Page, Number])
 def test_an_admin_url_where_no_pulsar_answers_is_told(page: type[Page]) -> None:
     with serving(page) as url:
-        topics = reading_of({**url, "topicsPattern": "t/n/.*"}, "a batch").topics
+        topics = parse_read_options({**url, "topicsPattern": "t/n/.*"}, "a batch").topics
         with pytest.raises(PulsarProblem, match=r"t/n: http://.* answers with no list of them"):
-            partitions_of(Cluster(connection_of(url)), topics)
+            list_partitions(Cluster(parse_connection(url)), topics)
 
 
 def test_a_namespace_is_listed_once_however_many_of_its_topics_are_read() -> None:
     with serving(Listing) as url:
-        topics = reading_of({**url, "topics": "t/n/a,t/n/b,t/n/c"}, "a batch").topics
+        topics = parse_read_options({**url, "topics": "t/n/a,t/n/b,t/n/c"}, "a batch").topics
         with pytest.raises(PulsarProblem, match=r"no topic persistent://t/n/c; t/n has .*/a, .*/b$"):
-            partitions_of(Cluster(connection_of(url)), topics)
+            list_partitions(Cluster(parse_connection(url)), topics)
     assert Listing.asked == ["/admin/v2/persistent/t/n", "/admin/v2/persistent/t/n/partitioned"]

@@ -1,6 +1,6 @@
-"""What a cluster knows of topics: partitions, first and last positions, schemas.
+"""A client of a Pulsar cluster, and what the cluster knows of topics: partitions, first and last messages, schemas.
 
-All raise PulsarProblem where the cluster does not answer, or has no such topic.
+Every function raises PulsarProblem if the cluster does not respond, or does not have the topic.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from .options import (
     EARLIEST,
     Authentication,
     Bound,
-    Cluster,
     Connection,
-    MessagePlace,
+    MessagePosition,
     PulsarProblem,
-    ReadOptions,
     Topics,
     client_package,
-    close,
     namespace_of,
     topic_of,
 )
@@ -33,50 +32,249 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_ARRIVES_WITHIN_MS: Final = 2_000
-"""The last message of a topic is there at once, or is one that a reader cannot be given."""
+_LAST_MESSAGE_TIMEOUT_MS: Final = 2_000
+"""The last message of a topic arrives at once, or a reader cannot get it."""
 
-_LOSSES: Final = 3
-"""So often a reader at the end of a topic may lose its connection before a consumer asks in its place.
+_MAX_LOST_CONNECTIONS: Final = 3
+"""How often a reader at the end of a topic may lose its connection before a consumer is asked instead.
 
-A broker says of a topic that was terminated that its end is reached, and the client, which does not know that command, closes the
+The broker tells a reader of a terminated topic that the end is reached. The client does not know this command, and closes the
 connection.
 """
 
-_MOVING_S: Final = 0.1
+_RETRY_INTERVAL_S: Final = 0.1
+
+_REASONS: Final = {
+    "Timeout": (
+        "no answer within {0.operation_timeout_s:g} s (pulsar.client.operationTimeoutMs): there is no broker at {0.service_url}, "
+        "or it rejects these credentials"
+    ),
+    "ConnectError": "no connection to {0.service_url}",
+    "TopicNotFound": "there is no such topic, or no such namespace",
+    "AuthorizationError": "permission denied: the role needs the permission to consume, or to produce",
+    "AuthenticationError": "the cluster rejects these credentials, or requires some (pulsar.client.authParams)",
+    "ErrorGettingAuthenticationData": "the credentials could not be obtained (pulsar.client.authParams)",
+    "ConsumerBusy": "another consumer uses the subscription: each query needs its own",
+    "IncompatibleSchema": "the broker rejects the schema",
+}
+"""The reasons of errors, by the names of pulsar-client's exceptions; {0} is the connection."""
 
 
-def partitions_of(cluster: Cluster, topics: Topics) -> list[str]:
-    """Return every partition of the topics, as they are now; a topic without partitions counts as one."""
+class Cluster:
+    """A client of a cluster. It does not survive a fork, so each process makes its own."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        pulsar = client_package()
+        with self.explain_errors("open a client"):
+            self.client = pulsar.Client(
+                connection.service_url,
+                authentication=_make_client_authentication(pulsar, connection.authentication),
+                operation_timeout_seconds=max(1, round(connection.operation_timeout_s)),
+                connection_timeout_ms=round(connection.connection_timeout_s * 1000),
+                tls_trust_certs_file_path=connection.trust_certs_file,
+                tls_allow_insecure_connection=connection.allow_insecure,
+                tls_validate_hostname=connection.verify_hostname and not connection.allow_insecure,
+                # At lower levels the client would fill the log of each executor.
+                logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        close(self.client)
+
+    @contextmanager
+    def explain_errors(self, action: str) -> Iterator[None]:
+        """Turn an exception of pulsar-client in the block into a PulsarProblem, `cannot ACTION: REASON`."""
+        try:
+            yield
+        except client_package().PulsarException as error:
+            template = _REASONS.get(type(error).__name__)
+            reason = template.format(self.connection) if template else error
+            raise PulsarProblem(f"cannot {action}: {reason}") from error
+
+    def wait_for_result(self, call: Callable[[Callable[[Any, Any], None]], None]) -> Any:
+        """Return the result of a call of pulsar-client that takes a callback.
+
+        The blocking calls for the same return a default, such as no message, if the client has no exception for an error. The loss
+        of a connection is such an error (`raiseException` in exceptions.cc).
+
+        Raises:
+            PulsarException: of the error's name; NotConnected if there is no exception of this name.
+        """
+        pulsar = client_package()
+        results: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+        call(lambda result, value: results.put((result, value)))
+        try:
+            result, value = results.get(timeout=2 * self.connection.operation_timeout_s)
+        except Empty:
+            raise pulsar.Timeout("no answer") from None
+        if result != pulsar.Result.Ok:
+            error = getattr(pulsar, result.name, None)
+            raise pulsar.NotConnected("the connection was lost") if error is None else error(result.name)
+        return value
+
+
+def close(resource: Any) -> None:
+    """Close a client, reader or producer, also if the broker is gone."""
+    with suppress(client_package().PulsarException):
+        resource.close()
+
+
+def _make_client_authentication(pulsar: Any, authentication: Authentication | None) -> Any:
+    if authentication is None:
+        return None
+    fields = authentication.fields
+    if authentication.kind == "token":
+        # The client calls the function at each connection, so it uses a renewed file.
+        return pulsar.AuthenticationToken(authentication.read_token)
+    if authentication.kind == "tls":
+        return pulsar.AuthenticationTLS(fields["tlsCertFile"], fields["tlsKeyFile"])
+    client_names = {"issuerUrl": "issuer_url", "privateKey": "private_key"}
+    params = {client_names.get(name, name): value for name, value in fields.items()}
+    return pulsar.AuthenticationOauth2(json.dumps({"type": "client_credentials"} | params))
+
+
+def list_partitions(cluster: Cluster, topics: Topics) -> list[str]:
+    """Return every current partition of the topics, sorted; a topic without partitions counts as one."""
     if isinstance(topics, re.Pattern):
-        listed = _topics_in(cluster.connection, namespace_of(topics.pattern))
+        listed = _list_topics(cluster.connection, namespace_of(topics.pattern))
         topics = tuple(filter(topics.fullmatch, listed))
     elif cluster.connection.admin_url is not None:
-        _check_there(cluster.connection, topics)
-    found = []
-    for name in topics:
-        with cluster.doing(f"look up {name}"):
-            found += cluster.client.get_topic_partitions(name)
-    return sorted(found)
+        _check_existence(cluster.connection, topics)
+    partitions = []
+    for topic in topics:
+        with cluster.explain_errors(f"look up {topic}"):
+            partitions += cluster.client.get_topic_partitions(topic)
+    return sorted(partitions)
+
+
+def _check_existence(connection: Connection, topics: Iterable[str]) -> None:
+    topics_by_namespace = {namespace: _list_topics(connection, namespace) for namespace in {*map(namespace_of, topics)}}
+    for topic in topics:
+        namespace = namespace_of(topic)
+        existing = topics_by_namespace[namespace]
+        if topic not in existing and topic_of(topic) not in existing:
+            raise PulsarProblem(f"there is no topic {topic}; {namespace} has {', '.join(sorted(existing)) or 'none'}")
+
+
+def _list_topics(connection: Connection, namespace: str) -> set[str]:
+    """Return the full names of the topics in `tenant/namespace`, without partitions, from Pulsar's admin REST API."""
+    import urllib3
+
+    failure = f"cannot list the topics of {namespace}"
+    topics: set[str] = set()
+    with _open_pool(connection) as pool:
+        for suffix in ("", "/partitioned"):
+            address = f"{(connection.admin_url or '').rstrip('/')}/admin/v2/persistent/{namespace}{suffix}"
+            try:
+                response = pool.request("GET", address, redirect=False)
+            except urllib3.exceptions.HTTPError as error:
+                raise PulsarProblem(f"{failure}: {error}") from None
+            if response.status != 200:
+                raise PulsarProblem(f"{failure}: {address} answers {response.status}")
+            try:
+                topics |= {topic_of(name) for name in json.loads(response.data)}
+            except (ValueError, TypeError):
+                raise PulsarProblem(
+                    f"{failure}: {address} answers with no list of them; is admin.url that of a broker's or proxy's REST API?"
+                ) from None
+    return topics
+
+
+def _open_pool(connection: Connection) -> PoolManager:
+    """Return a pool of HTTP connections that authenticates like the client."""
+    import urllib3
+
+    arguments: dict[str, Any] = {}
+    match connection.authentication:
+        case Authentication(kind="oauth2"):
+            raise PulsarProblem("admin.url does not work with AuthenticationOAuth2: name the topics, and leave it out")
+        case Authentication(kind="token") as token:
+            arguments["headers"] = {"Authorization": f"Bearer {token.read_token()}"}
+        case Authentication(kind="tls", fields=files):
+            arguments |= {"cert_file": files["tlsCertFile"], "key_file": files["tlsKeyFile"]}
+    if connection.trust_certs_file is not None:
+        arguments["ca_certs"] = connection.trust_certs_file
+    if connection.allow_insecure:
+        arguments["cert_reqs"] = "CERT_NONE"
+    timeout = urllib3.Timeout(connect=connection.connection_timeout_s, read=connection.operation_timeout_s)
+    return urllib3.PoolManager(timeout=timeout, retries=2, **arguments)
+
+
+def find_positions(
+    cluster: Cluster, partitions: Sequence[str], bound: Bound, *, compacted: bool
+) -> dict[str, MessagePosition | None]:
+    """Map each partition to the last message before the bound, or to None if there is none.
+
+    Raises:
+        ValueError: if the bound lacks a position for a partition, or names another topic.
+    """
+    check_topics_of_bound(bound, partitions)
+    return {partition: _find_position(cluster, partition, bound, compacted=compacted) for partition in partitions}
+
+
+def check_topics_of_bound(bound: Bound, partitions: Sequence[str]) -> None:
+    """Raise ValueError if the bound names a topic that is not read."""
+    if isinstance(bound, Mapping):
+        unread_topics = sorted(bound.keys() - {*partitions, *map(topic_of, partitions)})
+        if unread_topics:
+            raise ValueError(f"the offsets name {', '.join(unread_topics)}, which is not read")
+
+
+def _find_position(cluster: Cluster, partition: str, bound: Bound, *, compacted: bool) -> MessagePosition | None:
+    if isinstance(bound, Mapping):
+        position = bound.get(partition, bound.get(topic_of(partition)))
+        if position is None:
+            raise ValueError(f"the offsets say nothing of {partition}; they name {', '.join(sorted(bound))}")
+        bound = position
+    if isinstance(bound, MessagePosition):
+        return bound
+    if bound == EARLIEST:
+        return None
+    if isinstance(bound, int):
+        first = _find_first_since(cluster, partition, bound)
+        if first is not None:
+            return first.before()
+    return _find_last_position(cluster, partition, compacted=compacted)
+
+
+def _find_first_since(cluster: Cluster, partition: str, time_ms: int) -> MessagePosition | None:
+    """Return the first message that was published at this time or later, or None."""
+    with cluster.explain_errors(f"look for a time in {partition}"):
+        reader = open_reader(cluster, partition, client_package().MessageId.earliest, queue=1)
+        try:
+            reader.seek(time_ms)
+            while has_more(reader, cluster):
+                message = reader.read_next(round(cluster.connection.operation_timeout_s * 1000))
+                if message.publish_timestamp() >= time_ms:
+                    return MessagePosition.of(message.message_id())
+            return None
+        finally:
+            close(reader)
 
 
 class Head:
-    """The last message of a partition (None: there is none), and a reader there that sees whether another one came.
+    """The last message of a partition, and a reader after it that detects new messages. The caller closes it.
 
-    Whoever opened it closes it.
+    Attributes:
+        position: the last message, or None if the partition is empty.
     """
 
-    def __init__(self, cluster: Cluster, topic: str, *, compacted: bool = False) -> None:
-        self.position = last_position(cluster, topic, compacted=compacted)
+    def __init__(self, cluster: Cluster, partition: str, *, compacted: bool = False) -> None:
+        self.position = _find_last_position(cluster, partition, compacted=compacted)
         self._cluster = cluster
-        pulsar = client_package()
-        start = pulsar.MessageId.earliest if self.position is None else self.position.message_id
-        with cluster.doing(f"wait for messages of {topic}"):
-            # It asks for none, so that it is not told either that there will be none (`_LOSSES`).
-            self._reader = open_reader(cluster, topic, start, queue=0, compacted=compacted)
+        earliest = client_package().MessageId.earliest
+        start = earliest if self.position is None else self.position.message_id
+        with cluster.explain_errors(f"wait for messages of {partition}"):
+            # A reader without a queue requests no messages, so the broker does not tell it either that there will be none
+            # (see _MAX_LOST_CONNECTIONS).
+            self._reader = open_reader(cluster, partition, start, queue=0, compacted=compacted)
 
     def has_moved(self) -> bool:
-        """Whether there is a later message, in one request; also if that cannot be told."""
+        """Return whether there is a later message, in one request; True if the client cannot tell."""
         try:
             return has_more(self._reader, self._cluster)
         except client_package().PulsarException:
@@ -87,142 +285,66 @@ class Head:
         close(self._reader)
 
 
-def last_position(cluster: Cluster, topic: str, *, compacted: bool = False) -> MessagePlace | None:
-    """Return the last message of a partition; None if it holds none. Raises PulsarProblem: the cluster does not answer."""
-    lost = client_package().NotConnected
-    losses = 0
+def _find_last_position(cluster: Cluster, partition: str, *, compacted: bool) -> MessagePosition | None:
+    """Return the last message of a partition, or None if it is empty."""
+    lost_connections = 0
 
-    def last() -> MessagePlace | None:
-        nonlocal losses
-        if losses == _LOSSES:
-            return _position_by_consumer(cluster, topic)
+    def find() -> MessagePosition | None:
+        nonlocal lost_connections
+        if lost_connections == _MAX_LOST_CONNECTIONS:
+            return _ask_for_last_position(cluster, partition)
         try:
-            return _read_last(cluster, topic, compacted=compacted)
-        except lost:
-            losses += 1
+            return _read_last_position(cluster, partition, compacted=compacted)
+        except client_package().NotConnected:
+            lost_connections += 1
             raise
 
-    with cluster.doing(f"ask for the last message of {topic}"):
-        return _retried(cluster, last)
+    with cluster.explain_errors(f"ask for the last message of {partition}"):
+        return _retry(cluster, find)
 
 
-def _read_last(cluster: Cluster, topic: str, *, compacted: bool) -> MessagePlace | None:
-    """Return the last message, which is read: so its batch is known, and nothing is left in the cluster."""
+def _read_last_position(cluster: Cluster, partition: str, *, compacted: bool) -> MessagePosition | None:
+    """Return the last message by reading it, which tells its index in a batch and leaves no subscription in the cluster."""
     pulsar = client_package()
-    reader = open_reader(cluster, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted)
+    reader = open_reader(cluster, partition, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted)
     try:
-        if not _has_more(reader, cluster):
+        if not _has_more_now(reader, cluster):
             return None
-        return MessagePlace.of(reader.read_next(_ARRIVES_WITHIN_MS).message_id())
+        return MessagePosition.of(reader.read_next(_LAST_MESSAGE_TIMEOUT_MS).message_id())
     except pulsar.Timeout:
-        # It cannot be placed at the end of a message in chunks.
-        return _position_by_consumer(cluster, topic)
+        # A reader cannot be placed at the end of a message in chunks.
+        return _ask_for_last_position(cluster, partition)
     finally:
         close(reader)
 
 
-def _position_by_consumer(cluster: Cluster, topic: str) -> MessagePlace | None:
-    """Return what the broker says is last, asked by a consumer that asks for no messages (`_LOSSES`)."""
-    consumer = cluster.client.subscribe(topic, f"schemactl-{uuid.uuid4().hex}", receiver_queue_size=0)
+def _ask_for_last_position(cluster: Cluster, partition: str) -> MessagePosition | None:
+    """Return the broker's last message id, through a consumer that requests no messages (see _MAX_LOST_CONNECTIONS)."""
+    consumer = cluster.client.subscribe(partition, f"schemactl-{uuid.uuid4().hex}", receiver_queue_size=0)
     try:
-        ask = consumer._consumer.get_last_message_id_async  # noqa: SLF001  has no wrapper
-        found = MessagePlace.of(cluster.answer(ask))
+        get_last_message_id = consumer._consumer.get_last_message_id_async  # noqa: SLF001  has no wrapper
+        position = MessagePosition.of(cluster.wait_for_result(get_last_message_id))
     finally:
         consumer.unsubscribe()
         close(consumer)
-    return None if found.entry < 0 else found
-
-
-def first_since(cluster: Cluster, topic: str, time_ms: int) -> MessagePlace | None:
-    """Return the first message of a partition that was published at that time or later; None if there is none."""
-    pulsar = client_package()
-    with cluster.doing(f"look for a time in {topic}"):
-        reader = open_reader(cluster, topic, pulsar.MessageId.earliest, queue=1)
-        try:
-            reader.seek(time_ms)
-            while has_more(reader, cluster):
-                message = reader.read_next(round(cluster.connection.operation_timeout_s * 1000))
-                if message.publish_timestamp() >= time_ms:
-                    return MessagePlace.of(message.message_id())
-            return None
-        finally:
-            close(reader)
-
-
-def has_more(reader: Any, cluster: Cluster) -> bool:
-    """Whether there is a message to read; asked again where the broker moves the reader."""
-    return _retried(cluster, lambda: _has_more(reader, cluster))
-
-
-def _retried(cluster: Cluster, ask: Callable[[], T]) -> T:
-    """Return the answer; ask again where the topic is moved meanwhile, or the connection is lost."""
-    pulsar = client_package()
-    until = time.monotonic() + cluster.connection.operation_timeout_s
-    while True:
-        try:
-            return ask()
-        except (pulsar.BrokerMetadataError, pulsar.NotConnected):
-            if time.monotonic() > until:
-                raise
-        time.sleep(_MOVING_S)
-
-
-def _has_more(reader: Any, cluster: Cluster) -> bool:
-    return bool(cluster.answer(reader._reader.has_message_available_async))  # noqa: SLF001  has no wrapper
-
-
-def places_in(
-    cluster: Cluster, topics: Sequence[str], bound: Bound, reading: ReadOptions
-) -> dict[str, MessagePlace | None]:
-    """Return the bound in each partition: the last message in front of it; None if there is none.
-
-    Raises:
-        ValueError: the bound has no place for one of them, or names another topic.
-    """
-    check_named(bound, topics)
-    return {topic: _place_in(cluster, topic, bound, compacted=reading.compacted) for topic in topics}
-
-
-def check_named(bound: Bound, partitions: Sequence[str]) -> None:
-    """Raise ValueError if the bound names a topic that is not read."""
-    if isinstance(bound, Mapping):
-        strange = sorted(bound.keys() - {*partitions, *map(topic_of, partitions)})
-        if strange:
-            raise ValueError(f"the offsets name {', '.join(strange)}, which is not read")
-
-
-def _place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool) -> MessagePlace | None:
-    if isinstance(bound, Mapping):
-        place = bound.get(topic, bound.get(topic_of(topic)))
-        if place is None:
-            raise ValueError(f"the offsets say nothing of {topic}; they name {', '.join(sorted(bound))}")
-        bound = place
-    if isinstance(bound, MessagePlace):
-        return bound
-    if bound == EARLIEST:
-        return None
-    if isinstance(bound, int):
-        found = first_since(cluster, topic, bound)
-        if found is not None:
-            return found.before()
-    return last_position(cluster, topic, compacted=compacted)
-
-
-def schema_info(cluster: Cluster, topic: str, version: int) -> Any | None:
-    """Return that version of a topic's schema, or of the topic that a partition is of; None: there is none, or not any more."""
-    with cluster.doing(f"ask for version {version} of the schema of {topic}"):
-        try:
-            return cluster.client._client.get_schema_info(topic_of(topic), version)  # noqa: SLF001  nothing else asks
-        except client_package().TopicNotFound:
-            return None
+    return None if position.entry < 0 else position
 
 
 def open_reader(
-    cluster: Cluster, topic: str, start: Any, *, inclusive: bool = False, queue: int, compacted: bool = False
+    cluster: Cluster, partition: str, start: Any, *, inclusive: bool = False, queue: int, compacted: bool = False
 ) -> Any:
-    """Return a reader, whoever opened it closes it. It has no schema, so nothing is registered, and it leaves no subscription."""
+    """Open a reader, which the caller closes. It has no schema, so nothing is registered, and it leaves no subscription.
+
+    Args:
+        cluster: the client.
+        partition: the full name of a partition, or of a topic without partitions.
+        start: the native message id after which reading starts.
+        inclusive: whether the message at `start` is read, too.
+        queue: the number of messages that the client requests ahead.
+        compacted: whether only the last message of each key is read, if the topic is compacted.
+    """
     return cluster.client.create_reader(
-        topic,
+        partition,
         start,
         receiver_queue_size=queue,
         start_message_id_inclusive=inclusive,
@@ -231,54 +353,35 @@ def open_reader(
     )
 
 
-def _check_there(connection: Connection, names: Iterable[str]) -> None:
-    listed = {namespace: _topics_in(connection, namespace) for namespace in {*map(namespace_of, names)}}
-    for name in names:
-        there = listed[namespace_of(name)]
-        if name not in there and topic_of(name) not in there:
-            has = ", ".join(sorted(there)) or "none"
-            raise PulsarProblem(f"there is no topic {name}; {namespace_of(name)} has {has}")
+def has_more(reader: Any, cluster: Cluster) -> bool:
+    """Return whether there is a message to read; retries while the broker moves the topic."""
+    return _retry(cluster, lambda: _has_more_now(reader, cluster))
 
 
-def _topics_in(connection: Connection, namespace: str) -> set[str]:
-    """Return the full names of the topics in `tenant/namespace`, each partitioned one once, from Pulsar's admin REST API."""
-    import urllib3
-
-    cannot = f"cannot list the topics of {namespace}"
-    found: set[str] = set()
-    with _pool(connection) as pool:
-        for what in ("", "/partitioned"):
-            address = f"{(connection.admin_url or '').rstrip('/')}/admin/v2/persistent/{namespace}{what}"
-            try:
-                answer = pool.request("GET", address, redirect=False)
-            except urllib3.exceptions.HTTPError as error:
-                raise PulsarProblem(f"{cannot}: {error}") from None
-            if answer.status != 200:
-                raise PulsarProblem(f"{cannot}: {address} answers {answer.status}")
-            try:
-                found |= {topic_of(name) for name in json.loads(answer.data)}
-            except (ValueError, TypeError):
-                raise PulsarProblem(
-                    f"{cannot}: {address} answers with no list of them; is admin.url that of a broker's or proxy's REST API?"
-                ) from None
-    return found
+def _has_more_now(reader: Any, cluster: Cluster) -> bool:
+    return bool(cluster.wait_for_result(reader._reader.has_message_available_async))  # noqa: SLF001  has no wrapper
 
 
-def _pool(connection: Connection) -> PoolManager:
-    """Return connections that authenticate as the client does."""
-    import urllib3
+def _retry(cluster: Cluster, request: Callable[[], T]) -> T:
+    """Return the result of the request, which is repeated while the topic moves to another broker or the connection is lost."""
+    pulsar = client_package()
+    until = time.monotonic() + cluster.connection.operation_timeout_s
+    while True:
+        try:
+            return request()
+        except (pulsar.BrokerMetadataError, pulsar.NotConnected):
+            if time.monotonic() > until:
+                raise
+        time.sleep(_RETRY_INTERVAL_S)
 
-    chosen: dict[str, Any] = {}
-    match connection.authentication:
-        case Authentication(kind="oauth2"):
-            raise PulsarProblem("admin.url does not work with AuthenticationOAuth2: name the topics, and leave it out")
-        case Authentication(kind="token") as token:
-            chosen["headers"] = {"Authorization": f"Bearer {token.bearer()}"}
-        case Authentication(kind="tls", fields=files):
-            chosen |= {"cert_file": files["tlsCertFile"], "key_file": files["tlsKeyFile"]}
-    if connection.trust_certs_file is not None:
-        chosen["ca_certs"] = connection.trust_certs_file
-    if connection.allow_insecure:
-        chosen["cert_reqs"] = "CERT_NONE"
-    timeout = urllib3.Timeout(connect=connection.connection_timeout_s, read=connection.operation_timeout_s)
-    return urllib3.PoolManager(timeout=timeout, retries=2, **chosen)
+
+def get_schema_info(cluster: Cluster, topic: str, version: int) -> Any | None:
+    """Return pulsar-client's SchemaInfo of a version, or None if it does not exist or was deleted.
+
+    `topic` may also be a partition: its topic has the schemas.
+    """
+    with cluster.explain_errors(f"ask for version {version} of the schema of {topic}"):
+        try:
+            return cluster.client._client.get_schema_info(topic_of(topic), version)  # noqa: SLF001  has no wrapper
+        except client_package().TopicNotFound:
+            return None
