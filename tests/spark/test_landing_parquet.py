@@ -16,7 +16,7 @@ from property_runs import EXAMPLES
 
 from schemactl.spark.tables import parquet
 from schemactl.spark.tables.landing_table import Folder
-from schemactl.spark.tables.parquet import NULL_PARTITION, ParquetFiles, Shape, partition_folder, repeating
+from schemactl.spark.tables.parquet import NULL_PARTITION, ParquetFiles, Shape, find_repeating_columns, partition_folder
 
 
 def written(path: Path, batches: list[pa.RecordBatch], **shape: Any) -> dict[str, pq.ParquetFile]:
@@ -131,13 +131,13 @@ def test_only_columns_whose_values_repeat_get_a_dictionary(tmp_path: Path) -> No
     }
     maps = pa.array([[(f"k{n}", "v")] for n in range(count)], pa.map_(pa.string(), pa.string()))
     table = pa.table(columns | {"map": maps})
-    assert repeating(table) == ["same", "deep.same", "list.list.element", "map.key_value.value"]
+    assert find_repeating_columns(table) == ["same", "deep.same", "list.list.element", "map.key_value.value"]
     (file,) = written(tmp_path, table.to_batches()).values()
     group = file.metadata.row_group(0)
     encoded = {
         group.column(at).path_in_schema for at in range(group.num_columns) if group.column(at).has_dictionary_page
     }
-    assert encoded == set(repeating(table))
+    assert encoded == set(find_repeating_columns(table))
 
 
 _VALUES = st.fixed_dictionaries(

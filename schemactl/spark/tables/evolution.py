@@ -1,4 +1,4 @@
-"""The changes of a table's columns that rows need, whether a landing may make them, and the Spark SQL that does."""
+"""Find the changes of a table's columns that rows need, check whether a landing may make them, and write them in Spark SQL."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.sql import types as spark
 
 from .landing_table import Change, Evolution, WrongArgument, folding, quoted, sql_type
 
-_SHOWN: Final = 5
-"""Of the reasons why rows do not fit."""
+_MAX_MISFITS: Final = 5
+"""How many reasons why rows do not fit are in a message."""
 
 _WIDER: Final = {
     "tinyint": ("smallint", "int", "bigint", "double"),
@@ -22,72 +22,73 @@ _WIDER: Final = {
 }
 
 _DIGITS: Final = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
-"""How many digits before the point a decimal must have to take each; the small ones lie in files as an int does."""
+"""How many digits before the point a decimal needs to represent each type; files store the small types as int."""
 
 _IN_ICEBERG: Final = {("int", "bigint"), ("float", "double")}
-"""The widenings that Iceberg has, besides those of a decimal to more digits before the point."""
+"""The widenings of Iceberg, in addition to the widening of a decimal to more digits before the point."""
 
-_ANEW: Final = "write the table anew with a cast, or land in another one"
+_REWRITE_ADVICE: Final = "write the table anew with a cast, or land in another one"
 
 
 def changes(table: spark.StructType, rows: spark.StructType, former_names: Mapping[str, Sequence[str]]) -> list[Change]:
-    """Return the changes by which the rows fit into the table, in an order in which they can be made; [] if they fit.
+    """Return the changes after which the rows fit into the table, in an order in which they can be made; [] if they fit already.
 
-    A column is found by its name, as Spark finds it without regard to case, and else by a former one. What the table has and the
-    rows lack is null in them.
+    Columns are matched by name, without case as in Spark, and else by a former name. A column that only the table has is null in
+    the rows.
 
     Args:
-        table: its columns.
+        table: the columns of the table.
         rows: the columns of the rows.
-        former_names: of the rows' columns, the newest first, by their paths.
+        former_names: the former names of the rows' columns, newest first, by path.
 
     Raises:
-        WrongArgument: there are no such changes; says what to do.
+        WrongArgument: if no changes make the rows fit; the message says what to do.
     """
-    found = [*_Comparison(former_names).structs((), (), table, rows)]
-    misfits = [each for each in found if isinstance(each, str)]
+    differences = [*_Comparison(former_names).compare_structs((), (), table, rows)]
+    misfits = [difference for difference in differences if isinstance(difference, str)]
     if misfits:
-        more = f"; and {len(misfits) - _SHOWN} columns more" if len(misfits) > _SHOWN else ""
-        raise WrongArgument(f"the rows do not fit into the table: {'; '.join(misfits[:_SHOWN])}{more}")
-    return [each for each in found if isinstance(each, Change)]
+        more = f"; and {len(misfits) - _MAX_MISFITS} columns more" if len(misfits) > _MAX_MISFITS else ""
+        raise WrongArgument(f"the rows do not fit into the table: {'; '.join(misfits[:_MAX_MISFITS])}{more}")
+    return [difference for difference in differences if isinstance(difference, Change)]
 
 
 def require_allowed(needed: Sequence[Change], evolve: Evolution) -> None:
-    """Raise WrongArgument if the landing may not make all of the changes; says what allows them."""
-    steps = get_args(Evolution)
-    step = max((steps.index(each.kind) for each in needed), default=0)
-    if step > steps.index(evolve):
-        what = "; ".join(map(_words, needed))
+    """Raise WrongArgument, with the value of `evolve` that allows the changes, if the landing may not make all of them."""
+    levels = get_args(Evolution)
+    level = max((levels.index(change.kind) for change in needed), default=0)
+    if level > levels.index(evolve):
+        description = "; ".join(map(_describe, needed))
         raise WrongArgument(
-            f'the table needs other columns for these rows: {what}. Allow it: evolve="{steps[step]}" (--evolve {steps[step]})'
+            f"the table needs other columns for these rows: {description}. "
+            f'Allow it: evolve="{levels[level]}" (--evolve {levels[level]})'
         )
 
 
 def statements(needed: Sequence[Change], table: str) -> list[str]:
-    """Return the statements of Spark SQL that make the changes of an Iceberg table of that name.
+    """Return the statements of Spark SQL that make the changes in the Iceberg table `table`.
 
-    Delta has such statements, too, but delta-rs does not write to a table of which they were typed.
+    Delta has such statements, too, but delta-rs does not write to a table that they have changed.
 
     Raises:
-        WrongArgument: Iceberg has no such widening.
+        WrongArgument: if Iceberg does not have one of the widenings.
     """
-    for each in needed:
-        if each.kind == "widen":
-            _check_widens_in_iceberg(each)
-    return [f"ALTER TABLE {table} {_clause(each)}" for each in needed]
+    for change in needed:
+        if change.kind == "widen":
+            _check_widening_in_iceberg(change)
+    return [f"ALTER TABLE {table} {_make_clause(change)}" for change in needed]
 
 
 def widens(have: spark.DataType, want: spark.DataType) -> bool:
-    """Return whether the one type becomes the other without loss, in files that are there, too.
+    """Return whether the type `have` becomes `want` without loss, in existing files, too.
 
-    It is what `schemactl.checks.table_impact.widens` says of the columns of definitions.
+    `schemactl.checks.table_impact.widens` is the same for the columns of definitions.
     """
     old, new = have.simpleString(), want.simpleString()
     if isinstance(want, spark.DecimalType):
-        before = want.precision - want.scale
+        digits = want.precision - want.scale
         if isinstance(have, spark.DecimalType):
-            return old != new and want.scale >= have.scale and before >= have.precision - have.scale
-        return old in _DIGITS and before >= _DIGITS[old]
+            return old != new and want.scale >= have.scale and digits >= have.precision - have.scale
+        return old in _DIGITS and digits >= _DIGITS[old]
     return new in _WIDER.get(old, ())
 
 
@@ -100,82 +101,82 @@ def path_of(column: str) -> tuple[str, ...]:
 
 
 class _Comparison:
-    """Yields the changes, and as text each difference that no change removes."""
+    """Yields changes, and, as text, each difference that no change removes."""
 
     def __init__(self, former_names: Mapping[str, Sequence[str]]) -> None:
         self._former_names = former_names
 
-    def structs(
-        self, place: tuple[str, ...], at: tuple[str, ...], table: spark.StructType, rows: spark.StructType
+    def compare_structs(
+        self, row_path: tuple[str, ...], table_path: tuple[str, ...], table: spark.StructType, rows: spark.StructType
     ) -> Iterator[Change | str]:
-        """Compare what the rows have at `place` with what the table has at `at`, once it is changed so far."""
+        """Compare the struct at `row_path` of the rows with the one at `table_path` of the table, as changed so far."""
         fold = folding(table, rows)
-        left = {fold(field.name): field for field in table}
-        former = {
-            field.name: [*map(fold, self._former_names.get(".".join((*place, field.name)), ()))] for field in rows
+        unmatched = {fold(field.name): field for field in table}
+        former_names = {
+            field.name: [*map(fold, self._former_names.get(".".join((*row_path, field.name)), ()))] for field in rows
         }
-        same = {field.name: left.pop(fold(field.name)) for field in rows if fold(field.name) in left}
-        # Only of columns that no other one has by their present names.
-        renamed = {
-            name: left.pop(found)
-            for name, names in former.items()
-            if name not in same and (found := next((each for each in names if each in left), None)) is not None
-        }
-        before = same | renamed
-        successors = {name: field for field, names in former.items() if field in before for name in names}
+        same = {field.name: unmatched.pop(fold(field.name)) for field in rows if fold(field.name) in unmatched}
+        # A former name matches only a column that is not the present name of another field.
+        renamed: dict[str, spark.StructField] = {}
+        for name, names in former_names.items():
+            matches = [former_name for former_name in names if former_name in unmatched]
+            if name not in same and matches:
+                renamed[name] = unmatched.pop(matches[0])
+        matched = same | renamed
+        successors = {name: field for field, names in former_names.items() if field in matched for name in names}
         for field in rows:
-            column = (*at, same.get(field.name, field).name)
-            kind = sql_type(field.dataType)
-            if field.name in before:
-                there = before[field.name]
+            column = (*table_path, same.get(field.name, field).name)
+            new_type = sql_type(field.dataType)
+            if field.name in matched:
+                table_field = matched[field.name]
                 if field.name in renamed:
-                    yield Change("rename", _spelled(*column), kind, there.name)
-                yield from self._types((*place, field.name), column, there.dataType, field.dataType)
-                yield from _nulls(column, table=there.nullable, rows=field.nullable)
+                    yield Change("rename", _to_sql(*column), new_type, table_field.name)
+                yield from self._compare_types((*row_path, field.name), column, table_field.dataType, field.dataType)
+                yield from _compare_nullability(column, table=table_field.nullable, rows=field.nullable)
             elif fold(field.name) in successors:
-                successor = _spelled(*at, successors[fold(field.name)])
-                yield f"{_spelled(*column)} was the name of what is {successor} now: give the new field another name"
+                successor = _to_sql(*table_path, successors[fold(field.name)])
+                yield f"{_to_sql(*column)} was the name of what is {successor} now: give the new field another name"
             else:
-                yield Change("add", _spelled(*column), kind)
-        for field in left.values():
-            yield from _nulls((*at, field.name), table=field.nullable, rows=True)
+                yield Change("add", _to_sql(*column), new_type)
+        for field in unmatched.values():
+            yield from _compare_nullability((*table_path, field.name), table=field.nullable, rows=True)
 
-    def _types(
-        self, place: tuple[str, ...], at: tuple[str, ...], table: spark.DataType, rows: spark.DataType
+    def _compare_types(
+        self, row_path: tuple[str, ...], table_path: tuple[str, ...], table: spark.DataType, rows: spark.DataType
     ) -> Iterator[Change | str]:
         match table, rows:
             case spark.StructType(), spark.StructType():
-                yield from self.structs(place, at, table, rows)
+                yield from self.compare_structs(row_path, table_path, table, rows)
             case spark.ArrayType(), spark.ArrayType():
-                inner, outer = (*place, "element"), (*at, "element")
-                yield from self._types(inner, outer, table.elementType, rows.elementType)
-                yield from _nulls(outer, table=table.containsNull, rows=rows.containsNull)
+                element = (*table_path, "element")
+                yield from self._compare_types((*row_path, "element"), element, table.elementType, rows.elementType)
+                yield from _compare_nullability(element, table=table.containsNull, rows=rows.containsNull)
             case spark.MapType(), spark.MapType():
-                yield from self._types((*place, "key"), (*at, "key"), table.keyType, rows.keyType)
-                inner, outer = (*place, "value"), (*at, "value")
-                yield from self._types(inner, outer, table.valueType, rows.valueType)
-                yield from _nulls(outer, table=table.valueContainsNull, rows=rows.valueContainsNull)
+                key, value = (*table_path, "key"), (*table_path, "value")
+                yield from self._compare_types((*row_path, "key"), key, table.keyType, rows.keyType)
+                yield from self._compare_types((*row_path, "value"), value, table.valueType, rows.valueType)
+                yield from _compare_nullability(value, table=table.valueContainsNull, rows=rows.valueContainsNull)
             case _ if table != rows:
                 have, want = sql_type(table), sql_type(rows)
                 if widens(table, rows):
-                    yield Change("widen", _spelled(*at), want, have)
+                    yield Change("widen", _to_sql(*table_path), want, have)
                 else:
                     newer = "land with the newest version's package, or " if widens(rows, table) else ""
-                    yield f"{_spelled(*at)} is {have} in the table and {want} in the rows: {newer}{_ANEW}"
+                    yield f"{_to_sql(*table_path)} is {have} in the table and {want} in the rows: {newer}{_REWRITE_ADVICE}"
 
 
-def _nulls(at: tuple[str, ...], *, table: bool, rows: bool) -> Iterator[str]:
-    """Yield that there may be nulls in the rows, and not in the table."""
+def _compare_nullability(column: tuple[str, ...], *, table: bool, rows: bool) -> Iterator[str]:
+    """Yield a difference if the rows may have nulls in the column and the table may not."""
     if rows and not table:
-        yield f"{_spelled(*at)} is NOT NULL in the table, and may be null in the rows: ALTER COLUMN ... DROP NOT NULL"
+        yield f"{_to_sql(*column)} is NOT NULL in the table, and may be null in the rows: ALTER COLUMN ... DROP NOT NULL"
 
 
-def _spelled(*path: str) -> str:
-    """Return the column as SQL has it, names quoted that need it."""
+def _to_sql(*path: str) -> str:
+    """Return the path in SQL, with names quoted where necessary."""
     return ".".join(name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else quoted(name) for name in path)
 
 
-def _words(change: Change) -> str:
+def _describe(change: Change) -> str:
     match change.kind:
         case "add":
             return f"add {change.column} {change.type}"
@@ -185,7 +186,7 @@ def _words(change: Change) -> str:
             return f"rename {change.former} to {change.column}"
 
 
-def _clause(change: Change) -> str:
+def _make_clause(change: Change) -> str:
     match change.kind:
         case "add":
             return f"ADD COLUMNS ({change.column} {change.type})"
@@ -193,10 +194,13 @@ def _clause(change: Change) -> str:
             return f"ALTER COLUMN {change.column} TYPE {change.type}"
         case "rename":
             *outer, name = path_of(change.column)
-            return f"RENAME COLUMN {_spelled(*outer, change.former)} TO {_spelled(name)}"
+            return f"RENAME COLUMN {_to_sql(*outer, change.former)} TO {_to_sql(name)}"
 
 
-def _check_widens_in_iceberg(change: Change) -> None:
-    have, want = (re.fullmatch(r"decimal\(\d+,(\d+)\)", kind) for kind in (change.former, change.type))
-    if (change.former, change.type) not in _IN_ICEBERG and not (have and want and have[1] == want[1]):
-        raise WrongArgument(f"Iceberg does not widen {change.column} from {change.former} to {change.type}: {_ANEW}")
+def _check_widening_in_iceberg(change: Change) -> None:
+    have, want = (re.fullmatch(r"decimal\(\d+,(\d+)\)", sql) for sql in (change.former, change.type))
+    is_more_digits = have and want and have[1] == want[1]
+    if (change.former, change.type) not in _IN_ICEBERG and not is_more_digits:
+        raise WrongArgument(
+            f"Iceberg does not widen {change.column} from {change.former} to {change.type}: {_REWRITE_ADVICE}"
+        )

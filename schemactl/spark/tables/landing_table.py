@@ -1,4 +1,4 @@
-"""`LandingTable`, the interface of a table format, with its exceptions, file systems and column types."""
+"""`LandingTable`, the interface of a table format, and what its implementations share: folders of files, columns in SQL."""
 
 from __future__ import annotations
 
@@ -20,259 +20,50 @@ from pyarrow import fs
 from pyspark.sql import types
 from pyspark.sql.types import StructType
 
-
-class WrongArgument(ValueError):
-    """An argument does not fit the messages, the folder or the other arguments; says what to give instead."""
-
-
-class Conflict(RuntimeError):
-    """Another writer changed the table so that a commit can no longer be made, and was not; says what to do."""
-
-
-# Columns: names and types in SQL, and their parts
-
-
-_NESTED: Final = (types.StructType, types.ArrayType, types.MapType)
-
-
-def quoted(name: str) -> str:
-    """Return the column's name as SQL has it, whatever it holds."""
-    return f"`{name.replace('`', '``')}`"
-
-
-def folding(*structs: types.StructType) -> Callable[[str], str]:
-    """Return what makes the same of names that are the same: case counts where names of a struct differ in nothing else."""
-    names = [[name.casefold() for name in struct.names] for struct in structs]
-    return str.casefold if all(len({*each}) == len(each) for each in names) else str
-
-
-def sql_type(of: types.DataType) -> str:
-    """Return the type as SQL has it, names of fields quoted."""
-    match of:
-        case types.StructType():
-            return f"struct<{', '.join(f'{quoted(each.name)}: {sql_type(each.dataType)}' for each in of)}>"
-        case types.ArrayType():
-            return f"array<{sql_type(of.elementType)}>"
-        case types.MapType():
-            return f"map<{sql_type(of.keyType)}, {sql_type(of.valueType)}>"
-    return of.simpleString()
-
-
-def parts(
-    fields: Iterable[types.StructField], outer: str = "", *, maps: bool = True
-) -> Iterator[tuple[str, types.StructField]]:
-    """Yield each column with its path, at any depth, as SQL has it: `items.element.price`."""
-    for each in fields:
-        place = outer + each.name
-        yield place, each
-        match each.dataType:
-            case types.StructType() as kind:
-                yield from parts(kind, f"{place}.", maps=maps)
-            case types.ArrayType() as kind:
-                inner = types.StructField("element", kind.elementType, kind.containsNull)
-                yield from parts([inner], f"{place}.", maps=maps)
-            case types.MapType() as kind if maps:
-                key = types.StructField("key", kind.keyType)
-                value = types.StructField("value", kind.valueType, kind.valueContainsNull)
-                yield from parts([key, value], f"{place}.")
-
-
-def leaves(struct: types.StructType) -> Iterator[tuple[str, types.DataType]]:
-    """Yield the type of each column with none inside, with its path: of an empty struct, too."""
-    for place, column in parts(struct):
-        kind = column.dataType
-        if kind == types.StructType() or not isinstance(kind, _NESTED):
-            yield place, kind
-
-
-def has_part(kind: pa.DataType, wanted: Callable[[pa.DataType], bool]) -> bool:
-    """Whether the type, or a part of it at any depth, is as wanted."""
-    parts = (kind.field(number).type for number in range(kind.num_fields))
-    return wanted(kind) or any(has_part(part, wanted) for part in parts)
-
-
-# Folders of a file system, and the files that readers see
-
-
-# Object stores answer slowly, but many requests at once.
-_AT_ONCE: Final = 16
-
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-
-# How often a folder is made whose parent somebody removes, because it was empty, just before.
-_TRIES: Final = 100
-
-# What Hadoop calls a store that Arrow knows by another name.
-_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder of a file system; `path` is as that file system writes it. Each `name` is relative to it."""
-
-    files: fs.FileSystem
-    path: str
-
-    @classmethod
-    def at(cls, place: str | PathLike[str], files: fs.FileSystem | None = None) -> Folder:
-        """Return the folder that `place` names: a local path, or a URI that Arrow knows; with `files`, a path of theirs.
-
-        Raises:
-            WrongArgument: `place` is empty, or Arrow knows no file system for the URI.
-        """
-        place = os.fspath(place)
-        if not place:
-            raise WrongArgument("the path is empty: `.` is the working folder of the job")
-        if files is not None:
-            return cls(files, place.rstrip("/"))
-        scheme, colon, rest = place.partition(":")
-        # One letter is a drive.
-        if not colon or len(scheme) == 1 or "/" in scheme:
-            return cls(fs.LocalFileSystem(), Path(place).absolute().as_posix())
-        if scheme == "file":
-            # To Hadoop, file:/folder is the same as file:///folder; Arrow knows only the latter.
-            return cls(fs.LocalFileSystem(), "/" + rest.strip("/"))
-        try:
-            found, path = fs.FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}:{rest}")
-        except (ValueError, NotImplementedError, OSError) as error:
-            why = str(error).partition("\n")[0].replace(rest, without_secrets(rest))
-            raise WrongArgument(
-                f"{without_secrets(place)} names no file system that Arrow can write to ({why}): "
-                "write a local path, file:, s3:, gs:, hdfs: or abfss:, or give one as `filesystem`"
-            ) from None
-        return cls(found, path.rstrip("/"))
-
-    def is_file(self) -> bool:
-        """Whether a file has the path."""
-        found: bool = self.files.get_file_info(self.path).is_file
-        return found
-
-    def below(self, name: str) -> Folder:
-        """Return the folder of that name in this one; `..` leads out of it."""
-        return Folder(self.files, posixpath.normpath(self.place(name)))
-
-    def place(self, name: str) -> str:
-        """Return the path of what is called `name`."""
-        return posixpath.join(self.path, name)
-
-    def visible(self, prefix: str = "") -> Iterator[str]:
-        """Yield the names of the files that readers see, each behind `prefix`."""
-        for info in self._infos():
-            name = info.base_name
-            # As HadoopFSUtils.shouldFilterOutPathName: the folder of a column may begin with `_`.
-            if name.startswith(".") or (name.startswith("_") and "=" not in name):
-                continue
-            if info.is_file:
-                yield prefix + name
-            else:
-                yield from self.below(name).visible(f"{prefix}{name}/")
-
-    def check_writable(self) -> None:
-        """Create the folder and write a file there, which is removed again.
-
-        Raises:
-            OSError: one of these fails; says which folder, and why.
-        """
-        probe = f".probe-{uuid.uuid4().hex}"
-        try:
-            self.create()
-            self.files.open_output_stream(self.place(probe)).close()
-            self.files.delete_file(self.place(probe))
-        except OSError as error:
-            why = os.strerror(error.errno) if error.errno else str(error)
-            raise type(error)(f"{self.path} cannot be written to: {why}") from None
-
-    def sizes(self) -> dict[str, int]:
-        """Return the bytes of every file, at any depth."""
-        return {
-            posixpath.relpath(info.path, self.path): info.size for info in self._infos(recursive=True) if info.is_file
-        }
-
-    def infos(self, names: Sequence[str]) -> list[fs.FileInfo]:
-        """Return what the file system knows of the files of those names."""
-        return at_once(lambda name: self.files.get_file_info(self.place(name)), names)
-
-    def create(self) -> None:
-        """Make the folder, even if another job removes an empty one on the way to it meanwhile."""
-        for tries_left in reversed(range(_TRIES)):
-            try:
-                self.files.create_dir(self.path, recursive=True)
-            except FileNotFoundError:
-                if not tries_left:
-                    raise
-            else:
-                return
-
-    def remove(self) -> None:
-        """Remove the folder and all that is in it, but for what another writer adds meanwhile."""
-        try:
-            self.files.delete_dir(self.path)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            # Of a task that is run twice, the attempt that lost may live a little longer than its job.
-            if error.errno != errno.ENOTEMPTY:
-                raise
-
-    def remove_files(self, names: Iterable[str]) -> None:
-        """Remove the files that are there. Folders stay: another writer may be about to put a file there."""
-
-        def remove(name: str) -> None:
-            with contextlib.suppress(FileNotFoundError):
-                self.files.delete_file(self.place(name))
-
-        at_once(remove, list(names))
-
-    def take(self, names: Sequence[str], *, source: Folder) -> None:
-        """Move the files of those names here from `source`."""
-        for parent in {posixpath.dirname(self.place(name)) for name in names}:
-            self.files.create_dir(parent, recursive=True)
-        at_once(lambda name: self.files.move(source.place(name), self.place(name)), names)
-
-    def _infos(self, *, recursive: bool = False) -> list[fs.FileInfo]:
-        selector = fs.FileSelector(self.path, allow_not_found=True, recursive=recursive)
-        return list(self.files.get_file_info(selector))
-
-
-def without_secrets(place: str) -> str:
-    """Return a URI without its secrets: user and password, options."""
-    return re.sub(r"//.*:.*@", "//***@", place.partition("?")[0], flags=re.DOTALL)
-
-
-def at_once(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """Return what the work makes of each item, in order; several are worked on at the same time."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(work, items))
-
-
-# What the files of a landing are committed to: one interface for folders of Parquet, Delta tables and
-# Iceberg tables.
-
 
 Format = Literal["parquet", "delta", "iceberg"]
 """The format of the folder or the table that rows are landed in."""
 
+Evolution = Literal["none", "add", "widen", "rename"]
+"""The changes of a table's columns that a landing may make; each value allows the changes of those before it, too."""
+
+_MAX_PARALLEL_REQUESTS: Final = 16
+"""Object stores respond slowly, but to many requests at once."""
+
+_MAX_CREATE_ATTEMPTS: Final = 100
+"""How often creating a folder is repeated because another job removed its empty parent just before."""
+
+_ARROW_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
+"""Schemes of Hadoop that Arrow knows by another name."""
+
+_NESTED: Final = (types.StructType, types.ArrayType, types.MapType)
+
+
+class WrongArgument(ValueError):
+    """An argument does not fit the messages, the folder or the other arguments; the message says what to give instead."""
+
+
+class Conflict(RuntimeError):
+    """Another writer changed the table, so the commit was not made; the message says what to do."""
+
 
 def check_format(name: str) -> None:
-    """Raise WrongArgument if there is no such format."""
+    """Raise WrongArgument if it is not the name of a format."""
     if name not in get_args(Format):
         raise WrongArgument(f"no format is called {name}: take one of {', '.join(get_args(Format))}")
-
-
-Evolution = Literal["none", "add", "widen", "rename"]
-"""Which changes of a table's columns a landing may make: each allows those before it, too."""
 
 
 class DataFile(NamedTuple):
     """A Parquet file that a task wrote.
 
     Attributes:
-        name: below the table's folder, unencoded: `day=2026-11-21/part-….parquet`.
-        bytes: its size.
-        rows: how many it has.
-        partition: the value of each partition column as the folder's name has it, before it is escaped; None: null.
-        statistics: those of the file in Delta's log, as JSON; "": none.
+        name: the path below the table's folder, unencoded: `day=2026-11-21/part-….parquet`.
+        bytes: the size.
+        rows: the number of rows.
+        partition: the value of each partition column as in the folder's name, before it is escaped, or None for null.
+        statistics: the file's statistics in Delta's log, as JSON, or "".
     """
 
     name: str
@@ -283,29 +74,29 @@ class DataFile(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """The number of a commit among those of an application: none at or below the last one of `app` is made again.
+    """The number of a commit of an application: a commit at or below the last number of `app` is not made again.
 
-    Spark's Delta calls them txnAppId and txnVersion; of a streaming query they are its id and the number of the batch.
+    Spark's Delta calls them txnAppId and txnVersion; for a streaming query they are its id and the number of the batch.
     """
 
     app: str
     version: int
 
     def is_made(self, last: int | None) -> bool:
-        """Whether it was made, in a table with that version as the last one of the application."""
+        """Return whether it was made, in a table whose last version of the application is `last`."""
         return last is not None and last >= self.version
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a table's columns that the rows need. A column that is renamed and wider has two, in this order.
+    """A change of a table's columns that the rows need. A column that is renamed and widened has two, in this order.
 
     Attributes:
-        kind: what it takes of `Evolution`.
-        column: its path once those before are made, as SQL has it: `items.element.price`; names are quoted that need it
-            (`evolution.path_of` gives them).
-        type: as SQL has it.
-        former: the last name that the table has for a renamed column, or the type that a widened one has.
+        kind: the value of `Evolution` that allows it.
+        column: the path after the changes before it, in SQL: `items.element.price`, with names quoted where necessary
+            (`evolution.path_of` returns such paths).
+        type: the new type, in SQL.
+        former: the last segment of a renamed column's present path, or the present type of a widened column.
     """
 
     kind: Literal["add", "widen", "rename"]
@@ -319,15 +110,15 @@ class Addition:
     """What one commit does to a table: create it or change its columns, and add files.
 
     Attributes:
-        files: complete ones in the table's folder.
+        files: complete files in the table's folder.
         struct: the columns of their rows, partition columns included.
         partition_by: the table's partition columns.
-        changes: those of the columns, if the table exists; they are made first.
-        overwrite: whether to remove what the table had before.
-        transaction: see there; None: the commit may be made again.
-        beside: the rows' files of the same landing, where this is the commit of its rejected messages; else None. That one comes
-            first, so that whoever repeats the landing after a crash between the two commits the same rows.
-        removes: the names of files to remove; it is a Conflict if the table no longer has one of them.
+        changes: the changes of the columns of an existing table; they are made first.
+        overwrite: whether to remove the rows that the table had before.
+        transaction: the number of the commit, or None if the commit may be made twice.
+        beside: the files of the rows, if this is the commit of the rejected messages of the same landing; else None. The rejected
+            messages are committed first, so an attempt after a crash between both commits finds the files and commits the same rows.
+        removes: the names of files to remove; if the table no longer has one of them, it is a Conflict.
     """
 
     files: Sequence[DataFile]
@@ -341,62 +132,270 @@ class Addition:
 
 
 class LandingTable(Protocol):
-    """A table to land in. It is pickled, so it holds names and options, and opens the table anew for each call.
+    """A table to land in. It is pickled, so it has names and options only, and each call opens the table.
 
-    Whatever is not there, or is none of its format, is a WrongArgument that says what to do. What has a body here is inherited by
-    formats that need nothing else.
+    Methods raise WrongArgument, with advice, if the table is missing or not of the format. Formats inherit the methods with a body
+    unless they need more.
     """
 
     partitions_inside: ClassVar[bool] = False
-    """Whether files have the partition columns, too: see Shape."""
+    """Whether the files have the partition columns, too (see `parquet.Shape`)."""
 
     @property
     def name(self) -> str:
-        """Its path, or what its catalog calls it: the same in each landing."""
+        """The path, or the name in a catalog, which is the same in each landing."""
 
     def folder(self) -> Folder:
-        """Return where tasks write the files; the table need not exist."""
+        """Return the folder where tasks write the files; the table need not exist."""
 
     def stored(self, struct: StructType) -> StructType:
-        """Return the columns that a table of the format has for such rows: these, or of other types."""
+        """Return the columns of a table of the format for these rows, whose types may differ."""
         return struct
 
     def columns(self) -> StructType | None:
-        """Return the table's columns, those of partitions with them; None: there is no table, or it has any."""
+        """Return the table's columns, partition columns included; None without a table, or if the format does not fix columns."""
 
     def partitioned_by(self) -> tuple[str, ...] | None:
-        """Return the table's partition columns; None: there is no table."""
+        """Return the table's partition columns, or None if the table does not exist."""
 
     def check(self, struct: StructType, changes: Sequence[Change], *, overwrite: bool) -> None:
         """Raise WrongArgument if such rows cannot be committed; the table need not exist.
 
-        That is so if the format has no type for a column, if its library cannot write to the table (or not replace what it has),
-        or not make these changes: then the message has the statements of Spark SQL that make them.
+        The format may lack a type for a column, or its library may be unable to write to the table, to replace its rows, or to make
+        the changes. In the last case the message has the statements of Spark SQL that make them.
         """
 
     def files(self) -> tuple[Folder, Sequence[str]]:
-        """Return the files that readers see, by their names in a folder. All columns of a table without partitions are in them."""
+        """Return the files that readers see, as a folder and names in it. In a table without partitions, they have all columns."""
 
-    def last(self, app: str) -> int | None:  # noqa: ARG002  of those that know transactions
-        """Return the version of the application's last commit; None: there is none, or the format knows no transactions."""
+    def last(self, app: str) -> int | None:  # noqa: ARG002  for formats with transactions
+        """Return the version of the application's last commit; None without one, or if the format has no transactions."""
         return None
 
     def beside(self, transaction: Transaction) -> Sequence[DataFile] | None:  # noqa: ARG002  as above
-        """Return `Addition.beside` of the commit of that transaction, () if there is no such commit; None: it was forgotten."""
+        """Return `Addition.beside` of the transaction's commit, () if there is no such commit, or None if it was cleared."""
         return ()
 
     def forget(self, transaction: Transaction) -> None:  # noqa: ARG002  as above
-        """Drop what `beside` says of the transaction: its rows are committed, too."""
+        """Clear the transaction's `beside`, once its rows are committed, too."""
         return
 
     def discard(self) -> None:
-        """Remove what was written and is in no commit; nothing, where the format has a command for that."""
+        """Remove written files that are in no commit, unless the format has a command for this."""
         return
 
     def commit(self, addition: Addition) -> None:
-        """Make the addition, in one step for all readers; nothing, if its transaction was made before.
+        """Make the addition, in one step for all readers, unless its transaction was made before.
 
         Raises:
-            OSError: a file is not there as it was written.
-            Conflict: see there. Nothing was added.
+            OSError: if a file is not there as it was written.
+            Conflict: if another writer changed the table. Nothing was added.
         """
+
+
+# Folders of a file system, and the files that readers see
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of a file system; `path` has the file system's own syntax. Each `name` is relative to the folder."""
+
+    files: fs.FileSystem
+    path: str
+
+    @classmethod
+    def at(cls, place: str | PathLike[str], files: fs.FileSystem | None = None) -> Folder:
+        """Return the folder at a local path, at a URI that Arrow knows, or, with `files`, at a path of that file system.
+
+        Raises:
+            WrongArgument: if `place` is empty, or Arrow knows no file system for the URI.
+        """
+        place = os.fspath(place)
+        if not place:
+            raise WrongArgument("the path is empty: `.` is the working folder of the job")
+        if files is not None:
+            return cls(files, place.rstrip("/"))
+        scheme, colon, rest = place.partition(":")
+        # A single letter is a drive of Windows.
+        if not colon or len(scheme) == 1 or "/" in scheme:
+            return cls(fs.LocalFileSystem(), Path(place).absolute().as_posix())
+        if scheme == "file":
+            # To Hadoop, file:/folder is the same as file:///folder; Arrow knows only the latter.
+            return cls(fs.LocalFileSystem(), "/" + rest.strip("/"))
+        try:
+            file_system, path = fs.FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}:{rest}")
+        except (ValueError, NotImplementedError, OSError) as error:
+            reason = str(error).partition("\n")[0].replace(rest, without_secrets(rest))
+            raise WrongArgument(
+                f"{without_secrets(place)} names no file system that Arrow can write to ({reason}): "
+                "write a local path, file:, s3:, gs:, hdfs: or abfss:, or give one as `filesystem`"
+            ) from None
+        return cls(file_system, path.rstrip("/"))
+
+    def is_file(self) -> bool:
+        """Return whether the path is a file."""
+        info: fs.FileInfo = self.files.get_file_info(self.path)
+        return bool(info.is_file)
+
+    def below(self, name: str) -> Folder:
+        """Return the folder of this name in this folder; `..` leads out of it."""
+        return Folder(self.files, posixpath.normpath(self.place(name)))
+
+    def place(self, name: str) -> str:
+        """Return the path of the file or folder `name`."""
+        return posixpath.join(self.path, name)
+
+    def visible(self, prefix: str = "") -> Iterator[str]:
+        """Yield the names of the files that readers see, with `prefix` before each."""
+        for info in self._infos():
+            name = info.base_name
+            # Like HadoopFSUtils.shouldFilterOutPathName: the folder of a partition column may begin with `_`.
+            if name.startswith(".") or (name.startswith("_") and "=" not in name):
+                continue
+            if info.is_file:
+                yield prefix + name
+            else:
+                yield from self.below(name).visible(f"{prefix}{name}/")
+
+    def check_writable(self) -> None:
+        """Create the folder, write a file there and remove it.
+
+        Raises:
+            OSError: if one of these fails; the message has the folder and the reason.
+        """
+        probe = f".probe-{uuid.uuid4().hex}"
+        try:
+            self.create()
+            self.files.open_output_stream(self.place(probe)).close()
+            self.files.delete_file(self.place(probe))
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise type(error)(f"{self.path} cannot be written to: {reason}") from None
+
+    def sizes(self) -> dict[str, int]:
+        """Return the size of every file in bytes, at any depth."""
+        return {
+            posixpath.relpath(info.path, self.path): info.size for info in self._infos(recursive=True) if info.is_file
+        }
+
+    def infos(self, names: Sequence[str]) -> list[fs.FileInfo]:
+        """Return the file system's information on these files."""
+        return at_once(lambda name: self.files.get_file_info(self.place(name)), names)
+
+    def create(self) -> None:
+        """Create the folder, even while another job removes an empty parent."""
+        for tries_left in reversed(range(_MAX_CREATE_ATTEMPTS)):
+            try:
+                self.files.create_dir(self.path, recursive=True)
+            except FileNotFoundError:
+                if not tries_left:
+                    raise
+            else:
+                return
+
+    def remove(self) -> None:
+        """Remove the folder and its contents, except what another writer adds meanwhile."""
+        try:
+            self.files.delete_dir(self.path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            # If a task runs twice, the losing attempt may live a little longer than its job, and write a file.
+            if error.errno != errno.ENOTEMPTY:
+                raise
+
+    def remove_files(self, names: Iterable[str]) -> None:
+        """Remove the files that exist. Folders stay, since another writer may be about to write a file there."""
+
+        def remove(name: str) -> None:
+            with contextlib.suppress(FileNotFoundError):
+                self.files.delete_file(self.place(name))
+
+        at_once(remove, list(names))
+
+    def take(self, names: Sequence[str], *, source: Folder) -> None:
+        """Move the files from `source` to this folder."""
+        for parent in {posixpath.dirname(self.place(name)) for name in names}:
+            self.files.create_dir(parent, recursive=True)
+        at_once(lambda name: self.files.move(source.place(name), self.place(name)), names)
+
+    def _infos(self, *, recursive: bool = False) -> list[fs.FileInfo]:
+        selector = fs.FileSelector(self.path, allow_not_found=True, recursive=recursive)
+        return list(self.files.get_file_info(selector))
+
+
+def without_secrets(place: str) -> str:
+    """Return a URI without its secrets, which are the user and password, and the options."""
+    return re.sub(r"//.*:.*@", "//***@", place.partition("?")[0], flags=re.DOTALL)
+
+
+def at_once(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """Apply `work` to each item, several at a time, and return the results in order."""
+    with ThreadPoolExecutor(_MAX_PARALLEL_REQUESTS) as pool:
+        return list(pool.map(work, items))
+
+
+# Columns: names and types in SQL, and their parts
+
+
+def quoted(name: str) -> str:
+    """Return the column's name, quoted for SQL."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def folding(*structs: types.StructType) -> Callable[[str], str]:
+    """Return the function that normalizes names for comparison: case counts if names of one struct differ only in case."""
+    has_names_of_same_letters = any(
+        len({name.casefold() for name in struct.names}) < len(struct.names) for struct in structs
+    )
+    return str if has_names_of_same_letters else str.casefold
+
+
+def sql_type(data_type: types.DataType) -> str:
+    """Return the type in SQL, with quoted names of fields."""
+    match data_type:
+        case types.StructType():
+            return f"struct<{', '.join(f'{quoted(field.name)}: {sql_type(field.dataType)}' for field in data_type)}>"
+        case types.ArrayType():
+            return f"array<{sql_type(data_type.elementType)}>"
+        case types.MapType():
+            return f"map<{sql_type(data_type.keyType)}, {sql_type(data_type.valueType)}>"
+    return data_type.simpleString()
+
+
+def parts(
+    fields: Iterable[types.StructField], outer: str = "", *, maps: bool = True
+) -> Iterator[tuple[str, types.StructField]]:
+    """Yield each column, at any depth, and its path in SQL before it, such as `items.element.price`.
+
+    Args:
+        fields: the columns of a struct.
+        outer: the path of the struct with a dot, or "".
+        maps: whether keys and values of maps are parts, too.
+    """
+    for field in fields:
+        path = outer + field.name
+        yield path, field
+        match field.dataType:
+            case types.StructType() as struct:
+                yield from parts(struct, f"{path}.", maps=maps)
+            case types.ArrayType() as array:
+                element = types.StructField("element", array.elementType, array.containsNull)
+                yield from parts([element], f"{path}.", maps=maps)
+            case types.MapType() as map_type if maps:
+                key = types.StructField("key", map_type.keyType)
+                value = types.StructField("value", map_type.valueType, map_type.valueContainsNull)
+                yield from parts([key, value], f"{path}.")
+
+
+def leaves(struct: types.StructType) -> Iterator[tuple[str, types.DataType]]:
+    """Yield the path and type of each column without columns inside, including empty structs."""
+    for path, field in parts(struct):
+        if field.dataType == types.StructType() or not isinstance(field.dataType, _NESTED):
+            yield path, field.dataType
+
+
+def has_part(arrow_type: pa.DataType, predicate: Callable[[pa.DataType], bool]) -> bool:
+    """Return whether the predicate is true of the type or of a part of it, at any depth."""
+    children = (arrow_type.field(index).type for index in range(arrow_type.num_fields))
+    return predicate(arrow_type) or any(has_part(child, predicate) for child in children)
