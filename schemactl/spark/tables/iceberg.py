@@ -1,7 +1,7 @@
-"""Iceberg tables by pyiceberg.
+"""Iceberg tables as landing tables, by pyiceberg.
 
-The files have no field ids. Which of the table's columns one of theirs is says the table's name mapping, which therefore keeps every
-name that a column has had. See "Column Projection" in Iceberg's specification.
+The files have no field ids. Readers find columns in them by the table's name mapping, which therefore keeps every name that a column
+has had (section "Column Projection" of Iceberg's specification).
 """
 
 from __future__ import annotations
@@ -35,11 +35,18 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.name_mapping import MappedField
 
+_TRANSACTION: Final = "schemactl.txn."
+_BESIDE: Final = "schemactl.beside."
+"""Prefixes of a table's properties: the version of an application's last commit, and `Addition.beside` of it with its version."""
 
-# Columns, types and files in the metadata of a table
+_NAME_MAPPING: Final = "schema.name-mapping.default"
 
+# One of several writers that commit at the same time succeeds, so every writer succeeds before long.
+_MAX_ATTEMPTS: Final = 100
+_MAX_PAUSE_S: Final = 1.0
 
-# As Spark's own writer stores them. A time of Iceberg's is none that Spark reads, and it has no intervals.
+_SECRET: Final = re.compile("secret|token|credential|password|key|sas|user|auth", re.IGNORECASE)
+
 _TO_ICEBERG: Final[dict[type[spark.DataType], str]] = {
     spark.BooleanType: "boolean",
     spark.IntegerType: "int",
@@ -54,203 +61,21 @@ _TO_ICEBERG: Final[dict[type[spark.DataType], str]] = {
     spark.StringType: "string",
     spark.BinaryType: "binary",
 }
-_TO_SPARK: Final = {name: kind for kind, name in reversed(_TO_ICEBERG.items())}
+"""The types with which Spark's own writer stores its types. Iceberg has no intervals, and Spark does not read Iceberg's times."""
 
-
-def iceberg_schema(struct: spark.StructType) -> Schema:
-    """Return Iceberg's columns for Spark's, null allowed everywhere. Raises WrongArgument: it has no type for one."""
-    from pyiceberg.schema import Schema
-
-    return Schema.model_validate(_iceberg_type(struct, "", itertools.count(1)))
-
-
-def _iceberg_type(kind: spark.DataType, place: str, ids: Iterator[int]) -> Any:
-    """Return the type as JSON, null allowed everywhere. Raises WrongArgument: Iceberg does not have it."""
-
-    def inner(part: spark.DataType, name: str) -> Any:
-        return _iceberg_type(part, f"{place}.{name}" if place else name, ids)
-
-    match kind:
-        case spark.StructType() if kind.fields:
-            fields = [(each.name, next(ids), inner(each.dataType, each.name)) for each in kind]
-            return {
-                "type": "struct",
-                "fields": [{"id": id_, "name": name, "required": False, "type": made} for name, id_, made in fields],
-            }
-        case spark.ArrayType():
-            made = inner(kind.elementType, "element")
-            return {"type": "list", "element-id": next(ids), "element": made, "element-required": False}
-        case spark.MapType():
-            pair = {"key": inner(kind.keyType, "key"), "value": inner(kind.valueType, "value")}
-            return {"type": "map", "key-id": next(ids), "value-id": next(ids), "value-required": False} | pair
-        case spark.DecimalType():
-            return f"decimal({kind.precision}, {kind.scale})"
-    if type(kind) not in _TO_ICEBERG:
-        raise WrongArgument(
-            f"{place} is {kind.simpleString()}, for which Iceberg has no type that Spark reads: cast the column, or drop it; one of "
-            "the topic's own lands in the format parquet"
-        )
-    return _TO_ICEBERG[type(kind)]
-
-
-def _spark_type(kind: Any) -> Any:
-    """Return Iceberg's type, as JSON, as Spark has it; void, if no landing writes such a column."""
-    match kind:
-        case {"type": "struct", "fields": fields}:
-            each = [(field["name"], _spark_type(field["type"]), not field["required"]) for field in fields]
-            return spark.StructType([spark.StructField(*field) for field in each])
-        case {"type": "list", "element": element, "element-required": required}:
-            return spark.ArrayType(_spark_type(element), not required)
-        case {"type": "map", "key": key, "value": value, "value-required": required}:
-            return spark.MapType(_spark_type(key), _spark_type(value), not required)
-    if decimal := re.fullmatch(r"decimal\((\d+), ?(\d+)\)", str(kind)):
-        return spark.DecimalType(int(decimal[1]), int(decimal[2]))
-    return _TO_SPARK.get(str(kind), spark.NullType)()
-
-
-def spark_struct(schema: Schema) -> spark.StructType:
-    """Return Spark's columns for Iceberg's; void is what no landing writes, such as a UUID."""
-    struct: spark.StructType = _spark_type(json.loads(schema.model_dump_json()))
-    return struct
-
-
-def types_by_path(schema: Schema) -> dict[str, str]:
-    """Return the type of each part, at any depth; of what has parts itself, which of the three it is."""
-    kinds = {schema.find_column_name(number): schema.find_type(number) for number in schema.field_ids}
-    return {name: str(kind) if kind.is_primitive else type(kind).__name__ for name, kind in kinds.items() if name}
-
-
-def mapped_id(fields: Iterable[MappedField], path: Sequence[str]) -> int | None:
-    """Return the id of the column that the name mapping has by that path; None: it has none."""
-    name, *inner = path
-    found = next((each for each in fields if name in each.names), None)
-    if found is None or not inner:
-        return None if found is None else found.field_id
-    return mapped_id(found.fields, inner)
-
-
-def data_file(
-    metadata: TableMetadata, partition_by: Sequence[str], uri: str, file: DataFile, footer: pq.FileMetaData
-) -> manifest.DataFile:
-    """Return what the table says of the file, whose name begins with `uri`.
-
-    pyiceberg's own `add_files` takes the bounds of a column from those row groups that tell them, and the values of partitions
-    from bounds: both are wrong where a text is so long that its row group has none.
-
-    Args:
-        metadata: of the table.
-        partition_by: the columns of its partition fields; "": the field has none any more.
-        uri: see above.
-        file: what its task says of it.
-        footer: what it says itself.
-    """
-    from pyiceberg import manifest
-    from pyiceberg.io import pyarrow as reading
-    from pyiceberg.typedef import Record
-
-    ids = reading.parquet_path_to_id_mapping(metadata.schema())
-    plan = reading.compute_statistics_plan(metadata.schema(), metadata.properties)
-    none = reading.match_metrics_mode("none")
-    for path, mode in _without_bounds(footer):
-        if plan[ids[path]].mode != none:
-            plan[ids[path]] = replace(plan[ids[path]], mode=reading.match_metrics_mode(mode))
-    statistics = reading.data_file_statistics_from_parquet_metadata(footer, plan, ids)
-    inside = {footer.schema.column(number).path for number in range(footer.num_columns)}
-    for name in filter(None, partition_by):
-        if name not in inside:
-            raise WrongArgument(f"{file.name} has no column {name} inside, and readers of Iceberg find it there")
-    kinds = {each.name: str(each.field_type) for each in metadata.schema().columns}
-    return manifest.DataFile.from_args(
-        content=manifest.DataFileContent.DATA,
-        file_path=f"{uri}/{file.name}",
-        file_format=manifest.FileFormat.PARQUET,
-        partition=Record(*(_value(kinds[name], file.partition[name]) if name else None for name in partition_by)),
-        file_size_in_bytes=file.bytes,
-        sort_order_id=None,
-        spec_id=metadata.default_spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **statistics.to_serialized_dict(),
-    )
-
-
-def _without_bounds(footer: pq.FileMetaData) -> Iterator[tuple[str, str]]:
-    """Yield columns of whose values some row group tells no bounds, or such that Python has no value for, and what else it tells."""
-    for group in range(footer.num_row_groups):
-        for number in range(footer.num_columns):
-            column = footer.row_group(group).column(number)
-            told = column.statistics
-            if told is None:
-                yield column.path_in_schema, "none"
-                continue
-            bounded = told.null_count == column.num_values
-            with suppress(OverflowError, ValueError):
-                bounded = bounded or (told.has_min_max and told.min <= told.max)
-            if not bounded:
-                yield column.path_in_schema, "counts"
-
-
-def _value(kind: str, text: str | None) -> Any:
-    """Return the value of a partition as Iceberg has it."""
-    if text is None:
-        return None
-    match kind:
-        case "boolean":
-            return text == "true"
-        case "int" | "long":
-            return int(text)
-        case "date":
-            return int(np.datetime64(text, "D").astype(int))
-    return text
-
-
-def footers(folder: Folder, files: Sequence[DataFile]) -> list[pq.FileMetaData]:
-    """Return the footer of each file. Raises OSError: one is not there as it was written."""
-
-    def footer(file: DataFile) -> pq.FileMetaData:
-        path = folder.place(file.name)
-        try:
-            with folder.files.open_input_file(path) as opened:
-                size, found = opened.size(), pq.read_metadata(opened)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise OSError(f"{path} is not there as it was written ({error}): nothing was added; land again") from None
-        if (size, found.num_rows) != (file.bytes, file.rows):
-            raise OSError(
-                f"{path} has {size} bytes and {found.num_rows} rows, and was written with {file.bytes} and {file.rows}: nothing "
-                "was added; land again"
-            )
-        return found
-
-    return at_once(footer, files)
-
-
-# Iceberg tables to land in: files, and the changes of columns that they need, are one commit, which
-# pyiceberg makes.
-
-
-_TRANSACTION: Final = "schemactl.txn."
-_BESIDE: Final = "schemactl.beside."
-"""What the properties of a table are called that say the version of an application's last commit, and what it has beside."""
-
-_NAME_MAPPING: Final = "schema.name-mapping.default"
-
-# Of those that commit at the same time one gets on, so each does before long.
-_TRIES: Final = 100
-_LONGEST_PAUSE_S: Final = 1.0
-
-_SECRET: Final = re.compile("secret|token|credential|password|key|sas|user|auth", re.IGNORECASE)
+_TO_SPARK: Final = {name: data_type for data_type, name in reversed(_TO_ICEBERG.items())}
 
 
 class _TableLocation(NamedTuple):
-    """Where files are written: the folder, what is before their names in the table, and where a new table is to be."""
+    """Where files are written: the folder, the URI before their names in the table, and the location of a new table."""
 
     folder: Folder
     uri: str
     location: str | None
 
 
-class _Taken(Conflict):
-    """The catalog had no such table, and does not create it either: another writer has, or there is a view of that name."""
+class _NameTaken(Conflict):
+    """The catalog did not have the table, and does not create it: another writer did, or the name is the name of a view."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -263,43 +88,43 @@ class IcebergTable:
     """A table of an Iceberg catalog, or one that will be.
 
     Attributes:
-        name: with its namespace: shop.orders.
-        catalog: what pyiceberg's configuration calls it, or its properties as pyiceberg spells them; `name` is one of them.
+        name: the name with its namespace: shop.orders.
+        catalog: the catalog's name in pyiceberg's configuration, or its properties in pyiceberg's spelling, including `name`.
     """
 
     name: str
     catalog: str | Mapping[str, str] = field(repr=False)
     partitions_inside: ClassVar[bool] = True
-    # A catalog may propose another location each time it is asked for that of a new table.
+    # Kept, since a catalog may propose another location for a new table each time.
     _place: _TableLocation | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Raise WrongArgument if no table can be called so."""
+        """Raise WrongArgument if the name lacks a namespace or is malformed."""
         if not re.fullmatch(r"[^.]+(\.[^.]+)+", self.name):
             raise WrongArgument(
                 f"{self.name or 'an empty name'} is no table of Iceberg's: give its namespace, too, such as shop.orders"
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the connection out."""
+        """Return the state without the connection."""
         return {name: value for name, value in self.__dict__.items() if name != "_catalog"}
 
     def folder(self) -> Folder:
-        """Return where tasks write the files, in the file system that the properties of the catalog and of the table tell."""
-        self._place = self._placed()
+        """Return the folder where tasks write the files, in the file system of the properties of the catalog and the table."""
+        self._place = self._locate()
         return self._place.folder
 
     def stored(self, struct: spark.StructType) -> spark.StructType:
-        """Return the columns as Iceberg has them: whole numbers have 32 bits or 64, and null is allowed everywhere."""
-        return spark_struct(iceberg_schema(struct))
+        """Return the columns as Iceberg stores them: integers have 32 or 64 bits, and null is allowed everywhere."""
+        return _to_struct(_to_schema(struct))
 
     def columns(self) -> spark.StructType | None:
-        """Return the table's columns; None: there is no table. What no landing writes, such as a UUID, is void."""
+        """Return the table's columns, or None if the table does not exist; types that no landing writes, such as UUID, are void."""
         table = self._open()
-        return None if table is None else spark_struct(table.schema())
+        return None if table is None else _to_struct(table.schema())
 
     def partitioned_by(self) -> tuple[str, ...] | None:
-        """Return the table's partition columns; None: there is no table."""
+        """Return the table's partition columns, or None if the table does not exist."""
         table = self._open()
         return None if table is None else tuple(filter(None, self._partition_columns(table.metadata)))
 
@@ -308,96 +133,104 @@ class IcebergTable:
         struct: spark.StructType,
         changes: Sequence[Change],
         *,
-        overwrite: bool,  # noqa: ARG002  any table can be
+        overwrite: bool,  # noqa: ARG002  every table can be overwritten
     ) -> None:
-        """Raise WrongArgument if Iceberg cannot store such rows, or pyiceberg not commit them to the table, or not change it so."""
-        table, is_there = self._found_or_new(struct)
-        if not is_there:
-            return
-        statements(changes, self.name)
-        self._require_fit(self._evolved(table, struct, changes).table_metadata, struct)
-
-    def files(self) -> tuple[Folder, Sequence[str]]:
-        """Return the files that the table has now, by their names in a folder.
+        """Check that Iceberg can store such rows, and that pyiceberg can commit them and make the changes.
 
         Raises:
-            WrongArgument: rows of theirs are deleted, or they are elsewhere.
+            WrongArgument: if not; the message says what to do.
         """
-        place, table = self._placed(), self._open()
-        found = [] if table is None else [*table.scan().plan_files()]
-        names = [task.file.file_path.removeprefix(f"{place.uri}/") for task in found]
-        if any(task.delete_files for task in found) or any("://" in name for name in names):
+        table, exists = self._open_or_stage(struct)
+        if not exists:
+            return
+        statements(changes, self.name)
+        self._require_fit(self._stage_changes(table, struct, changes).table_metadata, struct)
+
+    def files(self) -> tuple[Folder, Sequence[str]]:
+        """Return the table's current files, as a folder and names in it.
+
+        Raises:
+            WrongArgument: if some of their rows are deleted, or files are in another folder.
+        """
+        place, table = self._locate(), self._open()
+        tasks = [] if table is None else [*table.scan().plan_files()]
+        names = [task.file.file_path.removeprefix(f"{place.uri}/") for task in tasks]
+        if any(task.delete_files for task in tasks) or any("://" in name for name in names):
             raise WrongArgument(
                 f"{self.name} has deletions, or files elsewhere than in {place.uri}: write it anew with Spark, by INSERT OVERWRITE"
             )
         return place.folder, names
 
     def last(self, app: str) -> int | None:
-        """Return the version of the application's last commit; None: there is none."""
-        return _last(self._open(), app)
+        """Return the version of the application's last commit, or None."""
+        return _get_last_version(self._open(), app)
 
     def beside(self, transaction: Transaction) -> Sequence[DataFile] | None:
-        """Return `Addition.beside` of the commit of that transaction, () if there is no such commit; None: it was forgotten."""
+        """Return `Addition.beside` of the transaction's commit, () if there is no such commit, or None if it was cleared."""
         table = self._open()
-        version, files = _beside(table, transaction.app)
+        version, files = _read_beside(table, transaction.app)
         if version == transaction.version:
-            return [DataFile(*each) for each in files]
+            return [DataFile(*fields) for fields in files]
         return None if _is_made(table, transaction, set()) else ()
 
     def forget(self, transaction: Transaction) -> None:
-        """Drop what `beside` says of the transaction: its rows are committed, too."""
-        for _ in _attempts():
+        """Clear the transaction's `beside`, once its rows are committed, too."""
+        for _ in _iterate_attempts():
             table = self._open()
-            if table is None or _beside(table, transaction.app)[0] != transaction.version:
+            if table is None or _read_beside(table, transaction.app)[0] != transaction.version:
                 return
             if self._commit(table.transaction().remove_properties(_BESIDE + transaction.app)):
                 return
 
     def discard(self) -> None:
-        """Leave what is in no commit to `remove_orphan_files`."""
+        """Do nothing: `remove_orphan_files` of Spark removes files that are in no commit."""
 
     def commit(self, addition: Addition) -> None:
-        """Make the addition, in one step for all readers; nothing, if its transaction was made before.
+        """Make the addition, in one step for all readers, unless its transaction was made before.
 
-        Each attempt looks at the table as it is, and is made on that or not at all: when pyiceberg itself repeats a commit, it does
-        not look whether another writer has made the same meanwhile.
+        Each attempt reads the table and commits to that state or fails: when pyiceberg itself repeats a commit, it does not check
+        whether another writer made the same commit meanwhile.
+
+        Raises:
+            OSError: if a file is not there as it was written.
+            Conflict: if another writer changed the table. Nothing was added.
         """
-        place = self._place or self._placed()
-        written = footers(place.folder, addition.files)
+        place = self._place or self._locate()
+        footers = _read_footers(place.folder, addition.files)
         snapshots: set[int] = set()
-        for _ in _attempts():
+        for _ in _iterate_attempts():
             table = self._open()
             if _is_made(table, addition.transaction, snapshots):
                 return
             try:
-                made = self._transaction(table, place, addition, written)
-            except _Taken:
+                staged = self._stage_addition(table, place, addition, footers)
+            except _NameTaken:
                 continue
             except WrongArgument as error:
                 raise Conflict(
                     f"{self.name} was changed while the files were written, and nothing was added: {error}"
                 ) from None
-            snapshots.add(made.table_metadata.current_snapshot_id or 0)
-            if self._commit(made):
+            snapshots.add(staged.table_metadata.current_snapshot_id or 0)
+            if self._commit(staged):
                 return
             if table is None and self._open() is None:
-                raise _Taken(self.name)
+                raise _NameTaken(self.name)
         raise Conflict(
-            f"others committed to {self.name} at each of {_TRIES} attempts, and nothing was added: land again"
+            f"others committed to {self.name} at each of {_MAX_ATTEMPTS} attempts, and nothing was added: land again"
         )
 
-    def _placed(self) -> _TableLocation:
-        with self._reached():
-            # A new table's credentials are nowhere else.
-            table, is_there = self._found_or_new(spark.StructType().add("x", "string"))
-            location = None if is_there else table.location()
+    def _locate(self) -> _TableLocation:
+        with self._explain_errors():
+            # The credentials of a new table are only in the staged one.
+            table, exists = self._open_or_stage(spark.StructType().add("x", "string"))
+            location = None if exists else table.location()
             from pyiceberg.io.pyarrow import PyArrowFileIO
 
             uri = table.location_provider().data_path
             properties = {**self._catalog.properties, **table.io.properties}
             scheme, host, path = PyArrowFileIO.parse_location(uri, properties)
             files = PyArrowFileIO(properties).fs_by_scheme(scheme, host)
-        # For pyiceberg's own local one workers would need the library.
+        # Workers would need pyiceberg for its own local file system.
         files = fs.LocalFileSystem() if isinstance(files, fs.LocalFileSystem) else files
         return _TableLocation(Folder(files, path), uri, location)
 
@@ -412,27 +245,27 @@ class IcebergTable:
         return load_catalog(self.catalog) if isinstance(self.catalog, str) else load_catalog(**self.catalog)
 
     @contextmanager
-    def _reached(self) -> Iterator[None]:
-        """Raise a WrongArgument for what the catalog refuses inside, in one line and without the secrets of its properties."""
+    def _explain_errors(self) -> Iterator[None]:
+        """Turn an error of the catalog into a WrongArgument or OSError of one line, without the secrets of its properties."""
         try:
             yield
         except (WrongArgument, Conflict):
             raise
-        except Exception as error:  # noqa: BLE001  whatever a catalog raises
-            known = {} if isinstance(self.catalog, str) else dict(self.catalog)
+        except Exception as error:  # noqa: BLE001  catalogs raise any exception
+            properties = {} if isinstance(self.catalog, str) else dict(self.catalog)
             if "_catalog" in self.__dict__:
-                known |= self._catalog.properties
+                properties |= self._catalog.properties
             text = " ".join(str(error).split()) or type(error).__name__
-            for name, value in known.items():
+            for name, value in properties.items():
                 if value and _SECRET.search(name):
                     text = text.replace(str(value), "***")
             text = re.sub(r"(?<=://)\S*@", "***@", text)
-            kind = OSError if isinstance(error, OSError) else WrongArgument
-            raise kind(f"Iceberg's catalog, of which {self.name} is to be a table: {text}") from None
+            error_type = OSError if isinstance(error, OSError) else WrongArgument
+            raise error_type(f"Iceberg's catalog, of which {self.name} is to be a table: {text}") from None
 
     def _open(self) -> Table | None:
-        """Return the table as it is now; None: there is none."""
-        with self._reached():
+        """Return the current table, or None if it does not exist."""
+        with self._explain_errors():
             catalog = self._catalog
             from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchTableError
 
@@ -443,82 +276,88 @@ class IcebergTable:
             except NoSuchTableError:
                 return None
 
-    def _found_or_new(self, struct: spark.StructType) -> tuple[Table, bool]:
-        """Return the table and True; else what a new one of those columns would be, and False."""
+    def _open_or_stage(self, struct: spark.StructType) -> tuple[Table, bool]:
+        """Return the table and True, or a staged table with these columns and False if it does not exist."""
         table = self._open()
         if table is None:
             try:
-                return self._new(struct, ())._table, False  # noqa: SLF001  what is staged is nowhere else
-            except _Taken:
+                return self._stage_new(struct, ())._table, False  # noqa: SLF001  no public access to the staged table
+            except _NameTaken:
                 # Another writer was faster.
                 table = self._open()
                 if table is None:
                     raise
         return table, True
 
-    def _commit(self, made: TableTransaction) -> bool:
-        """Commit; return whether that is certain."""
+    def _commit(self, staged: TableTransaction) -> bool:
+        """Commit, and return whether the commit was certainly made."""
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError
 
-        snapshot = made.table_metadata.current_snapshot_id
-        with self._reached():
+        snapshot = staged.table_metadata.current_snapshot_id
+        with self._explain_errors():
             try:
-                made.commit_transaction()
+                staged.commit_transaction()
             except (CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError):
                 return False
             except Exception:
-                # The answer may be lost, and the commit not.
+                # The response may be lost although the commit was made.
                 if snapshot is None or not _is_made(self._open(), None, {snapshot}):
                     raise
         return True
 
-    def _transaction(
+    def _stage_addition(
         self, table: Table | None, place: _TableLocation, addition: Addition, footers: Sequence[pq.FileMetaData]
     ) -> TableTransaction:
-        """Return the addition as a transaction that can be made on the table as it is."""
+        """Return pyiceberg's transaction of the addition, based on the given state of the table."""
         from pyiceberg.expressions import AlwaysTrue
 
-        made: TableTransaction
+        # Create the table, or change its columns.
+        staged: TableTransaction
         if table is None:
-            made = self._new(addition.struct, addition.partition_by, place.location)
+            staged = self._stage_new(addition.struct, addition.partition_by, place.location)
         else:
-            made = self._evolved(table, addition.struct, addition.changes)
-        metadata = made.table_metadata
+            staged = self._stage_changes(table, addition.struct, addition.changes)
+        metadata = staged.table_metadata
         self._require_fit(metadata, addition.struct)
-        by = self._partition_columns(metadata)
-        if addition.files and [*filter(None, by)] != [*addition.partition_by]:
+        partition_fields = self._partition_columns(metadata)
+        partition_by = [*filter(None, partition_fields)]
+        if addition.files and partition_by != [*addition.partition_by]:
             raise WrongArgument(
-                f"it is partitioned by {', '.join(filter(None, by)) or 'nothing'}: land with partitionBy={[*filter(None, by)]}"
+                f"it is partitioned by {', '.join(partition_by) or 'nothing'}: land with partitionBy={partition_by}"
             )
+
+        # Record the transaction.
         summary = {}
         if addition.transaction is not None:
             app, version = addition.transaction
             summary = {_TRANSACTION + app: str(version)}
-            made.set_properties(summary)
+            staged.set_properties(summary)
             if addition.beside is not None:
-                made.set_properties({_BESIDE + app: json.dumps([version, addition.beside])})
+                staged.set_properties({_BESIDE + app: json.dumps([version, addition.beside])})
             elif table is not None and _BESIDE + app in table.properties:
-                made.remove_properties(_BESIDE + app)
-        if addition.overwrite and made.table_metadata.current_snapshot_id is not None:
-            with made.update_snapshot(summary).delete() as gone:
-                gone.delete_by_predicate(AlwaysTrue())
-        # Also without files: only a snapshot fails where another one came first, and a property does not.
-        snapshot = made.update_snapshot(summary)
-        with snapshot.overwrite() if addition.removes else snapshot.fast_append() as added:
-            for gone_file in _found(table, place, addition.removes):
-                added.delete_data_file(gone_file)
-            for file, footer in zip(addition.files, footers, strict=True):
-                added.append_data_file(data_file(metadata, by, place.uri, file, footer))
-        return made
+                staged.remove_properties(_BESIDE + app)
 
-    def _new(
+        # Remove and add files.
+        if addition.overwrite and staged.table_metadata.current_snapshot_id is not None:
+            with staged.update_snapshot(summary).delete() as deletion:
+                deletion.delete_by_predicate(AlwaysTrue())
+        # A snapshot is made even without files: it fails if another snapshot came first, while a change of properties does not.
+        snapshot = staged.update_snapshot(summary)
+        with snapshot.overwrite() if addition.removes else snapshot.fast_append() as update:
+            for removed_file in _get_files(table, place, addition.removes):
+                update.delete_data_file(removed_file)
+            for file, footer in zip(addition.files, footers, strict=True):
+                update.append_data_file(_make_data_file(metadata, partition_fields, place.uri, file, footer))
+        return staged
+
+    def _stage_new(
         self, struct: spark.StructType, partition_by: Sequence[str], location: str | None = None
     ) -> CreateTableTransaction:
         from pyiceberg.exceptions import NoSuchNamespaceError, TableAlreadyExistsError
         from pyiceberg.partitioning import PartitionField, PartitionSpec
         from pyiceberg.transforms import IdentityTransform
 
-        schema = iceberg_schema(struct)
+        schema = _to_schema(struct)
         spec = PartitionSpec(
             *(
                 PartitionField(schema.find_field(name).field_id, number, IdentityTransform(), name)
@@ -526,30 +365,30 @@ class IcebergTable:
             )
         )
         properties = {"format-version": "2"}
-        with self._reached():
+        with self._explain_errors():
             try:
-                made = self._catalog.create_table_transaction(
+                staged = self._catalog.create_table_transaction(
                     self.name, schema, partition_spec=spec, properties=properties
                 )
-                if location and made.table_metadata.location != location:
-                    # Some take none that they have not proposed themselves.
-                    made = self._catalog.create_table_transaction(
+                if location and staged.table_metadata.location != location:
+                    # Only if necessary, since some catalogs accept no location except their own proposal.
+                    staged = self._catalog.create_table_transaction(
                         self.name, schema, location, partition_spec=spec, properties=properties
                     )
             except TableAlreadyExistsError:
-                # REST catalogs say so before the commit.
-                raise _Taken(self.name) from None
+                # REST catalogs raise this before the commit.
+                raise _NameTaken(self.name) from None
             except NoSuchNamespaceError:
                 namespace = self.name.rpartition(".")[0]
                 raise WrongArgument(
                     f"the catalog has no namespace {namespace} for {self.name}: type CREATE NAMESPACE {namespace} in Spark SQL, or "
                     f'create_namespace("{namespace}") in pyiceberg'
                 ) from None
-        made.set_properties({_NAME_MAPPING: made.table_metadata.schema().name_mapping.model_dump_json()})
-        return made
+        staged.set_properties({_NAME_MAPPING: staged.table_metadata.schema().name_mapping.model_dump_json()})
+        return staged
 
-    def _evolved(self, table: Table, struct: spark.StructType, changes: Sequence[Change]) -> TableTransaction:
-        """Return a transaction that makes those changes of the table that it does not have yet."""
+    def _stage_changes(self, table: Table, struct: spark.StructType, changes: Sequence[Change]) -> TableTransaction:
+        """Return a transaction that makes the changes which the table does not have yet."""
         from pyiceberg.exceptions import ValidationError
         from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId
 
@@ -560,122 +399,318 @@ class IcebergTable:
                 "another table, and copy from there"
             )
         self._partition_columns(metadata)
-        # In memory only: a stale commit fails.
+        # Set in memory only, so that a stale commit fails.
         metadata.properties["commit.retry.num-retries"] = "0"
-        made = table.transaction()
-        # pyiceberg itself adds files of columns and partitions that the table does not have any more.
+        staged = table.transaction()
+        # Without these assertions, pyiceberg adds files with columns and partitions that the table no longer has.
         schema = {"type": "assert-current-schema-id", "current-schema-id": metadata.current_schema_id}
         spec = {"type": "assert-default-spec-id", "default-spec-id": metadata.default_spec_id}
-        asserted = AssertCurrentSchemaId.model_validate(schema), AssertDefaultSpecId.model_validate(spec)
-        made._stage((), asserted)  # noqa: SLF001  only changes of its own are asserted else
-        rows, there = iceberg_schema(struct), types_by_path(metadata.schema())
-        left = [each for each in changes if each.kind == "widen" or ".".join(path_of(each.column)) not in there]
+        assertions = AssertCurrentSchemaId.model_validate(schema), AssertDefaultSpecId.model_validate(spec)
+        staged._stage((), assertions)  # noqa: SLF001  pyiceberg asserts only changes of the transaction
+        row_schema, table_types = _to_schema(struct), _list_types(metadata.schema())
+        pending = [
+            change
+            for change in changes
+            if change.kind == "widen" or ".".join(path_of(change.column)) not in table_types
+        ]
         if _NAME_MAPPING in metadata.properties:
-            self._require_unused(metadata, left)
+            self._require_unused(metadata, pending)
         else:
-            made.set_properties({_NAME_MAPPING: metadata.schema().name_mapping.model_dump_json()})
+            staged.set_properties({_NAME_MAPPING: metadata.schema().name_mapping.model_dump_json()})
         try:
-            for *outer, name, former in (
-                (*path_of(each.column), each.former) for each in left if each.kind == "rename"
-            ):
-                with made.update_schema() as update:
-                    update.rename_column((*outer, former), name)
-            with made.update_schema() as update:
-                for each in left:
-                    path = path_of(each.column)
-                    if each.kind == "add":
-                        update.add_column(path, rows.find_type(".".join(path)))
-                    elif each.kind == "widen":
-                        update.update_column(path, rows.find_type(".".join(path)))
+            for change in pending:
+                if change.kind == "rename":
+                    *outer, name = path_of(change.column)
+                    with staged.update_schema() as update:
+                        update.rename_column((*outer, change.former), name)
+            with staged.update_schema() as update:
+                for change in pending:
+                    path = path_of(change.column)
+                    if change.kind == "add":
+                        update.add_column(path, row_schema.find_type(".".join(path)))
+                    elif change.kind == "widen":
+                        update.update_column(path, row_schema.find_type(".".join(path)))
         except (ValueError, ValidationError) as error:
             raise WrongArgument(
                 f"the columns of {self.name} cannot be changed for these rows ({error}): land in another table"
             ) from None
-        return made
+        return staged
 
     def _require_unused(self, metadata: TableMetadata, changes: Sequence[Change]) -> None:
-        """Raise WrongArgument if files have values by the name that a column is to have from now on."""
-        names = metadata.name_mapping() or ()
-        for each in changes:
-            path = path_of(each.column)
-            known = mapped_id(names, path)
-            # A column may get a former name back.
-            if known and each.kind != "widen" and known != mapped_id(names, (*path[:-1], each.former)):
+        """Raise WrongArgument if files have other values under the new name of a column."""
+        mapping = metadata.name_mapping() or ()
+        for change in changes:
+            path = path_of(change.column)
+            mapped_id = _get_mapped_id(mapping, path)
+            # A column may get back its own former name.
+            is_own_name = mapped_id == _get_mapped_id(mapping, (*path[:-1], change.former))
+            if mapped_id and change.kind != "widen" and not is_own_name:
                 catalog = self.catalog if isinstance(self.catalog, str) else self.catalog.get("name", "CATALOG")
-                alter = "; ".join(statements([each], f"{catalog}.{self.name}"))
+                alter = "; ".join(statements([change], f"{catalog}.{self.name}"))
                 raise WrongArgument(
-                    f"{each.column} was the name of another column of {self.name}, whose values would come back: type in Spark SQL "
+                    f"{change.column} was the name of another column of {self.name}, whose values would come back: type in Spark SQL "
                     f"CALL {catalog}.system.rewrite_data_files(table => '{self.name}', options => map('rewrite-all', 'true')); {alter}"
                 )
 
     def _require_fit(self, metadata: TableMetadata, struct: spark.StructType) -> None:
-        """Raise WrongArgument if readers would not find each of the rows' columns in the table, as what it is."""
-        there, names = types_by_path(metadata.schema()), metadata.name_mapping() or ()
-        spelled = {name.casefold(): name for name in there}
-        for name, kind in types_by_path(iceberg_schema(struct)).items():
-            found = spelled.get(name.casefold())
-            if found is None or there.get(name) != kind:
-                has = f"has {found} as {there[found]}" if found else "does not have it"
+        """Raise WrongArgument if readers of the table would not find each column of the rows, with its type."""
+        table_types, mapping = _list_types(metadata.schema()), metadata.name_mapping() or ()
+        table_names = {name.casefold(): name for name in table_types}
+        for name, row_type in _list_types(_to_schema(struct)).items():
+            table_name = table_names.get(name.casefold())
+            if table_name is None or table_types.get(name) != row_type:
+                difference = f"has {table_name} as {table_types[table_name]}" if table_name else "does not have it"
                 raise WrongArgument(
-                    f"the rows have {name} as {kind}, and {self.name} {has}: land with the columns that it has, or change them"
+                    f"the rows have {name} as {row_type}, and {self.name} {difference}: land with the columns that it has, or change "
+                    "them"
                 )
-            if mapped_id(names, name.split(".")) != metadata.schema().find_field(name).field_id:
+            if _get_mapped_id(mapping, name.split(".")) != metadata.schema().find_field(name).field_id:
                 raise WrongArgument(
                     f"{self.name} has {name}, and its name mapping does not, by which readers find columns in files: add it to the "
                     f"table's property {_NAME_MAPPING}"
                 )
 
     def _partition_columns(self, metadata: TableMetadata) -> list[str]:
-        """Return the column of each partition field; "": it is one no more. Raises WrongArgument: it is made of a column."""
+        """Return the column of each partition field, or "" for a field that was dropped.
+
+        Raises:
+            WrongArgument: if a field has another transform than the identity.
+        """
         from pyiceberg.transforms import IdentityTransform, VoidTransform
 
-        columns = {each.field_id: each.name for each in metadata.schema().columns}
-        found = []
-        for each in metadata.spec().fields:
-            if isinstance(each.transform, VoidTransform):
-                found.append("")
-            elif isinstance(each.transform, IdentityTransform) and each.source_id in columns:
-                found.append(columns[each.source_id])
+        names_by_id = {column.field_id: column.name for column in metadata.schema().columns}
+        columns = []
+        for partition_field in metadata.spec().fields:
+            if isinstance(partition_field.transform, VoidTransform):
+                columns.append("")
+            elif isinstance(partition_field.transform, IdentityTransform) and partition_field.source_id in names_by_id:
+                columns.append(names_by_id[partition_field.source_id])
             else:
                 raise WrongArgument(
-                    f"{self.name} is partitioned by {each.name} ({each.transform}), and a landing has partitions of whole columns "
-                    f"only: type ALTER TABLE {self.name} DROP PARTITION FIELD {each.name} in Spark SQL, or land in another table "
+                    f"{self.name} is partitioned by {partition_field.name} ({partition_field.transform}), and a landing has partitions of whole columns "
+                    f"only: type ALTER TABLE {self.name} DROP PARTITION FIELD {partition_field.name} in Spark SQL, or land in another table "
                     "and copy from there"
                 )
-        return found
+        return columns
 
 
-def _attempts() -> Iterator[None]:
-    """Yield before each attempt, with pauses between them."""
-    for number in range(_TRIES):
+def _iterate_attempts() -> Iterator[None]:
+    """Yield before each attempt, with pauses of growing length between attempts."""
+    for number in range(_MAX_ATTEMPTS):
         yield
-        time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, 0.02 * 2**number)))  # noqa: S311  no secret
+        time.sleep(random.uniform(0, min(_MAX_PAUSE_S, 0.02 * 2**number)))  # noqa: S311  no secret
 
 
-def _found(table: Table | None, place: _TableLocation, names: Sequence[str]) -> list[manifest.DataFile]:
-    """Return what the table says of the files. Raises WrongArgument: it does not have one of them any more."""
+def _get_files(table: Table | None, place: _TableLocation, names: Sequence[str]) -> list[manifest.DataFile]:
+    """Return the table's entries of the files; raises WrongArgument if it no longer has one of them."""
     if not names:
         return []
-    there = {} if table is None else {task.file.file_path: task.file for task in table.scan().plan_files()}
-    found = [there[path] for name in names if (path := f"{place.uri}/{name}") in there]
-    if len(found) < len(names):
+    files_by_uri = {} if table is None else {task.file.file_path: task.file for task in table.scan().plan_files()}
+    files = [files_by_uri[uri] for name in names if (uri := f"{place.uri}/{name}") in files_by_uri]
+    if len(files) < len(names):
         raise WrongArgument("files of it were replaced; try again")
-    return found
+    return files
 
 
-def _last(table: Table | None, app: str) -> int | None:
+def _get_last_version(table: Table | None, app: str) -> int | None:
     version = None if table is None else table.properties.get(_TRANSACTION + app)
     return None if version is None else int(version)
 
 
-def _beside(table: Table | None, app: str) -> tuple[int | None, list[list[Any]]]:
-    """Return the version that what is beside belongs to, and the files."""
+def _read_beside(table: Table | None, app: str) -> tuple[int | None, list[list[Any]]]:
+    """Return the version whose `Addition.beside` the table has, or None, and the files in it."""
     text = None if table is None else table.properties.get(_BESIDE + app)
     version, files = json.loads(text) if text else (None, [])
     return version, files
 
 
 def _is_made(table: Table | None, transaction: Transaction | None, snapshots: set[int]) -> bool:
-    if table and any(table.metadata.snapshot_by_id(number) for number in snapshots):
+    if table and any(table.metadata.snapshot_by_id(snapshot) for snapshot in snapshots):
         return True
-    return transaction is not None and transaction.is_made(_last(table, transaction.app))
+    return transaction is not None and transaction.is_made(_get_last_version(table, transaction.app))
+
+
+# Columns, types and files in the metadata of a table
+
+
+def _to_schema(struct: spark.StructType) -> Schema:
+    """Return Iceberg's schema for Spark's columns, nullable everywhere; raises WrongArgument if Iceberg lacks a type."""
+    from pyiceberg.schema import Schema
+
+    return Schema.model_validate(_to_iceberg(struct, "", itertools.count(1)))
+
+
+def _to_iceberg(data_type: spark.DataType, path: str, ids: Iterator[int]) -> Any:
+    """Return Iceberg's type as JSON, nullable everywhere; `path` is the column, for errors, `ids` are unused field ids."""
+
+    def convert_part(part: spark.DataType, name: str) -> Any:
+        return _to_iceberg(part, f"{path}.{name}" if path else name, ids)
+
+    match data_type:
+        case spark.StructType() if data_type.fields:
+            return {
+                "type": "struct",
+                "fields": [
+                    {
+                        "id": next(ids),
+                        "name": field.name,
+                        "required": False,
+                        "type": convert_part(field.dataType, field.name),
+                    }
+                    for field in data_type
+                ],
+            }
+        case spark.ArrayType():
+            element = convert_part(data_type.elementType, "element")
+            return {"type": "list", "element-id": next(ids), "element": element, "element-required": False}
+        case spark.MapType():
+            pair = {"key": convert_part(data_type.keyType, "key"), "value": convert_part(data_type.valueType, "value")}
+            return {"type": "map", "key-id": next(ids), "value-id": next(ids), "value-required": False} | pair
+        case spark.DecimalType():
+            return f"decimal({data_type.precision}, {data_type.scale})"
+    if type(data_type) not in _TO_ICEBERG:
+        raise WrongArgument(
+            f"{path} is {data_type.simpleString()}, for which Iceberg has no type that Spark reads: cast the column, or drop it; one of "
+            "the topic's own lands in the format parquet"
+        )
+    return _TO_ICEBERG[type(data_type)]
+
+
+def _to_struct(schema: Schema) -> spark.StructType:
+    """Return Spark's columns for Iceberg's; types that no landing writes, such as UUID, are void."""
+    struct: spark.StructType = _to_spark(json.loads(schema.model_dump_json()))
+    return struct
+
+
+def _to_spark(iceberg_type: Any) -> Any:
+    """Return Spark's type for Iceberg's type, which is JSON."""
+    match iceberg_type:
+        case {"type": "struct", "fields": fields}:
+            return spark.StructType(
+                [spark.StructField(field["name"], _to_spark(field["type"]), not field["required"]) for field in fields]
+            )
+        case {"type": "list", "element": element, "element-required": required}:
+            return spark.ArrayType(_to_spark(element), not required)
+        case {"type": "map", "key": key, "value": value, "value-required": required}:
+            return spark.MapType(_to_spark(key), _to_spark(value), not required)
+    if decimal := re.fullmatch(r"decimal\((\d+), ?(\d+)\)", str(iceberg_type)):
+        return spark.DecimalType(int(decimal[1]), int(decimal[2]))
+    return _TO_SPARK.get(str(iceberg_type), spark.NullType)()
+
+
+def _list_types(schema: Schema) -> dict[str, str]:
+    """Map the path of each column, at any depth, to its type, or to StructType, ListType or MapType if it has parts."""
+    types_by_name = {schema.find_column_name(field_id): schema.find_type(field_id) for field_id in schema.field_ids}
+    return {
+        name: str(field_type) if field_type.is_primitive else type(field_type).__name__
+        for name, field_type in types_by_name.items()
+        if name
+    }
+
+
+def _get_mapped_id(fields: Iterable[MappedField], path: Sequence[str]) -> int | None:
+    """Return the id of the column at this path in the name mapping, or None."""
+    name, *inner_path = path
+    for mapped_field in fields:
+        if name in mapped_field.names:
+            return _get_mapped_id(mapped_field.fields, inner_path) if inner_path else mapped_field.field_id
+    return None
+
+
+def _read_footers(folder: Folder, files: Sequence[DataFile]) -> list[pq.FileMetaData]:
+    """Return the footer of each file; raises OSError if a file is not there as it was written."""
+
+    def read_footer(file: DataFile) -> pq.FileMetaData:
+        path = folder.place(file.name)
+        try:
+            with folder.files.open_input_file(path) as stream:
+                size, footer = stream.size(), pq.read_metadata(stream)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise OSError(f"{path} is not there as it was written ({error}): nothing was added; land again") from None
+        if (size, footer.num_rows) != (file.bytes, file.rows):
+            raise OSError(
+                f"{path} has {size} bytes and {footer.num_rows} rows, and was written with {file.bytes} and {file.rows}: nothing "
+                "was added; land again"
+            )
+        return footer
+
+    return at_once(read_footer, files)
+
+
+def _make_data_file(
+    metadata: TableMetadata, partition_fields: Sequence[str], uri: str, file: DataFile, footer: pq.FileMetaData
+) -> manifest.DataFile:
+    """Return the table's entry of a file.
+
+    `add_files` of pyiceberg takes the bounds of a column from the row groups that have bounds, and the values of partitions from
+    bounds. Both are wrong if a text is so long that its row group has no bounds.
+
+    Args:
+        metadata: the table's metadata.
+        partition_fields: the column of each partition field, or "" for a field that was dropped.
+        uri: the URI of the folder.
+        file: the file, as its task describes it.
+        footer: the file's footer.
+    """
+    from pyiceberg import manifest
+    from pyiceberg.io import pyarrow as io
+    from pyiceberg.typedef import Record
+
+    ids = io.parquet_path_to_id_mapping(metadata.schema())
+    plan = io.compute_statistics_plan(metadata.schema(), metadata.properties)
+    no_metrics = io.match_metrics_mode("none")
+    for path, mode in _find_columns_without_bounds(footer):
+        if plan[ids[path]].mode != no_metrics:
+            plan[ids[path]] = replace(plan[ids[path]], mode=io.match_metrics_mode(mode))
+    statistics = io.data_file_statistics_from_parquet_metadata(footer, plan, ids)
+    file_columns = {footer.schema.column(index).path for index in range(footer.num_columns)}
+    for name in filter(None, partition_fields):
+        if name not in file_columns:
+            raise WrongArgument(f"{file.name} has no column {name} inside, and readers of Iceberg find it there")
+    types_by_name = {column.name: str(column.field_type) for column in metadata.schema().columns}
+    values = (
+        _parse_partition_value(types_by_name[name], file.partition[name]) if name else None for name in partition_fields
+    )
+    return manifest.DataFile.from_args(
+        content=manifest.DataFileContent.DATA,
+        file_path=f"{uri}/{file.name}",
+        file_format=manifest.FileFormat.PARQUET,
+        partition=Record(*values),
+        file_size_in_bytes=file.bytes,
+        sort_order_id=None,
+        spec_id=metadata.default_spec_id,
+        equality_ids=None,
+        key_metadata=None,
+        **statistics.to_serialized_dict(),
+    )
+
+
+def _find_columns_without_bounds(footer: pq.FileMetaData) -> Iterator[tuple[str, str]]:
+    """Yield columns without bounds in some row group, or with bounds that Python cannot represent, and their metrics mode."""
+    for group in range(footer.num_row_groups):
+        for index in range(footer.num_columns):
+            column = footer.row_group(group).column(index)
+            statistics = column.statistics
+            if statistics is None:
+                yield column.path_in_schema, "none"
+                continue
+            # A column of nulls needs no bounds.
+            has_bounds = statistics.null_count == column.num_values
+            with suppress(OverflowError, ValueError):
+                has_bounds = has_bounds or (statistics.has_min_max and statistics.min <= statistics.max)
+            if not has_bounds:
+                yield column.path_in_schema, "counts"
+
+
+def _parse_partition_value(iceberg_type: str, text: str | None) -> Any:
+    """Return Iceberg's value of a partition, given the text in the folder's name."""
+    if text is None:
+        return None
+    match iceberg_type:
+        case "boolean":
+            return text == "true"
+        case "int" | "long":
+            return int(text)
+        case "date":
+            return int(np.datetime64(text, "D").astype(int))
+    return text
