@@ -1,4 +1,4 @@
-"""Decode and encode DataFrames, and set up Spark's Python workers for it."""
+"""Decode and encode DataFrames: in one pass, and every row comes out, with a value or with an error."""
 
 from __future__ import annotations
 
@@ -40,43 +40,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def reduce_worker_overhead() -> None:
-    """Reduce what Spark does in this process around each task.
-
-    Before a task, Spark invalidates the caches of imports, and Python 3.11 answers by reading the indexes of pyspark.zip and
-    of a jar, which never change, once for each package that was imported from there: 0.1 s of CPU. When more is imported from
-    an archive that is forgotten here, zipimport still has its index.
-
-    After a task, Spark collects garbage in a process that it keeps, and so looks through all that pandas and the other modules
-    are made of: 0.02 s. None of that is garbage, and it is no longer looked at.
-    """
-    # Spark's workers import it from <home>/python/lib/pyspark.zip; elsewhere it may be a folder, wherever that is.
-    archive = Path(pyspark.__file__).parent.parent
-    if archive.suffix == ".zip":
-        home = archive.parent.parent.parent
-        for path, finder in list(sys.path_importer_cache.items()):
-            if isinstance(finder, zipimporter) and Path(finder.archive).is_relative_to(home):
-                del sys.path_importer_cache[path]
-    if "SPARK_REUSE_WORKER" in os.environ:
-        _freeze()
-
-
-@cache
-def _freeze() -> None:
-    """Freeze what is there, once: even to ask whether something is frozen takes as long as looking for garbage."""
-    gc.collect()
-    gc.freeze()
-
-
-# Decode: one pass, and every row comes out, decoded or with a reason
-
-
 ParseMode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
-"""What becomes of messages that are rejected, as Spark calls it: they are rows with a reason, the job fails, or they are gone."""
+"""The effect of a rejected message, in Spark's terms: a row with the reason, a failed job, or no row."""
 
 
 class Split(NamedTuple):
-    """Decoded messages, parted: `rows` with their values, `rejected` with reason and original bytes."""
+    """Decoded messages: `rows` with their values, and `rejected` with reasons and original bytes."""
 
     rows: DataFrame
     rejected: DataFrame
@@ -91,40 +60,41 @@ def decode(
     key: Name | None = KEYS,
     mode: ParseMode = "PERMISSIVE",
 ) -> DataFrame:
-    """Return the messages' values as columns, one row out for every row in.
+    """Decode the messages of a batch or stream into columns, one row for each message.
 
     The columns are the codec's (a record's fields; `key` and `value` of a KEY_VALUE; else `value`), then `__key`, every
-    other column of `messages` as it is (`__topic`, `__messageId`, `__publishTime` and the like), `__schemaVersion`,
-    `__error` and `__payload`. Where a message cannot be decoded its values are null, `__error` says so, and `__payload`
-    has the original bytes; else both are null. Bad data never fails the job, unless `mode` says so. Batch and streaming alike.
+    other column of `messages` (`__topic`, `__messageId`, `__publishTime` and the like), `__schemaVersion`, `__error` and
+    `__payload`. If a message cannot be decoded, its values are null, `__error` has the reason, and `__payload` the original bytes;
+    else both are null. Bad data fails the job only in the mode "FAILFAST".
 
     Args:
         messages: raw messages.
-        codec: of their topic.
-        payload: the column with the bytes, or with text, which is taken as UTF-8; or several names, of which the first that is
-            there is taken. Null is a message without payload.
-        version: the same for the version of the schema each was written with: a number, or Pulsar's eight bytes; null is read
-            as the reader's own version, as Pulsar's consumers do. None: no message has one.
-        key: the same for the keys, which a SEPARATED KEY_VALUE needs; for others it may be missing.
-        mode: "FAILFAST": the first rejected message fails the job; "DROPMALFORMED": they are left out. The columns are the same.
+        codec: the codec of their topic.
+        payload: the column with the bytes, or with text, which is read as UTF-8. Of several names, the first existing one counts.
+            Null means a message without payload.
+        version: the column, likewise, with the schema version of each message: a number, or Pulsar's eight bytes. Null is read as
+            the reader's own version, as Pulsar's consumers do. None means that no message has a version.
+        key: the column, likewise, with the keys, which a SEPARATED KEY_VALUE needs; for other schemas it may be missing.
+        mode: "FAILFAST" fails the job at the first rejected message, "DROPMALFORMED" leaves them out. The columns are the same.
 
     Raises:
-        WrongArgument: a column is missing, has another type, or would be there twice; there is no such mode.
-        CodecUnavailable: there is no codec for the topic's schema type.
+        WrongArgument: if a column is missing, has another type, or would be there twice, or the mode does not exist.
+        CodecUnavailable: if there is no codec for the topic's schema type.
     """
     _check_mode(mode, *get_args(ParseMode))
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     schema = decoded_schema(messages, codec, columns)
 
-    def decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reduce_worker_overhead()
-        for part in (each for batch in batches for each in decode_batch(batch, codec=codec, columns=columns)):
-            errors = part.column(ERROR)
-            if mode == "FAILFAST":
-                _fail_at_first(errors)
-            yield part.filter(errors.is_null()) if mode == "DROPMALFORMED" else part
+        for batch in batches:
+            for part in decode_batch(batch, codec=codec, columns=columns):
+                errors = part.column(ERROR)
+                if mode == "FAILFAST":
+                    _fail_at_first(errors)
+                yield part.filter(errors.is_null()) if mode == "DROPMALFORMED" else part
 
-    return map_in_arrow(messages, decoded, schema)
+    return map_in_arrow(messages, decode_batches, schema)
 
 
 def decode_column(
@@ -135,48 +105,50 @@ def decode_column(
     *,
     mode: Literal["PERMISSIVE", "FAILFAST"] = "PERMISSIVE",
 ) -> Column:
-    """Return a column `struct<value, error>` of the messages' values; where there is an error, the value is null.
+    """Return a column `struct<value, error>` of decoded messages; the value is null if there is an error.
 
-    `value` is a record's fields, `key` and `value` of a KEY_VALUE, or else the value itself.
+    `value` is a struct of a record's fields or of `key` and `value` of a KEY_VALUE, or else the value itself.
 
     Args:
-        codec: of the messages' topic.
+        codec: the codec of the messages' topic.
         payload: the column with the bytes, or with text; or its name.
-        version: that of the versions, as for `decode`; None: no message has one.
-        key: that of the keys, which a SEPARATED KEY_VALUE needs.
+        version: the column with the versions, as for `decode`, or None if no message has a version.
+        key: the column with the keys, which a SEPARATED KEY_VALUE needs.
         mode: "PERMISSIVE" or "FAILFAST", as for `decode`.
 
     Raises:
-        WrongArgument: the keys are needed, or there is no such mode.
-        CodecUnavailable: there is no codec for the topic's schema type.
-        SparkProblem: PySpark is older than 4.1.
+        WrongArgument: if the keys are needed, or the mode does not exist.
+        CodecUnavailable: if there is no codec for the topic's schema type.
+        SparkProblem: if PySpark is older than 4.1.
     """
     require((4, 1), "a column of decoded messages")
     from pyspark.sql.pandas.functions import arrow_udf
 
-    # A column has a value for every row.
+    # A column has a value for every row, so DROPMALFORMED is impossible.
     _check_mode(mode, "PERMISSIVE", "FAILFAST")
     if codec.separated and key is None:
         raise WrongArgument("the keys of this topic travel apart from its payloads: give their column, too")
     columns = struct_of(codec.columns)
-    kind = StructType().add("value", columns if codec.is_record else columns[0].dataType).add("error", "string")
+    result_type = StructType().add("value", columns if codec.is_record else columns[0].dataType).add("error", "string")
     has_version = version is not None
 
-    def decoded(*given: pa.Array) -> pa.Array:
-        return _decode_values(*given, codec=codec, has_version=has_version, mode=mode)
+    def decode_values(*arrays: pa.Array) -> pa.Array:
+        return _decode_values(*arrays, codec=codec, has_version=has_version, mode=mode)
 
-    given = (payload, version, key if codec.separated else None)
-    # Its type wants to be told that one value comes for each row, which the hints of `decoded` say, and Spark prefers.
-    as_column: Any = arrow_udf
-    made: Column = as_column(decoded, kind)(*(each for each in given if each is not None))
-    return made
+    arguments = (payload, version, key if codec.separated else None)
+    # The type of `arrow_udf` requires a `functionType`, although Spark prefers the annotations of the function.
+    make_udf: Any = arrow_udf
+    column: Column = make_udf(decode_values, result_type)(*(argument for argument in arguments if argument is not None))
+    return column
 
 
-def _decode_values(payloads: pa.Array, *beside: pa.Array, codec: Codec, has_version: bool, mode: ParseMode) -> pa.Array:
-    """Return the values of a batch as `decode_column` gives them, in a worker; `beside` are versions and keys, as far as they are."""
+def _decode_values(
+    payloads: pa.Array, *versions_and_keys: pa.Array, codec: Codec, has_version: bool, mode: ParseMode
+) -> pa.Array:
+    """Decode the values of a batch for `decode_column`, in a worker; `versions_and_keys` has the columns that are used."""
     reduce_worker_overhead()
-    versions = beside[0] if has_version else None
-    decoded = codec.decode_batch(payloads, versions, beside[-1] if codec.separated else None)
+    versions = versions_and_keys[0] if has_version else None
+    decoded = codec.decode_batch(payloads, versions, versions_and_keys[-1] if codec.separated else None)
     rows, errors = decoded.rows, decoded.errors
     if mode == "FAILFAST":
         _fail_at_first(errors)
@@ -186,9 +158,9 @@ def _decode_values(payloads: pa.Array, *beside: pa.Array, codec: Codec, has_vers
     return pa.StructArray.from_arrays([value, errors], names=["value", "error"])
 
 
-def _check_mode(mode: str, *known: str) -> None:
-    if mode not in known:
-        raise WrongArgument(f"no mode is called {mode} here: take one of {', '.join(known)}")
+def _check_mode(mode: str, *modes: str) -> None:
+    if mode not in modes:
+        raise WrongArgument(f"no mode is called {mode} here: take one of {', '.join(modes)}")
 
 
 def _fail_at_first(errors: pa.Array) -> None:
@@ -197,7 +169,7 @@ def _fail_at_first(errors: pa.Array) -> None:
 
 
 def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> StructType:
-    """Return the columns that `decode` gives."""
+    """Return the columns of the result of `decode`."""
     schema = struct_of(codec.columns)
     if columns.key is not None:
         schema = schema.add(KEY, messages.schema[columns.key].dataType)
@@ -207,66 +179,63 @@ def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> Struc
 
 
 def split(decoded: DataFrame, codec: Codec) -> Split:
-    """Return the decoded rows, and those that were rejected, each with its reason.
+    """Split the result of `decode` into decoded rows and rejected messages with their reasons.
 
-    Nothing is kept: each part decodes for itself. `decoded.persist()` before keeps the decoded rows, so that both come from one pass.
+    Each of the two DataFrames decodes the messages again. `decoded.persist()` before keeps the rows, so that they are decoded once.
 
     Args:
-        decoded: what `decode` gave, or what was stored of it.
-        codec: of the topic.
+        decoded: the result of `decode`, which may have been stored.
+        codec: the codec of the topic.
     """
-    good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
-    return Split(good, decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names))
+    rows = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
+    return Split(rows, decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names))
 
 
 def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """Return the batch as `decode` gives it, in as few parts as hold it."""
+    """Yield the result of `decode` for a batch, in as few parts as Arrow's limits allow."""
     payloads, versions, keys = columns.of(batch)
     start = 0
     for decoded in codec.decode_parts(payloads, versions, keys if codec.separated else None):
         count = decoded.rows.num_rows
-        yield _with_message(decoded, batch.slice(start, count), columns)
+        yield _add_message_columns(decoded, batch.slice(start, count), columns)
         start += count
 
 
-def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
-    """Return the decoded rows and what there is of their messages."""
+def _add_message_columns(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
+    """Return the decoded rows with the other columns of their messages, their errors and the rejected payloads."""
     rejected = pa.nulls(batch.num_rows, pa.binary())
     if decoded.errors.null_count < batch.num_rows:
-        # Taken, not chosen by `if_else`: that would carry along the bytes of all that are null.
+        # `take` instead of `if_else`, which would keep the bytes behind the nulls.
         rows = pa.array(np.arange(batch.num_rows), mask=np.asarray(decoded.errors.is_null()))
         rejected = batch.column(columns.payload).take(rows).cast(pa.binary())
-    found = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
+    arrays = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
     if columns.key is not None:
-        found[KEY] = batch.column(columns.key)
-    found |= {name: batch.column(name) for name in columns.others}
+        arrays[KEY] = batch.column(columns.key)
+    arrays |= {name: batch.column(name) for name in columns.others}
     if columns.version is None:
-        found[SCHEMA_VERSION] = pa.nulls(batch.num_rows, pa.int64())
+        arrays[SCHEMA_VERSION] = pa.nulls(batch.num_rows, pa.int64())
     else:
-        found[SCHEMA_VERSION] = numbers(batch.column(columns.version))[0]
-    found |= {ERROR: decoded.errors, PAYLOAD: rejected}
-    return pa.RecordBatch.from_pydict(found)
-
-
-# Encode: one pass
+        arrays[SCHEMA_VERSION] = numbers(batch.column(columns.version))[0]
+    arrays |= {ERROR: decoded.errors, PAYLOAD: rejected}
+    return pa.RecordBatch.from_pydict(arrays)
 
 
 def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> DataFrame:
-    """Return the rows as messages: `payload` (and `key` of a SEPARATED KEY_VALUE), every column that is no value, and `__error`.
+    """Encode the rows of a batch or stream as messages.
 
-    A row that does not fit the schema has no payload, and `__error` says why; else that is null. Where the rows have
-    `__schemaVersion`, it is now the number of the schema that they were written with, and where they have `__key`, `key` takes
-    its place. Batch and streaming alike.
+    The columns are every column that is not a value, `payload`, `key` of a SEPARATED KEY_VALUE, and `__error`. A row that does not
+    fit the schema has no payload, and `__error` has the reason; else that is null. If the rows have `__schemaVersion`, it becomes
+    the version with which they are written, and if they have `__key`, `key` replaces it.
 
     Args:
-        rows: with the columns that `decode` gives; for a `version`, with that one's own.
-        codec: of the topic.
-        version: the number of the schema to write with; None: the reader's.
+        rows: rows with the columns of `decode`, or, with `version`, with the columns of that version.
+        codec: the codec of the topic.
+        version: the version of the schema to write with; by default the reader's.
 
     Raises:
-        WrongArgument: a column is missing, or would be there twice.
-        CodecUnavailable: there is no codec for the topic's schema type.
-        UnknownVersion: the codec has no such version, or its target no number for what is written.
+        WrongArgument: if a column is missing, or would be there twice.
+        CodecUnavailable: if there is no codec for the topic's schema type.
+        UnknownVersion: if the codec does not have the version, or its target has no number for it.
     """
     number = codec.number_written(version)
     values = codec.columns_of(version).names
@@ -277,15 +246,15 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
             f"the rows have no column {', '.join(missing)}; they have {', '.join(rows.columns)}{advice}"
         )
     separated = codec.separates(version)
-    made = ["payload", *(["key"] if separated else []), ERROR]
-    # What was decoded has the bytes of its key beside it: those that are made here take their place.
+    new_columns = ["payload", *(["key"] if separated else []), ERROR]
+    # Decoded rows have the bytes of their keys, which the new keys replace.
     replaced = {*values, KEY} if separated else set(values)
     others = [name for name in rows.columns if name not in replaced]
-    twice = [name for name in others if name in made]
-    if twice:
-        raise WrongArgument(f"two columns would be called {', '.join(twice)}: rename or drop that of the rows")
+    duplicates = [name for name in others if name in new_columns]
+    if duplicates:
+        raise WrongArgument(f"two columns would be called {', '.join(duplicates)}: rename or drop that of the rows")
     schema = StructType([rows.schema[name] for name in others])
-    for name in made:
+    for name in new_columns:
         schema = schema.add(name, "string" if name == ERROR else "binary")
     encoded = map_in_arrow(
         rows, partial(encode_batches, codec=codec, version=version, values=values, others=others), schema
@@ -298,7 +267,7 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
 def encode_batches(
     batches: Iterable[pa.RecordBatch], *, codec: Codec, version: int | None, values: list[str], others: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Return the batches as `encode` gives them, in a worker; each in as few parts as hold it."""
+    """Yield the result of `encode` for batches, in a worker, each in as few parts as Arrow's limits allow."""
     reduce_worker_overhead()
     for batch in batches:
         start = 0
@@ -306,9 +275,37 @@ def encode_batches(
             count = len(encoded.payloads)
             rows = batch.slice(start, count)
             start += count
-            found = {name: rows.column(name) for name in others}
-            found["payload"] = encoded.payloads
+            arrays = {name: rows.column(name) for name in others}
+            arrays["payload"] = encoded.payloads
             if encoded.keys is not None:
-                found["key"] = encoded.keys
-            found[ERROR] = encoded.errors
-            yield pa.RecordBatch.from_pydict(found)
+                arrays["key"] = encoded.keys
+            arrays[ERROR] = encoded.errors
+            yield pa.RecordBatch.from_pydict(arrays)
+
+
+def reduce_worker_overhead() -> None:
+    """Reduce Spark's work around each task in this process, which is a Python worker.
+
+    Before a task, Spark invalidates the caches of imports. Python 3.11 then reads the indexes of pyspark.zip and of a jar again, which
+    never change, once for each package that was imported from there: 0.1 s of CPU. Without the entries that are deleted here, it does
+    not; later imports from the archives use the index that zipimport still has.
+
+    After a task, Spark collects garbage in a process that it keeps, which looks at every object of pandas and the other modules:
+    0.02 s. Frozen objects are not looked at.
+    """
+    # Spark's workers import PySpark from <home>/python/lib/pyspark.zip; other processes may import it from a folder.
+    archive = Path(pyspark.__file__).parent.parent
+    if archive.suffix == ".zip":
+        home = archive.parent.parent.parent
+        for path, finder in list(sys.path_importer_cache.items()):
+            if isinstance(finder, zipimporter) and Path(finder.archive).is_relative_to(home):
+                del sys.path_importer_cache[path]
+    if "SPARK_REUSE_WORKER" in os.environ:
+        _freeze()
+
+
+@cache
+def _freeze() -> None:
+    """Freeze the existing objects, once: even `gc.get_freeze_count` takes as long as a collection."""
+    gc.collect()
+    gc.freeze()

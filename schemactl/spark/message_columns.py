@@ -1,8 +1,7 @@
-"""The columns of raw messages, named as here or as in Pulsar's Spark connector, and Spark's types for Arrow types and DDL."""
+"""The columns of raw messages, with schemactl's names or those of Pulsar's Spark connector, and Spark's types for Arrow and DDL."""
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import re
 from collections import Counter
@@ -32,32 +31,36 @@ MESSAGE_ID: Final = "__messageId"
 PUBLISH_TIME: Final = "__publishTime"
 EVENT_TIME: Final = "__eventTime"
 PROPERTIES: Final = "__messageProperties"
-"""What stands beside a payload, as Pulsar's Spark connector calls it. `TOPIC` may name a partition."""
+"""Columns next to the payload, with the names of Pulsar's Spark connector. `TOPIC` may name a partition."""
 
 SCHEMA_VERSION: Final = message.SCHEMA_VERSION
 ERROR: Final = message.ERROR
 PAYLOAD: Final = message.PAYLOAD
-"""What `decode` adds."""
+"""Columns that `decode` adds."""
 
 Name = str | Sequence[str]
-"""A column's name, or several, of which the first that is there is meant."""
+"""A column's name, or several names, of which the first existing one counts."""
 
 PAYLOADS: Final = ("payload", "value")
 VERSIONS: Final = ("schema_version", SCHEMA_VERSION)
 KEYS: Final = ("key", KEY)
 
 _BYTES: Final = (types.BinaryType, types.StringType, types.NullType)
-"""Text is its bytes: payloads of JSON come as such from files of JSON."""
+"""Text counts as its bytes, since JSON payloads are text in JSON files."""
 
 _TYPES: Final = {"payload": _BYTES, "version": (types.IntegralType, types.BinaryType, types.NullType), "key": _BYTES}
 
+_RESULT: Final = types.StructType().add("answer", types.BinaryType())
 
-_ANSWER: Final = types.StructType().add("answer", types.BinaryType())
+_TOKEN: Final = re.compile(r"`(?:[^`]|``)*`|(?:/\* )?NOT NULL(?: \*/)?|INTERVAL DAY TO SECOND|\w+(?:\([0-9,]+\))?|[<>]")
+
+_JSON_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+"""The types whose names differ between SQL and Spark's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which of the messages' columns hold what; `others` are passed through."""
+    """The names of the messages' columns by their meaning; `others` are passed through."""
 
     payload: str
     version: str | None
@@ -65,7 +68,7 @@ class Columns:
     others: tuple[str, ...]
 
     def of(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None, pa.Array | None]:
-        """Return payloads, versions and keys of a batch, as codecs take them."""
+        """Return the payloads, versions and keys of a batch, as codecs take them."""
         payloads, versions, keys = (
             None if name is None else batch.column(name) for name in (self.payload, self.version, self.key)
         )
@@ -80,63 +83,67 @@ def message_columns(
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
 ) -> Columns:
-    """Return the columns of `messages` that `decode` reads and passes through, chosen by its arguments.
+    """Return the columns of `messages` that `decode` with these arguments reads and passes through.
 
     Raises:
-        WrongArgument: a column is missing, has another type, or would be there twice after decoding.
+        WrongArgument: if a column is missing, has another type, or would be there twice after decoding.
     """
     if codec.separated and key is None:
         raise WrongArgument("the keys of this topic travel apart from its payloads: name their column with `key`")
-    there = messages.columns
-    wanted = {"payload": _names(payload), "version": _names(version), "key": _names(key)}
-    chosen = {what: next((name for name in names if name in there), None) for what, names in wanted.items()}
-    needed = ["payload", *(["version"] if version is not None else []), *(["key"] if codec.separated else [])]
-    missing = [what for what in needed if chosen[what] is None]
+    names_by_role = {"payload": _to_names(payload), "version": _to_names(version), "key": _to_names(key)}
+    columns = {
+        role: next((name for name in names if name in messages.columns), None) for role, names in names_by_role.items()
+    }
+    required = ["payload", *(["version"] if version is not None else []), *(["key"] if codec.separated else [])]
+    missing = [role for role in required if columns[role] is None]
     if missing:
-        names = ", ".join(" or ".join(wanted[what]) for what in missing)
+        names = ", ".join(" or ".join(names_by_role[role]) for role in missing)
         advice = "; say version=None (--unversioned) if no message has one" if "version" in missing else ""
-        if "payload_b64" in there:
+        if "payload_b64" in messages.columns:
             advice = "; these are lines of `sample`: unbase64(payload_b64) is the payload, version the schema_version"
-        raise WrongArgument(f"the messages have no column {names}; they have {', '.join(there)}{advice}")
-    assert chosen["payload"] is not None  # noqa: S101  it was needed
-    for what in needed:
-        kind = messages.schema[str(chosen[what])].dataType
-        if not isinstance(kind, _TYPES[what]):
-            expected = "a whole number or Pulsar's eight bytes" if what == "version" else "binary"
+        raise WrongArgument(f"the messages have no column {names}; they have {', '.join(messages.columns)}{advice}")
+    assert columns["payload"] is not None  # noqa: S101  it is required
+    for role in required:
+        column_type = messages.schema[str(columns[role])].dataType
+        if not isinstance(column_type, _TYPES[role]):
+            expected = "a whole number or Pulsar's eight bytes" if role == "version" else "binary"
             raise WrongArgument(
-                f"the column {chosen[what]} is {kind.simpleString()}, and a message's {what} is {expected}: cast it"
+                f"the column {columns[role]} is {column_type.simpleString()}, and a message's {role} is {expected}: cast it"
             )
-    others = tuple(name for name in there if name not in chosen.values())
-    _check_distinct(messages.sparkSession, codec, ([KEY] if chosen["key"] is not None else []), others)
-    return Columns(chosen["payload"], chosen["version"], chosen["key"], others)
+    others = tuple(name for name in messages.columns if name not in columns.values())
+    message_names = ([KEY] if columns["key"] is not None else []) + [*others]
+    _check_distinct(messages.sparkSession, codec, message_names)
+    return Columns(columns["payload"], columns["version"], columns["key"], others)
 
 
-def _names(wanted: Name | None) -> Sequence[str]:
-    return () if wanted is None else (wanted,) if isinstance(wanted, str) else wanted
+def _to_names(name: Name | None) -> Sequence[str]:
+    return () if name is None else (name,) if isinstance(name, str) else name
 
 
-def _check_distinct(session: SparkSession, codec: Codec, *others: Sequence[str]) -> None:
-    """Raise WrongArgument if two columns would have one name after decoding."""
+def _check_distinct(session: SparkSession, codec: Codec, message_names: Sequence[str]) -> None:
+    """Raise WrongArgument if two columns would have the same name after decoding."""
     fold = folded(session)
-    values = codec.columns.names
-    after = [*values, *itertools.chain(*others), SCHEMA_VERSION, ERROR, PAYLOAD]
-    alike = Counter(map(fold, after))
-    twice = sorted({name for name in after if alike[fold(name)] > 1})
-    if twice:
+    value_names = codec.columns.names
+    decoded_names = [*value_names, *message_names, SCHEMA_VERSION, ERROR, PAYLOAD]
+    counts = Counter(map(fold, decoded_names))
+    duplicates = sorted({name for name in decoded_names if counts[fold(name)] > 1})
+    if duplicates:
         advice = "rename or drop that of the messages"
-        in_schema = Counter(map(str.casefold, values))
-        if any(in_schema[name.casefold()] > 1 for name in twice):
+        counts_in_schema = Counter(map(str.casefold, value_names))
+        if any(counts_in_schema[name.casefold()] > 1 for name in duplicates):
             advice = "the schema has both, and Spark tells them apart only with spark.sql.caseSensitive=true"
-        raise WrongArgument(f"two columns would be called {', '.join(twice)}: {advice}")
+        raise WrongArgument(f"two columns would be called {', '.join(duplicates)}: {advice}")
 
 
 def map_in_arrow(
     frame: DataFrame, function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: types.StructType
 ) -> DataFrame:
-    """Apply the function as the frame's own `mapInArrow` does, which takes a dot in a column's name for a field's, and no backtick at all.
+    """Apply the function like the frame's own `mapInArrow`, but for any names of columns.
+
+    `mapInArrow` itself reads a dot in a name as access to a field, and fails on a backtick.
 
     Raises:
-        WrongArgument: PySpark does not hand a column of that type to Python.
+        WrongArgument: if PySpark does not pass a column's type to Python.
     """
     for field in schema:
         try:
@@ -148,60 +155,53 @@ def map_in_arrow(
     names = frame.columns
     numbered = frame.toDF(*(f"column {number}" for number in range(len(names))))
 
-    def named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def rename_and_apply(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return function(batch.rename_columns(names) for batch in batches)
 
-    return numbered.mapInArrow(named, schema)
+    return numbered.mapInArrow(rename_and_apply, schema)
 
 
 def answers(messages: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], T]) -> list[T]:
-    """Return what the function makes of the rows of each of Spark's tasks, in the order of the rows."""
+    """Apply the function to the rows of each of Spark's tasks, and return its results in the order of the rows."""
 
-    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch({_ANSWER.names[0]: pa.array([pickle.dumps(work(batches))], pa.binary())})
+    def make_result(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({_RESULT.names[0]: pa.array([pickle.dumps(work(batches))], pa.binary())})
 
-    # Of each partition, Spark takes what one attempt of its task returned. `collect` would take it for all if Java ends
-    # while it hands over the results; of Arrow's batches the number comes last.
-    found = map_in_arrow(messages, answer, _ANSWER).toArrow()
-    return [pickle.loads(each) for each in found.column(0).to_pylist()]  # noqa: S301  from tasks of our own
+    # For each partition, Spark uses the result of one attempt of its task. If Java ends while it passes the results, `collect`
+    # returns only those that arrived; `toArrow` fails, since the number of batches comes last.
+    results = map_in_arrow(messages, make_result, _RESULT).toArrow()
+    return [pickle.loads(result) for result in results.column(0).to_pylist()]  # noqa: S301  from tasks of our own
 
 
 def folded(session: SparkSession) -> Callable[[str], str]:
-    """Return a name as Spark compares names: without case, unless the session says otherwise."""
+    """Return the function that normalizes names for comparison in the session: without case, unless it is configured otherwise."""
     return str if session.conf.get("spark.sql.caseSensitive") == "true" else str.casefold
 
 
 # Spark's types for Arrow types and DDL
 
 
-_TOKEN: Final = re.compile(r"`(?:[^`]|``)*`|(?:/\* )?NOT NULL(?: \*/)?|INTERVAL DAY TO SECOND|\w+(?:\([0-9,]+\))?|[<>]")
-
-_JSON_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
-"""The types that Spark's JSON spells otherwise than SQL."""
-
-
 def struct_of(columns: pa.Schema) -> StructType:
-    """Return the StructType of the columns.
+    """Return Spark's type of the columns.
 
     Raises:
-        SparkProblem: this release of PySpark has no type of a column.
+        SparkProblem: if this release of PySpark lacks the type of a column.
     """
     _require_time(any(has_part(kind, pa.types.is_time64) for kind in columns.types))
     return from_arrow_schema(columns, prefer_timestamp_ntz=True)
 
 
 def struct_of_ddl(ddl: str) -> StructType:
-    """Return the StructType of the columns, as `schemactl.codegen.spark_types.columns_ddl` writes them, without a session.
+    """Parse DDL that `schemactl.codegen.spark_types.columns_ddl` wrote, without a session: Spark's own parser is on the JVM.
 
-    Spark's own parser is on the JVM. What its grammar has no place for stands in a comment: behind the type of an array's
-    elements or a map's values, that they are not null.
+    Spark's grammar has no NOT NULL for an array's elements or a map's values, so there it is in a comment after the type.
 
     Raises:
-        SparkProblem: this release of PySpark has no type of a column.
+        SparkProblem: if this release of PySpark lacks the type of a column.
     """
     tokens = _TOKEN.findall(ddl)
     _require_time(any(token.startswith("TIME(") for token in tokens))
-    return StructType.fromJson(_struct(tokens[::-1]))
+    return StructType.fromJson(_parse_struct(tokens[::-1]))
 
 
 def _require_time(needed: bool) -> None:  # noqa: FBT001  the only argument
@@ -209,36 +209,36 @@ def _require_time(needed: bool) -> None:  # noqa: FBT001  the only argument
         require((4, 1), "a column of times of day (from a package for Spark 4.2 or newer)")
 
 
-def _struct(tokens: list[str]) -> dict[str, Any]:
-    """Return the fields up to the end of the struct as JSON; the next token is the last of the list, and what is read is taken away."""
+def _parse_struct(tokens: list[str]) -> dict[str, Any]:
+    """Parse the fields up to the end of a struct into JSON. `tokens` are in reverse order, and parsed tokens are removed."""
     fields = []
     while tokens and tokens[-1] != ">":
         name = tokens.pop()
         name = name[1:-1].replace("``", "`") if name.startswith("`") else name
-        field = {"name": name, "type": _type(tokens), "nullable": _may_be_null(tokens), "metadata": {}}
+        field = {"name": name, "type": _parse_type(tokens), "nullable": _parse_nullability(tokens), "metadata": {}}
         fields.append(field)
     return {"type": "struct", "fields": fields}
 
 
-def _type(tokens: list[str]) -> Any:
-    word = tokens.pop().lower()
-    if word not in ("struct", "array", "map"):
-        return _JSON_NAMES.get(word, word)
+def _parse_type(tokens: list[str]) -> Any:
+    name = tokens.pop().lower()
+    if name not in ("struct", "array", "map"):
+        return _JSON_NAMES.get(name, name)
     tokens.pop()
-    found: dict[str, Any] = {"type": word}
-    if word == "struct":
-        found = _struct(tokens)
-    elif word == "array":
-        found |= {"elementType": _type(tokens), "containsNull": _may_be_null(tokens)}
+    json_type: dict[str, Any] = {"type": name}
+    if name == "struct":
+        json_type = _parse_struct(tokens)
+    elif name == "array":
+        json_type |= {"elementType": _parse_type(tokens), "containsNull": _parse_nullability(tokens)}
     else:
-        found |= {"keyType": _type(tokens), "valueType": _type(tokens)}
-        found["valueContainsNull"] = _may_be_null(tokens)
+        json_type |= {"keyType": _parse_type(tokens), "valueType": _parse_type(tokens)}
+        json_type["valueContainsNull"] = _parse_nullability(tokens)
     tokens.pop()
-    return found
+    return json_type
 
 
-def _may_be_null(tokens: list[str]) -> bool:
-    """Take away the next token if it says that there are no nulls, and return whether there may be some."""
+def _parse_nullability(tokens: list[str]) -> bool:
+    """Remove the next token if it is NOT NULL, and return whether nulls are allowed."""
     if tokens and "NOT NULL" in tokens[-1] and not tokens[-1].startswith("`"):
         tokens.pop()
         return False

@@ -25,14 +25,19 @@ if TYPE_CHECKING:
 
 
 PULSAR: Final = ("pulsar://", "pulsar+ssl://")
-"""How the place of messages begins that are still in Pulsar."""
+"""The schemes of URLs of Pulsar's brokers."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawMessages:
-    """A topic's raw messages, with columns that `decode` takes. Reading raises SparkProblem where they cannot be read.
+    """A topic's raw messages, with the columns that `decode` takes. Reading raises SparkProblem if it fails.
 
-    `place` is the path of files of the format `kind`, or the URL of Pulsar's brokers; `options` are the data source's.
+    Attributes:
+        spark: the session.
+        place: the path of files, or the URL of Pulsar's brokers.
+        topic: the topic's full name.
+        kind: Spark's format of the files.
+        options: the options of the data source.
     """
 
     spark: SparkSession
@@ -42,37 +47,37 @@ class RawMessages:
     options: Mapping[str, str]
 
     def read(self) -> DataFrame:
-        """Return all that there are now."""
+        """Return the messages that exist now."""
         if self.place.startswith(PULSAR):
-            return self._of_pulsar(self.spark.read)
-        return self._of_topic(self._files())
+            return self._read_pulsar(self.spark.read)
+        return self._select_topic(self._read_files())
 
     def stream(self, files_at_once: int) -> DataFrame:
-        """Return the same as a stream; of files, so many in a step."""
+        """Return the messages as a stream; a step of a stream of files reads at most `files_at_once`."""
         if self.place.startswith(PULSAR):
-            return self._of_pulsar(self.spark.readStream)
-        # By default what is a week older than the newest file is passed over.
-        steps = {"maxFileAge": "36500d", "maxFilesPerTrigger": str(files_at_once)}
-        schema = self._files().schema
+            return self._read_pulsar(self.spark.readStream)
+        # By default, Spark ignores files that are a week older than the newest one.
+        stream_options = {"maxFileAge": "36500d", "maxFilesPerTrigger": str(files_at_once)}
+        schema = self._read_files().schema
         with as_spark_problem():
-            reader = self.spark.readStream.format(self.kind).schema(schema).options(**steps, **self.options)
-            return self._of_topic(reader.load(self._pattern()))
+            reader = self.spark.readStream.format(self.kind).schema(schema).options(**stream_options, **self.options)
+            return self._select_topic(reader.load(self._make_pattern()))
 
     def has_begun(self, checkpoint: str) -> bool:
-        """Whether the folder is the checkpoint of a stream."""
+        """Return whether the folder is the checkpoint of a stream."""
         try:
             return not self.spark.read.text(f"{checkpoint}/metadata").isEmpty()
         except AnalysisException:
             return False
 
-    def _of_pulsar(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
+    def _read_pulsar(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
         self.spark.dataSource.register(PulsarSource)
-        first = {} if "startingtime" in map(str.lower, self.options) else {"startingOffsets": "earliest"}
-        options = {"service.url": self.place, "topic": self.topic, **first, **self.options}
+        start = {} if "startingtime" in map(str.lower, self.options) else {"startingOffsets": "earliest"}
+        options = {"service.url": self.place, "topic": self.topic, **start, **self.options}
         with as_spark_problem():
             return reader.format(PulsarSource.name()).options(**options).load()
 
-    def _files(self) -> DataFrame:
+    def _read_files(self) -> DataFrame:
         with as_spark_problem():
             try:
                 return self.spark.read.format(self.kind).options(**self.options).load(self.place)
@@ -81,30 +86,32 @@ class RawMessages:
                     raise
                 raise SparkProblem(f"{self.place} has no messages in the format {self.kind}") from None
 
-    def _pattern(self) -> str:
-        """Return the path, that of a single file as a pattern that only it fits: a stream takes folders and patterns alone."""
+    def _make_pattern(self) -> str:
+        """Return the path of a folder, or a pattern that matches a single file only, since a stream accepts no path of a file."""
         context: Any = self.spark.sparkContext
-        path = context._jvm.org.apache.hadoop.fs.Path(self.place)  # noqa: SLF001  PySpark has no other way to ask
+        path = context._jvm.org.apache.hadoop.fs.Path(self.place)  # noqa: SLF001  PySpark has no API for file systems
         files = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001  see above
         if not files.exists(path) or files.getFileStatus(path).isDirectory():
             return self.place
         return re.sub(r"([\[\]{}*?\\])", r"\\\1", self.place[:-1]) + f"[{self.place[-1]}]"
 
-    def _of_topic(self, messages: DataFrame) -> DataFrame:
-        """Return the rows of the topic and its partitions, where a column tells."""
+    def _select_topic(self, messages: DataFrame) -> DataFrame:
+        """Return the messages of the topic and its partitions, or all messages if they have no column with the topic."""
         if TOPIC not in messages.columns:
             return messages
         names = "|".join(re.escape(name) for name in (self.topic, self.topic.partition("://")[2]))
         return messages.where(messages[TOPIC].rlike(f"^({names})(-partition-[0-9]+)?$"))
 
 
-# Counts, on Spark's executors
-
-
 class Unread(NamedTuple):
-    """A message that cannot be read, and why the codec that is compared with cannot read it either (None: it can).
+    """A message that cannot be read.
 
-    `message_id` is what the column `__messageId` has, bytes in hex.
+    Attributes:
+        version: its schema version, or None.
+        reason: why the codec cannot read it.
+        unreadable_with_approved: why the other codec cannot read it either, or None if it can.
+        payload: its payload.
+        message_id: the value of the column `__messageId`, with bytes in hexadecimal.
     """
 
     version: int | None
@@ -116,14 +123,14 @@ class Unread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How many messages were read, by version, those without one last; and the first that cannot be read, in the order of the input."""
+    """The numbers of messages by version (without a version last), and the first unreadable ones in the order of the input."""
 
     counts: tuple[Count, ...]
     first: tuple[Unread, ...]
 
     @property
     def total(self) -> Count:
-        """All versions together."""
+        """The sum over all versions."""
         return reduce(Count.plus, self.counts, Count(None))
 
 
@@ -138,17 +145,28 @@ def verify(
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
 ) -> Verified:
-    """Return how many of the messages `codec` reads, by version, and the first `shown` that it rejects.
+    """Count the messages that `codec` can read, by version, and return the first ones that it rejects.
 
-    `against` is another codec of the topic: what neither can read was lost before, and with `only_new_loss` is not among the first.
-    All other arguments are as for `decode`, as is what is raised.
+    Args:
+        messages: raw messages.
+        codec: the codec of their topic.
+        against: another codec of the topic: messages that neither can read were lost before.
+        only_new_loss: whether the first rejected messages are only those that `against` can read.
+        shown: how many rejected messages are returned.
+        payload: as for `decode`.
+        version: as for `decode`.
+        key: as for `decode`.
+
+    Raises:
+        WrongArgument: as in `decode`.
+        CodecUnavailable: as in `decode`.
     """
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
-    needed = [name for name in (columns.payload, columns.version, columns.key) if name is not None]
+    used_names = [name for name in (columns.payload, columns.version, columns.key) if name is not None]
     if MESSAGE_ID in columns.others:
-        needed.append(MESSAGE_ID)
+        used_names.append(MESSAGE_ID)
     parts = answers(
-        messages.drop(*(name for name in messages.columns if name not in needed)),
+        messages.drop(*(name for name in messages.columns if name not in used_names)),
         partial(_verify_part, codec=codec, against=against, columns=columns, only_new_loss=only_new_loss, shown=shown),
     )
     counts = summed(count for part in parts for count in part.counts)
@@ -165,21 +183,21 @@ def _verify_part(
     only_new_loss: bool,
     shown: int,
 ) -> Verified:
-    """Return what the messages of a task came to, its versions in any order."""
+    """Verify the messages of a task; the versions are in any order."""
     reduce_worker_overhead()
     counts: list[Count] = []
     first: list[Unread] = []
     for batch in batches:
         judged = judge(codec, *columns.of(batch), against)
         counts = summed([*counts, *judged.counts()])
-        wanted = judged.reasons.is_valid()
+        is_shown = judged.reasons.is_valid()
         if only_new_loss:
-            wanted = pc.and_(wanted, judged.with_approved.is_null())
-        rows = pc.indices_nonzero(wanted)[: shown - len(first)]
+            is_shown = pc.and_(is_shown, judged.with_approved.is_null())
+        rows = pc.indices_nonzero(is_shown)[: shown - len(first)]
         payloads = batch.column(columns.payload)
         ids = batch.column(MESSAGE_ID) if MESSAGE_ID in batch.schema.names else pa.nulls(batch.num_rows)
-        found = (each.take(rows).to_pylist() for each in (*judged, payloads, ids))
-        for version, reason, with_approved, payload, id_ in zip(*found, strict=True):
+        columns_of_rows = (column.take(rows).to_pylist() for column in (*judged, payloads, ids))
+        for version, reason, with_approved, payload, id_ in zip(*columns_of_rows, strict=True):
             shown_id = id_.hex() if isinstance(id_, bytes) else None if id_ is None else str(id_)
             first.append(Unread(version, reason, with_approved, payload, shown_id))
     return Verified(tuple(counts), tuple(first))

@@ -1,7 +1,7 @@
-"""Views over tables that were landed version by version: the columns of today, whatever the schema was when a row was landed.
+"""Views of landed tables with the columns of the current schema, for rows that were landed with any version.
 
-A folder of Parquet keeps every file as it was written, and a table in a catalog its columns. In a view a renamed column has its
-new name in all rows, a wider one its new type, and one that came later is null in older rows, at every depth.
+A folder of Parquet keeps every file as it was written, and a table in a catalog keeps its columns. In a view, at every depth, a
+renamed column has its new name in all rows, a widened column its new type, and a later column is null in older rows.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FormerNames = Mapping[str, Sequence[str]]
-"""What columns were called before, the newest first, by their paths: `address.zip`, `items.element.sku`, `by_day.value.sku`."""
+"""The former names of columns, newest first, by path: `address.zip`, `items.element.sku`, `by_day.value.sku`."""
 
 _NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double")
-"""Each can be promoted to those behind it, as in Avro."""
+"""Each type can be promoted to the types after it, as in Avro."""
 
-_OTHERS: Final = (("string", "binary"), ("binary", "string"))
+_OTHER_PROMOTIONS: Final = (("string", "binary"), ("binary", "string"))
 """Other casts that keep every value."""
 
 
@@ -41,34 +41,35 @@ def view(
     former: bool = False,
     name: str | None = None,
 ) -> DataFrame:
-    """Return the rows that were landed in `path` by this codec and those before it, with the columns of today.
+    """Read the rows that this codec and earlier ones landed in `path`, with the codec's columns.
 
-    They come in the order of the codec's columns; then the columns that its other versions have, null where a row was landed
-    without; then all else that is there (`__key`, `__topic`, `__schemaVersion`, what a partition is named by).
-    Where files of Parquet differ in types, so that Spark cannot merge their columns, all else is what one of the files has.
+    The codec's columns come first; then the columns of its other versions, null in rows that were landed without them; then the
+    other columns of the table (`__key`, `__topic`, `__schemaVersion`, partition columns). If Spark cannot merge the columns of
+    Parquet files because their types differ, the other columns are those of one of the files.
 
     Args:
-        session: which reads it, of Delta and Iceberg with their jars.
-        codec: of the topic.
-        path: a folder of Parquet, anything that `spark.read.parquet` takes; the path of a Delta table, with a `/` in it; or the
-            name of a table in a catalog, as SQL has it.
-        format: of what is there.
-        former_names: of the codec's columns; a generated topic has them as `former_names`.
-        former: give renamed columns under their former names, too, so that SQL of that time goes on working.
-        name: of a temporary view to be made of it, for SQL; None: none is made.
+        session: the session that reads the table, for Delta and Iceberg with their jars.
+        codec: the codec of the topic.
+        path: a folder of Parquet, or anything that `spark.read.parquet` takes; the path of a Delta table, with a `/` in it; or the
+            name of a table in a catalog, in SQL.
+        format: the format of the folder or table.
+        former_names: the former names of the codec's columns; a generated topic has them as `former_names`.
+        former: whether renamed columns are also there under their former names, so that older SQL continues to work.
+        name: the name of a temporary view to create, if any.
 
     Raises:
-        AnalysisException: there is no such folder or table, or nothing in it.
-        ValueError: a column of a table cannot be read as the type of today: the table must be rewritten; there is no such format.
-        CodecUnavailable: there is no codec for the topic's schema type.
+        AnalysisException: if the folder or table is missing or empty.
+        ValueError: if a column of a table cannot be read in its new type, so that the table must be rewritten, or the format does not
+            exist.
+        CodecUnavailable: if there is no codec for the topic's schema type.
     """
     check_format(format)
     fold = folded(session)
     columns = _Columns(codec, former_names or {}, fold)
     if format == "parquet":
-        known = spark.StructType([*columns.known.fields, *columns.gone])
-        others = _without(_found(session, path), known, fold)
-        table = session.read.schema(spark.StructType([*known.fields, *others])).parquet(path)
+        versioned = spark.StructType([*columns.with_former_names.fields, *columns.dropped])
+        others = _subtract(_read_parquet_columns(session, path), versioned, fold)
+        table = session.read.schema(spark.StructType([*versioned.fields, *others])).parquet(path)
     else:
         table = session.read.format(format).load(path) if "/" in path else session.table(path)
     rows = table.select(*map(sql.expr, columns.select(table.schema, former=former)))
@@ -86,97 +87,110 @@ def view_sql(
     former_names: FormerNames | None = None,
     former: bool = False,
 ) -> str:
-    """Return the statement that makes a view with the columns of `view` over a table in a catalog; create it again for a new version.
+    """Return the statement that creates a view of a table in a catalog, with the columns of `view`. Run it again for a new version.
 
     Args:
-        table: its name as SQL has it, quoted where it needs to be.
-        columns: what it has now: `spark.table(table).schema`.
-        codec: of the topic.
-        name: of the view, as SQL has it.
+        table: the table's name in SQL, quoted where necessary.
+        columns: the current columns of the table: `spark.table(table).schema`.
+        codec: the codec of the topic.
+        name: the name of the view in SQL.
         former_names: as for `view`.
         former: as for `view`.
 
     Raises:
-        ValueError: a column cannot be read as the type of today: the table must be rewritten.
-        CodecUnavailable: there is no codec for the topic's schema type.
+        ValueError: if a column cannot be read in its new type, so that the table must be rewritten.
+        CodecUnavailable: if there is no codec for the topic's schema type.
     """
-    found = _Columns(codec, former_names or {}, folding(columns))
-    selected = ",\n  ".join(found.select(columns, former=former))
+    view_columns = _Columns(codec, former_names or {}, folding(columns))
+    selected = ",\n  ".join(view_columns.select(columns, former=former))
     return f"CREATE OR REPLACE VIEW {name} AS\nSELECT\n  {selected}\nFROM {table}"
 
 
 class _Columns:
-    """The columns of today out of those that are there.
+    """The columns of a view, as expressions over the columns of a table.
 
     Attributes:
-        known: those of today, and beside them what they were called, at every depth.
-        gone: those that only other versions have.
+        with_former_names: the codec's columns, and a column for each of their former names, at every depth.
+        dropped: the columns that only other versions have.
     """
 
     def __init__(self, codec: Codec, former_names: FormerNames, fold: Callable[[str], str]) -> None:
-        """Take names for the same if `fold` makes the same of them."""
+        """Create the columns for tables whose names are compared with `fold`."""
         self._former_names = former_names
         self._fold = fold
-        self._today = struct_of(codec.columns)
-        self.known: spark.StructType = self._known(self._today)
-        self.gone = _without(_of_other_versions(codec, fold), self.known, fold)
+        self._current = struct_of(codec.columns)
+        self.with_former_names: spark.StructType = self._add_former_names(self._current)
+        self.dropped = _subtract(_list_columns_of_versions(codec, fold), self.with_former_names, fold)
 
-    def _known(self, of: spark.DataType, path: str = "") -> Any:
-        """Return the type with the former columns of its structs beside those of today, at every depth."""
-        match of:
+    def _add_former_names(self, data_type: spark.DataType, path: str = "") -> Any:
+        """Return the type with an additional field for each former name in its structs, at every depth."""
+        match data_type:
             case spark.StructType():
-                made = spark.StructType()
-                for field in of:
-                    inner = self._known(field.dataType, f"{path}{field.name}.")
-                    for name in (field.name, *self._former(path, field.name)):
-                        made = made.add(name, inner)
-                return made
+                struct = spark.StructType()
+                for field in data_type:
+                    field_type = self._add_former_names(field.dataType, f"{path}{field.name}.")
+                    for name in (field.name, *self._get_former_names(path, field.name)):
+                        struct = struct.add(name, field_type)
+                return struct
             case spark.ArrayType():
-                return spark.ArrayType(self._known(of.elementType, f"{path}element."))
+                return spark.ArrayType(self._add_former_names(data_type.elementType, f"{path}element."))
             case spark.MapType():
-                return spark.MapType(of.keyType, self._known(of.valueType, f"{path}value."))
-        return of
+                return spark.MapType(data_type.keyType, self._add_former_names(data_type.valueType, f"{path}value."))
+        return data_type
 
-    def select(self, there: spark.StructType, *, former: bool) -> list[str]:
-        """Return an expression for each column of the view, of those that are there."""
-        wanted = [(field, field.name) for field in (*self._today, *self.gone)]
+    def select(self, table: spark.StructType, *, former: bool) -> list[str]:
+        """Return an expression for each column of the view of a table with these columns."""
+        view_columns = [(field, field.name) for field in (*self._current, *self.dropped)]
         if former:
-            wanted += [(field, name) for field in self._today for name in self._former("", field.name)]
-        made = [(self._column(field, there, "", ""), quoted(name)) for field, name in wanted]
-        others = _without(there, spark.StructType([*self.known.fields, *self.gone]), self._fold)
-        values = [value if value == name else f"{value} AS {name}" for value, name in made]
-        return values + [quoted(field.name) for field in others]
+            view_columns += [
+                (field, name) for field in self._current for name in self._get_former_names("", field.name)
+            ]
+        selection = []
+        for field, name in view_columns:
+            value = self._make_column(field, table, "", "")
+            selection.append(value if value == quoted(name) else f"{value} AS {quoted(name)}")
+        others = _subtract(table, spark.StructType([*self.with_former_names.fields, *self.dropped]), self._fold)
+        return selection + [quoted(field.name) for field in others]
 
-    def _former(self, path: str, name: str) -> Sequence[str]:
+    def _get_former_names(self, path: str, name: str) -> Sequence[str]:
         return self._former_names.get(f"{path}{name}", ())
 
-    def _column(self, field: spark.StructField, there: spark.StructType, inside: str, path: str) -> str:
-        """Return the column of today, of the columns `there` whose references begin with `inside`."""
-        names = [self._fold(name) for name in (field.name, *self._former(path, field.name))]
-        found = [each for name in names for each in there if self._fold(each.name) == name]
-        place = f"{path}{field.name}"
-        values = [self._value(f"{inside}{quoted(each.name)}", each.dataType, field.dataType, place) for each in found]
+    def _make_column(self, field: spark.StructField, table: spark.StructType, prefix: str, path: str) -> str:
+        """Return the expression of a column.
+
+        Args:
+            field: the column of the view.
+            table: the columns of the table, or of the same struct in it.
+            prefix: the reference to the struct with a dot, or "".
+            path: the path of the struct in the view with a dot, or "".
+        """
+        names = [self._fold(name) for name in (field.name, *self._get_former_names(path, field.name))]
+        matches = [column for name in names for column in table if self._fold(column.name) == name]
+        values = [
+            self._convert(f"{prefix}{quoted(match.name)}", match.dataType, field.dataType, f"{path}{field.name}")
+            for match in matches
+        ]
         if not values:
             return f"CAST(NULL AS {sql_type(field.dataType)})"
         return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
 
-    def _value(self, value: str, have: spark.DataType, want: spark.DataType, path: str) -> str:
-        """Return `value`, an expression of the one type, as one of the other."""
+    def _convert(self, value: str, have: spark.DataType, want: spark.DataType, path: str) -> str:
+        """Return an expression that converts `value` from the type `have` to `want`."""
         if have.simpleString() == want.simpleString():
             return value
         item = f"item{path.count('.')}"
         match have, want:
             case spark.StructType(), spark.StructType():
-                parts = [f"'{field.name}', {self._column(field, have, f'{value}.', f'{path}.')}" for field in want]
+                parts = [f"'{field.name}', {self._make_column(field, have, f'{value}.', f'{path}.')}" for field in want]
                 return f"if({value} IS NULL, NULL, named_struct({', '.join(parts)}))"
             case spark.ArrayType(), spark.ArrayType():
-                inner = self._value(item, have.elementType, want.elementType, f"{path}.element")
+                inner = self._convert(item, have.elementType, want.elementType, f"{path}.element")
                 return f"transform({value}, {item} -> {inner})"
             case spark.MapType(), spark.MapType():
                 if have.keyType != want.keyType:
-                    key = self._value("key", have.keyType, want.keyType, f"{path}.key")
+                    key = self._convert("key", have.keyType, want.keyType, f"{path}.key")
                     value = f"transform_keys({value}, (key, {item}) -> {key})"
-                inner = self._value(item, have.valueType, want.valueType, f"{path}.value")
+                inner = self._convert(item, have.valueType, want.valueType, f"{path}.value")
                 return value if inner == item else f"transform_values({value}, (key, {item}) -> {inner})"
         if not _is_promoted(have, want):
             raise ValueError(
@@ -186,9 +200,9 @@ class _Columns:
         return f"CAST({value} AS {sql_type(want)})"
 
 
-def _of_other_versions(codec: Codec, fold: Callable[[str], str]) -> list[spark.StructField]:
-    """Return the columns of every version, each as the newest one that has it."""
-    found: dict[str, spark.StructField] = {}
+def _list_columns_of_versions(codec: Codec, fold: Callable[[str], str]) -> list[spark.StructField]:
+    """Return the columns of all versions, each column as in the newest version that has it."""
+    fields_by_name: dict[str, spark.StructField] = {}
     for version in reversed(codec.versions):
         if version.foreign:
             # No package ever landed rows in its columns.
@@ -196,32 +210,32 @@ def _of_other_versions(codec: Codec, fold: Callable[[str], str]) -> list[spark.S
         try:
             columns = struct_of(codec.columns_of(version.number))
         except CodecError:
-            # Rows of it were never landed in columns of its own.
+            # No rows were ever landed with columns of this version.
             continue
         for field in columns:
-            found.setdefault(fold(field.name), field)
-    return [*found.values()]
+            fields_by_name.setdefault(fold(field.name), field)
+    return [*fields_by_name.values()]
 
 
-def _found(session: SparkSession, path: str) -> Iterator[spark.StructField]:
-    """Return the columns of the files and folders."""
+def _read_parquet_columns(session: SparkSession, path: str) -> Iterator[spark.StructField]:
+    """Yield the columns of the files and the partition columns of the folders."""
     try:
         yield from session.read.option("mergeSchema", "true").parquet(path).schema
     except SPARK_ERRORS:
         yield from session.read.parquet(path).schema
 
 
-def _without(
+def _subtract(
     fields: Iterable[spark.StructField], struct: spark.StructType, fold: Callable[[str], str]
 ) -> list[spark.StructField]:
-    """Return the fields that the struct does not have."""
-    there = set(map(fold, struct.names))
-    return [field for field in fields if fold(field.name) not in there]
+    """Return the fields whose names are not in the struct."""
+    names = set(map(fold, struct.names))
+    return [field for field in fields if fold(field.name) not in names]
 
 
 def _is_promoted(have: spark.DataType, want: spark.DataType) -> bool:
-    """Whether Avro's readers, or tables whose types may widen, take the one for the other."""
+    """Return whether Avro promotes the type `have` to `want`, or a table can widen it."""
     old, new = have.simpleString(), want.simpleString()
     if old in _NUMBERS and new in _NUMBERS:
         return _NUMBERS.index(old) < _NUMBERS.index(new)
-    return widens(have, want) or (old, new) in _OTHERS
+    return widens(have, want) or (old, new) in _OTHER_PROMOTIONS
