@@ -1,4 +1,4 @@
-"""`verify-client`: whether a class reads and writes the approved schemas."""
+"""Check whether a class can read and write the approved schemas of a topic (`verify-client`)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class Reason(NamedTuple):
-    """Why a class is not what a topic needs.
+    """A reason why a class does not fit a topic.
 
     Attributes:
-        role: the role that it fails.
+        role: the role for which it does not fit.
         text: the reason.
         fix: what to do.
-        version: the version that it concerns; None: the topic.
-        incompatibility: with that version.
-        field: that it is about; "": not known.
+        version: the version that the reason concerns, or None for the topic.
+        incompatibility: the incompatibility with this version.
+        field: the field that the reason concerns, or "" if unknown.
     """
 
     role: Role
@@ -38,33 +38,33 @@ class Reason(NamedTuple):
 
     @property
     def cause(self) -> tuple[object, ...]:
-        """What reasons have in common that differ in the version alone, in which the field may have another place."""
-        found = self.incompatibility
-        if found is None:
+        """A key that is equal for reasons that differ only in the version, in which the field may have another path."""
+        problem = self.incompatibility
+        if problem is None:
             return self.role, self.text
-        return self.role, found.rule, found.message, found.strict_only, self.field or found.pointer
+        return self.role, problem.rule, problem.message, problem.strict_only, self.field or problem.pointer
 
     @property
     def rule(self) -> str:
-        """The rule as `explain` takes it; "": no rule."""
+        """The rule's id, as `explain` takes it, or ""."""
         return self.incompatibility.rule if self.incompatibility else ""
 
     @property
     def strict_only(self) -> bool:
-        """Whether Pulsar's Java clients get through all the same."""
+        """Whether Pulsar's Java clients tolerate it."""
         return self.incompatibility is not None and self.incompatibility.strict_only
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What is approved for a topic.
+    """The approved schemas and policies of a topic.
 
     Attributes:
-        name: the topic's.
-        versions: those with a schema, oldest first; of a KEY_VALUE topic, one half of each.
-        strategy: in force; None: it is not known.
-        policies: those that a broker judges a connect by; None: they are not known, or it is a half.
-        release: whose answers to predict.
+        name: the topic's name.
+        versions: the versions with a schema, oldest first; for a KEY_VALUE topic, either the keys or the values.
+        strategy: the compatibility strategy in force, or None if unknown.
+        policies: the policies by which a broker judges a connect, or None if unknown or if the versions are keys or values.
+        release: the Pulsar release whose answers are predicted.
     """
 
     name: TopicName
@@ -75,15 +75,15 @@ class Contract:
 
 
 class ClientVerdict(NamedTuple):
-    """Whether a class reads and writes what is approved.
+    """The result of checking a class against the contract of a topic.
 
     Attributes:
-        class_: as the command line names it.
-        role: of the service; `both` is one, too.
-        contract: what is approved.
-        against: the versions that count.
-        same: the version that has the schema of the class; None: no version has.
-        reasons: why not, and warnings.
+        class_: the class, as the command line names it.
+        role: the role of the service, which may be `both`.
+        contract: the approved schemas and policies.
+        against: the versions that the class is compared with.
+        same: the version with the schema of the class, or None.
+        reasons: why the class does not fit, and warnings.
     """
 
     class_: str
@@ -95,55 +95,61 @@ class ClientVerdict(NamedTuple):
 
     @property
     def failed_roles(self) -> set[Role]:
-        """The roles that the class is unfit for."""
-        return {each.role for each in self.reasons if not each.strict_only}
+        """The roles for which the class does not fit."""
+        return {reason.role for reason in self.reasons if not reason.strict_only}
 
 
 def _default_against(contract: Contract, same: SchemaVersion | None) -> Literal["all", "latest"]:
-    """Return what counts without --against for a class that is the version `same`: what the strategy protects, as far as it is known."""
+    """Return the default of --against for a class with the schema of `same`: the versions that the strategy protects."""
     from schemactl.core.policies import TRANSITIVE
 
     if contract.strategy is None:
-        # The latest version was approved with all that breaks by it.
+        # The latest version was approved together with its breaking changes.
         return "latest" if same == contract.versions[-1] else "all"
     return "all" if contract.strategy in TRANSITIVE else "latest"
 
 
 def _against(text: str, contract: Contract) -> tuple[SchemaVersion, ...]:
-    """Return the versions that count, oldest first."""
+    """Return the versions that --against selects, oldest first.
+
+    Raises:
+        UsageError: if the text is not `latest`, `all` or a list of version numbers.
+    """
     versions = contract.versions
-    known = {each.number: each for each in versions}
     if text == "all":
         return versions
     if text == "latest":
         return versions[-1:]
-    wanted = text.replace(" ", "").split(",")
-    if not all(each.isdecimal() and int(each) in known for each in wanted):
+    versions_by_number = {version.number: version for version in versions}
+    numbers = text.replace(" ", "").split(",")
+    if not all(number.isdecimal() and int(number) in versions_by_number for number in numbers):
         raise UsageError(
-            f"--against {text}: expected latest, all, or numbers among {', '.join(map(str, known))}",
+            f"--against {text}: expected latest, all, or numbers among {', '.join(map(str, versions_by_number))}",
             fix="--against all",
         )
-    return tuple(known[number] for number in sorted(map(int, set(wanted))))
+    return tuple(versions_by_number[number] for number in sorted(map(int, set(numbers))))
 
 
 def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) -> Iterator[Reason]:
-    """Yield why the class cannot read those versions, or their readers cannot read it; newest version first."""
+    """Yield why the class cannot read the versions, or why their readers cannot read it; newest version first."""
     from schemactl.comparison.compatibility import breakages
     from schemactl.core.policies import CompatibilityStrategy
     from schemactl.formats import explain
 
     direction = "BACKWARD" if role == "consumer" else "FORWARD"
     strategy = CompatibilityStrategy[f"{direction}_TRANSITIVE"]
-    versions = {each.number: each for each in against}
-    for each in breakages(against, info, strategy, by_any_release=True):
-        version = versions[each.against]
+    versions_by_number = {version.number: version for version in against}
+    for breakage in breakages(against, info, strategy, by_any_release=True):
+        version = versions_by_number[breakage.against]
         if version.info is not None:
-            explanation = explain(each, new=info, old=version.info)
-            yield Reason(role, explanation.reason, explanation.fix, version, each.incompatibility, explanation.field)
+            explanation = explain(breakage, new=info, old=version.info)
+            yield Reason(
+                role, explanation.reason, explanation.fix, version, breakage.incompatibility, explanation.field
+            )
 
 
 def _rejected(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> Iterator[Reason]:
-    """Yield that a broker does not let the class connect, with others connected as in service."""
+    """Yield a reason if a broker rejects the connect of the class while a producer and a consumer are connected."""
     from schemactl.broker.connect import TopicState, admit
 
     if contract.policies is None:
@@ -151,8 +157,8 @@ def _rejected(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> 
     state = TopicState(contract.versions, producers=1, consumers=1, has_data=True)
     decision = admit(role, info, state, contract.policies, contract.release)
     if not decision.allowed:
-        short = str(contract.name).removeprefix("persistent://")
-        fix = f"`schemactl extract {class_} --out FILE`, then `schemactl admit {role} {short} --file FILE` shows what the broker compares"
+        topic = str(contract.name).removeprefix("persistent://")
+        fix = f"`schemactl extract {class_} --out FILE`, then `schemactl admit {role} {topic} --file FILE` shows what the broker compares"
         yield Reason(
             role, f"A broker does not let it connect ({decision.row}): {decision.error}: {decision.first_line}", fix
         )

@@ -1,6 +1,6 @@
-"""Load a user's class, and write the Avro definition that it has, with its defaults (`extract`).
+"""Extract the schema of a user's class, with its defaults, and load the class.
 
-Only `load_class` and `load_module` run a user's code; no declaration is read with them.
+Only `load_class` and `load_module` run a user's code, and they are not used to read declarations.
 """
 
 from __future__ import annotations
@@ -44,288 +44,10 @@ from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import protobuf
 
-# Defaults in JSON
-
-
 Json = Any
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICRO: Final = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True)
-class DefaultWriter:
-    """Writes the default of one field.
-
-    Attributes:
-        definitions: of the named types, by their full names.
-        place: what the field is called in an error.
-    """
-
-    definitions: Mapping[str, Json]
-    place: str
-
-    def json(self, value: Any, type_: Json) -> Json:
-        """Return a value of `type_` as Avro's JSON has it; of a union, it is of the first member.
-
-        Raises:
-            SchemactlError: there is no such value in Avro.
-        """
-        node = type_[0] if isinstance(type_, list) else type_
-        node = self.definitions.get(node, {}) if isinstance(node, str) else node
-        match value:
-            case list() | tuple():
-                return [self.json(each, node.get("items")) for each in value]
-            case dict():
-                return {key: self.json(each, node.get("values")) for key, each in value.items()}
-        kind: Any = type(value)
-        if is_record(kind):
-            types = {each["name"]: each["type"] for each in node["fields"]}
-            if types.keys() != {each.name for each in fields_of(kind)}:
-                raise SchemactlError(
-                    f"{self.place}: its default is of the class itself, whose fields are not known before it",
-                    fix="leave out the default",
-                )
-            return {each.name: self.json(getattr(value, each.attribute), types[each.name]) for each in fields_of(kind)}
-        return self._leaf(value, node)
-
-    def _leaf(self, value: Any, node: Mapping[str, Any]) -> Json:
-        match value:
-            case Enum():
-                return symbol(value)
-            case float() if not math.isfinite(value):
-                return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-            case None | bool() | int() | float() | str():
-                return value
-            case bytes():
-                return value.decode("latin-1")
-            case UUID():
-                return str(value)
-            case Decimal():
-                return self._unscaled(value, node).decode("latin-1")
-            case datetime() | date() | time():
-                return _number(value, str(node.get("logicalType", "")))
-        raise SchemactlError(
-            f"{self.place}: Avro has no value for its default, {value!r}",
-            fix="give a default that the annotation allows",
-        )
-
-    def _unscaled(self, value: Decimal, node: Mapping[str, Any]) -> bytes:
-        unscaled = value.scaleb(node.get("scale", 0))
-        if unscaled != int(unscaled):
-            raise SchemactlError(
-                f"{self.place}: its default, {value}, has more digits behind the point than its type",
-                fix="round it, or give the type more",
-            )
-        number = int(unscaled)
-        # As few bytes as Java's BigInteger.toByteArray.
-        size = node.get("size") or (number if number >= 0 else ~number).bit_length() // 8 + 1
-        return number.to_bytes(size, "big", signed=True)
-
-
-def _number(value: datetime | date | time, logical: str) -> int:
-    """Return the number that stands for a moment, a day or a time of day."""
-    if isinstance(value, time):
-        since = datetime.combine(date.min, value) - datetime.combine(date.min, time())
-    elif not isinstance(value, datetime):
-        return value.toordinal() - _EPOCH.toordinal()
-    else:
-        # A moment without zone is one of UTC, and of nowhere where the type is local.
-        aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
-        since = aware - _EPOCH
-    micros = since // _MICRO
-    return micros // 1000 if logical.endswith("millis") else micros
-
-
-# Import of a user's class, as `python -m` would
-
-
-def name_of(kind: type) -> str:
-    """Return the full name of a class, with its module."""
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def load_class(text: str, folder: str) -> type:
-    """Return the class that `text` names as MODULE:CLASS. This runs the module, and what it imports.
-
-    Args:
-        text: `shop.models:Order`; `shop.models:Order.Line` for a class inside another.
-        folder: where to look for the module before what is installed.
-
-    Raises:
-        UsageError: the text is not of that form.
-        SchemactlError: there is no such module or class, or the module cannot be imported.
-    """
-    module_name, colon, path = text.partition(":")
-    if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *path.split(".")))):
-        raise UsageError(f"{text}: expected MODULE:CLASS, such as shop.models:Order")
-    found: Any = load_module(module_name, folder)
-    for part in path.split("."):
-        if not hasattr(found, part):
-            classes = {name: value for name, value in vars(found).items() if isinstance(value, type)}
-            # A module that only passes on others' classes has none of its own.
-            own = [name for name, value in classes.items() if value.__module__ == module_name] or classes
-            raise SchemactlError(
-                f"{found.__name__} has no class {part}{did_you_mean(part, classes)}",
-                fix=f"name one of {', '.join(sorted(own))}" if own else "name a module that defines classes",
-            )
-        found = getattr(found, part)
-    if not isinstance(found, type):
-        raise SchemactlError(f"{text} is not a class, but a value of type {type(found).__name__}", fix="name a class")
-    return found
-
-
-def load_module(name: str, folder: str) -> Any:
-    """Return the module of that name, imported. For `folder` and what is raised see `load_class`."""
-    with _looking_in(folder), redirect_stdout(sys.stderr):
-        try:
-            return importlib.import_module(name)
-        except KeyboardInterrupt:
-            raise
-        # A module may do anything, and leave by sys.exit.
-        except BaseException as error:  # noqa: BLE001
-            missing = error.name if isinstance(error, ModuleNotFoundError) else None
-            if missing and (name == missing or name.startswith(f"{missing}.")):
-                raise SchemactlError(
-                    f"there is no module {missing}, neither in {folder} nor installed beside schemactl",
-                    fix="start in the folder that the module's name begins in, or install its package here",
-                ) from None
-            place = _place(error, folder)
-            at = f"{place}: " if place else ""
-            last = traceback.format_exception_only(error)[-1].strip()
-            raise SchemactlError(
-                f"{at}{name} cannot be imported: {last}", fix="repair the module, or install what it needs"
-            ) from None
-
-
-@contextmanager
-def _looking_in(folder: str) -> Iterator[None]:
-    before = [*sys.path]
-    sys.path.insert(0, folder)
-    importlib.invalidate_caches()
-    try:
-        yield
-    finally:
-        sys.path[:] = before
-
-
-def _place(error: BaseException, folder: str) -> str:
-    """Return the file and line that failed, of the user's own files if there is one; "": unknown."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}:{error.lineno or 1}"
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
-    own = [each for each in frames if Path(folder) in Path(each.filename).parents]
-    own = [each for each in own if "site-packages" not in each.filename] or frames[1:]
-    return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
-
-
-@dataclass(frozen=True, slots=True)
-class JavaOptions:
-    """The options of Java's `SchemaDefinition` that change a definition.
-
-    Attributes:
-        always_allow_null: `withAlwaysAllowNull`: what is an object in Java may be null, with null for its default.
-        jsr310: `withJSR310ConversionEnabled`: moments are `timestamp-millis`, and times of day, as always in Java, `time-millis`.
-    """
-
-    always_allow_null: bool = False
-    jsr310: bool = False
-
-
-# Definitions of classes of any kind
-
-
-_NO_OPTIONS: Final = JavaOptions()
-
-
-def extract(
-    kind: type,
-    type_: SchemaType | None = None,
-    java: JavaOptions = _NO_OPTIONS,
-    *,
-    release: Release,
-    role: Role | None = None,
-) -> SchemaInfo:
-    """Return the schema that a class stands for: what Pulsar's Python client registers for it, where that client takes it.
-
-    Args:
-        kind: a dataclass, a pydantic model, an attrs class, a `pulsar.schema.Record`, or the class of a protobuf message.
-        type_: AVRO, JSON or PROTOBUF_NATIVE; None: the first that the class can be.
-        java: the options of Java's `SchemaDefinition`; only for classes with annotations.
-        release: which definitions a broker of that release takes.
-        role: what the class does with messages: a consumer's does not read what it computes itself, and may read a field by another name
-            than it writes it; None: both.
-
-    Raises:
-        SchemactlError: the class is none of these, or has something that Avro cannot express.
-    """
-    if _is_message(kind):
-        _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
-        wrapper: Any = protobuf.load("definition")
-        return SchemaInfo(SchemaType.PROTOBUF_NATIVE, wrapper.of_class(kind))
-    if _is_pulsar_record(kind):
-        _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)
-        if java != _NO_OPTIONS:
-            raise SchemactlError(
-                f"{name_of(kind)} is a pulsar.schema.Record, whose `required` says what may be null",
-                fix="leave out the options of Java's SchemaDefinition",
-            )
-        # To the byte what AvroSchema and JsonSchema of the client make of it.
-        text = json.dumps(_definition_of_record(kind), indent=True)
-    elif is_record(kind):
-        _require_type(kind, "a class with annotations", type_, SchemaType.AVRO, SchemaType.JSON)
-        from schemactl.declare.formatter import laid_out_json
-
-        text = laid_out_json(_json(definition(kind, java, role)))
-    else:
-        raise SchemactlError(
-            f"no definition can be taken from {name_of(kind)}",
-            fix="name a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or the class of a protobuf message",
-        )
-    info = SchemaInfo(type_ or SchemaType.AVRO, text.encode())
-    for problem in formats.problems(info, release):
-        where = f" at {problem.pointer}" if problem.pointer else ""
-        raise SchemactlError(
-            f"the definition of {name_of(kind)} is not valid{where}: {problem.what}",
-            fix=problem.fix or "change the annotation or the default in the class",
-        )
-    return info
-
-
-def _json(value: Any) -> str:
-    """Return a definition as JSON, with control characters escaped: the bytes of a default are often no text."""
-    text = json.dumps(value, ensure_ascii=False)
-    return re.sub(r"[\x7f-\xa0\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _definition_of_record(kind: Any) -> Any:
-    try:
-        return kind.schema()
-    # The client raises exceptions of any type for a class that is wrong.
-    except Exception as error:  # noqa: BLE001
-        raise SchemactlError(f"{name_of(kind)}: Pulsar's client rejects the class: {error}") from None
-
-
-def _require_type(kind: type, what: str, asked: SchemaType | None, *possible: SchemaType) -> None:
-    """Raise SchemactlError if a schema type is asked for that a class, which is `what`, cannot have."""
-    if asked and asked not in possible:
-        raise SchemactlError(
-            f"{name_of(kind)} is {what}, of which no schema of type {asked.name} is made",
-            fix=f"--type {' or '.join(each.name for each in possible)}",
-        )
-
-
-def _is_pulsar_record(kind: type) -> bool:
-    return any(each.__module__ == "pulsar.schema.definition" and each.__name__ == "Record" for each in kind.__mro__)
-
-
-def _is_message(kind: type) -> bool:
-    descriptor = getattr(kind, "DESCRIPTOR", None)
-    return hasattr(descriptor, "full_name") and hasattr(descriptor, "file") and hasattr(kind, "SerializeToString")
-
-
-# Avro definitions of annotated classes: docs/how-to/extract.md has the table of types
-
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 _PRIMITIVES: Final[Mapping[Any, str]] = {
     bool: "boolean",
@@ -338,7 +60,7 @@ _PRIMITIVES: Final[Mapping[Any, str]] = {
 }
 
 _JAVA_PRIMITIVES: Final = (bool, int, float)
-"""What is no object in Java, and so never null."""
+"""The types that are primitive in Java, and so never null."""
 
 _FIXES: Final[Mapping[Any, str]] = {
     Any: "name the type",
@@ -358,17 +80,125 @@ _FIXES: Final[Mapping[Any, str]] = {
 }
 
 
-def definition(kind: type, java: JavaOptions, role: Role | None) -> Json:
-    """Return the definition of a record as JSON (see `extract`).
+@dataclass(frozen=True, slots=True)
+class JavaOptions:
+    """The options of Java's `SchemaDefinition` that change a definition.
+
+    Attributes:
+        always_allow_null: `withAlwaysAllowNull`: objects of Java may be null, and null is their default.
+        jsr310: `withJSR310ConversionEnabled`: a datetime is `timestamp-millis`, and a time, as always in Java, `time-millis`.
+    """
+
+    always_allow_null: bool = False
+    jsr310: bool = False
+
+
+_NO_OPTIONS: Final = JavaOptions()
+
+
+def extract(
+    kind: type,
+    type_: SchemaType | None = None,
+    java: JavaOptions = _NO_OPTIONS,
+    *,
+    release: Release,
+    role: Role | None = None,
+) -> SchemaInfo:
+    """Return the schema of a class: the one that Pulsar's Python client registers for it, if the client supports the class.
+
+    Args:
+        kind: a dataclass, a pydantic model, an attrs class, a `pulsar.schema.Record`, or the class of a protobuf message.
+        type_: AVRO, JSON or PROTOBUF_NATIVE; by default the first possible one for the class.
+        java: the options of Java's `SchemaDefinition`; only for classes with annotations.
+        release: the Pulsar release whose broker has to accept the definition.
+        role: what the class does with messages, by default both. A consumer does not read computed fields, and may read a field by
+            another name than it writes it.
 
     Raises:
-        SchemactlError: it has something that Avro has not; the message names class and field.
+        SchemactlError: if the class is another one, or has something that Avro cannot express.
     """
-    return _Definer(java, role).record(kind, "")
+    if _is_message(kind):
+        _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
+        wrapper: Any = protobuf.load("definition")
+        return SchemaInfo(SchemaType.PROTOBUF_NATIVE, wrapper.of_class(kind))
+    if _is_pulsar_record(kind):
+        _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)
+        if java != _NO_OPTIONS:
+            raise SchemactlError(
+                f"{name_of(kind)} is a pulsar.schema.Record, whose `required` says what may be null",
+                fix="leave out the options of Java's SchemaDefinition",
+            )
+        record: Any = kind
+        try:
+            schema = record.schema()
+        # The client raises exceptions of any type for an invalid class.
+        except Exception as error:  # noqa: BLE001
+            raise SchemactlError(f"{name_of(kind)}: Pulsar's client rejects the class: {error}") from None
+        # The same bytes as from AvroSchema and JsonSchema of the client.
+        text = json.dumps(schema, indent=True)
+    elif is_record(kind):
+        _require_type(kind, "a class with annotations", type_, SchemaType.AVRO, SchemaType.JSON)
+        from schemactl.declare.formatter import laid_out_json
+
+        text = laid_out_json(_to_json(_Definer(java, role).define_record(kind, "")))
+    else:
+        raise SchemactlError(
+            f"no definition can be taken from {name_of(kind)}",
+            fix="name a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or the class of a protobuf message",
+        )
+    info = SchemaInfo(type_ or SchemaType.AVRO, text.encode())
+    for problem in formats.problems(info, release):
+        location = f" at {problem.pointer}" if problem.pointer else ""
+        raise SchemactlError(
+            f"the definition of {name_of(kind)} is not valid{location}: {problem.what}",
+            fix=problem.fix or "change the annotation or the default in the class",
+        )
+    return info
+
+
+def _to_json(value: Any) -> str:
+    """Return a definition as JSON, with control characters escaped, since the bytes of a default are often not text."""
+    text = json.dumps(value, ensure_ascii=False)
+    return re.sub(r"[\x7f-\xa0\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _require_type(kind: type, description: str, schema_type: SchemaType | None, *possible: SchemaType) -> None:
+    """Raise SchemactlError if the class cannot have the schema type; `description` says which sort of class it is."""
+    if schema_type and schema_type not in possible:
+        raise SchemactlError(
+            f"{name_of(kind)} is {description}, of which no schema of type {schema_type.name} is made",
+            fix=f"--type {' or '.join(possible_type.name for possible_type in possible)}",
+        )
+
+
+def _is_pulsar_record(kind: type) -> bool:
+    return any(base.__module__ == "pulsar.schema.definition" and base.__name__ == "Record" for base in kind.__mro__)
+
+
+def _is_message(kind: type) -> bool:
+    descriptor = getattr(kind, "DESCRIPTOR", None)
+    return hasattr(descriptor, "full_name") and hasattr(descriptor, "file") and hasattr(kind, "SerializeToString")
+
+
+def name_of(kind: type) -> str:
+    """Return the full name of a class, with its module."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _describe(kind: Any) -> str:
+    """Return a class or another annotation as messages show it."""
+    return (
+        name_of(kind)
+        if isinstance(kind, type) and kind.__module__ != "builtins"
+        else getattr(kind, "__name__", str(kind))
+    )
+
+
+# Avro definitions of annotated classes: docs/how-to/extract.md has the table of types
 
 
 class _Definer:
-    """Makes one definition: a type that was defined is named where it comes again."""
+    """Makes one definition, in which a named type is defined at its first use and referenced later."""
 
     def __init__(self, java: JavaOptions, role: Role | None) -> None:
         self._java = java
@@ -376,48 +206,59 @@ class _Definer:
         self._owners: dict[str, Any] = {}
         self._definitions: dict[str, Json] = {}
 
-    def record(self, kind: type, namespace: str) -> Json:
-        """Return the record that a class stands for, where types without a namespace are in `namespace`."""
-        node, own, is_known = self._named(kind, {"type": "record", "name": kind.__name__, **_about(kind)}, namespace)
-        if is_known:
+    def define_record(self, kind: type, namespace: str) -> Json:
+        """Return the definition of a class as JSON.
+
+        Args:
+            kind: the class.
+            namespace: the namespace of types without a namespace.
+
+        Raises:
+            SchemactlError: if the class has something that Avro does not have; the message names the class and the field.
+        """
+        node, own_namespace, is_reference = self._register(
+            kind, {"type": "record", "name": kind.__name__, **_get_attributes(kind)}, namespace
+        )
+        if is_reference:
             return node
         node["fields"] = []
-        for each in _fields(kind):
-            place = f"{name_of(kind)}.{each.attribute}"
-            if each.read_as and self._role is None:
+        for field in _list_fields(kind):
+            place = f"{name_of(kind)}.{field.attribute}"
+            if field.read_as and self._role is None:
                 raise SchemactlError(
-                    f"{place} is written as {each.name} and read as {each.read_as}, and a definition has one name for both",
+                    f"{place} is written as {field.name} and read as {field.read_as}, and a definition has one name for both",
                     fix=ONE_NAME,
                 )
             if self._role != "consumer":
-                node["fields"].append(self._field(each, own, place))
-            elif not each.is_computed:
-                node["fields"].append(self._field(replace(each, name=each.read_as or each.name), own, place))
+                node["fields"].append(self._define_field(field, own_namespace, place))
+            elif not field.is_computed:
+                read_field = replace(field, name=field.read_as or field.name)
+                node["fields"].append(self._define_field(read_field, own_namespace, place))
         return node
 
-    def _field(self, field: ClassField, namespace: str, place: str) -> Json:
-        hint = self._read(field.annotation, place)
-        default, given = field.default, field.default is not NO_DEFAULT
-        first = member_of_default(hint, field.default, place) if given else None
-        type_ = self._type(hint, namespace, place, first=first)
-        adds_null = None in hint.members or type(None) in hint.members
+    def _define_field(self, field: ClassField, namespace: str, place: str) -> Json:
+        hint = self._read_hint(field.annotation, place)
+        default, has_default = field.default, field.default is not NO_DEFAULT
+        first_member = _find_member_of_default(hint, field.default, place) if has_default else None
+        type_ = self._define_type(hint, namespace, place, first_member=first_member)
+        is_nullable = None in hint.members or type(None) in hint.members
         is_object = hint.type not in _JAVA_PRIMITIVES and not hint.members and hint.verbatim is None
-        java_null = self._java.always_allow_null and is_object
-        if java_null:
-            type_ = [type_, "null"] if given and default is not None else ["null", type_]
-        found: dict[str, Json] = {"name": field.name, "type": type_}
+        is_nullable_object = self._java.always_allow_null and is_object
+        if is_nullable_object:
+            type_ = [type_, "null"] if has_default and default is not None else ["null", type_]
+        node: dict[str, Json] = {"name": field.name, "type": type_}
         doc = field.doc if field.doc is not None else hint.doc or None
         if doc is not None:
-            found["doc"] = doc
+            node["doc"] = doc
         if "default" in field.avro:
-            found["default"] = field.avro["default"]
-        elif given:
-            found["default"] = DefaultWriter(self._definitions, place).json(default, type_)
-        elif (adds_null and ORDERED not in hint.markers) or java_null:
-            found["default"] = None
-        return {**found, **field.avro}
+            node["default"] = field.avro["default"]
+        elif has_default:
+            node["default"] = _DefaultWriter(self._definitions, place).to_json(default, type_)
+        elif (is_nullable and ORDERED not in hint.markers) or is_nullable_object:
+            node["default"] = None
+        return {**node, **field.avro}
 
-    def _read(self, annotation: Any, place: str) -> Hint:
+    def _read_hint(self, annotation: Any, place: str) -> Hint:
         try:
             hint = read(annotation)
         except UnclearField as error:
@@ -429,75 +270,72 @@ class _Definer:
             )
         if hint.attributes and is_record(hint.type):
             raise SchemactlError(
-                f"{place}: what Annotated says of {_shown(hint.type)} belongs to the class itself",
+                f"{place}: what Annotated says of {_describe(hint.type)} belongs to the class itself",
                 fix='write it there: __avro__ = {"...": ...}',
             )
         return hint
 
-    def _type(self, hint: Hint, namespace: str, place: str, *, first: int | None = None) -> Json:
-        """Return the type that an annotation stands for; the default of a field is of the member `first` of a union."""
+    def _define_type(self, hint: Hint, namespace: str, place: str, *, first_member: int | None = None) -> Json:
+        """Return the type of an annotation; `first_member` is the index of the member that is first in a union."""
         if hint.verbatim is not None:
             return hint.verbatim
         if hint.members:
-            return self._union(hint, namespace, place, first)
-        found = self._single(hint, namespace, place)
-        return [found] if SINGLE in hint.markers else found
+            members = [*hint.members]
+            if ORDERED not in hint.markers:
+                null_member = members.index(type(None)) if type(None) in members else None
+                first = first_member if first_member is not None else null_member
+                if first is not None:
+                    members.insert(0, members.pop(first))
+            return [self._define_type(self._read_hint(member, place), namespace, place) for member in members]
+        type_ = self._define_single_type(hint, namespace, place)
+        return [type_] if SINGLE in hint.markers else type_
 
-    def _union(self, hint: Hint, namespace: str, place: str, first: int | None) -> Json:
-        members = [*hint.members]
-        if ORDERED not in hint.markers:
-            null = next((at for at, each in enumerate(members) if each is type(None)), None)
-            at = first if first is not None else null
-            if at is not None:
-                members.insert(0, members.pop(at))
-        return [self._type(self._read(each, place), namespace, place) for each in members]
-
-    def _single(self, hint: Hint, namespace: str, place: str) -> Json:
+    def _define_single_type(self, hint: Hint, namespace: str, place: str) -> Json:
         kind, arguments = get_origin(hint.type) or hint.type, get_args(hint.type)
         attributes = dict(hint.attributes)
         if is_record(kind):
-            return self.record(kind, namespace)
+            return self.define_record(kind, namespace)
         if isinstance(kind, type) and issubclass(kind, Enum) and not issubclass(kind, Flag):
-            symbols = [symbol(each) for each in kind]
-            found = {"type": "enum", "name": kind.__name__, **_about(kind), "symbols": symbols}
-            return self._named(kind, found | attributes, namespace)[0]
+            symbols = [symbol(member) for member in kind]
+            node = {"type": "enum", "name": kind.__name__, **_get_attributes(kind), "symbols": symbols}
+            return self._register(kind, node | attributes, namespace)[0]
         if is_fixed(kind):
-            found = {"type": "fixed", "name": kind.__name__, **_about(kind)}
-            return self._named(kind, found | attributes, namespace)[0]
+            node = {"type": "fixed", "name": kind.__name__, **_get_attributes(kind)}
+            return self._register(kind, node | attributes, namespace)[0]
         if kind is Literal:
-            return self._literal(arguments, attributes, namespace, place)
+            return self._define_literal(arguments, attributes, namespace, place)
         if kind is list or (kind is tuple and arguments[1:] == (...,)):
             if not arguments:
-                raise self._unsupported(kind, place)
-            items = self._type(self._read(arguments[0], place), namespace, place)
+                raise _make_unsupported_error(kind, place)
+            items = self._define_type(self._read_hint(arguments[0], place), namespace, place)
             return {"type": "array", "items": items, **attributes}
         if kind is dict and arguments:
             if arguments[0] is not str:
                 raise SchemactlError(
-                    f"{place}: the keys of a map are texts in Avro, not {_shown(arguments[0])}",
+                    f"{place}: the keys of a map are texts in Avro, not {_describe(arguments[0])}",
                     fix="write dict[str, ...]",
                 )
-            held = self._type(self._read(arguments[1], place), namespace, place)
-            return {"type": "map", "values": held, **attributes}
-        found = self._primitive(kind, attributes, place)
-        if found.get("type") == "fixed" or "name" in found:
-            return self._named(str(sorted(found.items(), key=str)), found, namespace)[0]
-        return found["type"] if found.keys() == {"type"} else found
+            values = self._define_type(self._read_hint(arguments[1], place), namespace, place)
+            return {"type": "map", "values": values, **attributes}
+        node = self._define_primitive(kind, attributes, place)
+        if node.get("type") == "fixed" or "name" in node:
+            return self._register(str(sorted(node.items(), key=str)), node, namespace)[0]
+        return node["type"] if node.keys() == {"type"} else node
 
-    def _primitive(self, kind: Any, attributes: dict[str, Json], place: str) -> dict[str, Json]:
-        """Return the primitive or logical type of a Python type without parts, or what `attributes` say."""
+    def _define_primitive(self, kind: Any, attributes: dict[str, Json], place: str) -> dict[str, Json]:
+        """Return the primitive or logical type of a Python type without parts, or the type in `attributes`."""
         if not isinstance(kind, type):
-            raise self._unsupported(kind, place)
+            raise _make_unsupported_error(kind, place)
         if kind in _PRIMITIVES:
             return {"type": _PRIMITIVES[kind], **attributes}
         if kind is Decimal:
-            found = {"type": "bytes", "logicalType": "decimal", **attributes}
-            if "precision" not in found:
+            node = {"type": "bytes", "logicalType": "decimal", **attributes}
+            if "precision" not in node:
                 raise SchemactlError(
                     f"{place}: Avro's decimals have a fixed number of digits, and Decimal alone does not say how many",
                     fix='write Annotated[Decimal, "decimal(12, 2)"], with all digits and those behind the point',
                 )
-            return found
+            return node
         unit = "millis" if self._java.jsr310 else "micros"
         logical_types = {
             datetime: ("long", f"timestamp-{unit}"),
@@ -505,51 +343,59 @@ class _Definer:
             time: ("int" if self._java.jsr310 else "long", f"time-{unit}"),
             UUID: ("string", "uuid"),
         }
-        logical = logical_types.get(kind)
-        if logical:
-            return {"type": logical[0], "logicalType": logical[1], **attributes}
+        if kind in logical_types:
+            type_, logical_type = logical_types[kind]
+            return {"type": type_, "logicalType": logical_type, **attributes}
         if "type" in attributes:
             return attributes
-        raise self._unsupported(kind, place)
+        raise _make_unsupported_error(kind, place)
 
-    def _unsupported(self, kind: Any, place: str) -> SchemactlError:
-        key = TypeVar if isinstance(kind, TypeVar) else Flag if isinstance(kind, type(Flag)) else kind
-        fix = _FIXES.get(key, "write a dataclass, or the type that travels, such as str")
-        return SchemactlError(f"{place}: Avro has no type for {_shown(kind)}", fix=fix)
-
-    def _literal(self, symbols: tuple[Any, ...], attributes: dict[str, Json], namespace: str, place: str) -> Json:
-        if not all(isinstance(each, str) for each in symbols):
-            texts = [each for each in symbols if isinstance(each, str) and not isinstance(each, Enum)]
-            others = [type(each) for each in symbols if each not in texts]
+    def _define_literal(self, values: tuple[Any, ...], attributes: dict[str, Json], namespace: str, place: str) -> Json:
+        if not all(isinstance(value, str) for value in values):
+            texts = [value for value in values if isinstance(value, str) and not isinstance(value, Enum)]
+            other_types = dict.fromkeys(type(value) for value in values if value not in texts)
             types = [str(Literal[(*texts,)]).removeprefix("typing.")] if texts else []
-            types += ["None" if each is type(None) else each.__name__ for each in dict.fromkeys(others)]
+            types += ["None" if type_ is type(None) else type_.__name__ for type_ in other_types]
             raise SchemactlError(
                 f"{place}: of a Literal, only texts are symbols of an enum", fix=f"write {' | '.join(types)}"
             )
-        of_class, _, field = place.rpartition(".")
-        name = of_class.rpartition(".")[2] + "".join(part[:1].upper() + part[1:] for part in field.split("_"))
-        found = {"type": "enum", "name": name, "symbols": [*symbols], **attributes}
-        return self._named(symbols, found, namespace)[0]
+        class_name, _, attribute = place.rpartition(".")
+        words = attribute.split("_")
+        name = class_name.rpartition(".")[2] + "".join(word[:1].upper() + word[1:] for word in words)
+        node = {"type": "enum", "name": name, "symbols": [*values], **attributes}
+        return self._register(values, node, namespace)[0]
 
-    def _named(self, owner: Any, node: dict[str, Json], namespace: str) -> tuple[Json, str, bool]:
-        """Return a named type, the namespace that it is in, and whether it was defined before, and is a name here."""
-        own = node.get("namespace", namespace)
-        full = f"{own}.{node['name']}" if own else node["name"]
-        if full in self._owners:
-            if self._owners[full] != owner:
+    def _register(self, owner: Any, node: dict[str, Json], namespace: str) -> tuple[Json, str, bool]:
+        """Return a named type, its namespace, and whether it is only a name, since the type was defined before.
+
+        Args:
+            owner: what the type is made of, which distinguishes types of the same name.
+            node: its definition.
+            namespace: the namespace of the enclosing type.
+        """
+        own_namespace = node.get("namespace", namespace)
+        full_name = f"{own_namespace}.{node['name']}" if own_namespace else node["name"]
+        if full_name in self._owners:
+            if self._owners[full_name] != owner:
                 raise SchemactlError(
-                    f"two types are called {full}: {_shown(self._owners[full])} and {_shown(owner)}",
+                    f"two types are called {full_name}: {_describe(self._owners[full_name])} and {_describe(owner)}",
                     fix='give one of them another name or namespace: __avro__ = {"name": "..."}',
                 )
-            return (node["name"] if own == namespace else full), own, True
-        if own == namespace:
+            return (node["name"] if own_namespace == namespace else full_name), own_namespace, True
+        if own_namespace == namespace:
             node.pop("namespace", None)
-        self._owners[full], self._definitions[full] = owner, node
-        return node, own, False
+        self._owners[full_name], self._definitions[full_name] = owner, node
+        return node, own_namespace, False
 
 
-def _fields(kind: type) -> Sequence[ClassField]:
-    """Return the fields of a class. Raise SchemactlError if it does not say what they are."""
+def _make_unsupported_error(kind: Any, place: str) -> SchemactlError:
+    key = TypeVar if isinstance(kind, TypeVar) else Flag if isinstance(kind, type(Flag)) else kind
+    fix = _FIXES.get(key, "write a dataclass, or the type that travels, such as str")
+    return SchemactlError(f"{place}: Avro has no type for {_describe(kind)}", fix=fix)
+
+
+def _list_fields(kind: type) -> Sequence[ClassField]:
+    """Return the fields of a class; raises SchemactlError if they are unclear."""
     if getattr(kind, "__pydantic_root_model__", False):
         raise SchemactlError(
             f"{name_of(kind)} is a RootModel, whose messages are no records",
@@ -565,7 +411,7 @@ def _fields(kind: type) -> Sequence[ClassField]:
         raise SchemactlError(f"{name_of(kind)}: {error.what}", fix=error.fix) from None
     except (NameError, TypeError, AttributeError) as error:
         raise SchemactlError(
-            # Of pydantic's, an address follows.
+            # Messages of pydantic have a second line, with a URL.
             f"{name_of(kind)}: its annotations cannot be evaluated: {str(error).partition(chr(10))[0]}",
             fix="import what they name in the module itself, not only for type checking",
         ) from None
@@ -576,15 +422,15 @@ def _fields(kind: type) -> Sequence[ClassField]:
         ) from None
 
 
-def member_of_default(hint: Hint, default: Any, place: str) -> int | None:
-    """Return the number of the member of a union that a default fits; None: there is no union, or it has no null for a default of None."""
+def _find_member_of_default(hint: Hint, default: Any, place: str) -> int | None:
+    """Return the index of the union's member that a default fits; None without a union, or for a default of None without null."""
     if not hint.members:
         return None
     if default is None:
-        return next((at for at, each in enumerate(hint.members) if each is type(None)), None)
-    others = [at for at, each in enumerate(hint.members) if each is not type(None)]
+        return hint.members.index(type(None)) if type(None) in hint.members else None
+    indices = [index for index, member in enumerate(hint.members) if member is not type(None)]
     try:
-        return others[member_of(default, [read(hint.members[at]) for at in others])]
+        return indices[member_of(default, [read(hint.members[index]) for index in indices])]
     except TypeError as error:
         raise SchemactlError(
             f"{place}: its default fits no member of the union: {error}",
@@ -592,16 +438,176 @@ def member_of_default(hint: Hint, default: Any, place: str) -> int | None:
         ) from None
 
 
-def _about(kind: type) -> dict[str, Json]:
-    """Return what a class says of its type besides its members."""
+def _get_attributes(kind: type) -> dict[str, Json]:
+    """Return the namespace, documentation and other properties of a class's type, in this order."""
     avro, doc = avro_of(kind), doc_of(kind)
-    first = {"namespace": avro["namespace"]} if "namespace" in avro else {}
-    return {**first, **({"doc": doc} if doc else {}), **avro}
+    namespace = {"namespace": avro["namespace"]} if "namespace" in avro else {}
+    return {**namespace, **({"doc": doc} if doc else {}), **avro}
 
 
-def _shown(kind: Any) -> str:
-    return (
-        name_of(kind)
-        if isinstance(kind, type) and kind.__module__ != "builtins"
-        else getattr(kind, "__name__", str(kind))
-    )
+@dataclass(frozen=True)
+class _DefaultWriter:
+    """Writes the default of one field.
+
+    Attributes:
+        definitions: the definitions of the named types, by full name.
+        place: the name of the field in errors.
+    """
+
+    definitions: Mapping[str, Json]
+    place: str
+
+    def to_json(self, value: Any, type_: Json) -> Json:
+        """Return Avro's JSON of a value of `type_`, or of its first member if it is a union.
+
+        Raises:
+            SchemactlError: if Avro does not have the value.
+        """
+        node = type_[0] if isinstance(type_, list) else type_
+        node = self.definitions.get(node, {}) if isinstance(node, str) else node
+        match value:
+            case list() | tuple():
+                return [self.to_json(item, node.get("items")) for item in value]
+            case dict():
+                return {key: self.to_json(item, node.get("values")) for key, item in value.items()}
+        kind: Any = type(value)
+        if is_record(kind):
+            types = {field["name"]: field["type"] for field in node["fields"]}
+            fields = fields_of(kind)
+            if types.keys() != {field.name for field in fields}:
+                raise SchemactlError(
+                    f"{self.place}: its default is of the class itself, whose fields are not known before it",
+                    fix="leave out the default",
+                )
+            return {field.name: self.to_json(getattr(value, field.attribute), types[field.name]) for field in fields}
+        return self._leaf_to_json(value, node)
+
+    def _leaf_to_json(self, value: Any, node: Mapping[str, Any]) -> Json:
+        match value:
+            case Enum():
+                return symbol(value)
+            case float() if not math.isfinite(value):
+                return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+            case None | bool() | int() | float() | str():
+                return value
+            case bytes():
+                return value.decode("latin-1")
+            case UUID():
+                return str(value)
+            case Decimal():
+                return self._decimal_to_bytes(value, node).decode("latin-1")
+            case datetime() | date() | time():
+                return _time_to_number(value, str(node.get("logicalType", "")))
+        raise SchemactlError(
+            f"{self.place}: Avro has no value for its default, {value!r}",
+            fix="give a default that the annotation allows",
+        )
+
+    def _decimal_to_bytes(self, value: Decimal, node: Mapping[str, Any]) -> bytes:
+        unscaled = value.scaleb(node.get("scale", 0))
+        if unscaled != int(unscaled):
+            raise SchemactlError(
+                f"{self.place}: its default, {value}, has more digits behind the point than its type",
+                fix="round it, or give the type more",
+            )
+        number = int(unscaled)
+        # The fewest bytes, like Java's BigInteger.toByteArray.
+        size = node.get("size") or (number if number >= 0 else ~number).bit_length() // 8 + 1
+        return number.to_bytes(size, "big", signed=True)
+
+
+def _time_to_number(value: datetime | date | time, logical_type: str) -> int:
+    """Return Avro's number for a datetime, a date or a time of day."""
+    if isinstance(value, time):
+        since = datetime.combine(date.min, value) - datetime.combine(date.min, time())
+    elif not isinstance(value, datetime):
+        return value.toordinal() - _EPOCH.toordinal()
+    else:
+        # A datetime without zone is in UTC, or local if the type is local, which gives the same number.
+        aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        since = aware - _EPOCH
+    microseconds = since // _MICROSECOND
+    return microseconds // 1000 if logical_type.endswith("millis") else microseconds
+
+
+# Import of a user's class, like `python -m`
+
+
+def load_class(text: str, folder: str) -> type:
+    """Import the class MODULE:CLASS, which runs the module and its imports.
+
+    Args:
+        text: `shop.models:Order`; `shop.models:Order.Line` for a class inside another.
+        folder: the folder that is searched for the module before the installed packages.
+
+    Raises:
+        UsageError: if the text does not have this form.
+        SchemactlError: if the module or class does not exist, or the module cannot be imported.
+    """
+    module_name, colon, path = text.partition(":")
+    if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *path.split(".")))):
+        raise UsageError(f"{text}: expected MODULE:CLASS, such as shop.models:Order")
+    value: Any = load_module(module_name, folder)
+    for part in path.split("."):
+        if not hasattr(value, part):
+            classes = {name: member for name, member in vars(value).items() if isinstance(member, type)}
+            # A module may only reexport the classes of other modules.
+            candidates = [name for name, class_ in classes.items() if class_.__module__ == module_name] or classes
+            raise SchemactlError(
+                f"{value.__name__} has no class {part}{did_you_mean(part, classes)}",
+                fix=f"name one of {', '.join(sorted(candidates))}"
+                if candidates
+                else "name a module that defines classes",
+            )
+        value = getattr(value, part)
+    if not isinstance(value, type):
+        raise SchemactlError(f"{text} is not a class, but a value of type {type(value).__name__}", fix="name a class")
+    return value
+
+
+def load_module(name: str, folder: str) -> Any:
+    """Import a module; for `folder` and the exceptions see `load_class`."""
+    with _search_in(folder), redirect_stdout(sys.stderr):
+        try:
+            return importlib.import_module(name)
+        except KeyboardInterrupt:
+            raise
+        # A module may do anything, including sys.exit.
+        except BaseException as error:  # noqa: BLE001
+            missing = error.name if isinstance(error, ModuleNotFoundError) else None
+            if missing and (name == missing or name.startswith(f"{missing}.")):
+                raise SchemactlError(
+                    f"there is no module {missing}, neither in {folder} nor installed beside schemactl",
+                    fix="start in the folder that the module's name begins in, or install its package here",
+                ) from None
+            location = _find_location(error, folder)
+            prefix = f"{location}: " if location else ""
+            reason = traceback.format_exception_only(error)[-1].strip()
+            raise SchemactlError(
+                f"{prefix}{name} cannot be imported: {reason}", fix="repair the module, or install what it needs"
+            ) from None
+
+
+@contextmanager
+def _search_in(folder: str) -> Iterator[None]:
+    original_path = [*sys.path]
+    sys.path.insert(0, folder)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path[:] = original_path
+
+
+def _find_location(error: BaseException, folder: str) -> str:
+    """Return the file and line of an error, preferably in the user's own files, or ""."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno or 1}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    own_frames = [
+        frame
+        for frame in frames
+        if Path(folder) in Path(frame.filename).parents and "site-packages" not in frame.filename
+    ]
+    frames = own_frames or frames[1:]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
