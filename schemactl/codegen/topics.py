@@ -1,4 +1,4 @@
-"""A topic of the approved history as code is generated from it: its versions, reader, module path and codec."""
+"""Describe a topic of the approved history for generated code: its versions, reader, module path and codec."""
 
 from __future__ import annotations
 
@@ -19,15 +19,76 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
 
+RUNTIME: Final = "_runtime"
+"""The module from which a package imports its run-time, and the folder of a run-time in the package."""
+
+SCHEMAS: Final = "schemas"
+"""The folder with the schemas of the modules next to it."""
+
+CLASSES: Final = "classes"
+"""The folder with the classes of the modules next to it."""
+
+_MAX_LENGTH: Final = 200
+"""File systems allow names of 255 bytes, and a hash or a suffix may follow."""
+
+_PACKAGE_NAMES: Final = frozenset({"topic", "finder", "annotations"})
+"""Names in the package's `__init__`, which a folder of the same name would replace once it is imported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A topic of the approved history.
+
+    Attributes:
+        topic: the topic with its versions.
+        current: the number of the version in force.
+        on_target: the versions by the numbers of a target; None means that messages have Git's numbers.
+    """
+
+    topic: Topic
+    current: int
+    on_target: OnTarget | None = None
+
+    @property
+    def reader(self) -> tuple[int, SchemaInfo]:
+        """The version that messages are read as: its number, and its schema at the approved tip.
+
+        Raises:
+            InvalidSchema: if the topic pins a version that does not exist.
+        """
+        pinned = self.topic.reader
+        if self.topic.schema is not None and pinned in ("latest", self.current):
+            return self.current, self.topic.schema
+        for version in self.versions:
+            if version.number == pinned:
+                return version.number, info_of(version)
+        numbers = ", ".join(str(version.number) for version in self.versions)
+        raise InvalidSchema(
+            f"`reader: {pinned}` names no version of the topic, which has {numbers}",
+            fix="write one of those, or `latest`",
+        )
+
+    @property
+    def versions(self) -> tuple[SchemaVersion, ...]:
+        """Git's versions that have a schema."""
+        return tuple(version for version in self.topic.versions if version.info is not None)
+
+    @property
+    def read(self) -> tuple[SchemaVersion, ...]:
+        """The versions by whose numbers messages are read, which have a schema."""
+        return self.versions if self.on_target is None else self.on_target.versions
+
 
 @dataclass(frozen=True, slots=True)
 class OnTarget:
-    """What the numbers of a target stand for, of one topic.
+    """The versions of a topic by the numbers of a target.
 
     Attributes:
-        foreign: the numbers of those versions that Git never approved.
-        unreadable: the numbers by which no message can be read, each with the reason.
-        reader: the target's number of the version that messages are read as; None: it has none.
+        target: the target's name.
+        versions: the versions with the target's numbers.
+        foreign: the numbers of versions that Git never approved.
+        unreadable: the numbers whose messages cannot be read, with the reasons.
+        reader: the target's number of the version that messages are read as, or None if the target does not have it.
     """
 
     target: str
@@ -37,90 +98,40 @@ class OnTarget:
     reader: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Approved:
-    """A topic as the approved history has it, with the number of the version in force, and by whose numbers messages are read (None: Git's)."""
-
-    topic: Topic
-    current: int
-    on_target: OnTarget | None = None
-
-    @property
-    def reader(self) -> tuple[int, SchemaInfo]:
-        """The version that messages are read as: its number, and its schema as it stands at the tip.
-
-        Raises:
-            InvalidSchema: the topic pins a version that it does not have.
-        """
-        pinned = self.topic.reader
-        if self.topic.schema is not None and pinned in ("latest", self.current):
-            return self.current, self.topic.schema
-        for version in self.versions:
-            if version.number == pinned:
-                return version.number, info_of(version)
-        known = ", ".join(str(version.number) for version in self.versions)
-        raise InvalidSchema(
-            f"`reader: {pinned}` names no version of the topic, which has {known}",
-            fix="write one of those, or `latest`",
-        )
-
-    @property
-    def versions(self) -> tuple[SchemaVersion, ...]:
-        """The versions that have a schema."""
-        return tuple(version for version in self.topic.versions if version.info is not None)
-
-    @property
-    def read(self) -> tuple[SchemaVersion, ...]:
-        """The versions that messages are read by; they have a schema."""
-        return self.versions if self.on_target is None else self.on_target.versions
-
-
 def info_of(version: SchemaVersion) -> SchemaInfo:
     """Return the schema of one of `Approved.versions`, or of `Approved.read`."""
-    assert version.info is not None  # noqa: S101  tombstones are left out
+    assert version.info is not None  # noqa: S101  versions without a schema are left out
     return version.info
 
 
 # Module paths: `persistent://shop/sales/order-lines` is `shop.sales.order_lines`
 
 
-RUNTIME: Final = "_runtime"
-"""What a package calls the module that it imports its run-time from, and the folder of one that it carries."""
-
-SCHEMAS: Final = "schemas"
-"""The folder beside modules that holds their schemas."""
-
-CLASSES: Final = "classes"
-"""The folder beside modules that holds their classes."""
-
-_MAX_LENGTH: Final = 200
-"""File systems take names of 255 bytes, and something may come behind."""
-
-_OF_THE_PACKAGE: Final = frozenset({"topic", "finder", "annotations"})
-"""Names in the package's own `__init__`, which a folder of that name would take the place of once it is imported."""
-
-
 def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, str, str]]:
-    """For each topic its module's path below the package: tenant, namespace, topic, each made a Python name.
+    """Map each topic to the path of its module below the package: tenant, namespace and topic, as Python names.
 
-    Letters become small, for many file systems do not tell `Orders` from `orders`, and other characters `_`; keywords get
-    a `_` behind, digits one in front. Where topics would share a module, one whose name needs no change keeps it, and the
-    others end in the first digits of a hash of their full names, so that one topic more never moves the others. No two
-    topics have one module: a name that ends in a hash and that another topic's has, too, gives way to one with another hash.
+    Letters become lower case, since many file systems do not distinguish `Orders` from `orders`, and other characters become `_`;
+    keywords get a `_` at the end, digits one at the start. If topics would share a module, a topic whose name is unchanged keeps it,
+    and the others end in a hash of their full names, so that a new topic never moves the others. If a name with a hash is taken by
+    another topic, another hash is used, so that no two topics share a module.
     """
     paths = {
-        topic: (_part(topic.tenant, _OF_THE_PACKAGE), _part(topic.namespace), _part(topic.topic, {CLASSES}))
+        topic: (
+            _to_python_name(topic.tenant, _PACKAGE_NAMES),
+            _to_python_name(topic.namespace),
+            _to_python_name(topic.topic, {CLASSES}),
+        )
         for topic in topics
     }
-    sharing = Counter(paths.values())
-    # Also those that nobody keeps: what a topic is called hangs on as few others as can be.
+    topics_by_path = Counter(paths.values())
+    # Includes paths that no topic keeps, so that the path of a topic depends on as few other topics as possible.
     taken = set(paths.values())
     for topic in sorted(paths, key=str):
         tenant, namespace, name = path = paths[topic]
-        unchanged = (topic.tenant, topic.namespace, topic.topic) == path
-        if sharing[path] > 1 and not (unchanged and topic.domain == "persistent"):
-            hashed = ((tenant, namespace, f"{name}_{_hash(topic, attempt)}") for attempt in count())
-            paths[topic] = next(free for free in hashed if free not in taken)
+        is_unchanged = (topic.tenant, topic.namespace, topic.topic) == path
+        if topics_by_path[path] > 1 and not (is_unchanged and topic.domain == "persistent"):
+            candidates = ((tenant, namespace, f"{name}_{_hash_topic(topic, attempt)}") for attempt in count())
+            paths[topic] = next(candidate for candidate in candidates if candidate not in taken)
             taken.add(paths[topic])
     return paths
 
@@ -130,18 +141,18 @@ def is_importable(name: str) -> bool:
     return all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split("."))
 
 
-def _part(name: str, taken: Collection[str] = ()) -> str:
+def _to_python_name(name: str, reserved: Collection[str] = ()) -> str:
     part = re.sub(r"[^a-z0-9_]", "_", name.lower())[:_MAX_LENGTH]
     if part[0].isdigit():
         part = f"_{part}"
-    # Names with two underscores around them mean something to Python.
-    if keyword.iskeyword(part) or part in (RUNTIME, *taken) or re.fullmatch(r"__.*__", part):
+    # Names in double underscores have a meaning in Python.
+    if keyword.iskeyword(part) or part in (RUNTIME, *reserved) or re.fullmatch(r"__.*__", part):
         part += "_"
     return part
 
 
-def _hash(topic: TopicName, attempt: int) -> str:
-    """Eight digits; other ones at each attempt."""
+def _hash_topic(topic: TopicName, attempt: int) -> str:
+    """Return eight hexadecimal digits, which differ between attempts."""
     text = f"{topic}\n{attempt}" if attempt else str(topic)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -150,9 +161,9 @@ def _hash(topic: TopicName, attempt: int) -> str:
 
 
 def require_codec() -> None:
-    """Raise SchemactlError, which says what to install, where something that codecs need is not installed."""
+    """Raise SchemactlError, with the command that installs them, if the packages of codecs are missing."""
     try:
-        from schemactl import codec  # noqa: F401  only whether it can be
+        from schemactl import codec  # noqa: F401  checks that it can be imported
     except ImportError:
         raise SchemactlError(
             "decoding needs pyarrow and numpy, which are not installed", fix='pip install "pulsar-schemactl[codec]"'
@@ -162,13 +173,13 @@ def require_codec() -> None:
 def codec_of(
     topic: Topic, options: Any, *, reader: SchemaInfo | None = None, on_target: OnTarget | None = None
 ) -> Codec:
-    """Return the codec that knows the topic's versions and reads into `reader`; None: the newest version's schema.
+    """Return the codec of a topic.
 
     Args:
-        topic: with its versions, as the approved history has them.
-        options: of the codec (`schemactl.codec.Options`).
-        reader: the schema to read into.
-        on_target: by whose numbers messages are read; None: by Git's.
+        topic: the topic, with the versions of the approved history.
+        options: the options of the codec (`schemactl.codec.Options`).
+        reader: the schema to read into, by default the newest version's.
+        on_target: the versions by the numbers of a target; None means that messages have Git's numbers.
     """
     from schemactl.codec import Codec, Numbers, Version
 
@@ -191,15 +202,15 @@ def codec_of(
 
 
 def schema_of(info: SchemaInfo) -> Definition | KeyValue:
-    """Return the schema as the codec takes it."""
+    """Return the schema in the form that the codec takes."""
     from schemactl.codec import Definition, KeyValue
     from schemactl.formats import pair_of
 
     info = info.load()
-    if both := pair_of(info):
-        key, value = schema_of(both.key), schema_of(both.value)
+    if pair := pair_of(info):
+        key, value = schema_of(pair.key), schema_of(pair.value)
         assert isinstance(key, Definition)  # noqa: S101  pairs do not nest
         assert isinstance(value, Definition)  # noqa: S101  pairs do not nest
-        return KeyValue(key, value, both.encoding)
+        return KeyValue(key, value, pair.encoding)
     proto = info.proto.schema.decode() if info.proto is not None else ""
     return Definition(info.type.name, info.schema.decode(errors="replace"), dict(info.properties), proto)
