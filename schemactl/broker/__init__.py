@@ -1,9 +1,9 @@
-"""What a Pulsar broker's schema registry answers, for each release, including its bugs.
+"""Answers of a Pulsar broker's schema registry, for each release, including its bugs.
 
 put              an upload, or a producer that registers its schema
 test             the compatibility endpoint
-check_consumer   a consumer that brings a schema to a topic that has one
+check_consumer   a consumer with a schema that connects to a topic with a schema
 find_version     the number of a version with the same bytes
 unreadable_version  the version that no upload can follow
-admit            a client that connects: whether it is let in, and what is registered
+admit            a client that connects: whether it may, and which version is registered
 """

@@ -28,30 +28,30 @@ from schemactl.formats import SPECS
 from schemactl.formats.avro.schema import JavaException, Schema
 
 ENTRY_POINTS: Final = "schemactl.checkers"
-"""The entry point group for checkers of other packages: a SchemaType's name, and a `Checker` class."""
+"""The entry point group for checkers of other packages: the name is a SchemaType, the value a `Checker` class."""
 
 
 class Checker(Protocol):
-    """Whether a definition may follow others of its type (SchemaCompatibilityCheck)."""
+    """A check whether a definition may follow others of its type (SchemaCompatibilityCheck)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Raise JavaException unless `new` may follow `existing` (oldest first) under `strategy`.
+        """Check that `new` may follow `existing` under `strategy`.
 
         Args:
-            existing: the latest version alone, or all live ones.
+            existing: the latest version alone, or all live versions, oldest first.
             new: the proposed definition.
-            strategy: the one in force.
-            listed: the registry passes a list (transitive strategies, some consumers, halves of KEY_VALUE), not
-                one version.
+            strategy: the strategy in force.
+            listed: whether the registry passes a list instead of one version (transitive strategies, some consumers, keys and values
+                of KEY_VALUE).
 
         Raises:
-            JavaException: IncompatibleSchemaException where it may not; anything else where the check itself fails.
+            JavaException: IncompatibleSchemaException if it may not; another exception if the check itself fails.
         """
         ...
 
 
 class DefaultChecker:
-    """For every type without a checker of its own: PROTOBUF and the primitives pass (SchemaCompatibilityCheck.DEFAULT)."""
+    """The checker of PROTOBUF and the primitives, which accepts every definition (SchemaCompatibilityCheck.DEFAULT)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """Raise JavaException under ALWAYS_INCOMPATIBLE only."""
@@ -67,7 +67,7 @@ class AvroChecker:
     release: Release
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Compare with the newest version first; BACKWARD, FORWARD and FULL look at that one only."""
+        """Compare with the newest version first; BACKWARD, FORWARD and FULL compare with this version only."""
         del listed
         try:
             olds = [parse_avro(old, self.release) for old in existing]
@@ -94,12 +94,12 @@ class AvroChecker:
 
 
 class StrictJsonChecker(AvroChecker):
-    """JSON from 4.2 on: Avro text on both sides (JsonSchemaCompatibilityCheck after PIP-464)."""
+    """The checker of JSON since 4.2, for Avro definitions only (JsonSchemaCompatibilityCheck after PIP-464)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Compare as AVRO does; a single version that is no Avro text is rejected by name."""
+        """Compare like the checker of AVRO; a single version that is not an Avro definition has its own message."""
         if not listed:
-            # Of what the parser throws only a java.lang.Error goes on.
+            # The broker catches every exception of the parser except a java.lang.Error.
             if not _parses(existing[0], self.release, is_error):
                 raise incompatible(
                     "Incompatible schema: existing schema is not in valid Avro format for SchemaType.JSON"
@@ -110,10 +110,10 @@ class StrictJsonChecker(AvroChecker):
 
 
 class LegacyJsonChecker(AvroChecker):
-    """JSON before 4.2: Avro text and Jackson's legacy text pass each other unchecked (JsonSchemaCompatibilityCheck)."""
+    """The checker of JSON before 4.2, which accepts legacy definitions after Avro ones and vice versa (JsonSchemaCompatibilityCheck)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Compare as AVRO does, but for a single version where either side is legacy text; the list form knows no legacy text."""
+        """Compare like the checker of AVRO, except a single version if either side is a legacy definition."""
         if listed:
             super().check(existing, new, strategy, listed=True)
             return
@@ -132,12 +132,12 @@ class LegacyJsonChecker(AvroChecker):
         return _parses(data, self.release, lambda thrown: thrown.exception != PARSE)
 
 
-def _parses(data: SchemaData, release: Release, goes_on: Callable[[JavaException], bool]) -> bool:
-    """Return whether it is an Avro definition. Raise what the parser throws where that `goes_on`."""
+def _parses(data: SchemaData, release: Release, is_fatal: Callable[[JavaException], bool]) -> bool:
+    """Return whether `data` is an Avro definition; exceptions of the parser that are fatal are raised."""
     try:
         parse_avro(data, release)
     except JavaException as thrown:
-        if goes_on(thrown):
+        if is_fatal(thrown):
             raise
         return False
     return True
@@ -154,41 +154,41 @@ def _is_legacy(data: SchemaData) -> bool:
 
 
 def _check_ids(old: SchemaData, new: SchemaData) -> None:
-    before, after = validation.read(old.data or b""), validation.read(new.data or b"")
-    if before is None or before.id is None or after is None:
+    old_schema, new_schema = validation.read(old.data or b""), validation.read(new.data or b"")
+    if old_schema is None or old_schema.id is None or new_schema is None:
         raise JavaException(
             NULL_POINTER,
             'Cannot invoke "String.equals(Object)" because the return value of '
             '"com.fasterxml.jackson.module.jsonSchema.JsonSchema.getId()" is null',
         )
-    if before.id != after.id:
+    if old_schema.id != new_schema.id:
         raise incompatible(f"Incompatible Schema from {old.text} + to {new.text}")
 
 
 class NativeChecker:
-    """PROTOBUF_NATIVE: the root message keeps its full name (ProtobufNativeSchemaCompatibilityCheck)."""
+    """The checker of PROTOBUF_NATIVE: the root message keeps its full name (ProtobufNativeSchemaCompatibilityCheck)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Compare with the oldest version first; any directional strategy asks the same."""
+        """Compare with the oldest version first; all strategies with a direction are the same."""
         del listed
         for old in existing:
-            before, after = root_message(old), root_message(new)
+            old_name, new_name = root_message(old), root_message(new)
             if strategy is _S.ALWAYS_COMPATIBLE:
                 continue
             if strategy not in READS_OLD | READ_BY_OLD:
                 raise incompatible("Unknown SchemaCompatibilityStrategy.")
-            if before != after:
+            if old_name != new_name:
                 raise incompatible(
                     f"Protobuf root message change is not allowed under the '{strategy}' strategy. "
-                    f"Original message name: '{before}', new message name: '{after}'."
+                    f"Original message name: '{old_name}', new message name: '{new_name}'."
                 )
 
 
 class AdvancedNativeChecker:
-    """PROTOBUF_NATIVE, field by field: opt-in from 5.0 on (ProtobufNativeSchemaAdvancedCompatibilityCheck)."""
+    """The optional checker of PROTOBUF_NATIVE since 5.0, field by field (ProtobufNativeSchemaAdvancedCompatibilityCheck)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Compare with the oldest version first: whether the new schema reads it, then whether it reads the new schema."""
+        """Compare with the oldest version first: whether the new schema can read it, then whether it can read the new schema."""
         del listed
         if strategy is _S.ALWAYS_COMPATIBLE:
             return
@@ -196,39 +196,39 @@ class AdvancedNativeChecker:
             rule = "ALWAYS_INCOMPATIBLE" if strategy is _S.ALWAYS_INCOMPATIBLE else "UNKNOWN_STRATEGY"
             raise incompatible(f"{rule}: strategy={strategy}")
         for old in existing:
-            for direction, asked, reader, writer in (
+            for direction, strategies, reader, writer in (
                 ("BACKWARD", READS_OLD, new, old),
                 ("FORWARD", READ_BY_OLD, old, new),
             ):
-                refusal = advanced_violation(reader=reader, writer=writer) if strategy in asked else None
-                if refusal:
-                    rule, path = refusal
+                violation = advanced_violation(reader=reader, writer=writer) if strategy in strategies else None
+                if violation:
+                    rule, path = violation
                     digest = sha256(old.data or b"").hexdigest()
-                    where = f"direction={direction}, existingSchemaSha256={digest}, path={path}"
-                    raise incompatible(f"{rule}: strategy={strategy}, {where}")
+                    location = f"direction={direction}, existingSchemaSha256={digest}, path={path}"
+                    raise incompatible(f"{rule}: strategy={strategy}, {location}")
 
 
 class ExternalChecker:
-    """EXTERNAL, from 4.2 on: any definition may follow another (ExternalSchemaCompatibilityCheck)."""
+    """The checker of EXTERNAL since 4.2, which accepts every definition (ExternalSchemaCompatibilityCheck)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Accept everything: the registry has rejected another type before."""
+        """Accept every definition: the registry has already rejected other types."""
 
 
 class KeyValueChecker:
-    """KEY_VALUE: the halves keep their types, and each passes the checker of its type (KeyValueSchemaCompatibilityCheck)."""
+    """The checker of KEY_VALUE: key and value keep their types and pass the checkers of these types (KeyValueSchemaCompatibilityCheck)."""
 
     def __init__(self, checkers: Mapping[SchemaType, Checker], release: Release) -> None:
         self._checkers = checkers
         self._release = release
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Compare the types of every version, oldest first; then the keys, then the values. The encoding is not looked at."""
+        """Compare the types of every version, oldest first; then the keys, then the values. The encoding is not compared."""
         del listed
         if strategy is _S.ALWAYS_COMPATIBLE:
             return
         key, value = halves(new, self._release)
-        olds = []
+        old_keys, old_values = [], []
         for old in existing:
             old_key, old_value = halves(old, self._release)
             if old_key.type is not key.type or old_value.type is not value.type:
@@ -237,11 +237,11 @@ class KeyValueChecker:
                     f"from key schema type is {old_key.type.name} and to key schema is {key.type.name}, "
                     f"from value schema is {old_value.type.name} and to value schema is {value.type.name}"
                 )
-            olds.append((old_key, old_value))
-        # The halves arrive newest first, so a checker that turns its list round names the oldest failure.
-        olds.reverse()
-        for old_halves, half in (([k for k, _ in olds], key), ([v for _, v in olds], value)):
-            self._checkers.get(half.type, DEFAULT).check(old_halves, half, strategy, listed=True)
+            old_keys.append(old_key)
+            old_values.append(old_value)
+        # The broker passes the newest first, so a checker that reverses its list reports the oldest failure.
+        self._checkers.get(key.type, DEFAULT).check(old_keys[::-1], key, strategy, listed=True)
+        self._checkers.get(value.type, DEFAULT).check(old_values[::-1], value, strategy, listed=True)
 
 
 DEFAULT: Final = DefaultChecker()
@@ -253,7 +253,7 @@ _CHECKERS: Final[Mapping[str, Callable[[Release], Checker]]] = {
     "proto": lambda _release: NativeChecker(),
     "external": lambda _release: ExternalChecker(),
 }
-"""The default ones, by `TypeSpec.checker`."""
+"""The default checkers, by `TypeSpec.checker`."""
 
 _OPTIONAL: Final[Mapping[str, tuple[SchemaType, Callable[[Release], Checker]]]] = {
     "ProtobufNativeSchemaAdvancedCompatibilityCheck": (
@@ -262,29 +262,34 @@ _OPTIONAL: Final[Mapping[str, tuple[SchemaType, Callable[[Release], Checker]]]] 
     ),
     "ProtobufSchemaCompatibilityCheck": (SchemaType.PROTOBUF, AvroChecker),
 }
-"""The type that each of OPTIONAL_CHECKERS is for, and ours."""
+"""The schema type and the class of each of OPTIONAL_CHECKERS."""
 
 
 def known_to(release: Release, optional: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the `optional` checkers that a broker of `release` can be configured with."""
+    """Return the optional checkers in `optional` that exist in `release`."""
     return tuple(name for name in optional if OPTIONAL_CHECKERS[name] <= release)
 
 
 @cache
 def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[SchemaType, Checker]:
-    """Return the checkers of a broker of `release`: its default ones, those of other packages, and the `optional` ones named.
+    """Return the checkers of a broker of `release`: its defaults, those of other packages, and the named optional ones.
 
     Raises:
-        UsageError: an optional checker is unknown, or that release has not got it.
+        UsageError: if an optional checker is unknown, or does not exist in the release.
     """
-    known = {type_: each for type_, each in SPECS.items() if release >= each.first_release}
-    found = {type_: _CHECKERS[each.checker](release) for type_, each in known.items() if each.checker in _CHECKERS}
-    for entry in of_other_packages(ENTRY_POINTS):
-        found[SchemaType[entry.name]] = entry.load()()
+    specs = {schema_type: spec for schema_type, spec in SPECS.items() if release >= spec.first_release}
+    checkers_by_type = {
+        schema_type: _CHECKERS[spec.checker](release)
+        for schema_type, spec in specs.items()
+        if spec.checker in _CHECKERS
+    }
+    for entry_point in of_other_packages(ENTRY_POINTS):
+        checkers_by_type[SchemaType[entry_point.name]] = entry_point.load()()
     for name in optional:
         if name not in OPTIONAL_CHECKERS or release < OPTIONAL_CHECKERS[name]:
             raise UsageError(f"a broker of Pulsar {release} has no checker {name!r}")
-        type_, make = _OPTIONAL[name]
-        found[type_] = make(release)
-    pairs = KeyValueChecker(found, release)
-    return found | {type_: pairs for type_, each in known.items() if each.checker == "pair"}
+        schema_type, make_checker = _OPTIONAL[name]
+        checkers_by_type[schema_type] = make_checker(release)
+    pair_checker = KeyValueChecker(checkers_by_type, release)
+    pair_types = [schema_type for schema_type, spec in specs.items() if spec.checker == "pair"]
+    return checkers_by_type | dict.fromkeys(pair_types, pair_checker)

@@ -1,7 +1,7 @@
-"""Decide whether a producer, consumer or reader may connect, and name the numbered rule behind the decision.
+"""Decide whether a producer, consumer or reader may connect, with the number of the rule behind the decision.
 
-docs/reference/connects.md has them, which this module reads. ServerCnx.handleProducer, ServerCnx.handleSubscribe and AbstractTopic are
-their source; tests compare the rows with real brokers.
+The rules are the rows of docs/reference/connects.md, which this module reads. Their source is ServerCnx.handleProducer,
+ServerCnx.handleSubscribe and AbstractTopic; tests compare them with real brokers.
 """
 
 from __future__ import annotations
@@ -25,47 +25,193 @@ from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaTyp
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.schema import Enum, Fixed, JavaException, Record, Schema
 
-# The numbered rules: `admit` names the one behind each decision
+Role = Literal["producer", "consumer", "reader", "message"]
+"""`message`: a connected producer that sends one message with this schema."""
 
-_ROW: Final = re.compile(r"^\| ([PCJ]\d+) \| (.+?) \| (.+?) \| \[\w+\]\((\S+)\) \|$", re.MULTILINE)
+_SERVER_ERRORS: Final = {INCOMPATIBLE: "IncompatibleSchema", INVALID: "IncompatibleSchema"}
+"""BrokerServiceException.getClientErrorCode; all other exceptions are an UnknownError, which clients retry."""
 
-
-class ConnectRule(NamedTuple):
-    """A row: which client connects where, what the broker does, and the address of the class that decides it."""
-
-    when: str
-    then: str
-    source: str
-
-
-@cache
-def connect_rules() -> Mapping[str, ConnectRule]:
-    """Return the rows by their ids: of producers, of consumers and readers, and of Java's client."""
-    # In a wheel the page lies beside this module.
-    page = Path(__file__).with_name("_connects.md")
-    if not page.is_file():
-        page = Path(__file__).parents[2] / "docs" / "reference" / "connects.md"
-    return {row: ConnectRule(*cells) for row, *cells in _ROW.findall(page.read_text(encoding="utf-8"))}
-
-
-# Refusals of Pulsar's Java client: AUTO_CONSUME, AUTO_PRODUCE_BYTES on a topic whose schema they cannot use
+_NOT_UPDATED: Final = "Schema not found and schema auto updating is disabled."
 
 _UNSUPPORTED: Final = frozenset({SchemaType.PROTOBUF, SchemaType.EXTERNAL})
 _AVRO_TEXT: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
 
+_ROW: Final = re.compile(r"^\| ([PCJ]\d+) \| (.+?) \| (.+?) \| \[\w+\]\((\S+)\) \|$", re.MULTILINE)
 
-def require_consumable(latest: SchemaInfo, release: Release) -> None:
-    """Raise what AUTO_CONSUME throws on a topic whose latest schema this is (AutoConsumeSchema.generateSchema)."""
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """The state of a topic before a connect.
+
+    Attributes:
+        versions: every stored version, oldest first, including tombstones.
+        producers: the number of connected producers.
+        consumers: the number of connected consumers, including those without a schema, but not those with AUTO_CONSUME.
+        has_data: whether the topic has messages; for a non-persistent topic, whether it had one since it was loaded.
+    """
+
+    versions: tuple[SchemaVersion, ...] = ()
+    producers: int = 0
+    consumers: int = 0
+    has_data: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesInForce:
+    """The policies that result from the settings of topic, namespace and broker."""
+
+    strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
+    is_allow_auto_update_schema: bool = True
+    schema_validation_enforced: bool = False
+    checkers: tuple[str, ...] = ()
+    """The optional checkers that the broker is configured with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The decision whether a client may connect.
+
+    Attributes:
+        allowed: whether it may connect.
+        row: the id of the rule behind the decision, as `admit` prints it.
+        error: the wire protocol's ServerError, or the exception of a client that fails by itself; "" if allowed.
+        message: the error's message; "" if allowed.
+        version: the schema version of a producer's messages, or None if they have none.
+        registered: the number of the version that the connect adds to the topic, or None.
+        by_client: whether Java's client itself rejects the topic's schema.
+    """
+
+    allowed: bool
+    row: str
+    error: str = ""
+    message: str = ""
+    version: int | None = None
+    registered: int | None = None
+    by_client: bool = False
+
+    @property
+    def first_line(self) -> str:
+        """The first line of the message, without the definitions that may follow."""
+        return self.message.partition("\n")[0].strip().rstrip(":")
+
+
+def admit(
+    role: Role, client: SchemaInfo | None, topic: TopicState, policies: PoliciesInForce, release: Release
+) -> Decision:
+    """Decide whether a client may connect to a topic.
+
+    Args:
+        role: the client's role.
+        client: the client's schema; None, BYTES and NONE mean no schema. A client with AUTO_PUBLISH (Java's AUTO_PRODUCE_BYTES) or
+            AUTO_CONSUME, which no broker checks, fetches the topic's latest schema first, and fails if it cannot use it.
+        topic: the state of the topic.
+        policies: the policies in force for the topic.
+        release: the broker's release.
+    """
+    live_versions = live(topic.versions)
+    latest = live_versions[-1].info if live_versions else None
+    if client is not None and latest is not None:
+        try:
+            if client.type is SchemaType.AUTO_CONSUME:
+                _require_consumable(latest, release)
+            elif client.type is SchemaType.AUTO_PUBLISH:
+                _require_producible(latest, release)
+        except JavaException as thrown:
+            return Decision(allowed=False, row="J1", error=thrown.exception, message=thrown.message, by_client=True)
+    if client is not None and client.type is SchemaType.AUTO_PUBLISH:
+        client = latest
+    if client is not None and client.type in WITHOUT_SCHEMA:
+        client = None
+    if role in ("consumer", "reader"):
+        return _admit_consumer(client, topic, policies, release)
+    if client is None:
+        return _admit_without_schema(topic, policies)
+    result = _add_schema(client, topic, policies, release)
+    if result.outcome is Outcome.OK:
+        row = "P6" if live_versions else "P5"
+    elif result.outcome is Outcome.UNCHANGED:
+        row = "P4"
+    elif result.message == _NOT_UPDATED:
+        row = "P8"
+    else:
+        row = {Outcome.INCOMPATIBLE: "P7", Outcome.INVALID: "P9"}.get(result.outcome, "P10")
+    return _make_decision(result, row)
+
+
+def _admit_without_schema(topic: TopicState, policies: PoliciesInForce) -> Decision:
+    if policies.schema_validation_enforced and live(topic.versions):
+        # The broker's own message lacks the space, too.
+        message = (
+            "Producers cannot connect or send message without a schema to topics with a schema"
+            "when SchemaValidationEnforced is enabled"
+        )
+        return Decision(allowed=False, row="P3", error="IncompatibleSchema", message=message)
+    return Decision(allowed=True, row="P2" if live(topic.versions) else "P1")
+
+
+def _admit_consumer(
+    client: SchemaInfo | None, topic: TopicState, policies: PoliciesInForce, release: Release
+) -> Decision:
+    if client is None or client.type is SchemaType.AUTO_CONSUME:
+        return Decision(allowed=True, row="C2" if client else "C1")
+    if live(topic.versions) or topic.producers or topic.consumers or topic.has_data:
+        result = check_consumer(
+            topic.versions, client, policies.strategy, release, optional=known_to(release, policies.checkers)
+        )
+        if result.exception == NOT_EXIST:
+            message = (
+                f"Failed to add schema to an active topic with empty(BYTES) schema: new schema type {client.type.name}"
+            )
+            result = Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
+        if live(topic.versions):
+            rows = {Outcome.INCOMPATIBLE: "C7", Outcome.ERROR: "C10"}
+            return _make_decision(result, rows.get(result.outcome, "C6"))
+        return _make_decision(result, "C9" if result.exception else "C8")
+    result = _add_schema(client, topic, policies, release)
+    if result.outcome is Outcome.INVALID:
+        # The broker mistakes the exception for a lost ledger (ignoreUnrecoverableBKException) and stores nothing.
+        return Decision(allowed=True, row="C5")
+    row = {Outcome.OK: "C3", Outcome.UNCHANGED: "C3", Outcome.INCOMPATIBLE: "C4"}.get(result.outcome, "C10")
+    return replace(_make_decision(result, row), version=None)
+
+
+def _add_schema(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, release: Release) -> Answer:
+    """Answer like AbstractTopic.addSchema: an upload, or without auto-update a search without validation."""
+    if policies.is_allow_auto_update_schema:
+        optional = known_to(release, policies.checkers)
+        return put(topic.versions, client, policies.strategy, release, optional=optional)
+    try:
+        number = find_equal(live(topic.versions), uploaded(client), release)
+    except JavaException as thrown:
+        return answer(thrown)
+    if number == NOT_FOUND:
+        return Answer(Outcome.INCOMPATIBLE, None, _NOT_UPDATED, INCOMPATIBLE)
+    return Answer(Outcome.UNCHANGED, number)
+
+
+def _make_decision(result: Answer, row: str) -> Decision:
+    if result.outcome in (Outcome.OK, Outcome.UNCHANGED):
+        registered = result.version if result.outcome is Outcome.OK else None
+        return Decision(allowed=True, row=row, version=result.version, registered=registered)
+    error = _SERVER_ERRORS.get(result.exception, "UnknownError")
+    return Decision(allowed=False, row=row, error=error, message=result.message)
+
+
+# The client's decision: Pulsar's Java client with AUTO_CONSUME or AUTO_PRODUCE_BYTES, which uses the topic's schema
+
+
+def _require_consumable(latest: SchemaInfo, release: Release) -> None:
+    """Raise the exception of AUTO_CONSUME on a topic with this latest schema (AutoConsumeSchema.generateSchema), if any."""
     data = stored(latest)
     if data.type not in _AVRO_TEXT:
         _require_instance(data, release)
     elif isinstance(_parse(data, release), Enum | Fixed) and data.type is SchemaType.JSON:
-        # It looks for a Java class of that name, which an application hardly ever has.
+        # The client looks for a Java class of this name, which applications rarely have.
         raise JavaException(ILLEGAL_ARGUMENT, "Must specify one of the pojo or jsonDef for the schema definition.")
 
 
-def require_producible(latest: SchemaInfo, release: Release) -> None:
-    """Raise what AUTO_PRODUCE_BYTES throws on a topic whose latest schema this is (PulsarClientImpl.createProducerAsync)."""
+def _require_producible(latest: SchemaInfo, release: Release) -> None:
+    """Raise the exception of AUTO_PRODUCE_BYTES on a topic with this latest schema (PulsarClientImpl.createProducerAsync), if any."""
     data = stored(latest)
     if data.type is SchemaType.PROTOBUF:
         _require_record(data, release)
@@ -74,7 +220,7 @@ def require_producible(latest: SchemaInfo, release: Release) -> None:
 
 
 def _require_instance(data: SchemaData, release: Release) -> None:
-    """Follow AutoConsumeSchema.getSchema."""
+    """Raise the exception of AutoConsumeSchema.getSchema, if any."""
     if data.type in _UNSUPPORTED:
         raise JavaException(
             ILLEGAL_ARGUMENT,
@@ -90,10 +236,10 @@ def _require_instance(data: SchemaData, release: Release) -> None:
 def _require_record(data: SchemaData, release: Release) -> None:
     schema = _parse(data, release)
     if not isinstance(schema, Record):
-        kind = schema.type
+        name = schema.type
         raise JavaException(
             "AvroRuntimeException",
-            f"Schema typed [org.apache.avro.Schema${kind.capitalize()}Schema], simple-type:[{kind.upper()}] is not supported. "
+            f"Schema typed [org.apache.avro.Schema${name.capitalize()}Schema], simple-type:[{name.upper()}] is not supported. "
             f"schema-content: {schema_text(schema)}",
         )
 
@@ -102,58 +248,19 @@ def _parse(data: SchemaData, release: Release) -> Schema:
     try:
         return parse_avro(data, release)
     except JavaException:
-        # A client validates no namespaces; a broker newer than 4.0 does.
+        # A client does not validate namespaces, and brokers newer than 4.0 do.
         return parse_avro(data, Release.R4_0)
 
 
-# The broker's decision (ServerCnx, AbstractTopic)
-
-Role = Literal["producer", "consumer", "reader", "message"]
-"""`message`: a connected producer that sends one message with this schema."""
-
-_ON_THE_WIRE: Final = {INCOMPATIBLE: "IncompatibleSchema", INVALID: "IncompatibleSchema"}
-"""BrokerServiceException.getClientErrorCode; everything else is an UnknownError, which clients retry."""
-
-_NOT_UPDATED: Final = "Schema not found and schema auto updating is disabled."
-
-_AUTO: Final = {SchemaType.AUTO_CONSUME: require_consumable, SchemaType.AUTO_PUBLISH: require_producible}
-"""What the clients that take the topic's own schema ask of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicState:
-    """What a connect meets.
-
-    Attributes:
-        versions: every stored version, oldest first, tombstones among them.
-        producers: how many are connected.
-        consumers: how many are connected, those with AUTO_CONSUME left out; one without schema counts.
-        has_data: it holds messages (a non-persistent topic: it has ever had one since it was loaded).
-    """
-
-    versions: tuple[SchemaVersion, ...] = ()
-    producers: int = 0
-    consumers: int = 0
-    has_data: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PoliciesInForce:
-    """What topic, namespace and broker settings come to."""
-
-    strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
-    is_allow_auto_update_schema: bool = True
-    schema_validation_enforced: bool = False
-    checkers: tuple[str, ...] = ()
-    """The optional checkers that the broker is configured with."""
+# The policies in force, and the numbered rules
 
 
 def policies_in_force(
     topic: Policies | None, namespace: Policies | None, defaults: BrokerDefaults, *, strategy: CompatibilityStrategy
 ) -> PoliciesInForce:
-    """Return the policies that the levels come to, given the `strategy` that is in force.
+    """Return the policies in force, given the `strategy` in force.
 
-    Auto-update is the namespace's alone; validation is enforced when any level says so (AbstractTopic).
+    Only the namespace can set auto-update. Validation is enforced by the topic or else the namespace, or by the broker (AbstractTopic).
     """
     levels = [policies for policies in (topic, namespace) if policies is not None]
     enforced = [policies.schema_validation_enforced for policies in levels]
@@ -169,142 +276,26 @@ def policies_in_force(
 def policies_at(
     catalog: Catalog, name: TopicName, defaults: BrokerDefaults, *, strategy: CompatibilityStrategy
 ) -> PoliciesInForce:
-    """Return the policies in force for a topic by what `catalog` holds of it and its namespace."""
+    """Return the policies in force for a topic, given the policies of the topic and its namespace in `catalog`."""
     topic, namespace = catalog.topics.get(name), catalog.namespaces.get(name.namespace_name)
     return policies_in_force(
         topic.policies if topic else None, namespace.policies if namespace else None, defaults, strategy=strategy
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Whether a client is let in.
+class ConnectRule(NamedTuple):
+    """A rule: which client connects to which topic, what the broker does, and the URL of the class that decides."""
 
-    Attributes:
-        allowed: it is.
-        row: the row of Pulsar's rules behind it, as `admit` prints it.
-        error: the wire protocol's ServerError, or the exception of a client that asks no broker; "" when allowed.
-        message: its words, "" when allowed.
-        version: the number that a producer stamps on its messages; None: they carry no version.
-        registered: the number of the version that the connect adds to the topic; None: none.
-        by_client: it is Java's client itself that refuses the topic's schema.
-    """
-
-    allowed: bool
-    row: str
-    error: str = ""
-    message: str = ""
-    version: int | None = None
-    registered: int | None = None
-    by_client: bool = False
-
-    @property
-    def first_line(self) -> str:
-        """The message without the definitions that may follow."""
-        return self.message.partition("\n")[0].strip().rstrip(":")
+    when: str
+    then: str
+    source: str
 
 
-def admit(
-    role: Role, client: SchemaInfo | None, topic: TopicState, policies: PoliciesInForce, release: Release
-) -> Decision:
-    """Decide what the broker does with a client.
-
-    Args:
-        role: of the client.
-        client: the schema it brings. None, BYTES and NONE bring none; AUTO_PUBLISH is Java's AUTO_PRODUCE_BYTES, whose
-            client fetches the topic's latest schema first, as AUTO_CONSUME does, which no broker checks. Either fails
-            where it cannot use that schema.
-        topic: as it is before.
-        policies: in force for the topic.
-        release: of the broker.
-    """
-    latest = _latest(topic)
-    if client is not None and client.type in _AUTO and latest is not None:
-        try:
-            _AUTO[client.type](latest, release)
-        except JavaException as thrown:
-            return Decision(allowed=False, row="J1", error=thrown.exception, message=thrown.message, by_client=True)
-    if client is not None and client.type is SchemaType.AUTO_PUBLISH:
-        client = latest
-    if client is not None and client.type in WITHOUT_SCHEMA:
-        client = None
-    if role in ("consumer", "reader"):
-        return _admit_consumer(client, topic, policies, release)
-    if client is None:
-        return _admit_without_schema(topic, policies)
-    answered = _add(client, topic, policies, release)
-    if answered.outcome is Outcome.OK:
-        return _decision(answered, "P6" if live(topic.versions) else "P5")
-    return _decision(answered, _row_of_producer(answered))
-
-
-def _row_of_producer(answered: Answer) -> str:
-    if answered.outcome is Outcome.UNCHANGED:
-        return "P4"
-    if answered.message == _NOT_UPDATED:
-        return "P8"
-    return {Outcome.INCOMPATIBLE: "P7", Outcome.INVALID: "P9"}.get(answered.outcome, "P10")
-
-
-def _latest(topic: TopicState) -> SchemaInfo | None:
-    versions = live(topic.versions)
-    return versions[-1].info if versions else None
-
-
-def _admit_without_schema(topic: TopicState, policies: PoliciesInForce) -> Decision:
-    if policies.schema_validation_enforced and live(topic.versions):
-        # The words run together in the broker's source, too.
-        message = (
-            "Producers cannot connect or send message without a schema to topics with a schema"
-            "when SchemaValidationEnforced is enabled"
-        )
-        return Decision(allowed=False, row="P3", error="IncompatibleSchema", message=message)
-    return Decision(allowed=True, row="P2" if live(topic.versions) else "P1")
-
-
-def _admit_consumer(
-    client: SchemaInfo | None, topic: TopicState, policies: PoliciesInForce, release: Release
-) -> Decision:
-    if client is None or client.type is SchemaType.AUTO_CONSUME:
-        return Decision(allowed=True, row="C2" if client else "C1")
-    if live(topic.versions) or topic.producers or topic.consumers or topic.has_data:
-        answered = check_consumer(
-            topic.versions, client, policies.strategy, release, optional=known_to(release, policies.checkers)
-        )
-        if answered.exception == NOT_EXIST:
-            message = (
-                f"Failed to add schema to an active topic with empty(BYTES) schema: new schema type {client.type.name}"
-            )
-            answered = Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
-        if live(topic.versions):
-            rows = {Outcome.INCOMPATIBLE: "C7", Outcome.ERROR: "C10"}
-            return _decision(answered, rows.get(answered.outcome, "C6"))
-        return _decision(answered, "C9" if answered.exception else "C8")
-    answered = _add(client, topic, policies, release)
-    if answered.outcome is Outcome.INVALID:
-        # Taken for a ledger that is lost for ever (ignoreUnrecoverableBKException), it is let in, and nothing is stored.
-        return Decision(allowed=True, row="C5")
-    row = {Outcome.OK: "C3", Outcome.UNCHANGED: "C3", Outcome.INCOMPATIBLE: "C4"}.get(answered.outcome, "C10")
-    return replace(_decision(answered, row), version=None)
-
-
-def _add(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, release: Release) -> Answer:
-    """AbstractTopic.addSchema: an upload, or a look-up without validation where schemas do not update themselves."""
-    if policies.is_allow_auto_update_schema:
-        optional = known_to(release, policies.checkers)
-        return put(topic.versions, client, policies.strategy, release, optional=optional)
-    try:
-        number = find_equal(live(topic.versions), uploaded(client), release)
-    except JavaException as thrown:
-        return answer(thrown)
-    if number == NOT_FOUND:
-        return Answer(Outcome.INCOMPATIBLE, None, _NOT_UPDATED, INCOMPATIBLE)
-    return Answer(Outcome.UNCHANGED, number)
-
-
-def _decision(answered: Answer, row: str) -> Decision:
-    if answered.outcome in (Outcome.OK, Outcome.UNCHANGED):
-        registered = answered.version if answered.outcome is Outcome.OK else None
-        return Decision(allowed=True, row=row, version=answered.version, registered=registered)
-    error = _ON_THE_WIRE.get(answered.exception, "UnknownError")
-    return Decision(allowed=False, row=row, error=error, message=answered.message)
+@cache
+def connect_rules() -> Mapping[str, ConnectRule]:
+    """Return the rules of producers, of consumers and readers, and of Java's client, by id."""
+    # A wheel has the page next to this module.
+    page = Path(__file__).with_name("_connects.md")
+    if not page.is_file():
+        page = Path(__file__).parents[2] / "docs" / "reference" / "connects.md"
+    return {row: ConnectRule(*cells) for row, *cells in _ROW.findall(page.read_text(encoding="utf-8"))}

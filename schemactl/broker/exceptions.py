@@ -1,7 +1,7 @@
-"""Java exceptions and their messages, as answers show them.
+"""Java exceptions of a broker and their messages, as answers show them.
 
-Validation has words of its own for a definition that does not parse, so these show where a stored definition is at fault,
-or a default. They are Avro 1.11's; where those are not known, our own say what is wrong.
+The broker's validation replaces the parser's message, so a message of Avro's parser appears only for a stored definition or for a
+default. The messages are those of Avro 1.11; if the message is unknown, schemactl's own is used.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from schemactl.formats.avro.json_text import InvalidAvro, TrailingText, json_tex
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import Array, Field, JavaException, JsonValue, Map, Record, Schema, Union
 
-# Exceptions: the class decides the answer, the text is its message
-
 INCOMPATIBLE: Final = "IncompatibleSchemaException"
 INVALID: Final = "InvalidSchemaDataException"
 NOT_EXIST: Final = "NotExistSchemaException"
@@ -28,7 +26,7 @@ VALIDATION: Final = "SchemaValidationException"
 ILLEGAL_ARGUMENT: Final = "IllegalArgumentException"
 NULL_POINTER: Final = "NullPointerException"
 IO: Final = "IOException"
-"""Stands for every exception of Jackson's: the broker treats them alike."""
+"""Every exception of Jackson, since the broker treats them alike."""
 
 _PACKAGES: Final = {
     "AvroRuntimeException": "org.apache.avro",
@@ -40,134 +38,17 @@ _PACKAGES: Final = {
     "JsonSyntaxException": "com.google.gson",
     "BufferUnderflowException": "java.nio",
 }
-"""Where an exception lives; java.lang when it is not here."""
+"""The packages of exceptions; others are in java.lang."""
 
 _OUTCOMES: Final = {INCOMPATIBLE: Outcome.INCOMPATIBLE, INVALID: Outcome.INVALID}
 
 _ERRORS: Final = frozenset({"StackOverflowError", "OutOfMemoryError"})
-"""Errors in Java's sense: `catch (Exception e)` does not hold them."""
-
-
-def answer(thrown: JavaException) -> Answer:
-    """Return what the registry answers when `thrown` reaches its caller."""
-    outcome = _OUTCOMES.get(thrown.exception, Outcome.ERROR)
-    return Answer(outcome, None, thrown.message, thrown.exception)
-
-
-def is_error(thrown: JavaException) -> bool:
-    """Whether it is a java.lang.Error."""
-    return thrown.exception in _ERRORS
-
-
-def shown(thrown: JavaException) -> str:
-    """Return what Java's Throwable.toString does: the full class name, and the message if there is one."""
-    name = f"{_PACKAGES.get(thrown.exception, 'java.lang')}.{thrown.exception}"
-    return f"{name}: {thrown.message}" if thrown.message else name
-
-
-def incompatible(message: str) -> JavaException:
-    """Return the registry's own "no"."""
-    return JavaException(INCOMPATIBLE, message)
-
-
-def invalid(message: str) -> JavaException:
-    """Return the registry's answer to data that is not a definition of its type."""
-    return JavaException(INVALID, message)
-
-
-# Messages of Java's Avro for invalid definitions
+"""Subclasses of java.lang.Error, which `catch (Exception e)` does not catch."""
 
 _WORD: Final = re.compile(r"[^\s\"'\[\]{},:]+")
-_KINDS: Final = frozenset({"record", "error", "enum", "array", "map", "fixed"})
+_TYPES_WITH_PARTS: Final = frozenset({"record", "error", "enum", "array", "map", "fixed"})
 
-
-def parse_message(text: str, problem: InvalidAvro, release: Release) -> str:
-    """Return the message of the exception with which Java's parser refuses `text` for `problem`."""
-    steps = problem.pointer.split("/")[1:]
-    if steps[-1:] == ["default"] and problem.exception == "AvroRuntimeException":
-        return "Schema fields not set yet"
-    if steps[-1:] == ["default"] and problem.exception == "AvroTypeException":
-        return _invalid_default(text, steps, release) or problem.what
-    try:
-        json = read(text)
-    except TrailingText as trailing:
-        if isinstance(problem, TrailingText):
-            return f"dangling content after end of schema: {trailing.text}"
-        json = trailing.value
-    except InvalidSchema:
-        return _not_json(text) or problem.what
-    message = _MESSAGES.get(problem.exception)
-    return (message(json, steps, problem.what) if message else "") or problem.what
-
-
-def _invalid_default(text: str, steps: list[str], release: Release) -> str:
-    try:
-        field, unfinished = _field(parse(text, release), steps[:-1])
-    except InvalidSchema:
-        field, unfinished = None, set()
-    if field is None:
-        return ""
-    expected = schema_text(field.schema, unfinished=unfinished)
-    return f"Invalid default for field {field.name}: {json_text(field.default)} not a {expected}"
-
-
-def _field(schema: Schema, steps: list[str]) -> tuple[Field | None, set[int]]:
-    """Return the field that the `steps` of a pointer lead to from `schema`, and the identities of the records around it."""
-    field: Field | None = None
-    around: set[int] = set()
-    for step in steps:
-        if step == "type" and field:
-            schema = field.schema
-        elif isinstance(schema, Record) and step.isdecimal():
-            field = schema.fields[int(step)]
-            around.add(id(schema))
-        elif isinstance(schema, Array) and step == "items":
-            schema = schema.items
-        elif isinstance(schema, Map) and step == "values":
-            schema = schema.values
-        elif isinstance(schema, Union) and step.isdecimal():
-            schema = schema.branches[int(step)]
-    return field, around
-
-
-def _at(json: JsonValue, steps: list[str]) -> JsonValue:
-    """Return the JSON value that `steps` lead to; None where there is none."""
-    for step in steps:
-        if isinstance(json, list):
-            json = json[int(step)] if step.isdecimal() and int(step) < len(json) else None
-        else:
-            json = json.get(step) if isinstance(json, dict) else None
-    return json
-
-
-# Each is given the JSON of the definition, the steps to the part that is refused, and our own words for it.
-
-
-def _parse_exception(json: JsonValue, steps: list[str], what: str) -> str:
-    value, around = _at(json, steps), _at(json, steps[:-1])
-    last = steps[-1] if steps else ""
-    holder = steps[-2] if len(steps) > 1 else ""
-    if last in _NOT_THERE and not (last == "name" and isinstance(value, str)):
-        return f"{_NOT_THERE[last]}: {json_text(around)}"
-    if last == "name" or holder in ("symbols", "aliases"):
-        return _name_message(value) or f"Can't redefine: {what.split(maxsplit=1)[0]}"
-    if holder == "fields" and last.isdecimal():
-        named = isinstance(value, dict) and isinstance(value.get("name"), str)
-        return f"No field {'type' if named else 'name'}: {json_text(value)}"
-    if last == "default":
-        symbols = ", ".join(_at(json, [*steps[:-1], "symbols"]) or ())
-        return f"The Enum Default: {value} is not in the enum symbol set: [{symbols}]"
-    if isinstance(value, str) and last == "type" and isinstance(around, dict) and "name" in around and steps[1:]:
-        expected = 'must be a defined name or a {"type": ...} expression.'
-        return f'"{value}" is not a defined name. The type of the "{around["name"]}" field {expected}'
-    if last == "type" and not isinstance(value, str):
-        return f"No type: {json_text(around)}"
-    if steps in ([], ["type"]):
-        return _no_schema(json)
-    return f'Undefined name: "{value}"' if isinstance(value, str) else ""
-
-
-_NOT_THERE: Final = {
+_MISSING_PARTS: Final = {
     "name": "No name in schema",
     "fields": "Record has no fields",
     "symbols": "Enum has no symbols",
@@ -176,58 +57,176 @@ _NOT_THERE: Final = {
 }
 
 
-def _name_message(name: JsonValue) -> str:
-    local = name.rpartition(".")[2] if isinstance(name, str) else ""
-    if not local:
+def answer(thrown: JavaException) -> Answer:
+    """Return the registry's answer to an exception that reaches its caller."""
+    outcome = _OUTCOMES.get(thrown.exception, Outcome.ERROR)
+    return Answer(outcome, None, thrown.message, thrown.exception)
+
+
+def is_error(thrown: JavaException) -> bool:
+    """Return whether the exception is a java.lang.Error."""
+    return thrown.exception in _ERRORS
+
+
+def shown(thrown: JavaException) -> str:
+    """Return the exception as text, like Java's Throwable.toString: the full class name, and the message if any."""
+    name = f"{_PACKAGES.get(thrown.exception, 'java.lang')}.{thrown.exception}"
+    return f"{name}: {thrown.message}" if thrown.message else name
+
+
+def incompatible(message: str) -> JavaException:
+    """Return the registry's exception for an incompatible definition."""
+    return JavaException(INCOMPATIBLE, message)
+
+
+def invalid(message: str) -> JavaException:
+    """Return the registry's exception for data that is not a definition of its type."""
+    return JavaException(INVALID, message)
+
+
+# Messages of Java's Avro for invalid definitions
+
+
+def parse_message(text: str, problem: InvalidAvro, release: Release) -> str:
+    """Return the message of the exception that Java's parser throws for `problem` in `text`."""
+    steps = problem.pointer.split("/")[1:]
+    if steps[-1:] == ["default"] and problem.exception == "AvroRuntimeException":
+        return "Schema fields not set yet"
+    if steps[-1:] == ["default"] and problem.exception == "AvroTypeException":
+        return _make_default_message(text, steps, release) or problem.what
+    try:
+        json = read(text)
+    except TrailingText as trailing:
+        if isinstance(problem, TrailingText):
+            return f"dangling content after end of schema: {trailing.text}"
+        json = trailing.value
+    except InvalidSchema:
+        return _make_syntax_message(text) or problem.what
+    make_message = _MESSAGES.get(problem.exception)
+    return (make_message(json, steps, problem.what) if make_message else "") or problem.what
+
+
+def _make_default_message(text: str, steps: list[str], release: Release) -> str:
+    try:
+        field, unfinished = _find_field(parse(text, release), steps[:-1])
+    except InvalidSchema:
+        field, unfinished = None, set()
+    if field is None:
+        return ""
+    expected = schema_text(field.schema, unfinished=unfinished)
+    return f"Invalid default for field {field.name}: {json_text(field.default)} not a {expected}"
+
+
+def _find_field(schema: Schema, steps: list[str]) -> tuple[Field | None, set[int]]:
+    """Return the field at the `steps` of a pointer in `schema`, and the identities of the enclosing records."""
+    field: Field | None = None
+    enclosing_records: set[int] = set()
+    for step in steps:
+        if step == "type" and field:
+            schema = field.schema
+        elif isinstance(schema, Record) and step.isdecimal():
+            field = schema.fields[int(step)]
+            enclosing_records.add(id(schema))
+        elif isinstance(schema, Array) and step == "items":
+            schema = schema.items
+        elif isinstance(schema, Map) and step == "values":
+            schema = schema.values
+        elif isinstance(schema, Union) and step.isdecimal():
+            schema = schema.branches[int(step)]
+    return field, enclosing_records
+
+
+def _get_value(json: JsonValue, steps: list[str]) -> JsonValue:
+    """Return the JSON value at the `steps` of a pointer, or None."""
+    for step in steps:
+        if isinstance(json, list):
+            json = json[int(step)] if step.isdecimal() and int(step) < len(json) else None
+        else:
+            json = json.get(step) if isinstance(json, dict) else None
+    return json
+
+
+# The functions of _MESSAGES take the JSON of the definition, the steps to the rejected part, and schemactl's own message.
+
+
+def _make_parse_message(json: JsonValue, steps: list[str], what: str) -> str:
+    value, parent = _get_value(json, steps), _get_value(json, steps[:-1])
+    last = steps[-1] if steps else ""
+    parent_name = steps[-2] if len(steps) > 1 else ""
+    if last in _MISSING_PARTS and not (last == "name" and isinstance(value, str)):
+        return f"{_MISSING_PARTS[last]}: {json_text(parent)}"
+    if last == "name" or parent_name in ("symbols", "aliases"):
+        return _make_name_message(value) or f"Can't redefine: {what.split(maxsplit=1)[0]}"
+    if parent_name == "fields" and last.isdecimal():
+        has_name = isinstance(value, dict) and isinstance(value.get("name"), str)
+        return f"No field {'type' if has_name else 'name'}: {json_text(value)}"
+    if last == "default":
+        symbols = ", ".join(_get_value(json, [*steps[:-1], "symbols"]) or ())
+        return f"The Enum Default: {value} is not in the enum symbol set: [{symbols}]"
+    if isinstance(value, str) and last == "type" and isinstance(parent, dict) and "name" in parent and steps[1:]:
+        expected = 'must be a defined name or a {"type": ...} expression.'
+        return f'"{value}" is not a defined name. The type of the "{parent["name"]}" field {expected}'
+    if last == "type" and not isinstance(value, str):
+        return f"No type: {json_text(parent)}"
+    if steps in ([], ["type"]):
+        return _make_top_level_message(json)
+    return f'Undefined name: "{value}"' if isinstance(value, str) else ""
+
+
+def _make_name_message(name: JsonValue) -> str:
+    local_name = name.rpartition(".")[2] if isinstance(name, str) else ""
+    if not local_name:
         return "Empty name"
-    if not (local[0].isalpha() or local[0] == "_"):
-        return f"Illegal initial character: {local}"
-    return "" if all(each.isalnum() or each == "_" for each in local) else f"Illegal character in: {local}"
+    if not (local_name[0].isalpha() or local_name[0] == "_"):
+        return f"Illegal initial character: {local_name}"
+    is_valid = all(char.isalnum() or char == "_" for char in local_name)
+    return "" if is_valid else f"Illegal character in: {local_name}"
 
 
-def _no_schema(json: JsonValue) -> str:
-    """Return Java's message on JSON whose top level is no schema, such as the JSON definition of an old client."""
+def _make_top_level_message(json: JsonValue) -> str:
+    """Return Java's message on JSON whose top level is not a schema, such as the JSON definition of an old client."""
     if isinstance(json, dict):
-        kind = json.get("type")
-        if not isinstance(kind, str):
+        type_name = json.get("type")
+        if not isinstance(type_name, str):
             return f"No type: {json_text(json)}"
-        return f"Type not supported: {kind}" if kind not in _KINDS else ""
+        return f"Type not supported: {type_name}" if type_name not in _TYPES_WITH_PARTS else ""
     return "" if isinstance(json, str | list) else f"Schema not yet supported: {json_text(json)}"
 
 
-def _runtime_exception(json: JsonValue, steps: list[str], what: str) -> str:
-    around = _at(json, steps[:-1])
-    if isinstance(around, list) and steps[-2:-1] != ["fields"]:
-        nested = isinstance(_at(json, steps), list)
-        return f"Nested union: {json_text(around)}" if nested else f"Duplicate in union:{what.rsplit(maxsplit=1)[-1]}"
-    return f"Malformed data. Length is negative: {_at(json, steps)}" if steps[-1:] == ["size"] else ""
+def _make_runtime_message(json: JsonValue, steps: list[str], what: str) -> str:
+    parent = _get_value(json, steps[:-1])
+    if isinstance(parent, list) and steps[-2:-1] != ["fields"]:
+        if isinstance(_get_value(json, steps), list):
+            return f"Nested union: {json_text(parent)}"
+        return f"Duplicate in union:{what.rsplit(maxsplit=1)[-1]}"
+    return f"Malformed data. Length is negative: {_get_value(json, steps)}" if steps[-1:] == ["size"] else ""
 
 
-def _type_exception(json: JsonValue, steps: list[str], what: str) -> str:
+def _make_type_message(json: JsonValue, steps: list[str], what: str) -> str:
     name, _, rest = what.removeprefix('"').partition('" ')
     if rest.startswith("is not defined"):
         return f"Undefined schema: {name}"
-    return f"Schemas may not be named after primitives: {_at(json, steps)}" if steps[-1:] == ["name"] else ""
+    return f"Schemas may not be named after primitives: {_get_value(json, steps)}" if steps[-1:] == ["name"] else ""
 
 
-def _argument_exception(json: JsonValue, steps: list[str], what: str) -> str:
+def _make_argument_message(json: JsonValue, steps: list[str], what: str) -> str:
     del what
-    order = _at(json, [*steps, "order"]) or _at(json, steps)
+    order = _get_value(json, [*steps, "order"]) or _get_value(json, steps)
     return f"No enum constant org.apache.avro.Schema.Field.Order.{str(order).upper()}"
 
 
 _MESSAGES: Final[dict[str, Callable[[JsonValue, list[str], str], str]]] = {
-    "SchemaParseException": _parse_exception,
-    "AvroRuntimeException": _runtime_exception,
-    "AvroTypeException": _type_exception,
-    "IllegalArgumentException": _argument_exception,
-    # Avro 1.12 stumbles over a type it does not know, where 1.11 says so.
-    "NullPointerException": _parse_exception,
+    "SchemaParseException": _make_parse_message,
+    "AvroRuntimeException": _make_runtime_message,
+    "AvroTypeException": _make_type_message,
+    "IllegalArgumentException": _make_argument_message,
+    # Avro 1.12 fails on an unknown type, which 1.11 reports.
+    "NullPointerException": _make_parse_message,
 }
 
 
-def _not_json(text: str) -> str:
-    """Return what Jackson says of a word that is no JSON; "" where it says something else."""
+def _make_syntax_message(text: str) -> str:
+    """Return Jackson's message on a word that is not JSON, or "" if its message is another one."""
     word = _WORD.match(text.lstrip())
     if word is None or word[0] in ("true", "false", "null") or not word[0][0].isalpha():
         return "" if text.strip() else "Cannot parse <null> schema"

@@ -1,7 +1,7 @@
-"""The registry's answers to uploads and compatibility tests (SchemaRegistryServiceImpl behind its data validator).
+"""Answer uploads and compatibility tests like a broker's schema registry (SchemaRegistryServiceImpl with its data validator).
 
-An upload is validated, then looked for among the live versions, then compared; the compatibility endpoint leaves the
-look-up out, and a consumer's check the validation, too. That is why the three often disagree.
+An upload is validated, then searched for among the live versions, then compared. The compatibility endpoint omits the search, and a
+consumer's check also the validation, so the three often disagree.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def put(
     *,
     optional: tuple[str, ...] = (),
 ) -> Answer:
-    """Return the answer to an upload, or to a producer that brings `new` where schemas update themselves (putSchemaIfAbsent).
+    """Answer an upload, or the connect of a producer with the schema `new` if auto-update is on (putSchemaIfAbsent).
 
     Args:
-        versions: every stored version, oldest first, tombstones (`info` None) among them.
+        versions: every stored version, oldest first, including tombstones (`info` None).
         new: the definition.
-        strategy: the one in force for the topic.
-        release: of the broker.
-        optional: the class names of checkers that it is configured with beyond its default ones (`checkers.OPTIONAL`).
+        strategy: the strategy in force for the topic.
+        release: the broker's release.
+        optional: the class names of the optional checkers that the broker is configured with (`OPTIONAL_CHECKERS`).
 
     Returns:
-        OK with the number of the version that is appended; UNCHANGED with the number of an equal one.
+        OK with the number of the new version; UNCHANGED with the number of an equal version.
     """
-    return _answer(_Inquiry(versions, uploaded(new), strategy, release, checkers(release, optional)).put)
+    return _call(_Request(versions, uploaded(new), strategy, release, checkers(release, optional)).put)
 
 
 def test(
@@ -56,10 +56,10 @@ def test(
     strategy: CompatibilityStrategy,
     release: Release,
     *,
-    optional: tuple[str, ...] = (),  # noqa: PT028  it is the endpoint's name, and no test of pytest's
+    optional: tuple[str, ...] = (),  # noqa: PT028  named after the endpoint, not a test of pytest
 ) -> Answer:
-    """Return the answer of the compatibility endpoint (checkCompatible): never UNCHANGED, never a version."""
-    return _answer(_Inquiry(versions, uploaded(new), strategy, release, checkers(release, optional)).test)
+    """Answer like the compatibility endpoint (checkCompatible): never UNCHANGED, never with a version. Arguments as for `put`."""
+    return _call(_Request(versions, uploaded(new), strategy, release, checkers(release, optional)).test)
 
 
 def check_consumer(
@@ -70,26 +70,26 @@ def check_consumer(
     *,
     optional: tuple[str, ...] = (),
 ) -> Answer:
-    """Return the answer to a consumer that brings a schema to an active topic (checkConsumerCompatibility)."""
-    return _answer(_Inquiry(versions, uploaded(consumer), strategy, release, checkers(release, optional)).consumer)
+    """Answer the connect of a consumer with a schema to an active topic (checkConsumerCompatibility). Arguments as for `put`."""
+    return _call(_Request(versions, uploaded(consumer), strategy, release, checkers(release, optional)).check_consumer)
 
 
 def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
-    """Return the number of the oldest live version with the same type and bytes (findSchemaVersion); -1: there is none."""
-    wanted = uploaded(info).content
+    """Return the number of the oldest live version with the same type and bytes (findSchemaVersion), or NOT_FOUND."""
+    content = uploaded(info).content
     return next(
-        (version.number for version in live(versions) if version.info and stored(version.info).content == wanted),
+        (version.number for version in live(versions) if version.info and stored(version.info).content == content),
         NOT_FOUND,
     )
 
 
 def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Release) -> int:
-    """Return the number of the oldest of the live `versions` that equals `new` (getSchemaVersionBySchemaData), or -1.
+    """Return the number of the oldest of the live `versions` that equals `new` (getSchemaVersionBySchemaData), or NOT_FOUND.
 
-    Every AVRO, JSON and PROTOBUF definition on the way is parsed with its defaults validated.
+    Every AVRO, JSON and PROTOBUF definition up to that version is parsed, and its defaults are validated.
 
     Raises:
-        JavaException: one of them does not parse so.
+        JavaException: if one of them is invalid.
     """
     if not versions:
         return NOT_FOUND
@@ -97,31 +97,31 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
     if is_avro:
         schema = parse_avro_strictly(new, release)
     elif new.data is None:
-        raise _no_bytes_to_hash()
+        raise _make_hash_error()
     for version in versions:
         if version.info is None:
             continue
         old = stored(version.info)
         if is_avro and SPECS[old.type].language == "avro":
-            # Read before the types are compared, as the broker does: what does not parse throws whatever its type.
-            same = equal(parse_avro_strictly(old, release), schema) and old.type is new.type
+            # Parsed before the types are compared, like in the broker, which throws for an invalid definition of either type.
+            is_equal = equal(parse_avro_strictly(old, release), schema) and old.type is new.type
         else:
-            same = old.content == new.content
-        if same:
+            is_equal = old.content == new.content
+        if is_equal:
             return version.number
     return NOT_FOUND
 
 
 def unreadable_version(versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release) -> SchemaVersion | None:
-    """Return the live version on which the search for one that equals `new` fails, so that no upload can follow it.
+    """Return the live version on which the search for an equal version fails, so that no upload can follow it.
 
-    None: there is no such version, or `new` itself does not parse.
+    Return None without such a version, or if `new` itself does not parse.
     """
-    wanted = uploaded(new)
+    data = uploaded(new)
 
     def fails(version: SchemaVersion) -> bool:
         try:
-            find_equal([version], wanted, release)
+            find_equal([version], data, release)
         except JavaException:
             return True
         return False
@@ -131,16 +131,16 @@ def unreadable_version(versions: Sequence[SchemaVersion], new: SchemaInfo, relea
     return next((version for version in live(versions) if fails(version)), None)
 
 
-def _answer(question: Callable[[], Answer]) -> Answer:
+def _call(request: Callable[[], Answer]) -> Answer:
     try:
-        return question()
+        return request()
     except JavaException as thrown:
         return answer(thrown)
 
 
 @dataclass(frozen=True, slots=True)
-class _Inquiry:
-    """One definition brought to one topic of one broker. Its questions raise JavaException where the broker does."""
+class _Request:
+    """A definition for one topic of one broker. The methods raise JavaException where the broker throws."""
 
     versions: Sequence[SchemaVersion]
     new: SchemaData
@@ -150,23 +150,23 @@ class _Inquiry:
 
     def put(self) -> Answer:
         validate(self.new, self.release)
-        known = find_equal(live(self.versions), self.new, self.release)
-        if known != NOT_FOUND:
-            return Answer(Outcome.UNCHANGED, known)
-        existing = self._existing()
+        number = find_equal(live(self.versions), self.new, self.release)
+        if number != NOT_FOUND:
+            return Answer(Outcome.UNCHANGED, number)
+        existing = self._read_existing()
         if existing:
             self._check(existing)
         if self.new.data is None:
-            raise _no_bytes_to_hash()
+            raise _make_hash_error()
         return Answer(Outcome.OK, next_number(self.versions))
 
     def test(self) -> Answer:
         validate(self.new, self.release)
-        self._check(self._existing())
+        self._check(self._read_existing())
         return Answer(Outcome.OK)
 
-    def consumer(self) -> Answer:
-        existing = self._existing()
+    def check_consumer(self) -> Answer:
+        existing = self._read_existing()
         if self.strategy is _S.ALWAYS_COMPATIBLE:
             return Answer(Outcome.OK)
         if not existing:
@@ -177,7 +177,7 @@ class _Inquiry:
             self._check_all(existing)
         return Answer(Outcome.OK)
 
-    def _existing(self) -> list[SchemaData]:
+    def _read_existing(self) -> list[SchemaData]:
         return [stored(version.info) for version in live(self.versions) if version.info]
 
     def _check(self, existing: Sequence[SchemaData]) -> None:
@@ -202,7 +202,7 @@ class _Inquiry:
         try:
             self._checker.check(existing, self.new, self.strategy, listed=True)
         except JavaException as thrown:
-            # Here, and here only, every exception counts as "incompatible".
+            # Only here does the broker turn every exception into "incompatible".
             if thrown.exception == INCOMPATIBLE or is_error(thrown):
                 raise
             raise incompatible(shown(thrown)) from thrown
@@ -218,5 +218,5 @@ class _Inquiry:
             )
 
 
-def _no_bytes_to_hash() -> JavaException:
+def _make_hash_error() -> JavaException:
     return JavaException(NULL_POINTER, 'Cannot read the array length because "input" is null')

@@ -1,9 +1,4 @@
-"""Parse and validate one definition as the broker's `SchemaDataValidator` does, including JSON definitions of old clients.
-
-`read` decides as `ObjectMapper.readValue(data, JsonSchema.class)` does (jackson-module-jsonSchema 2.17), as far as definitions
-are known to need it: each schema has a known `type`, at the top, in `properties` and in `items`; `required` is a flag and no
-list of names. The shapes that Jackson gives to other properties, such as numbers to `maximum`, are not judged.
-"""
+"""Parse and validate one definition like the broker's `SchemaDataValidator`, including JSON definitions of old clients."""
 
 from __future__ import annotations
 
@@ -38,10 +33,17 @@ from schemactl.formats.key_value import FramingError, unframe
 if TYPE_CHECKING:
     from schemactl.formats.protobuf.definition import ProtoDefinition
 
+_CACHE_SIZE: Final = 4096
+"""How many definitions, and pairs of definitions, are cached, since a topic's versions are read again and again."""
+
+_NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
+
+_JSON_TYPES: Final = ("any", "null", "boolean", "string", "number", "integer", "array", "object")
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaData:
-    """Type, bytes and properties. `data` is None where Java has null: an upload or a half without any."""
+    """The type, bytes and properties of a definition. `data` is None where Java has null: in an upload, a key or a value without data."""
 
     type: SchemaType
     data: bytes | None
@@ -49,15 +51,15 @@ class SchemaData:
 
     @property
     def content(self) -> tuple[SchemaType, bytes]:
-        """Type and bytes: what SchemaHash stands for."""
+        """The type and bytes, which SchemaHash covers."""
         return self.type, self.data or b""
 
     @property
     def text(self) -> str:
-        """The bytes as text, as `new String(data, UTF_8)`.
+        """The bytes as text, like `new String(data, UTF_8)`.
 
         Raises:
-            JavaException: there are none.
+            JavaException: if the definition has no data.
         """
         if self.data is None:
             raise JavaException(NULL_POINTER, 'Cannot read the array length because "bytes" is null')
@@ -65,210 +67,36 @@ class SchemaData:
 
 
 def uploaded(info: SchemaInfo) -> SchemaData:
-    """Return a definition as it is uploaded."""
+    """Return the data of an upload of a definition."""
     return SchemaData(info.type, None if info.schema is NO_DATA else info.schema, info.properties)
 
 
 def stored(info: SchemaInfo) -> SchemaData:
-    """Return a definition as it comes out of the store."""
+    """Return the data of a stored definition."""
     # The stored form has no negative codes (SchemaRegistryServiceImpl.convertFromDomainType).
-    kind = info.type if info.type.value >= 0 else SchemaType.NONE
-    return SchemaData(kind, info.schema, info.properties)
-
-
-def halves(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
-    """Return key and value, read as leniently as KeyValueSchemaInfo.decodeKeyValueSchemaInfo does: trailing bytes are ignored.
-
-    Raises:
-        JavaException: the framing ends early, a length is negative, a half's type is unknown or its properties are no object.
-    """
-    if data.data is None:
-        raise JavaException(NULL_POINTER, 'Cannot read the array length because "array" is null')
-    try:
-        key, value, _ = unframe(data.data)
-    except FramingError as error:
-        raise error.java from None
-    return _half(data, "key", key, release), _half(data, "value", value, release)
-
-
-def _half(whole: SchemaData, half: str, data: bytes | None, release: Release) -> SchemaData:
-    name = whole.properties.get(f"{half}.schema.type", SchemaType.BYTES.name)
-    kind = SchemaType.__members__.get(name)
-    if kind is None or release < SPECS[kind].first_release:
-        raise JavaException(ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
-    return SchemaData(kind, data, _properties(whole.properties.get(f"{half}.schema.properties")))
-
-
-def _properties(text: str | None) -> dict[str, str]:
-    if not text:
-        return {}
-    try:
-        found, shown = json.loads(text), text
-    except (ValueError, RecursionError):
-        found, shown = None, json.dumps(text, ensure_ascii=False)
-    if not isinstance(found, dict):
-        words = f"java.lang.IllegalStateException: Not a JSON Object: {shown}"
-        raise JavaException("JsonSyntaxException", words)
-    return {name: str(value) for name, value in found.items()}
-
-
-# Validation of one definition, as SchemaDataValidator does it
-
-_NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
-_KEPT: Final = 4096
-"""How many definitions, and pairs of them, are remembered: a topic's versions are looked at over and over."""
-
-
-def parse_avro(data: SchemaData, release: Release) -> Schema:
-    """Return the schema in `data`, whatever its defaults, as validation and checkers read it.
-
-    Raises:
-        JavaException: what Java's parser throws.
-    """
-    return _parsed_schema(_read_avro(data.text, release).lenient)
-
-
-def parse_avro_strictly(data: SchemaData, release: Release) -> Schema:
-    """Return the schema in `data`, as the look-up of an upload reads it.
-
-    Raises:
-        JavaException: what Java's parser throws, also for a default that is no value of its field's type.
-    """
-    return _parsed_schema(_read_avro(data.text, release).strict)
-
-
-def require_readable(*, reader: Schema, writer: Schema, release: Release) -> None:
-    """Raise JavaException unless Avro's SchemaValidator in that release lets `reader` read what `writer` wrote.
-
-    Raises:
-        JavaException: SchemaValidationException where it does not; what the check itself throws, where it fails.
-    """
-    answer = _can_read(reader, writer, release)
-    if answer.outcome == "error":
-        raise JavaException(answer.exception, answer.message)
-    if answer.outcome == "incompatible":
-        raise JavaException(VALIDATION, _unable_to_read(reader, writer))
-
-
-def never_readable(schema: Schema) -> JavaException:
-    """Return what a validator that never accepts throws for `schema` (NeverSchemaValidator)."""
-    return JavaException(VALIDATION, _unable_to_read(schema, schema))
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A text as the parser reads it with its defaults validated (`strict`) and without."""
-
-    strict: Schema | JavaException
-    lenient: Schema | JavaException
-
-
-@lru_cache(_KEPT)
-def _read_avro(text: str, release: Release) -> _Read:
-    try:
-        schema = parse(text, release, validate_defaults=True)
-    except InvalidAvro as bad:
-        strict = _thrown(text, bad, release)
-    else:
-        return _Read(schema, schema)
-    try:
-        return _Read(strict, parse(text, release))
-    except InvalidAvro as bad:
-        return _Read(strict, _thrown(text, bad, release))
-
-
-def _thrown(text: str, problem: InvalidAvro, release: Release) -> JavaException:
-    return JavaException(problem.exception, parse_message(text, problem, release))
-
-
-def _parsed_schema(found: Schema | JavaException) -> Schema:
-    if isinstance(found, JavaException):
-        raise found.with_traceback(None)
-    return found
-
-
-@lru_cache(_KEPT)
-def _can_read(reader: Schema, writer: Schema, release: Release) -> resolving_grammar.GrammarAnswer:
-    return resolving_grammar.can_read(reader=reader, writer=writer, release=release)
-
-
-@lru_cache(64)
-def _unable_to_read(reader: Schema, writer: Schema) -> str:
-    # Long texts, and the same ones for an upload and its test.
-    return resolving_grammar.unable_to_read(reader=reader, writer=writer)
-
-
-def root_message(data: SchemaData) -> str:
-    """Return the full name of the root message in `data`.
-
-    Raises:
-        JavaException: SchemaSerializationException, around what Java met.
-    """
-    name: str = _read_native(data).root.full_name
-    return name
-
-
-def advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[str, str] | None:
-    """Return the rule and the path with which 5.0's advanced checker refuses `reader` the messages of `writer`; None: it does not.
-
-    Raises:
-        JavaException: IncompatibleSchemaException, where either cannot be unpacked.
-    """
-    try:
-        ours, theirs = _read_native(reader).root, _read_native(writer).root
-    except JavaException as thrown:
-        raise incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
-    first = next(protobuf.load("advanced_checker").advanced_violations(reader=ours, writer=theirs), None)
-    return (first.rule, first.path) if first else None
-
-
-def _read_native(data: SchemaData) -> ProtoDefinition:
-    try:
-        found: ProtoDefinition = protobuf.load("definition").parse(data.data or b"")
-    except InvalidSchema as problem:
-        raise JavaException(SERIALIZATION, _jackson_message(data.data or b"") or problem.what) from problem
-    return found
-
-
-def _jackson_message(data: bytes) -> str:
-    """Jackson's words for an empty text, and for a descriptor set that is no base64; "" for everything else."""
-    package = "com.fasterxml.jackson.databind.exc"
-    if not data.strip():
-        source = "REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: 1"
-        return f"{package}.MismatchedInputException: No content to map due to end-of-input\n at [Source: {source}]"
-    try:
-        encoded = json.loads(data).get("fileDescriptorSet")
-    except (ValueError, RecursionError, AttributeError):
-        return ""
-    odd = _NOT_BASE64.search(encoded) if isinstance(encoded, str) else None
-    if odd is None:
-        return ""
-    return (
-        f'{package}.InvalidFormatException: Cannot deserialize value of type `byte[]` from String "{encoded[odd.end() :]}": '
-        "Failed to decode VALUE_STRING as base64 (MIME-NO-LINEFEEDS): "
-        f"Illegal character '{odd[0]}' (code 0x{ord(odd[0]):x}) in base64 content"
-    )
+    schema_type = info.type if info.type.value >= 0 else SchemaType.NONE
+    return SchemaData(schema_type, info.schema, info.properties)
 
 
 def validate(data: SchemaData, release: Release) -> None:
-    """Raise JavaException unless the registry of `release` accepts `data` as a definition of its type.
+    """Check that the registry of `release` accepts `data` as a definition of its type.
 
     Raises:
-        JavaException: INVALID where it does not; another exception where the validator itself fails.
+        JavaException: INVALID if it does not; another exception if the validator itself fails.
     """
-    kind = SPECS[data.type]
-    if release < kind.first_release:
+    type_spec = SPECS[data.type]
+    if release < type_spec.first_release:
         raise JavaException(
             ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{data.type.name}"
         )
-    _VALIDATORS[kind.validation](data, release)
+    _VALIDATORS[type_spec.validation](data, release)
 
 
 def _validate_avro(data: SchemaData, release: Release) -> None:
     try:
         schema = parse_avro(data, release)
     except JavaException as thrown:
-        # Only before 4.2, and only what Avro's parser itself refuses, may be a legacy definition.
+        # A legacy definition is accepted before 4.2 only, and if Avro's parser itself rejects the text.
         if is_error(thrown):
             raise
         if SPECS[data.type].payload == "json" and release is Release.R4_0 and thrown.exception == PARSE:
@@ -318,7 +146,7 @@ def _validate_halves(data: SchemaData, release: Release) -> None:
 
 
 def _accept(data: SchemaData, release: Release) -> None:
-    """NONE, BYTES and EXTERNAL: anything."""
+    """Accept any data: NONE, BYTES and EXTERNAL."""
 
 
 def _reject(data: SchemaData, _release: Release) -> None:
@@ -334,86 +162,264 @@ _VALIDATORS: Final[dict[str, Callable[[SchemaData, Release], None]]] = {
     "pair": _validate_halves,
     "client": _reject,
 }
-"""By `TypeSpec.validation`."""
+"""The validators by `TypeSpec.validation`."""
+
+
+def halves(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
+    """Return key and value, read like KeyValueSchemaInfo.decodeKeyValueSchemaInfo, which ignores trailing bytes.
+
+    Raises:
+        JavaException: if the framing ends early, a length is negative, a type is unknown or the properties are not an object.
+    """
+    if data.data is None:
+        raise JavaException(NULL_POINTER, 'Cannot read the array length because "array" is null')
+    try:
+        key, value, _ = unframe(data.data)
+    except FramingError as error:
+        raise error.java from None
+    return _read_half(data, "key", key, release), _read_half(data, "value", value, release)
+
+
+def _read_half(pair: SchemaData, half: str, data: bytes | None, release: Release) -> SchemaData:
+    """Return the `half` (key or value) of a pair, whose bytes are `data`."""
+    name = pair.properties.get(f"{half}.schema.type", SchemaType.BYTES.name)
+    schema_type = SchemaType.__members__.get(name)
+    if schema_type is None or release < SPECS[schema_type].first_release:
+        raise JavaException(ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
+    return SchemaData(schema_type, data, _parse_properties(pair.properties.get(f"{half}.schema.properties")))
+
+
+def _parse_properties(text: str | None) -> dict[str, str]:
+    if not text:
+        return {}
+    try:
+        properties, shown_text = json.loads(text), text
+    except (ValueError, RecursionError):
+        properties, shown_text = None, json.dumps(text, ensure_ascii=False)
+    if not isinstance(properties, dict):
+        raise JavaException("JsonSyntaxException", f"java.lang.IllegalStateException: Not a JSON Object: {shown_text}")
+    return {name: str(value) for name, value in properties.items()}
+
+
+# Avro
+
+
+def parse_avro(data: SchemaData, release: Release) -> Schema:
+    """Return the schema in `data` without validating its defaults, as validation and checkers read it.
+
+    Raises:
+        JavaException: the exception of Java's parser, if the definition is invalid.
+    """
+    return _raise_or_return(_read_avro(data.text, release).lenient)
+
+
+def parse_avro_strictly(data: SchemaData, release: Release) -> Schema:
+    """Return the schema in `data`, as the search for an equal version reads it.
+
+    Raises:
+        JavaException: the exception of Java's parser, if the definition or a default in it is invalid.
+    """
+    return _raise_or_return(_read_avro(data.text, release).strict)
+
+
+def require_readable(*, reader: Schema, writer: Schema, release: Release) -> None:
+    """Check with Avro's SchemaValidator of the release that `reader` can read messages of `writer`.
+
+    Raises:
+        JavaException: SchemaValidationException if it cannot; another exception if the check itself fails.
+    """
+    answer = _can_read(reader, writer, release)
+    if answer.outcome == "error":
+        raise JavaException(answer.exception, answer.message)
+    if answer.outcome == "incompatible":
+        raise JavaException(VALIDATION, _make_unable_to_read(reader, writer))
+
+
+def never_readable(schema: Schema) -> JavaException:
+    """Return the exception of a validator that rejects every schema (NeverSchemaValidator)."""
+    return JavaException(VALIDATION, _make_unable_to_read(schema, schema))
+
+
+@dataclass(frozen=True, slots=True)
+class _ParsedText:
+    """The results of parsing a text with validation of defaults (`strict`) and without."""
+
+    strict: Schema | JavaException
+    lenient: Schema | JavaException
+
+
+@lru_cache(_CACHE_SIZE)
+def _read_avro(text: str, release: Release) -> _ParsedText:
+    try:
+        schema = parse(text, release, validate_defaults=True)
+    except InvalidAvro as problem:
+        strict = _to_java_exception(text, problem, release)
+    else:
+        return _ParsedText(schema, schema)
+    try:
+        return _ParsedText(strict, parse(text, release))
+    except InvalidAvro as problem:
+        return _ParsedText(strict, _to_java_exception(text, problem, release))
+
+
+def _to_java_exception(text: str, problem: InvalidAvro, release: Release) -> JavaException:
+    return JavaException(problem.exception, parse_message(text, problem, release))
+
+
+def _raise_or_return(result: Schema | JavaException) -> Schema:
+    if isinstance(result, JavaException):
+        # A cached exception would otherwise collect the tracebacks of all its raises.
+        raise result.with_traceback(None)
+    return result
+
+
+@lru_cache(_CACHE_SIZE)
+def _can_read(reader: Schema, writer: Schema, release: Release) -> resolving_grammar.GrammarAnswer:
+    return resolving_grammar.can_read(reader=reader, writer=writer, release=release)
+
+
+@lru_cache(64)
+def _make_unable_to_read(reader: Schema, writer: Schema) -> str:
+    # The texts are long, and the same for an upload and its test.
+    return resolving_grammar.unable_to_read(reader=reader, writer=writer)
+
+
+# Protobuf
+
+
+def root_message(data: SchemaData) -> str:
+    """Return the full name of the root message in `data`.
+
+    Raises:
+        JavaException: SchemaSerializationException, if it cannot be read.
+    """
+    name: str = _read_native(data).root.full_name
+    return name
+
+
+def advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[str, str] | None:
+    """Return the rule and path of the first violation that 5.0's advanced checker finds, or None if `reader` can read `writer`.
+
+    Raises:
+        JavaException: IncompatibleSchemaException, if either cannot be read.
+    """
+    try:
+        reader_root, writer_root = _read_native(reader).root, _read_native(writer).root
+    except JavaException as thrown:
+        raise incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
+    violations = protobuf.load("advanced_checker").advanced_violations(reader=reader_root, writer=writer_root)
+    violation = next(violations, None)
+    return (violation.rule, violation.path) if violation else None
+
+
+def _read_native(data: SchemaData) -> ProtoDefinition:
+    try:
+        definition: ProtoDefinition = protobuf.load("definition").parse(data.data or b"")
+    except InvalidSchema as problem:
+        raise JavaException(SERIALIZATION, _make_jackson_message(data.data or b"") or problem.what) from problem
+    return definition
+
+
+def _make_jackson_message(data: bytes) -> str:
+    """Return Jackson's message for an empty text and for a descriptor set that is not base64, else ""."""
+    package = "com.fasterxml.jackson.databind.exc"
+    if not data.strip():
+        source = "REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: 1"
+        return f"{package}.MismatchedInputException: No content to map due to end-of-input\n at [Source: {source}]"
+    try:
+        encoded = json.loads(data).get("fileDescriptorSet")
+    except (ValueError, RecursionError, AttributeError):
+        return ""
+    invalid_character = _NOT_BASE64.search(encoded) if isinstance(encoded, str) else None
+    if invalid_character is None:
+        return ""
+    character, rest = invalid_character[0], encoded[invalid_character.end() :]
+    return (
+        f'{package}.InvalidFormatException: Cannot deserialize value of type `byte[]` from String "{rest}": '
+        "Failed to decode VALUE_STRING as base64 (MIME-NO-LINEFEEDS): "
+        f"Illegal character '{character}' (code 0x{ord(character):x}) in base64 content"
+    )
 
 
 # JSON definitions of clients before 2.1: Jackson's JSON Schema class, which brokers before 4.2 still read
 
-_TYPES: Final = ("any", "null", "boolean", "string", "number", "integer", "array", "object")
-
 
 @dataclass(frozen=True, slots=True)
 class JsonSchema:
-    """What the broker compares of a legacy definition: its `id`, None where it has none."""
+    """The part of a legacy definition that the broker compares: its `id`, or None."""
 
     id: str | None
 
 
 def read(data: bytes) -> JsonSchema | None:
-    """Return the legacy definition in `data`; None for JSON `null` and for an array that holds a type alone.
+    """Return the legacy definition in `data`, or None for JSON `null` and for an array with only a type.
+
+    It decides like `ObjectMapper.readValue(data, JsonSchema.class)` (jackson-module-jsonSchema 2.17) about definitions of Pulsar's
+    clients: each schema has a known `type`, at the top, in `properties` and in `items`; `required` is a flag, not a list of names.
+    The types that Jackson requires of other properties, such as numbers for `maximum`, are not checked.
 
     Raises:
-        JavaException: IO where Jackson rejects the text, ILLEGAL_ARGUMENT where it does not know the top-level `type`.
+        JavaException: IO if Jackson rejects the text, ILLEGAL_ARGUMENT if it does not know the top-level `type`.
     """
     text = data.decode(json.detect_encoding(data), "replace")
     try:
-        # What follows the first JSON value is ignored.
+        # Jackson ignores text after the first JSON value.
         value, _ = _DECODER.raw_decode(text.lstrip(" \t\r\n"))
-        return _json_schema(value)
+        return _read_json_schema(value)
     except (ValueError, RecursionError) as error:
         raise JavaException(IO, str(error)) from None
 
 
-def _constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"Non-standard token '{name}'")
 
 
-_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_constant)
-"""Reads a number as it is written, for where a text is expected Jackson takes it as one."""
+_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_reject_constant)
+"""Reads numbers as text, since Jackson accepts a number where it expects text."""
 
 
-def _json_schema(value: Any) -> JsonSchema | None:
-    """Return the schema in an object, or in an array of its type and the rest: Jackson's other form."""
+def _read_json_schema(value: Any) -> JsonSchema | None:
+    """Read a schema from an object, or from an array of its type and the object, which is Jackson's other form."""
     if value is None:
         return None
     if isinstance(value, dict):
         value = [value.get("type"), value]
-    kind = _text(value[0]) if isinstance(value, list) and value else None
-    if kind is None:
+    type_name = _read_text(value[0]) if isinstance(value, list) and value else None
+    if type_name is None:
         raise ValueError("missing type id property 'type'")
-    if kind not in _TYPES:
+    if type_name not in _JSON_TYPES:
         standard = "[STRING, NUMBER, INTEGER, BOOLEAN, OBJECT, ARRAY, NULL, ANY]"
         raise JavaException(
             ILLEGAL_ARGUMENT,
-            f"Can not resolve JsonSchema 'type' id of \"{kind}\", not recognized as one of standard values: {standard}",
+            f"Can not resolve JsonSchema 'type' id of \"{type_name}\", not recognized as one of standard values: {standard}",
         )
     if len(value) == 1:
         return None
-    if len(value) > 2 or not isinstance(value[1], dict) or not _fits(value[1]):
+    if len(value) > 2 or not isinstance(value[1], dict) or not _has_valid_properties(value[1]):
         raise ValueError("a property has another shape than JsonSchema gives it")
-    return JsonSchema(_text(value[1].get("id")))
+    return JsonSchema(_read_text(value[1].get("id")))
 
 
-def _text(value: Any) -> str | None:
-    """Return what Jackson reads as a text, which a boolean is, too."""
+def _read_text(value: Any) -> str | None:
+    """Return the text that Jackson reads from a string or a boolean, or None for other values."""
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, str) else None
 
 
-def _fits(schema: dict[str, Any]) -> bool:
-    """Return whether the properties have the shapes that JsonSchema gives them."""
+def _has_valid_properties(schema: dict[str, Any]) -> bool:
+    """Return whether the properties have the types that JsonSchema requires."""
     properties, items = schema.get("properties") or {}, schema.get("items")
     if not isinstance(properties, dict) or any(
         isinstance(schema.get(name), list | dict) for name in ("id", "required")
     ):
         return False
-    return all(map(_is_schema, [*properties.values(), *(items if isinstance(items, list) else [items])]))
+    return all(map(_is_json_schema, [*properties.values(), *(items if isinstance(items, list) else [items])]))
 
 
-def _is_schema(value: Any) -> bool:
+def _is_json_schema(value: Any) -> bool:
     try:
-        _json_schema(value)
+        _read_json_schema(value)
     except (ValueError, JavaException):
         return False
     return True
