@@ -1,4 +1,4 @@
-"""Read a topic's raw messages from files or from Pulsar, and count those that can be decoded."""
+"""Read a topic's raw messages from files or from Pulsar, and count the messages that can be decoded."""
 
 from __future__ import annotations
 

@@ -338,7 +338,7 @@ def full_topic_name(name: str) -> str:
 
 
 def topic_of(partition: str) -> str:
-    """Return the name of a partition's topic; the name of a topic without partitions is returned as it is."""
+    """Return the name of a partition's topic; the name of a topic without partitions is returned unchanged."""
     return _PARTITION.sub("", partition)
 
 

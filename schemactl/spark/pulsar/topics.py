@@ -1,4 +1,4 @@
-"""A client of a Pulsar cluster, and what the cluster knows of topics: partitions, first and last messages, schemas.
+"""A client of a Pulsar cluster, and requests about topics: partitions, first and last messages, schemas.
 
 Every function raises PulsarProblem if the cluster does not respond, or does not have the topic.
 """
@@ -207,7 +207,7 @@ def _open_pool(connection: Connection) -> PoolManager:
 def find_positions(
     cluster: Cluster, partitions: Sequence[str], bound: Bound, *, compacted: bool
 ) -> dict[str, MessagePosition | None]:
-    """Map each partition to the last message before the bound, or to None if there is none.
+    """Map each partition to the last message before the bound, or to None.
 
     Raises:
         ValueError: if the bound lacks a position for a partition, or names another topic.

@@ -1,5 +1,5 @@
 """Tables that Parquet files are committed to: folders, Delta tables by delta-rs, Iceberg tables by pyiceberg.
 
-`landing_table.py` is their one interface. Nothing here runs Spark; its types say what columns are. Imports nothing of schemactl
+`landing_table.py` is their interface. Nothing here runs Spark, whose types only describe columns. Imports nothing of schemactl
 outside of `spark`, and only relatively, so that a generated package can carry a copy.
 """

@@ -1,6 +1,6 @@
 """Delta tables as landing tables, by delta-rs (the package `deltalake`), with the checks that delta-rs does not make.
 
-delta-rs commits whatever it gets. So everything that Delta requires of a commit is checked here: the table's features, its columns
+delta-rs commits its input without a check. So everything that Delta requires of a commit is checked here: the table's features, its columns
 and the files. Every commit can be recognized, by its transaction or by a mark in its information; after a failure the log is searched
 for it before it is tried again.
 """

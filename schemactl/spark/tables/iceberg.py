@@ -67,7 +67,7 @@ _TO_SPARK: Final = {name: data_type for data_type, name in reversed(_TO_ICEBERG.
 
 
 class _TableLocation(NamedTuple):
-    """Where files are written: the folder, the URI before their names in the table, and the location of a new table."""
+    """The location of files: the folder, the URI before their names in the table, and the location of a new table."""
 
     folder: Folder
     uri: str
@@ -85,7 +85,7 @@ class _NameTaken(Conflict):
 
 @dataclass
 class IcebergTable:
-    """A table of an Iceberg catalog, or one that will be.
+    """A table of an Iceberg catalog, which need not exist yet.
 
     Attributes:
         name: the name with its namespace: shop.orders.

@@ -107,7 +107,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What one commit does to a table: create it or change its columns, and add files.
+    """The effect of one commit on a table: create it or change its columns, and add files.
 
     Attributes:
         files: complete files in the table's folder.

@@ -209,7 +209,7 @@ class ParquetTable(LandingTable):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How rows become files.
+    """The layout and format of the files of rows.
 
     Attributes:
         metadata: the key-value metadata of each file.
@@ -532,7 +532,7 @@ def _count_leaves(arrow_type: pa.DataType) -> int:
 
 
 def _find_bounds(file: pq.FileMetaData, index: int, arrow_type: pa.DataType) -> tuple[Any, Any, int | None]:
-    """Return a column's minimum and maximum as JSON values, and its number of nulls; None for what is unknown."""
+    """Return a column's minimum and maximum as JSON values, and its number of nulls; None for unknown values."""
     chunks = [file.row_group(group).column(index) for group in range(file.num_row_groups)]
     chunk_statistics = [chunk.statistics for chunk in chunks if chunk.is_stats_set]
     if len(chunk_statistics) < len(chunks) or not all(chunk.has_null_count for chunk in chunk_statistics):
