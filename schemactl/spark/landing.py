@@ -52,37 +52,37 @@ if TYPE_CHECKING:
 
 
 REJECTED: Final = "_rejected"
-"""What the place of rejected messages is called: behind a table's name; the folder inside one of rows, whose readers ignore it."""
+"""The default name of rejected messages: a suffix of a table's name, or a folder in the folder of the rows, which readers ignore."""
 
-# S3 copies 5 GiB at once, which is how files become visible in folders; a file ends with the row group that reaches its size.
+# Files in folders become visible by a copy, and S3 copies at most 5 GiB. A file ends with the row group that reaches its size.
 _S3_FILE_BYTES: Final = 4 * 2**30
 
 SaveMode = Literal["append", "overwrite", "error", "errorifexists", "ignore"]
-"""As Spark spells them."""
+"""The modes, in Spark's spelling."""
 
 Compression = Literal["none", "uncompressed", "snappy", "gzip", "zstd", "lz4_raw", "brotli"]
 
 
 class LandingOptions(TypedDict, total=False):
-    """How `land`, `land_stream` and `sink` read messages, write files and commit them.
+    """Options of `land`, `land_stream` and `sink` for reading messages, writing files and committing them.
 
     Attributes:
         payload, version, key: as for `decode`.
-        format: "parquet", if there is none.
-        evolve: which changes of the columns of a table that is there are made, if the rows need them: "none" (if there is nothing
-            else), "add" columns, "widen" types, too, "rename" columns, too.
-        former_names: what columns were called, the newest name first, by their paths.
-        partitionBy: columns (text, whole numbers, booleans, dates) whose values become folders, as in Hive. Of a table that is
-            there, they are its own.
-        rejected: where rejected messages go. Nowhere given, it is the folder `_rejected` in that of the rows, or a table of their
-            own, whose name ends with `_rejected`.
-        compression: of the files, by Spark's name; `snappy`, if there is none.
-        maxRecordsPerFile: rows of a file at most; None: any number.
-        bytes_per_file: a file that reached them is not continued; 256 MiB, if there are none.
+        format: the format of the folder or table, by default "parquet".
+        evolve: the changes that a landing may make to the columns of an existing table: "none" (the default), "add" columns, also
+            "widen" types, also "rename" columns.
+        former_names: the former names of columns, newest first, by path.
+        partitionBy: columns (text, integers, booleans, dates) whose values become folders, as in Hive. An existing table keeps its
+            partition columns.
+        rejected: the location of rejected messages, by default the folder `_rejected` in the folder of the rows, or a table whose
+            name ends with `_rejected`.
+        compression: the compression of the files, by Spark's name, by default `snappy`.
+        maxRecordsPerFile: the maximum number of rows in a file, by default unlimited.
+        bytes_per_file: the size at which a file ends, by default 256 MiB.
         filesystem: Arrow's file system of `path`, with its credentials; None: the one that `path` names. Not of an Iceberg table.
         storage_options: of delta-rs, for a Delta table.
         catalog: of an Iceberg table: its name in pyiceberg's configuration, or its properties.
-        txnAppId: whose transactions these are: each is made once. Of a stream it is the query's id, unless this is another one.
+        txnAppId: the application of the transactions, each of which is made once; for a stream by default the query's id.
     """
 
     payload: Name
@@ -108,30 +108,30 @@ def land(
     path: str | PathLike[str],
     *,
     mode: SaveMode = "append",
-    txnVersion: int | None = None,  # noqa: N803  as Spark's Delta spells it
+    txnVersion: int | None = None,  # noqa: N803  the name in Spark's Delta
     **options: Unpack[LandingOptions],
 ) -> Landed:
-    """Write every message as a row to `path`, or with its reason and bytes to the place of rejected ones.
+    """Write every message as a row to `path`, or as a rejected message with its reason and bytes to the rejected messages.
 
-    The rows are those of `decode`: `split(decode(...)).rows` and `.rejected`, as Spark reads them. None is visible before all
-    are written, and a job that fails leaves everything as it was.
+    The result is the same as writing `split(decode(...)).rows` and `.rejected`. No row is visible before all are written, and a job
+    that fails changes nothing.
 
     Args:
-        messages: raw messages, of which all other columns are kept.
-        codec: of their topic.
-        path: a folder, local or as a URI: file:, s3:, gs:, hdfs:, abfss:; of an Iceberg table its name, such as shop.orders.
-        mode: "append"; "overwrite" what is there, rejected messages, too; if there are rows, or a table, "error" (or
-            "errorifexists"), or "ignore": land nothing.
-        txnVersion: the number of this landing among those of `txnAppId`: a table takes none at or below its last one.
+        messages: raw messages; their other columns are kept.
+        codec: the codec of their topic.
+        path: a folder, as a local path or a URI (file:, s3:, gs:, hdfs:, abfss:), or the name of an Iceberg table, such as shop.orders.
+        mode: "append" to the rows, or "overwrite" rows and rejected messages. If there are rows or a table, "error" (or
+            "errorifexists") raises FileExistsError, and "ignore" lands nothing.
+        txnVersion: the number of this landing in `txnAppId`; a table ignores a landing at or below its last number.
         options: see LandingOptions.
 
     Raises:
-        WrongArgument: a column is missing, would be there twice or cannot be stored; the place will not do, or has rows of another
-                layout or other columns; always a ValueError.
-        Conflict: another writer changed the table meanwhile.
-        FileExistsError: there are rows, with the mode "error" or "errorifexists".
-        OSError: the place cannot be written to.
-        CodecUnavailable: there is no codec for the topic's schema type.
+        WrongArgument: if a column is missing, would be there twice or cannot be stored, or the location is unsuitable or has rows with
+            other partitions or columns; a ValueError.
+        Conflict: if another writer changed the table meanwhile.
+        FileExistsError: if there are rows, in the mode "error" or "errorifexists".
+        OSError: if the location cannot be written to.
+        CodecUnavailable: if there is no codec for the topic's schema type.
     """
     if mode not in get_args(SaveMode):
         raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(SaveMode))}")
@@ -158,16 +158,16 @@ def land(
 def land_stream(
     messages: DataFrame, codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]
 ) -> DataStreamWriter:
-    """Return a writer of a stream that lands each batch as `land` does; still to be given its checkpoint and started.
+    """Return a writer of a stream that lands each batch like `land`; set its checkpoint and start it.
 
         writer = land_stream(messages, codec, path, format="delta").option("checkpointLocation", place)
         query = writer.trigger(availableNow=True).start()
 
-    In a table each batch is there exactly once: a query that was killed at any moment and is started again with the same
-    checkpoint lands what is missing. In a folder, whose last batch was not known to be done, it is there again.
+    A table gets each batch exactly once: a query that was killed at any moment and is started again with the same checkpoint lands the
+    missing batches. In a folder, the last batch is landed twice if the query was killed before it recorded the batch as done.
 
-    `messages` is a stream. All other arguments are as for `land`, as is what is raised; and SparkProblem where PySpark is older
-    than 4.1, which has `sink`.
+    `messages` is a stream. The other arguments and the exceptions are those of `land`, and SparkProblem if PySpark is older than 4.1,
+    for which there is `sink`.
     """
     require((4, 1), "landing a stream without foreachBatch")
     if not messages.isStreaming:
@@ -189,7 +189,7 @@ class Sink:
     landed: Landed = field(default_factory=Landed)
 
     def __call__(self, messages: DataFrame, batch: int) -> None:
-        """Land a batch; if it was landed before, nothing."""
+        """Land a batch, unless it was landed before."""
         app = self.options.get("txnAppId") or _query(messages.sparkSession)
         if app is None and self.options.get("format", "parquet") != "parquet":
             raise WrongArgument(
@@ -198,33 +198,33 @@ class Sink:
         self.landed += self.check(messages).run(messages, Transaction(app, batch) if app else None)
 
     def check(self, messages: DataFrame) -> Landing:
-        """Return how such messages are landed; raise what a batch of them would raise before it is."""
+        """Return the landing of such messages; raises the exceptions that landing a batch of them would raise."""
         return prepared(messages, self.codec, self.path, self.options)
 
 
 def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Sink:
-    """Return a function for `foreachBatch` that lands each batch of a stream, exactly once as `land_stream` does.
+    """Return a function for `foreachBatch` that lands each batch of a stream exactly once, like `land_stream`.
 
         query = messages.writeStream.foreachBatch(sink(codec, path, format="delta"))
         query.option("checkpointLocation", place).start()
 
-    Arguments are as for `land`; what is wrong with them fails the query.
+    The arguments are those of `land`; wrong ones fail the query.
     """
     tables_of(path, options)
     return Sink(codec, path, options)
 
 
 def _query(session: SparkSession) -> str | None:
-    """Return the id of the streaming query that this is called for; None: Spark does not say."""
+    """Return the id of the streaming query that calls this function, or None if Spark does not provide it."""
     try:
         return session.sparkContext.getLocalProperty(QUERY)
     except PySparkException:
-        # Spark Connect has none.
+        # Spark Connect has no local properties.
         return None
 
 
 def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[LandingTable, LandingTable]:
-    """Return the table of rows and that of rejected messages; neither need exist."""
+    """Return the tables of rows and of rejected messages, which need not exist."""
     unknown = options.keys() - LandingOptions.__annotations__.keys()
     if unknown:
         raise WrongArgument(
@@ -268,7 +268,7 @@ def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[Landi
 
 
 def _check_apart(rows: str, bad: str) -> None:
-    """Raise WrongArgument if readers of the one folder, or the VACUUM of a table, would find there what is in the other."""
+    """Raise WrongArgument if readers of one folder, or the VACUUM of a table, would find the files of the other."""
     for outer, inner in ((rows, bad), (bad, rows)):
         below = posixpath.relpath(inner, outer)
         if below == "." or not below.startswith(("_", ".")):
@@ -295,7 +295,7 @@ def _shape(options: LandingOptions) -> Shape:
 def prepared(
     messages: DataFrame, codec: Codec, path: str | PathLike[str], options: LandingOptions, *, overwrite: bool = False
 ) -> Landing:
-    """Return what is to be landed; the tables take it as they are now."""
+    """Return a landing, after checking that the tables in their present state accept it."""
     of_rows, of_rejected = tables_of(path, options)
     evolve = options.get("evolve", "none")
     if evolve not in get_args(Evolution):
@@ -327,7 +327,7 @@ def prepared(
 
 
 def _partitions(table: LandingTable, place: str, wanted: tuple[str, ...], *, overwrite: bool) -> tuple[str, ...]:
-    """Return the partition columns of what is landed. Raises WrongArgument if what is there has others."""
+    """Return the partition columns of the landed rows; raises WrongArgument if the existing rows have others."""
     there = table.partitioned_by()
     if there is None or there == wanted or (overwrite and table.columns() is None):
         return wanted
@@ -341,7 +341,7 @@ def _partitions(table: LandingTable, place: str, wanted: tuple[str, ...], *, ove
 
 
 def _destination(table: LandingTable, rows: spark.StructType, shape: Shape) -> Destination:
-    """Return what the rows go to; its files tell Spark which types their rows have."""
+    """Return the destination of the rows, whose files have metadata with Spark's types."""
     folder = table.folder()
     if folder.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
         raise WrongArgument(f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}")
@@ -349,7 +349,7 @@ def _destination(table: LandingTable, rows: spark.StructType, shape: Shape) -> D
     stored = spark.StructType([field for field in rows if inside or field.name not in shape.partition_by])
     metadata = {
         "org.apache.spark.sql.parquet.row.metadata": stored.json(),
-        # To Spark it says, too, that dates are of the calendar that is valid for all times.
+        # Also tells Spark that dates are in the proleptic Gregorian calendar.
         "org.apache.spark.version": pyspark.__version__,
     }
     shape = replace(shape, metadata=metadata, partitions_inside=inside)
@@ -373,33 +373,33 @@ def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> No
 
 
 _APP: Final = "schemactl.replay"
-"""Whose transactions replays are, in either table: of each, the first commit has a number that the second must have, too."""
+"""The application of replays in both tables: the commit of rejected messages has a number, and the commit of rows has the same."""
 
 _ROWS: Final = 10_000
 
-# Tasks, which read a file or several.
+# The maximum number of tasks; each reads one or more files.
 _TASKS: Final = 200
 
 
 def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Landed:
-    """Make rows of those rejected messages that `codec` can read, and take them away from the rejected ones.
+    """Turn the rejected messages that `codec` can read into rows, and remove them from the rejected messages.
 
-    In tables that is done exactly once: the rejected ones are replaced first, in a commit that names the rows to follow, and
-    the next replay completes one that was killed after that commit. In a folder, whose last replay was killed among its last steps,
-    messages may be there as rows and as rejected ones, and none is missing. What is rejected meanwhile is left alone.
+    In tables, this happens exactly once: the rejected messages are replaced first, in a commit that names the files of the rows, and
+    the next replay completes one that was killed after this commit. In a folder, if a replay was killed in its last steps, messages may
+    be there as rows and as rejected messages, but none is missing. Messages that are rejected meanwhile stay.
 
     Args:
-        session: Spark.
-        codec: of the topic, newer than the one that rejected the messages.
-        path: as for `land`, as are all other arguments but `payload`.
+        session: the session.
+        codec: the codec of the topic, newer than the one that rejected the messages.
+        path: as for `land`, like all other arguments except `payload`.
         options: see LandingOptions.
 
     Returns:
-        How many messages are rows now, and how many are still rejected.
+        The numbers of messages that are rows now, and that are still rejected.
 
     Raises:
-        Conflict: another writer changed a table meanwhile, or replays it, too.
-        Exception: as `land` does.
+        Conflict: if another writer changed a table meanwhile, or replays it, too.
+        Exception: like `land`.
     """
     _, rejected = tables_of(path, options)
     folder, names = rejected.files()
@@ -432,14 +432,14 @@ def _replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> Land
             raise Conflict("another replay came first: nothing was replayed; replay again")
         _complete(landing, transaction)
     else:
-        # A message that is there twice is better than one that is nowhere.
+        # Rows first: after a crash in between, a message is there twice instead of nowhere.
         landing.commit_to(landing.rows, rows, None)
         landing.commit_to(landing.rejected, aside, None, removes=names)
     return landed
 
 
 def _complete(landing: Landing, transaction: Transaction) -> None:
-    """Commit the rows that are beside the rejected messages of the transaction; none, if they were committed before."""
+    """Commit the rows that belong to the rejected messages of the transaction, unless they were committed before."""
     landing.commit_to(landing.rows, landing.rejected.table.beside(transaction) or (), transaction)
     landing.rejected.table.forget(transaction)
 
@@ -447,7 +447,7 @@ def _complete(landing: Landing, transaction: Transaction) -> None:
 def _messages(
     session: SparkSession, folder: Folder, names: Sequence[str], struct: spark.StructType, *, versioned: bool
 ) -> DataFrame:
-    """Return the messages that are in those files."""
+    """Return the messages in the files."""
     dropped = (ERROR,) if versioned else (ERROR, SCHEMA_VERSION)
     kept = spark.StructType([field for field in struct if field.name not in dropped])
     files = session.createDataFrame([(name,) for name in names], "name string")
@@ -456,7 +456,7 @@ def _messages(
 
 
 def _read(batches: Iterable[pa.RecordBatch], *, folder: Folder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the files whose names these are."""
+    """Yield the rows of the files whose names are in the batches."""
     for name in (name for batch in batches for name in batch.column(0).to_pylist()):
         with folder.files.open_input_file(folder.place(name)) as file:
             for rows in pq.ParquetFile(file).iter_batches(_ROWS):
@@ -473,7 +473,7 @@ def _read(batches: Iterable[pa.RecordBatch], *, folder: Folder, schema: pa.Schem
 
 
 def _columns(folder: Folder, names: Sequence[str]) -> spark.StructType | None:
-    """Return the columns that any of the files has; None: there are no files."""
+    """Return the columns of all files together, or None without files."""
 
     def read(name: str) -> spark.StructType:
         with folder.files.open_input_file(folder.place(name)) as file:

@@ -24,19 +24,19 @@ from .tables.parquet import ParquetFiles, Shape
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Decoded at once: what that costs beside each message is spread over more of them than Spark sends at once, 10,000 by default.
+# The limits of a batch that is decoded: the fixed cost is spread over more messages than Spark sends at once, 10,000 by default.
 _ROWS: Final = 40_000
 _BYTES: Final = 16 * 2**20
 
 QUERY: Final = "sql.streaming.queryId"
 """StreamExecution.QUERY_ID_KEY: the local property with the id of the streaming query that a job or a task is part of."""
 
-# As many of the commonest reasons are counted.
+# How many of the most frequent reasons are counted.
 _REASONS: Final = 20
 
 
 class Counts(NamedTuple):
-    """Messages of one version."""
+    """The numbers of rows and of rejected messages of one version."""
 
     rows: int = 0
     rejected: int = 0
@@ -44,16 +44,16 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What was landed: every message that was read is a row, or was rejected."""
+    """The result of a landing, in which every message became a row or was rejected."""
 
     rows: int = 0
     rejected: int = 0
     files: int = 0
     bytes: int = 0
     versions: Mapping[int | None, Counts] = field(default_factory=dict)
-    """By the version that messages were written with; None: they had none, or an invalid one."""
+    """The counts by the messages' schema version, or None for messages without a valid version."""
     reasons: Mapping[str, int] = field(default_factory=dict)
-    """The commonest reasons of rejected messages, and how many have each."""
+    """The most frequent reasons of rejected messages, and the number of messages with each reason."""
 
     def __add__(self, other: Landed) -> Landed:
         none = Counts()
@@ -71,14 +71,14 @@ class Landed:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values; `versions` is a list, because a version may be null."""
+        """Return the result as JSON; `versions` is a list, since a version may be null."""
         versions = [{"version": version} | counts._asdict() for version, counts in self.versions.items()]
         return asdict(self) | {"versions": versions}
 
 
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
-    """The files of rows and of rejected messages that a task wrote, and the transaction of the streaming query that it was one of."""
+    """The files of rows and of rejected messages that a task wrote, and its transaction if it belongs to a streaming query."""
 
     rows: Sequence[DataFile]
     rejected: Sequence[DataFile]
@@ -88,7 +88,7 @@ class Written(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a task needs to write files; it has no table, and no credentials but those of the files."""
+    """The part of a landing that a task needs to write files. It has no table, and only the credentials of the files."""
 
     codec: Codec
     columns: Columns
@@ -98,7 +98,7 @@ class Writing:
     def write(self, batches: Iterable[pa.RecordBatch], transaction: Transaction | None = None) -> Written:
         """Write every message of the batches to a file, as a row or as a rejected message."""
         reduce_worker_overhead()
-        # No two attempts of a task write the same files.
+        # Unique, so that two attempts of a task never write the same files.
         prefix = f"part-{task_context().partitionId():05}-{uuid.uuid4()}"
         rows, rejected = (ParquetFiles(*files, prefix) for files in (self.rows, self.rejected))
         landed = Landed()
@@ -128,7 +128,7 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A table to land in, the columns that it has of the rows, and where tasks write its files, and how."""
+    """A table to land in, with the columns of the landed rows in it, the folder where tasks write files, and the shape of the files."""
 
     table: LandingTable
     struct: StructType
@@ -136,7 +136,7 @@ class Destination:
     shape: Shape
 
     def needed(self, evolve: Evolution, former_names: Mapping[str, Sequence[str]]) -> Sequence[Change]:
-        """Return the changes that the table needs as it is now. Raises WrongArgument if they may not be made."""
+        """Return the changes that the table needs in its present state; raises WrongArgument if they are not allowed."""
         there = self.table.columns()
         found = [] if there is None else changes(there, self.struct, former_names)
         require_allowed(found, evolve)
@@ -145,7 +145,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """What is to be landed, where and how."""
+    """A landing: its codec, destinations and options."""
 
     codec: Codec
     columns: Columns
@@ -157,7 +157,7 @@ class Landing:
 
     @property
     def writing(self) -> Writing:
-        """Return the part of it that tasks do."""
+        """The part of the landing that tasks do."""
         places = [(to.folder, to.shape) for to in (self.rows, self.rejected)]
         return Writing(self.codec, self.columns, *places)
 
@@ -171,14 +171,14 @@ class Landing:
             self.discard()
 
     def written(self, messages: DataFrame) -> list[Written]:
-        """Return what tasks of Spark wrote of the messages."""
+        """Write the messages in tasks of Spark, and return what each task wrote."""
         return answers(messages, self.writing.write)
 
     def commit(self, written: Sequence[Written], transaction: Transaction | None) -> Landed:
-        """Commit what the tasks wrote: rejected messages first, beside them which rows belong to them, and then the rows.
+        """Commit the files of the tasks: first the rejected messages with the names of the files of the rows, then the rows.
 
-        Whoever repeats a transaction that came no further than to the first commit adds the same rows, so that each message is
-        there once, whatever another version of the package makes of it.
+        An attempt that repeats a transaction of which only the first commit was made adds the same rows, even if it has another version
+        of the package, so each message is there once.
         """
         rows: Sequence[DataFile] = [file for each in written for file in each.rows]
         rejected = [file for each in written for file in each.rejected]
@@ -191,20 +191,20 @@ class Landing:
             rows = self._rows_beside(aside, transaction, rows)
         else:
             aside = None
-        # Without rows, too, so that there is a table that says which columns it has, and a transaction is known.
+        # Committed even without rows, which creates the table with its columns and records the transaction.
         self.commit_to(self.rows, rows, transaction)
         if aside is not None:
             self.rejected.table.forget(aside)
         return sum((each.landed for each in written), Landed())
 
     def _aside(self, transaction: Transaction | None) -> Transaction | None:
-        """Return the transaction in the table of rejected messages, which may be that of several tables of rows."""
+        """Return the transaction in the table of rejected messages, which several tables of rows may share."""
         return transaction and transaction._replace(app=f"{transaction.app} {self.rows.table.name}")
 
     def _rows_beside(
         self, aside: Transaction, transaction: Transaction | None, rows: Sequence[DataFile]
     ) -> Sequence[DataFile]:
-        """Return the files of the rows that belong to the rejected messages, which are committed.
+        """Return the files of the rows that belong to the committed rejected messages.
 
         They are `rows`, unless another attempt committed the messages: it was faster, or it died before it committed its rows.
         """
@@ -222,7 +222,7 @@ class Landing:
         return found
 
     def discard(self) -> None:
-        """Remove what was written and not committed, unless the format has a command for that."""
+        """Remove written files that were not committed, unless the format has a command for this."""
         self.rows.table.discard()
         self.rejected.table.discard()
 
@@ -251,7 +251,7 @@ class Landing:
 
 
 def task_context() -> TaskContext:
-    """Return the task that this is called in."""
+    """Return the context of the current task."""
     context = TaskContext.get()
     if context is None:
         raise RuntimeError("must run inside a Spark task")
@@ -259,7 +259,7 @@ def task_context() -> TaskContext:
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the same rows in order, in fewer batches: small neighbours are one, of 40,000 rows and 16 MB at the most."""
+    """Yield the rows in order, with small neighboring batches joined, up to 40,000 rows and 16 MiB."""
     waiting: list[pa.RecordBatch] = []
     rows = size_bytes = 0
     for batch in batches:
@@ -288,5 +288,5 @@ def _versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Cou
 
 
 def _counted(rows: pa.RecordBatch, column: str) -> dict[Any, int]:
-    """Return how often each value is there."""
+    """Return the number of occurrences of each value."""
     return {each["values"]: each["counts"] for each in rows.column(column).value_counts().to_pylist()}
