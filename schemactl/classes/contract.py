@@ -157,8 +157,8 @@ def _rejected(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> 
     state = TopicState(contract.versions, producers=1, consumers=1, has_data=True)
     decision = admit(role, info, state, contract.policies, contract.release)
     if not decision.allowed:
-        topic = str(contract.name).removeprefix("persistent://")
-        fix = f"`schemactl extract {class_} --out FILE`, then `schemactl admit {role} {topic} --file FILE` shows what the broker compares"
+        short = str(contract.name).removeprefix("persistent://")
+        fix = f"`schemactl extract {class_} --out FILE`, then `schemactl admit {role} {short} --file FILE` shows what the broker compares"
         yield Reason(
             role, f"A broker does not let it connect ({decision.row}): {decision.error}: {decision.first_line}", fix
         )

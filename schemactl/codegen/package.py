@@ -1,6 +1,6 @@
-"""The generated package: the module of each topic, its row types, and the files as a folder, a zip or a wheel.
+"""Generate the package of a project: the module of each topic with its row types, and the files as a folder, a zip or a wheel.
 
-Wheels: packaging.python.org/specifications/binary-distribution-format.
+Wheels follow packaging.python.org/specifications/binary-distribution-format.
 """
 
 from __future__ import annotations
@@ -48,114 +48,8 @@ from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import json_text as avro_text
 from schemactl.formats.primitive import CHARSET
 
-# Row types: a TypedDict for each record, as `decode_one` gives them and `encode_one` takes them
-
-
-_MODULES: Final = {
-    "datetime": ("date", "datetime", "time", "timedelta"),
-    "decimal": ("Decimal",),
-    "typing": ("Any", "Literal", "TypedDict"),
-}
-"""Where the types come from that need an import."""
-
-_TAKEN: Final = {
-    *PYTHON_TYPES.values(),
-    *("Any", "Decimal", "Literal", "TypedDict", "dict", "list", "annotations"),
-    *("KeyValue", "Numbers", "Options", "SCHEMA", "Schema", "Topic"),
-}
-"""Names of a module that no record takes."""
-
-
-class RowTypes:
-    """The types of one module.
-
-    Attributes:
-        definitions: the text of each record's TypedDict, in an order in which all that one uses stands before it.
-    """
-
-    def __init__(self, taken: str) -> None:
-        """Leave out the name `taken`, which the module gives something else."""
-        self.definitions: list[str] = []
-        self._names: dict[str, str] = {}
-        self._used: set[str] = set()
-        self._taken = {*_TAKEN, taken}
-
-    def of(self, spark_type: SparkType, *, nullable: bool, place: str = "Row") -> str:
-        """Return the type of a value; `place` names a record that has no name of its own."""
-        found = self._of(spark_type, place)
-        return f"{found} | None" if nullable and found != "None" else found
-
-    def imports(self) -> str:
-        """Return the lines that import what the types need."""
-        used = {*self._used, *(["TypedDict"] if self.definitions else [])}
-        chosen = {module: [name for name in names if name in used] for module, names in _MODULES.items()}
-        return "".join(f"from {module} import {', '.join(names)}\n" for module, names in chosen.items() if names)
-
-    def use(self, name: str) -> str:
-        """Return `name`, which will be imported."""
-        self._used.add(name)
-        return name
-
-    def _of(self, spark_type: SparkType, place: str) -> str:
-        match spark_type:
-            case Atomic(symbols=symbols) if symbols:
-                return f"{self.use('Literal')}[{', '.join(map(literal, symbols))}]"
-            case Atomic(name):
-                return self.use(PYTHON_TYPES[name])
-            case Decimal(is_int=is_int):
-                return self.use("int" if is_int else "Decimal")
-            case SparkArray(element, contains_null):
-                return f"list[{self.of(element, nullable=contains_null, place=place)}]"
-            case SparkMap(value, contains_null, key):
-                return f"dict[{self._of(key, place)}, {self.of(value, nullable=contains_null, place=place)}]"
-            case Struct(fields):
-                return self._record(spark_type, fields, place)
-
-    def _record(self, record: Struct, fields: tuple[SparkField, ...], place: str) -> str:
-        # Records are equal whatever they are called; here names count, at every depth.
-        key = repr(record)
-        if key not in self._names:
-            name = self._new_name(record.name or place)
-            types = {
-                each.name: self.of(each.type, nullable=each.nullable, place=f"{name}_{each.name}") for each in fields
-            }
-            self._names[key] = name
-            self.definitions.append(self._definition(name, types))
-        return self._names[key]
-
-    def _new_name(self, wanted: str) -> str:
-        parts = re.sub(r"\W", "_", wanted, flags=re.ASCII).split("_")
-        name = "".join(part[:1].upper() + part[1:] for part in parts) or "Record"
-        name = f"_{name}" if name[0].isdigit() else name
-        names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
-        found = next(each for each in names if each not in self._taken and not keyword.iskeyword(each))
-        self._taken.add(found)
-        return found
-
-    def _definition(self, name: str, types: dict[str, str]) -> str:
-        if all(map(self._is_plain, types)):
-            return f"class {name}(TypedDict):\n" + (
-                "".join(f"    {each}: {types[each]}\n" for each in types) or "    pass\n"
-            )
-        lines = "".join(f"        {literal(each)}: {kind},\n" for each, kind in types.items())
-        return f'{name} = TypedDict(\n    "{name}",\n    {{\n{lines}    }},\n)\n'
-
-    def _is_plain(self, name: str) -> bool:
-        """Whether a class may have an attribute of that name that takes the place of no type, and is not mangled."""
-        return (
-            name.isascii()
-            and name.isidentifier()
-            and not keyword.iskeyword(name)
-            and not name.startswith("__")
-            and name not in self._taken
-        )
-
-
-# The module of a topic, and its schema files
-
-
 MARK: Final = "# Generated by schemactl"
-"""What the first line of every generated file of Python begins with; nothing else is overwritten or removed."""
+"""The start of the first line of every generated Python file; other files are neither overwritten nor removed."""
 
 HEADER: Final = f"""\
 {MARK}: do not edit, run `schemactl generate` instead.
@@ -164,153 +58,6 @@ HEADER: Final = f"""\
 """
 
 _WIDTH: Final = 88
-
-
-class TopicModule(NamedTuple):
-    """A module's text, and the schemas beside it by the names of their files."""
-
-    text: str
-    schemas: Mapping[str, str]
-
-
-def topic_module(
-    approved: Approved,
-    name: str,
-    *,
-    runtime: str,
-    options: StructOptions,
-    release: Release,
-    json_defaults: bool = False,
-) -> TopicModule:
-    """Return the module `name` of a topic, which imports its run-time from the module `runtime`; `options` are those of its columns.
-
-    Raises:
-        InvalidSchema: a definition does not parse.
-        UnsupportedBySpark: Spark has no type for the reader's schema.
-    """
-    number, reader = approved.reader
-    variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
-    value, columns = value_of(reader, options, release), struct_of(reader, options, release)
-    row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=name)
-    on_target = approved.on_target
-    own = on_target.reader if on_target else number
-    versions = {each.number: schemas.of(info_of(each), f"v{each.number}") for each in approved.read}
-    known = next((each for each in approved.read if each.number == own), None)
-    as_known = known is not None and (
-        known.info == reader or _SchemaFiles("").read(info_of(known)) == _SchemaFiles("").read(reader)
-    )
-    arguments = {
-        "versions": _table({str(each): call for each, call in versions.items()}),
-        "reader": str(own) if as_known else schemas.of(reader, "reader"),
-    }
-    if columns is not None:
-        arguments["schema"] = "SCHEMA"
-        older = [info_of(each) for each in reversed(approved.versions) if each.number < number]
-        former = former_names(reader, older, options, release)
-        if former:
-            arguments["former_names"] = _table(
-                {
-                    literal(".".join(path)): f"({''.join(f'{literal(each)}, ' for each in names).rstrip()})"
-                    for path, names in former.items()
-                }
-            )
-    if on_target is not None:
-        reasons = {str(at): literal(why) for at, why in sorted(on_target.unreadable.items())}
-        arguments["numbers"] = f"Numbers({literal(on_target.target)}, {on_target.reader}, {_table(reasons)})"
-        if on_target.foreign:
-            arguments["foreign"] = repr(sorted(on_target.foreign))
-    if chosen := _codec_options(options, json_defaults=json_defaults and _has_json(reader)):
-        arguments["options"] = f"Options({chosen})"
-    calls = "".join(f"    {each}={value},\n" for each, value in arguments.items())
-    made = f"{variable}: Topic[{row}] = Topic(\n    {literal(str(approved.topic.name))},\n    __name__,\n{calls})\n"
-    imported = [each for each in ("KeyValue", "Numbers", "Options", "Schema") if f"{each}(" in calls]
-    summary = _summary(approved, number, reader, has_columns=columns is not None)
-    ddl = f"\n{columns_ddl(columns)}\n" if columns is not None else ""
-    parts = [
-        f"{HEADER}{to_block_literal(summary)}\n\nfrom __future__ import annotations\n",
-        f"{types.imports()}\nfrom {runtime} import {', '.join([*imported, 'Topic'])}\n".lstrip("\n"),
-        *(f"\n{each}" for each in types.definitions),
-        *([f"\nSCHEMA = {to_block_literal(ddl)}\n"] if ddl else []),
-        made,
-    ]
-    return TopicModule("\n".join(parts), schemas.texts)
-
-
-def _summary(approved: Approved, number: int, reader: SchemaInfo, *, has_columns: bool) -> str:
-    first, last = approved.versions[0].number, approved.versions[-1].number
-    spans = f"version {first}" if first == last else f"versions {first} to {last}"
-    lines = [f"{approved.topic.name}: {reader.type.name}, {spans}, read as version {number}."]
-    if approved.on_target is not None:
-        target = approved.on_target.target
-        lines.append(f"These are Git's numbers. Messages are those of the target {target}, whose numbers are below.")
-    if not has_columns:
-        lines.append("Nothing describes the payloads: what reads or writes them raises CodecUnavailable.")
-    return "\n\n".join(lines) + ("\n" if lines[1:] else "")
-
-
-class _SchemaFiles:
-    """The files of a module's schemas, and how the module names each."""
-
-    def __init__(self, module: str) -> None:
-        self.texts: dict[str, str] = {}
-        self._module = module
-
-    def of(self, info: SchemaInfo, version: str) -> str:
-        """Return the text of the call that names the schema's files, which are added."""
-        if both := pair_of(info):
-            key, value = (self.of(half, f"{version}.{name}") for name, half in both.halves.items())
-            return f"KeyValue({key}, {value}, {literal(both.encoding)})"
-        arguments = [literal(info.type.name)]
-        if found := _text(info):
-            arguments.append(self._add(f"{version}.{'avsc' if spec(info).language == 'avro' else 'json'}", found))
-        charset = info.properties.get(CHARSET) if spec(info).spark == "string" else None
-        if charset is not None:
-            arguments.append(f"charset={literal(charset)}")
-        if info.proto is not None:
-            arguments.append(f"proto={self._add(f'{version}.proto.json', _text(info.proto))}")
-        return f"Schema({', '.join(arguments)})"
-
-    def read(self, info: SchemaInfo) -> tuple[str, dict[str, str]]:
-        """Return all that a module has of one schema."""
-        return self.of(info, ""), self.texts
-
-    def _add(self, ending: str, content: str) -> str:
-        name = f"{self._module}.{ending}"
-        self.texts[name] = content
-        return literal(name)
-
-
-def _text(info: SchemaInfo) -> str:
-    """Return the definition as people read it: JSON over several lines, without comments; "" if it has none."""
-    if spec(info).language not in ("avro", "protobuf"):
-        return ""
-    value = avro_text.read(avro_text.without_comments(avro_text.decode(info.schema)))
-    return laid_out(value, _WIDTH) + "\n"
-
-
-def _table(entries: Mapping[str, str]) -> str:
-    """Return a dict of literals, one entry a line."""
-    lines = "".join(f"        {key}: {value},\n" for key, value in entries.items())
-    return f"{{\n{lines}    }}" if lines else "{}"
-
-
-def _has_json(info: SchemaInfo) -> bool:
-    if both := pair_of(info):
-        return any(map(_has_json, both.halves.values()))
-    return spec(info).payload == "json"
-
-
-def _codec_options(options: StructOptions, *, json_defaults: bool) -> str:
-    chosen = {
-        "time_type": options.has_time,
-        "recursion_depth": max(options.recursive_field_max_depth, 0),
-        "json_defaults": json_defaults,
-    }
-    return ", ".join(f"{name}={value}" for name, value in chosen.items() if value)
-
-
-# All files of the package
-
 
 _PACKAGE: Final = '''\
 """Pulsar topics, one module each: what their messages are, and how they are decoded and encoded."""
@@ -329,6 +76,43 @@ TOPICS: dict[str, str] = {{
 topic = finder(TOPICS)
 '''
 
+_TYPE_MODULES: Final = {
+    "datetime": ("date", "datetime", "time", "timedelta"),
+    "decimal": ("Decimal",),
+    "typing": ("Any", "Literal", "TypedDict"),
+}
+"""The types that need an import, by their modules."""
+
+_RESERVED_NAMES: Final = {
+    *PYTHON_TYPES.values(),
+    *("Any", "Decimal", "Literal", "TypedDict", "dict", "list", "annotations"),
+    *("KeyValue", "Numbers", "Options", "SCHEMA", "Schema", "Topic"),
+}
+"""Names of a module that no record may have."""
+
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+"""The earliest time in a zip file, which all entries have, so that equal content makes equal bytes."""
+
+_SCHEMA_PATH: Final = re.compile(rf"(.+/{SCHEMAS}/.+)\.(?:v([0-9]+)|reader)(?:\.\w+)?\.(?:avsc|json)")
+"""The path of a schema's file, whose content cannot have a mark: the topic's path, and the version."""
+
+Brought = Callable[[Path, str | None], bool]
+"""Tells whether a merge brings a text (or the removal of the file, None) to a path by itself."""
+
+LICENSE: Final = "LICENSE"
+
+_TAG: Final = "py3-none-any"
+
+_VERSION: Final = re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+(\.[a-z0-9]+)*)?")
+"""The normal form of packaging.python.org/specifications/version-specifiers, the only form allowed in a file's name."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._]*[A-Za-z0-9])?")
+
+_COPY: Final = f"# A copy, under the licence in {RUNTIME}/{LICENSE}.\n"
+
+_PAYLOADS_BY_PREFIX: Final = {"json": "json", "proto": "protobuf"}
+"""Prefixes of the codec's modules for one kind of payload, with the payload."""
+
 
 def package_files(
     topics: Iterable[Approved],
@@ -338,20 +122,19 @@ def package_files(
     target: str | None = None,
     recursion_depth: int = 0,
 ) -> Mapping[str, str]:
-    """Every file of the package that `generate` names, by its path below `generate.out`; the same input, the same bytes.
+    """Generate the files of the package, by path below `generate.out`; equal input makes equal bytes.
 
-    It imports the installed schemactl; `package.complete` gives it a run-time of its own.
+    The package imports the installed schemactl; `complete` adds a run-time to it.
 
     Args:
-        topics: what to generate modules for.
-        generate: the package's name, and for which Spark.
-        release: whose Avro reads the definitions.
-        target: whose version numbers the package has; None: Git's.
-        recursion_depth: how often a record may hold itself before the field is dropped; 0: recursion is refused.
+        topics: the topics that get modules.
+        generate: the settings of the package, such as its name and the Spark release.
+        release: the Pulsar release whose Avro parses the definitions.
+        target: the target whose version numbers the package has, or None for Git's.
+        recursion_depth: how often a record may contain itself before the field is dropped; with 0, recursion is an error.
 
     Raises:
-        SchemactlError: the package's name cannot be imported, or the columns of some topics cannot be made; all of a run
-            are named.
+        SchemactlError: if the package's name cannot be imported, or Spark has no columns for some topics, which are all named.
     """
     if not is_importable(generate.package):
         raise SchemactlError(
@@ -359,25 +142,25 @@ def package_files(
             fix="write identifiers with dots between them, such as shop_schemas",
         )
     options = StructOptions(generate.spark, recursion_depth, as_decoded=True)
-    approved = {one.topic.name: one for one in sorted(topics, key=lambda one: one.topic.name)}
-    paths = module_paths(approved)
+    topics_by_name = {topic.topic.name: topic for topic in sorted(topics, key=lambda topic: topic.topic.name)}
+    paths = module_paths(topics_by_name)
     root, runtime = generate.package.replace(".", "/"), f"{generate.package}.{RUNTIME}"
-    rows = "".join(
+    entries = "".join(
         f"    {literal(str(name))}: {literal('.'.join((generate.package, *path)))},\n" for name, path in paths.items()
     )
     files = {
         f"{root}/__init__.py": HEADER
-        + _PACKAGE.format(runtime=runtime, target=target and literal(target), topics=rows),
+        + _PACKAGE.format(runtime=runtime, target=target and literal(target), topics=entries),
         f"{root}/{RUNTIME}.py": exports("schemactl.generated"),
         f"{root}/py.typed": "",
     }
-    failed = []
+    failures = []
     for name, path in paths.items():
         for length in (1, 2):
             files[f"{root}/{'/'.join(path[:length])}/__init__.py"] = HEADER
         try:
             module = topic_module(
-                approved[name],
+                topics_by_name[name],
                 path[-1],
                 runtime=runtime,
                 options=options,
@@ -385,49 +168,303 @@ def package_files(
                 json_defaults=generate.json_defaults,
             )
         except (InvalidSchema, UnsupportedBySpark) as error:
-            failed.append(f"{name}: {error.what}" + (f" ({error.fix})" if error.fix else ""))
+            failures.append(f"{name}: {error.what}" + (f" ({error.fix})" if error.fix else ""))
             continue
         folder = f"{root}/{'/'.join(path[:2])}"
         files[f"{folder}/{path[-1]}.py"] = module.text
         files |= {f"{folder}/{SCHEMAS}/{file}": text for file, text in module.schemas.items()}
-        number, reader = approved[name].reader
+        number, reader = topics_by_name[name].reader
         if generate.classes and (text := topic_classes(name, number, reader, generate.classes, options, release)):
             files[f"{folder}/{CLASSES}/__init__.py"] = HEADER
             files[f"{folder}/{CLASSES}/{path[-1]}.py"] = HEADER + text
-    if failed:
+    if failures:
         raise SchemactlError(
-            "\n".join(["there are no columns for every topic:", *failed]),
+            "\n".join(["there are no columns for every topic:", *failures]),
             fix="change the definitions, or exclude the topics with --topic; for recursion give --recursion-depth",
         )
     return dict(sorted(files.items()))
 
 
 def exports(source: str) -> str:
-    """Return the module from which a package imports its run-time; `source` says where that is."""
+    """Return the text of the module from which a package imports its run-time, which exports the module `source`."""
     return f"{HEADER}from {source} import *\n"
+
+
+class TopicModule(NamedTuple):
+    """The text of a module, and the texts of its schema files by name."""
+
+    text: str
+    schemas: Mapping[str, str]
+
+
+def topic_module(
+    approved: Approved,
+    name: str,
+    *,
+    runtime: str,
+    options: StructOptions,
+    release: Release,
+    json_defaults: bool = False,
+) -> TopicModule:
+    """Generate the module of a topic.
+
+    Args:
+        approved: the topic.
+        name: the module's name.
+        runtime: the module from which it imports its run-time.
+        options: the settings of the columns.
+        release: the Pulsar release whose Avro parses the definitions.
+        json_defaults: whether a field that a JSON payload lacks is read as its default.
+
+    Raises:
+        InvalidSchema: if a definition does not parse.
+        UnsupportedBySpark: if Spark has no type for the reader's schema.
+    """
+    number, reader = approved.reader
+    variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
+    value, columns = value_of(reader, options, release), struct_of(reader, options, release)
+    row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=name)
+
+    # The versions, and the reader: the number of a version if it has the same schema.
+    on_target = approved.on_target
+    reader_number = on_target.reader if on_target else number
+    version_calls = {
+        str(version.number): schemas.make_call(info_of(version), f"v{version.number}") for version in approved.read
+    }
+    reader_version = next((version for version in approved.read if version.number == reader_number), None)
+    has_reader_version = reader_version is not None and (
+        reader_version.info == reader or _list_schema_files(info_of(reader_version)) == _list_schema_files(reader)
+    )
+    arguments = {
+        "versions": _make_dict(version_calls),
+        "reader": str(reader_number) if has_reader_version else schemas.make_call(reader, "reader"),
+    }
+
+    # The columns, and their former names.
+    if columns is not None:
+        arguments["schema"] = "SCHEMA"
+        older = [info_of(version) for version in reversed(approved.versions) if version.number < number]
+        names_by_path = former_names(reader, older, options, release)
+        if names_by_path:
+            arguments["former_names"] = _make_dict(
+                {
+                    literal(
+                        ".".join(path)
+                    ): f"({''.join(f'{literal(former_name)}, ' for former_name in names).rstrip()})"
+                    for path, names in names_by_path.items()
+                }
+            )
+
+    # The numbers of a target, and the options of the codec.
+    if on_target is not None:
+        reasons = {str(version): literal(reason) for version, reason in sorted(on_target.unreadable.items())}
+        arguments["numbers"] = f"Numbers({literal(on_target.target)}, {on_target.reader}, {_make_dict(reasons)})"
+        if on_target.foreign:
+            arguments["foreign"] = repr(sorted(on_target.foreign))
+    codec_options = {
+        "time_type": options.has_time,
+        "recursion_depth": max(options.recursive_field_max_depth, 0),
+        "json_defaults": json_defaults and _has_json(reader),
+    }
+    if any(codec_options.values()):
+        set_options = ", ".join(f"{option}={setting}" for option, setting in codec_options.items() if setting)
+        arguments["options"] = f"Options({set_options})"
+
+    # The text.
+    argument_lines = "".join(f"    {argument}={text},\n" for argument, text in arguments.items())
+    topic_call = f"Topic(\n    {literal(str(approved.topic.name))},\n    __name__,\n{argument_lines})\n"
+    imports = [class_ for class_ in ("KeyValue", "Numbers", "Options", "Schema") if f"{class_}(" in argument_lines]
+    summary = _summarize(approved, number, reader, has_columns=columns is not None)
+    ddl = f"\n{columns_ddl(columns)}\n" if columns is not None else ""
+    blocks = [
+        f"{HEADER}{to_block_literal(summary)}\n\nfrom __future__ import annotations\n",
+        f"{types.make_imports()}\nfrom {runtime} import {', '.join([*imports, 'Topic'])}\n".lstrip("\n"),
+        *(f"\n{definition}" for definition in types.definitions),
+        *([f"\nSCHEMA = {to_block_literal(ddl)}\n"] if ddl else []),
+        f"{variable}: Topic[{row}] = {topic_call}",
+    ]
+    return TopicModule("\n".join(blocks), schemas.texts)
+
+
+def _summarize(approved: Approved, number: int, reader: SchemaInfo, *, has_columns: bool) -> str:
+    first, last = approved.versions[0].number, approved.versions[-1].number
+    version_range = f"version {first}" if first == last else f"versions {first} to {last}"
+    lines = [f"{approved.topic.name}: {reader.type.name}, {version_range}, read as version {number}."]
+    if approved.on_target is not None:
+        target = approved.on_target.target
+        lines.append(f"These are Git's numbers. Messages are those of the target {target}, whose numbers are below.")
+    if not has_columns:
+        lines.append("Nothing describes the payloads: what reads or writes them raises CodecUnavailable.")
+    return "\n\n".join(lines) + ("\n" if lines[1:] else "")
+
+
+class _SchemaFiles:
+    """The schema files of a module.
+
+    Attributes:
+        texts: the texts of the files by name.
+    """
+
+    def __init__(self, module: str) -> None:
+        self.texts: dict[str, str] = {}
+        self._module = module
+
+    def make_call(self, info: SchemaInfo, version: str) -> str:
+        """Add the files of a schema, and return the call of a constructor with their names.
+
+        Args:
+            info: the schema.
+            version: the part of the names for the version: `v0`, `reader`.
+        """
+        if pair := pair_of(info):
+            key, value = (self.make_call(part, f"{version}.{name}") for name, part in pair.halves.items())
+            return f"KeyValue({key}, {value}, {literal(pair.encoding)})"
+        arguments = [literal(info.type.name)]
+        if text := _format_definition(info):
+            arguments.append(self._add(f"{version}.{'avsc' if spec(info).language == 'avro' else 'json'}", text))
+        charset = info.properties.get(CHARSET) if spec(info).spark == "string" else None
+        if charset is not None:
+            arguments.append(f"charset={literal(charset)}")
+        if info.proto is not None:
+            arguments.append(f"proto={self._add(f'{version}.proto.json', _format_definition(info.proto))}")
+        return f"Schema({', '.join(arguments)})"
+
+    def _add(self, suffix: str, text: str) -> str:
+        name = f"{self._module}.{suffix}"
+        self.texts[name] = text
+        return literal(name)
+
+
+def _list_schema_files(info: SchemaInfo) -> tuple[str, dict[str, str]]:
+    """Return the call and the files of one schema, which are equal for schemas without a difference in a module."""
+    schemas = _SchemaFiles("")
+    return schemas.make_call(info, ""), schemas.texts
+
+
+def _format_definition(info: SchemaInfo) -> str:
+    """Return the definition as JSON on several lines, without comments, or "" if the type has no definition."""
+    if spec(info).language not in ("avro", "protobuf"):
+        return ""
+    value = avro_text.read(avro_text.without_comments(avro_text.decode(info.schema)))
+    return laid_out(value, _WIDTH) + "\n"
+
+
+def _make_dict(entries: Mapping[str, str]) -> str:
+    """Return the text of a dict whose keys and values are expressions, one entry on each line."""
+    lines = "".join(f"        {key}: {value},\n" for key, value in entries.items())
+    return f"{{\n{lines}    }}" if lines else "{}"
+
+
+def _has_json(info: SchemaInfo) -> bool:
+    if pair := pair_of(info):
+        return any(map(_has_json, pair.halves.values()))
+    return spec(info).payload == "json"
+
+
+# Row types: a TypedDict for each record, as `decode_one` returns it and `encode_one` takes it
+
+
+class RowTypes:
+    """The row types of one module.
+
+    Attributes:
+        definitions: the text of each record's TypedDict, after the types that it uses.
+    """
+
+    def __init__(self, variable: str) -> None:
+        """Create the types of a module that has a variable of this name."""
+        self.definitions: list[str] = []
+        self._names_by_record: dict[str, str] = {}
+        self._imports: set[str] = set()
+        self._reserved_names = {*_RESERVED_NAMES, variable}
+
+    def of(self, spark_type: SparkType, *, nullable: bool, place: str = "Row") -> str:
+        """Return the type of a value; `place` is the name of a record without a name."""
+        annotation = self._annotate(spark_type, place)
+        return f"{annotation} | None" if nullable and annotation != "None" else annotation
+
+    def make_imports(self) -> str:
+        """Return the import statements of the types."""
+        used_names = {*self._imports, *(["TypedDict"] if self.definitions else [])}
+        imports = {module: [name for name in names if name in used_names] for module, names in _TYPE_MODULES.items()}
+        return "".join(f"from {module} import {', '.join(names)}\n" for module, names in imports.items() if names)
+
+    def use(self, name: str) -> str:
+        """Return `name`, and import it."""
+        self._imports.add(name)
+        return name
+
+    def _annotate(self, spark_type: SparkType, place: str) -> str:
+        match spark_type:
+            case Atomic(symbols=symbols) if symbols:
+                return f"{self.use('Literal')}[{', '.join(map(literal, symbols))}]"
+            case Atomic(name):
+                return self.use(PYTHON_TYPES[name])
+            case Decimal(is_int=is_int):
+                return self.use("int" if is_int else "Decimal")
+            case SparkArray(element, contains_null):
+                return f"list[{self.of(element, nullable=contains_null, place=place)}]"
+            case SparkMap(value, contains_null, key):
+                return f"dict[{self._annotate(key, place)}, {self.of(value, nullable=contains_null, place=place)}]"
+            case Struct(fields):
+                return self._name_record(spark_type, fields, place)
+
+    def _name_record(self, record: Struct, fields: tuple[SparkField, ...], place: str) -> str:
+        """Return the name of a record's TypedDict, which is defined at the first use."""
+        # Structs are equal regardless of their names, which count here, at every depth.
+        key = repr(record)
+        if key not in self._names_by_record:
+            name = self._make_name(record.name or place)
+            types = {
+                field.name: self.of(field.type, nullable=field.nullable, place=f"{name}_{field.name}")
+                for field in fields
+            }
+            self._names_by_record[key] = name
+            self.definitions.append(self._define(name, types))
+        return self._names_by_record[key]
+
+    def _make_name(self, record_name: str) -> str:
+        words = re.sub(r"\W", "_", record_name, flags=re.ASCII).split("_")
+        name = "".join(word[:1].upper() + word[1:] for word in words) or "Record"
+        name = f"_{name}" if name[0].isdigit() else name
+        candidates = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
+        free_name = next(
+            candidate
+            for candidate in candidates
+            if candidate not in self._reserved_names and not keyword.iskeyword(candidate)
+        )
+        self._reserved_names.add(free_name)
+        return free_name
+
+    def _define(self, name: str, types: dict[str, str]) -> str:
+        if all(map(self._is_attribute_name, types)):
+            attributes = "".join(f"    {field}: {annotation}\n" for field, annotation in types.items())
+            return f"class {name}(TypedDict):\n" + (attributes or "    pass\n")
+        items = "".join(f"        {literal(field)}: {annotation},\n" for field, annotation in types.items())
+        return f'{name} = TypedDict(\n    "{name}",\n    {{\n{items}    }},\n)\n'
+
+    def _is_attribute_name(self, name: str) -> bool:
+        """Return whether a class can have an attribute of this name, which neither hides a type nor is mangled."""
+        return (
+            name.isascii()
+            and name.isidentifier()
+            and not keyword.iskeyword(name)
+            and not name.startswith("__")
+            and name not in self._reserved_names
+        )
 
 
 # The package on disk
 
 
-_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest time a zip file can hold; all of ours have it, so that equal content makes equal bytes."""
-
-_SCHEMA: Final = re.compile(rf"(.+/{SCHEMAS}/.+)\.(?:v([0-9]+)|reader)(?:\.\w+)?\.(?:avsc|json)")
-"""The path of a schema's file, which has no room for a mark: its topic's, and the version."""
-
-Brought = Callable[[Path, str | None], bool]
-"""Says whether a merge brings that text (None: no file) to that place without anybody's doing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What separates a folder from the files it should have; paths below the folder, sorted.
+    """The difference between a folder and the files that it should have; paths below the folder, sorted.
 
     Attributes:
-        changed: files that are missing or say something else.
-        extra: files that were generated once and no longer are.
-        foreign: files that were not generated and stand in the way of one that is.
+        changed: files that are missing or have another text.
+        extra: files that were generated earlier and no longer are.
+        foreign: files that were not generated, at the path of a generated file.
     """
 
     changed: tuple[str, ...]
@@ -439,50 +476,56 @@ class Difference:
 
 
 class NumberedSchema(NamedTuple):
-    """Of which topic's module a file has a schema, as a path, and of which version."""
+    """The module, as a path, and the version to which a schema's file belongs."""
 
     module: str
     version: int
 
 
 def numbered(name: str) -> NumberedSchema | None:
-    """Return what the path of a file says; None: it has no version's schema."""
-    if (found := _SCHEMA.fullmatch(name)) and found[2]:
-        return NumberedSchema(found[1].replace(f"/{SCHEMAS}/", "/"), int(found[2]))
+    """Return the module and version of a schema's file, given its path, or None for other files."""
+    if (match := _SCHEMA_PATH.fullmatch(name)) and match[2]:
+        return NumberedSchema(match[1].replace(f"/{SCHEMAS}/", "/"), int(match[2]))
     return None
 
 
 def compare(
     files: Mapping[str, str], out: Path, *, below: str | None = None, brought: Brought = lambda _path, _text: False
 ) -> Difference:
-    """Return how the folder `out` differs from `files`.
+    """Compare the folder `out` with `files`.
 
     Args:
-        files: what should be there.
+        files: the files that the folder should have.
         out: the folder.
-        below: a real path; no link below it is followed (`atomic_files.write`).
-        brought: what it says yes to is no difference.
+        below: a real path, below which no link is followed (`atomic_files.write`).
+        brought: files of which it returns True do not count as different.
 
     Raises:
-        SchemactlError: a file cannot be read, or a link is in its place or on the way to it.
+        SchemactlError: if a file cannot be read, or a link is at its path or a part of it.
     """
     changed: list[str] = []
     foreign: list[str] = []
     for name, text in files.items():
-        found = _read(out / name, below)
-        if found != text and not brought(out / name, text):
-            # An empty file (py.typed, an __init__.py made by hand) holds nothing that could be lost.
-            (foreign if found and not _is_ours(name, found) else changed).append(name)
-    extra = (name for name in _generated(files, out, below) if not brought(out / name, None))
+        present_text = _read(out / name, below)
+        if present_text != text and not brought(out / name, text):
+            # An empty file (py.typed, an __init__.py made by hand) has no content that could be lost.
+            (foreign if present_text and not _is_generated(name, present_text) else changed).append(name)
+    extra = (name for name in _find_extra_files(files, out, below) if not brought(out / name, None))
     return Difference(tuple(changed), tuple(sorted(extra)), tuple(foreign))
 
 
 def write(files: Mapping[str, str], out: Path, difference: Difference, *, below: str | None = None) -> None:
-    """Make `out` hold exactly `files` among what was generated, by the `difference` that `compare` found.
+    """Write and remove files of `out`, so that its generated files are `files`.
+
+    Args:
+        files: the files that the folder should have.
+        out: the folder.
+        difference: the result of `compare`.
+        below: as for `compare`.
 
     Raises:
-        SchemactlError: a file that was not generated, or a link, stands in the way (nothing is written then), or the
-            folder cannot be written.
+        SchemactlError: if a file that was not generated, or a link, is at the path of a generated one (nothing is written then), or
+            the folder cannot be written to.
     """
     if difference.foreign:
         raise SchemactlError(
@@ -500,50 +543,50 @@ def write(files: Mapping[str, str], out: Path, difference: Difference, *, below:
 
 
 def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> None:
-    """Write the files, in their order, as a zip that Python imports from, as `spark-submit --py-files` takes it.
+    """Write the files, in their order, as a zip from which Python imports, for `spark-submit --py-files`.
 
-    Equal files make equal bytes. For `below` see `compare`.
+    Equal files make equal bytes. `below` is as for `compare`.
 
     Raises:
-        SchemactlError: it cannot be written.
+        SchemactlError: if the zip cannot be written.
     """
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, text in files.items():
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, text.encode(), zipfile.ZIP_DEFLATED, compresslevel=9)
     try:
-        atomic_files.write(path, packed.getvalue(), below=below)
+        atomic_files.write(path, buffer.getvalue(), below=below)
     except OSError as error:
         raise SchemactlError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _generated(files: Mapping[str, str], out: Path, below: str | None) -> Iterator[str]:
-    """Yield the files in the folder that were generated once and are none of `files`."""
+def _find_extra_files(files: Mapping[str, str], out: Path, below: str | None) -> Iterator[str]:
+    """Yield the generated files in the folder that are not in `files`."""
     for root in {name.split("/")[0] for name in files}:
         for path in (out / root).rglob("*"):
             name = path.relative_to(out).as_posix()
-            is_file = name not in files and not path.is_symlink() and path.is_file()
-            if is_file and _is_ours(name, (_read(path, below) or "") if path.suffix == ".py" else ""):
+            is_other_file = name not in files and not path.is_symlink() and path.is_file()
+            if is_other_file and _is_generated(name, (_read(path, below) or "") if path.suffix == ".py" else ""):
                 yield name
 
 
-def _is_ours(name: str, text: str) -> bool:
-    return text.startswith(MARK) or bool(_SCHEMA.fullmatch(name))
+def _is_generated(name: str, text: str) -> bool:
+    return text.startswith(MARK) or bool(_SCHEMA_PATH.fullmatch(name))
 
 
 def _read(path: Path, below: str | None) -> str | None:
-    """Return the text of a file, None if there is none."""
+    """Return the text of a file, or None if it does not exist."""
     try:
-        found = atomic_files.read(path, below=below)
+        data = atomic_files.read(path, below=below)
     except OSError as error:
         raise SchemactlError(f"{path} cannot be read: {error}") from None
-    return None if found is None else found.decode(errors="replace")
+    return None if data is None else data.decode(errors="replace")
 
 
 def _remove_if_empty(folder: Path, out: Path) -> None:
-    """Remove folders that hold nothing but what Python compiled, up to `out`."""
+    """Remove the folder and its parents below `out` while they have only files that Python compiled."""
     while folder != out:
         compiled = folder / "__pycache__"
         if compiled.is_symlink() or any(path != compiled for path in folder.iterdir()):
@@ -556,26 +599,11 @@ def _remove_if_empty(folder: Path, out: Path) -> None:
         folder = folder.parent
 
 
-# The complete package, which needs no schemactl, and the wheel
-
-
-LICENSE: Final = "LICENSE"
-
-_TAG: Final = "py3-none-any"
-
-_VERSION: Final = re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+(\.[a-z0-9]+)*)?")
-"""The normal form of packaging.python.org/specifications/version-specifiers: nothing else may stand in a file's name."""
-
-_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._]*[A-Za-z0-9])?")
-
-_COPY: Final = f"# A copy, under the licence in {RUNTIME}/{LICENSE}.\n"
-
-_ONLY_FOR: Final = {"json": "json", "proto": "protobuf"}
-"""How names of the codec's modules begin that are for one kind of payload alone."""
+# The complete package, which does not need schemactl, and the wheel
 
 
 class Wheel(NamedTuple):
-    """A wheel: its file's name, and the text of each file in it by its path, in order."""
+    """A wheel: the name of its file, and the texts of the files in it by path, in order."""
 
     name: str
     files: Mapping[str, str]
@@ -584,53 +612,60 @@ class Wheel(NamedTuple):
 def complete(files: Mapping[str, str], package: str, topics: Iterable[Approved]) -> Mapping[str, str]:
     """Return the files of the package with the modules of schemactl that it uses, and their licence.
 
-    Raises SchemactlError: somebody took away the licence that this installation came with.
+    Args:
+        files: the files of the package.
+        package: its importable name.
+        topics: the topics of the package, whose kinds of payloads decide on the modules.
+
+    Raises:
+        SchemactlError: if the licence is missing in this installation.
     """
     root = f"{package.replace('.', '/')}/{RUNTIME}"
-    modules = run_time("generated.py", payloads=_payloads(topics))
+    modules = run_time("generated.py", payloads=_list_payloads(topics))
     runtime = {f"{root}/{path}": f"{HEADER}{_COPY if text else ''}{text}" for path, text in modules.items()}
     runtime[f"{root}/__init__.py"] = exports(f"{package}.{RUNTIME}.generated")
-    runtime[f"{root}/{LICENSE}"] = _license()
-    return dict(sorted({**{name: files[name] for name in files if name != f"{root}.py"}, **runtime}.items()))
+    runtime[f"{root}/{LICENSE}"] = _read_license()
+    others = {name: text for name, text in files.items() if name != f"{root}.py"}
+    return dict(sorted((others | runtime).items()))
 
 
 def commits(topics: Iterable[Approved]) -> str:
-    """Return `versions.json`: of every version of every topic the commit that brought it, and its time in UTC."""
-    found = {
-        str(one.topic.name): {
-            str(each.number): {"commit": each.commit.id, "time": _utc(each.commit).isoformat()}
-            for each in one.read
-            if each.commit
+    """Return `versions.json`: for each version of each topic, the commit that introduced it, and its time in UTC."""
+    commits_by_topic = {
+        str(topic.topic.name): {
+            str(version.number): {"commit": version.commit.id, "time": _to_utc(version.commit).isoformat()}
+            for version in topic.read
+            if version.commit
         }
-        for one in topics
+        for topic in topics
     }
-    return json.dumps(found, indent=2, sort_keys=True) + "\n"
+    return json.dumps(commits_by_topic, indent=2, sort_keys=True) + "\n"
 
 
 def version_at(tip: Commit) -> str:
-    """Return the version of a package generated from the history up to `tip`: the commit's date and time in UTC, so that later is newer.
+    """Return the version of a package generated from the history up to `tip`: the commit's date and time in UTC.
 
-    22:05:09 on the first of March 2026 makes 2026.3.1.220509.
+    A later commit has a newer version: 22:05:09 on the first of March 2026 makes 2026.3.1.220509.
     """
-    when = _utc(tip)
+    when = _to_utc(tip)
     return f"{when.year}.{when.month}.{when.day}.{int(when.strftime('%H%M%S'))}"
 
 
 def wheel(
     files: Mapping[str, str], package: str, topics: Iterable[Approved], *, tip: Commit | None, version: str = ""
 ) -> Wheel:
-    """Return the package's files with what makes a wheel of them; the same input, the same text.
+    """Return the package's files and metadata as a wheel; equal input makes equal text.
 
     Args:
-        files: of the complete package.
-        package: its importable name; the distribution has the same.
-        topics: what the package has modules for.
-        tip: the newest commit that counts; None: there is none, or the package has what is not approved yet.
-        version: of the distribution; by default `version_at(tip)`.
+        files: the files of the complete package.
+        package: its importable name, which is also the distribution's.
+        topics: the topics of the package.
+        tip: the newest approved commit, or None without one or if the package has versions that are not approved yet.
+        version: the distribution's version, by default `version_at(tip)`.
 
     Raises:
-        UsageError: `version` is no version in its normal form, or there is no commit to make one of.
-        SchemactlError: the package's name cannot be a distribution's.
+        UsageError: if `version` is not a version in its normal form, or there is no commit for the default.
+        SchemactlError: if the package's name cannot be the name of a distribution.
     """
     if not version:
         if tip is None:
@@ -649,50 +684,54 @@ def wheel(
     stem = f"{re.sub('[._]+', '_', package).lower()}-{version}"
     info = f"{stem}.dist-info"
     has_models = any(f"/{CLASSES}/" in path and "\nfrom pydantic import " in text for path, text in files.items())
-    described = {
-        f"{info}/METADATA": _metadata(package, version, topics, has_models=has_models),
+    metadata_files = {
+        f"{info}/METADATA": _make_metadata(package, version, topics, has_models=has_models),
         f"{info}/WHEEL": (
             f"Wheel-Version: 1.0\nGenerator: schemactl {environment.version()}\nRoot-Is-Purelib: true\nTag: {_TAG}\n"
         ),
     }
-    held = {**files, **described}
-    record = "".join(f"{path},{_digest(text)},{len(text.encode())}\n" for path, text in held.items())
-    return Wheel(f"{stem}-{_TAG}.whl", {**held, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"})
+    all_files = {**files, **metadata_files}
+    record = "".join(f"{path},{_hash(text)},{len(text.encode())}\n" for path, text in all_files.items())
+    return Wheel(f"{stem}-{_TAG}.whl", {**all_files, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"})
 
 
-def run_time(*modules: str, payloads: Collection[str] = tuple(_ONLY_FOR.values())) -> Mapping[str, str]:
-    """Return those modules of schemactl and what they import, directly or not, for those kinds of payloads.
+def run_time(*modules: str, payloads: Collection[str] = tuple(_PAYLOADS_BY_PREFIX.values())) -> Mapping[str, str]:
+    """Return the texts of modules of schemactl and of the modules that they import, directly or not.
 
-    Both have paths below schemactl, such as `spark/landing.py`. A package has an empty `__init__.py`, if nothing needs its own.
+    A package without a needed `__init__.py` gets an empty one.
+
+    Args:
+        modules: paths below schemactl, such as `spark/landing.py`; the keys of the result are such paths, too.
+        payloads: the kinds of payloads; modules for other kinds are left out.
     """
     source = Path(__file__).parent.parent
-    found: dict[str, str] = {}
-    waiting = [*modules]
-    while waiting:
-        path = waiting.pop()
-        kind = _ONLY_FOR.get(Path(path).name.partition("_")[0])
-        if path in found or (kind and kind not in payloads):
+    texts: dict[str, str] = {}
+    pending = [*modules]
+    while pending:
+        path = pending.pop()
+        payload = _PAYLOADS_BY_PREFIX.get(Path(path).name.partition("_")[0])
+        if path in texts or (payload and payload not in payloads):
             continue
-        found[path] = (source / path).read_text(encoding="utf-8")
-        waiting += _imports(source, path, found[path])
-    folders = {Path(path).parent.as_posix() for path in found} - {"."}
-    return dict.fromkeys((f"{folder}/__init__.py" for folder in folders), "") | found
+        texts[path] = (source / path).read_text(encoding="utf-8")
+        pending += _find_imports(source, path, texts[path])
+    folders = {Path(path).parent.as_posix() for path in texts} - {"."}
+    return dict.fromkeys((f"{folder}/__init__.py" for folder in folders), "") | texts
 
 
-def _imports(source: Path, path: str, text: str) -> Iterator[str]:
-    """Yield the files from which a module imports something, also on use, as paths below `source`."""
+def _find_imports(source: Path, path: str, text: str) -> Iterator[str]:
+    """Yield the files that a module imports, at its start or on use, as paths below `source`."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.level:
             folder = Path(path).parents[node.level - 1] / (node.module or "").replace(".", "/")
-            files = [folder.with_suffix(".py"), *(folder / f"{each.name}.py" for each in node.names)]
-            # What the name of a package itself imports is that package's `__init__`; a module below it does without.
+            files = [folder.with_suffix(".py"), *(folder / f"{alias.name}.py" for alias in node.names)]
+            # A name that is not a module comes from the package's `__init__`, which modules below it do not need.
             if any(not (source / file).is_file() for file in files[1:]):
                 files.append(folder / "__init__.py")
             yield from (file.as_posix() for file in files if file.name != ".py" and (source / file).is_file())
 
 
-def _license() -> str:
-    """Return the licence that this installation came with. Raises SchemactlError: somebody took it away."""
+def _read_license() -> str:
+    """Return the licence of this installation; raises SchemactlError if it is missing."""
     text = metadata.distribution(DISTRIBUTION).read_text(f"licenses/{LICENSE}")
     if text is None:
         raise SchemactlError(
@@ -702,8 +741,8 @@ def _license() -> str:
     return text
 
 
-def _metadata(package: str, version: str, topics: Iterable[Approved], *, has_models: bool) -> str:
-    approved = sorted(topics, key=lambda one: one.topic.name)
+def _make_metadata(package: str, version: str, topics: Iterable[Approved], *, has_models: bool) -> str:
+    topics = sorted(topics, key=lambda topic: topic.topic.name)
     lines = [
         "Metadata-Version: 2.1",
         f"Name: {re.sub('[._]+', '-', package).lower()}",
@@ -711,38 +750,42 @@ def _metadata(package: str, version: str, topics: Iterable[Approved], *, has_mod
         "Summary: Codecs and Spark types of Pulsar topics",
         f"Requires-Python: {metadata.metadata(DISTRIBUTION)['Requires-Python']}",
     ]
-    needed, extras = _required("codec"), ["spark"]
-    needed += [name for name in _required("") if has_models and name.startswith("pydantic")]
-    if "protobuf" in _payloads(approved):
-        # Reading needs no compiler, which the extra has for declarations.
-        needed += [name for name in _required("proto") if re.match(r"protobuf\b", name)]
+    requirements, extras = _list_requirements("codec"), ["spark"]
+    requirements += [name for name in _list_requirements("") if has_models and name.startswith("pydantic")]
+    if "protobuf" in _list_payloads(topics):
+        # Reading does not need the compiler, which the extra includes for declarations.
+        requirements += [name for name in _list_requirements("proto") if re.match(r"protobuf\b", name)]
         extras.append("ptars")
-    lines += [f"Requires-Dist: {name}" for name in needed]
+    lines += [f"Requires-Dist: {name}" for name in requirements]
     for extra in extras:
         lines.append(f"Provides-Extra: {extra}")
-        wanted = (name for name in _required(extra) if not name.startswith(DISTRIBUTION))
-        lines += [f'Requires-Dist: {name}; extra == "{extra}"' for name in wanted]
-    return "\n".join(lines) + "\n\n" + "".join(f"* {one.topic.name}\n" for one in approved)
+        of_extra = (name for name in _list_requirements(extra) if not name.startswith(DISTRIBUTION))
+        lines += [f'Requires-Dist: {name}; extra == "{extra}"' for name in of_extra]
+    return "\n".join(lines) + "\n\n" + "".join(f"* {topic.topic.name}\n" for topic in topics)
 
 
-def _required(extra: str) -> list[str]:
-    """Return what an extra of schemactl asks for; "": schemactl itself."""
-    found = (text.partition(";") for text in metadata.requires(DISTRIBUTION) or ())
-    wanted = f'extra == "{extra}"' if extra else ""
-    return [name.strip() for name, _, marker in found if marker.replace("'", '"').strip() == wanted]
+def _list_requirements(extra: str) -> list[str]:
+    """Return the requirements of an extra of schemactl, or of schemactl itself for ""."""
+    requirements = (text.partition(";") for text in metadata.requires(DISTRIBUTION) or ())
+    extra_marker = f'extra == "{extra}"' if extra else ""
+    return [name.strip() for name, _, marker in requirements if marker.replace("'", '"').strip() == extra_marker]
 
 
-def _payloads(topics: Iterable[Approved]) -> set[str]:
+def _list_payloads(topics: Iterable[Approved]) -> set[str]:
     """Return the kinds of payloads of all versions of the topics."""
-    infos = [each.info for one in topics for each in (*one.versions, *one.read) if each.info]
-    pairs = [(info, pair_of(info)) for info in infos]
-    return {spec(half).payload for info, both in pairs for half in (both.halves.values() if both else [info])}
+    payloads: set[str] = set()
+    for topic in topics:
+        for version in (*topic.versions, *topic.read):
+            if version.info:
+                pair = pair_of(version.info)
+                payloads |= {spec(part).payload for part in (pair.halves.values() if pair else [version.info])}
+    return payloads
 
 
-def _utc(commit: Commit) -> datetime:
+def _to_utc(commit: Commit) -> datetime:
     return datetime.fromtimestamp(commit.time_s, UTC)
 
 
-def _digest(text: str) -> str:
+def _hash(text: str) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     return f"sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
