@@ -13,11 +13,11 @@ from schemactl.broker.exceptions import IO, NULL_POINTER, PARSE, VALIDATION, inc
 from schemactl.broker.validation import (
     SchemaData,
     advanced_violation,
-    halves,
-    never_readable,
+    make_never_readable,
     parse_avro,
     require_readable,
     root_message,
+    split_pair,
 )
 from schemactl.core.environment import of_other_packages
 from schemactl.core.errors import UsageError
@@ -85,7 +85,7 @@ class AvroChecker:
         if strategy is _S.ALWAYS_COMPATIBLE or not olds:
             return
         if strategy not in READS_OLD | READ_BY_OLD:
-            raise never_readable(new)
+            raise make_never_readable(new)
         for old in olds if strategy in TRANSITIVE else olds[:1]:
             if strategy in READ_BY_OLD:
                 require_readable(reader=old, writer=new, release=self.release)
@@ -227,10 +227,10 @@ class KeyValueChecker:
         del listed
         if strategy is _S.ALWAYS_COMPATIBLE:
             return
-        key, value = halves(new, self._release)
+        key, value = split_pair(new, self._release)
         old_keys, old_values = [], []
         for old in existing:
-            old_key, old_value = halves(old, self._release)
+            old_key, old_value = split_pair(old, self._release)
             if old_key.type is not key.type or old_value.type is not value.type:
                 raise incompatible(
                     "Key schemas or Value schemas are different schema type, "

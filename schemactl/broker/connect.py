@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from schemactl.broker.checkers import known_to
-from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, INCOMPATIBLE, INVALID, NOT_EXIST, answer
+from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, INCOMPATIBLE, INVALID, NOT_EXIST, to_answer
 from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, put
-from schemactl.broker.validation import SchemaData, halves, parse_avro, stored, uploaded
+from schemactl.broker.validation import SchemaData, parse_avro, read_stored, read_upload, split_pair
 from schemactl.core.catalog import Catalog
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import TopicName
@@ -181,9 +181,9 @@ def _add_schema(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce
         optional = known_to(release, policies.checkers)
         return put(topic.versions, client, policies.strategy, release, optional=optional)
     try:
-        number = find_equal(live(topic.versions), uploaded(client), release)
+        number = find_equal(live(topic.versions), read_upload(client), release)
     except JavaException as thrown:
-        return answer(thrown)
+        return to_answer(thrown)
     if number == NOT_FOUND:
         return Answer(Outcome.INCOMPATIBLE, None, _NOT_UPDATED, INCOMPATIBLE)
     return Answer(Outcome.UNCHANGED, number)
@@ -202,7 +202,7 @@ def _make_decision(result: Answer, row: str) -> Decision:
 
 def _require_consumable(latest: SchemaInfo, release: Release) -> None:
     """Raise the exception of AUTO_CONSUME on a topic with this latest schema (AutoConsumeSchema.generateSchema), if any."""
-    data = stored(latest)
+    data = read_stored(latest)
     if data.type not in _AVRO_TEXT:
         _require_instance(data, release)
     elif isinstance(_parse(data, release), Enum | Fixed) and data.type is SchemaType.JSON:
@@ -212,7 +212,7 @@ def _require_consumable(latest: SchemaInfo, release: Release) -> None:
 
 def _require_producible(latest: SchemaInfo, release: Release) -> None:
     """Raise the exception of AUTO_PRODUCE_BYTES on a topic with this latest schema (PulsarClientImpl.createProducerAsync), if any."""
-    data = stored(latest)
+    data = read_stored(latest)
     if data.type is SchemaType.PROTOBUF:
         _require_record(data, release)
     else:
@@ -227,7 +227,7 @@ def _require_instance(data: SchemaData, release: Release) -> None:
             f"Retrieve schema instance from schema info for type '{data.type.name}' is not supported yet",
         )
     if data.type is SchemaType.KEY_VALUE:
-        for half in halves(data, release):
+        for half in split_pair(data, release):
             _require_instance(half, release)
     elif data.type in _AVRO_TEXT:
         _require_record(data, release)

@@ -57,7 +57,7 @@ _MISSING_PARTS: Final = {
 }
 
 
-def answer(thrown: JavaException) -> Answer:
+def to_answer(thrown: JavaException) -> Answer:
     """Return the registry's answer to an exception that reaches its caller."""
     outcome = _OUTCOMES.get(thrown.exception, Outcome.ERROR)
     return Answer(outcome, None, thrown.message, thrown.exception)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.broker.checkers import DEFAULT, Checker, checkers
-from schemactl.broker.exceptions import INCOMPATIBLE, NOT_EXIST, NULL_POINTER, answer, incompatible, is_error, shown
-from schemactl.broker.validation import SchemaData, parse_avro_strictly, stored, uploaded, validate
+from schemactl.broker.exceptions import INCOMPATIBLE, NOT_EXIST, NULL_POINTER, incompatible, is_error, shown, to_answer
+from schemactl.broker.validation import SchemaData, parse_avro_strictly, read_stored, read_upload, validate
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live, next_number
@@ -47,7 +47,7 @@ def put(
     Returns:
         OK with the number of the new version; UNCHANGED with the number of an equal version.
     """
-    return _call(_Request(versions, uploaded(new), strategy, release, checkers(release, optional)).put)
+    return _call(_Request(versions, read_upload(new), strategy, release, checkers(release, optional)).put)
 
 
 def test(
@@ -59,7 +59,7 @@ def test(
     optional: tuple[str, ...] = (),  # noqa: PT028  named after the endpoint, not a test of pytest
 ) -> Answer:
     """Answer like the compatibility endpoint (checkCompatible): never UNCHANGED, never with a version. Arguments as for `put`."""
-    return _call(_Request(versions, uploaded(new), strategy, release, checkers(release, optional)).test)
+    return _call(_Request(versions, read_upload(new), strategy, release, checkers(release, optional)).test)
 
 
 def check_consumer(
@@ -71,14 +71,16 @@ def check_consumer(
     optional: tuple[str, ...] = (),
 ) -> Answer:
     """Answer the connect of a consumer with a schema to an active topic (checkConsumerCompatibility). Arguments as for `put`."""
-    return _call(_Request(versions, uploaded(consumer), strategy, release, checkers(release, optional)).check_consumer)
+    return _call(
+        _Request(versions, read_upload(consumer), strategy, release, checkers(release, optional)).check_consumer
+    )
 
 
 def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
     """Return the number of the oldest live version with the same type and bytes (findSchemaVersion), or NOT_FOUND."""
-    content = uploaded(info).content
+    content = read_upload(info).content
     return next(
-        (version.number for version in live(versions) if version.info and stored(version.info).content == content),
+        (version.number for version in live(versions) if version.info and read_stored(version.info).content == content),
         NOT_FOUND,
     )
 
@@ -101,7 +103,7 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
     for version in versions:
         if version.info is None:
             continue
-        old = stored(version.info)
+        old = read_stored(version.info)
         if is_avro and SPECS[old.type].language == "avro":
             # Parsed before the types are compared, like in the broker, which throws for an invalid definition of either type.
             is_equal = equal(parse_avro_strictly(old, release), schema) and old.type is new.type
@@ -117,7 +119,7 @@ def unreadable_version(versions: Sequence[SchemaVersion], new: SchemaInfo, relea
 
     Return None without such a version, or if `new` itself does not parse.
     """
-    data = uploaded(new)
+    data = read_upload(new)
 
     def fails(version: SchemaVersion) -> bool:
         try:
@@ -135,7 +137,7 @@ def _call(request: Callable[[], Answer]) -> Answer:
     try:
         return request()
     except JavaException as thrown:
-        return answer(thrown)
+        return to_answer(thrown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ class _Request:
         return Answer(Outcome.OK)
 
     def _read_existing(self) -> list[SchemaData]:
-        return [stored(version.info) for version in live(self.versions) if version.info]
+        return [read_stored(version.info) for version in live(self.versions) if version.info]
 
     def _check(self, existing: Sequence[SchemaData]) -> None:
         if self.strategy in TRANSITIVE:

@@ -66,12 +66,12 @@ class SchemaData:
         return self.data.decode("utf-8", "replace")
 
 
-def uploaded(info: SchemaInfo) -> SchemaData:
+def read_upload(info: SchemaInfo) -> SchemaData:
     """Return the data of an upload of a definition."""
     return SchemaData(info.type, None if info.schema is NO_DATA else info.schema, info.properties)
 
 
-def stored(info: SchemaInfo) -> SchemaData:
+def read_stored(info: SchemaInfo) -> SchemaData:
     """Return the data of a stored definition."""
     # The stored form has no negative codes (SchemaRegistryServiceImpl.convertFromDomainType).
     schema_type = info.type if info.type.value >= 0 else SchemaType.NONE
@@ -141,7 +141,7 @@ def _validate_primitive(data: SchemaData, _release: Release) -> None:
 
 
 def _validate_halves(data: SchemaData, release: Release) -> None:
-    for half in halves(data, release):
+    for half in split_pair(data, release):
         validate(half, release)
 
 
@@ -165,7 +165,7 @@ _VALIDATORS: Final[dict[str, Callable[[SchemaData, Release], None]]] = {
 """The validators by `TypeSpec.validation`."""
 
 
-def halves(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
+def split_pair(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
     """Return key and value, read like KeyValueSchemaInfo.decodeKeyValueSchemaInfo, which ignores trailing bytes.
 
     Raises:
@@ -235,7 +235,7 @@ def require_readable(*, reader: Schema, writer: Schema, release: Release) -> Non
         raise JavaException(VALIDATION, _make_unable_to_read(reader, writer))
 
 
-def never_readable(schema: Schema) -> JavaException:
+def make_never_readable(schema: Schema) -> JavaException:
     """Return the exception of a validator that rejects every schema (NeverSchemaValidator)."""
     return JavaException(VALIDATION, _make_unable_to_read(schema, schema))
 
