@@ -137,7 +137,7 @@ def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, s
 
 
 def is_importable(name: str) -> bool:
-    """Whether a package can be called `name`: identifiers with dots between them."""
+    """Return whether a package can have this name, which consists of identifiers with dots between them."""
     return all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split("."))
 
 

@@ -122,7 +122,7 @@ def _to_names(name: Name | None) -> Sequence[str]:
 
 def _check_distinct(session: SparkSession, codec: Codec, message_names: Sequence[str]) -> None:
     """Raise WrongArgument if two columns would have the same name after decoding."""
-    fold = folded(session)
+    fold = get_fold(session)
     value_names = codec.columns.names
     decoded_names = [*value_names, *message_names, SCHEMA_VERSION, ERROR, PAYLOAD]
     counts = Counter(map(fold, decoded_names))
@@ -173,7 +173,7 @@ def answers(messages: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], T]) 
     return [pickle.loads(result) for result in results.column(0).to_pylist()]  # noqa: S301  from tasks of our own
 
 
-def folded(session: SparkSession) -> Callable[[str], str]:
+def get_fold(session: SparkSession) -> Callable[[str], str]:
     """Return the function that normalizes names for comparison in the session: without case, unless it is configured otherwise."""
     return str if session.conf.get("spark.sql.caseSensitive") == "true" else str.casefold
 

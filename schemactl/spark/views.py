@@ -13,10 +13,10 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
 from ..codec import Codec, CodecError
-from .message_columns import folded, struct_of
+from .message_columns import get_fold, struct_of
 from .session import SPARK_ERRORS
 from .tables.evolution import widens
-from .tables.landing_table import Format, check_format, folding, quoted, sql_type
+from .tables.landing_table import Format, check_format, find_fold, quote_name, to_sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +64,7 @@ def view(
         CodecUnavailable: if there is no codec for the topic's schema type.
     """
     check_format(format)
-    fold = folded(session)
+    fold = get_fold(session)
     columns = _Columns(codec, former_names or {}, fold)
     if format == "parquet":
         versioned = spark.StructType([*columns.with_former_names.fields, *columns.dropped])
@@ -101,7 +101,7 @@ def view_sql(
         ValueError: if a column cannot be read in its new type, so that the table must be rewritten.
         CodecUnavailable: if there is no codec for the topic's schema type.
     """
-    view_columns = _Columns(codec, former_names or {}, folding(columns))
+    view_columns = _Columns(codec, former_names or {}, find_fold(columns))
     selected = ",\n  ".join(view_columns.select(columns, former=former))
     return f"CREATE OR REPLACE VIEW {name} AS\nSELECT\n  {selected}\nFROM {table}"
 
@@ -148,9 +148,9 @@ class _Columns:
         selection = []
         for field, name in view_columns:
             value = self._make_column(field, table, "", "")
-            selection.append(value if value == quoted(name) else f"{value} AS {quoted(name)}")
+            selection.append(value if value == quote_name(name) else f"{value} AS {quote_name(name)}")
         others = _subtract(table, spark.StructType([*self.with_former_names.fields, *self.dropped]), self._fold)
-        return selection + [quoted(field.name) for field in others]
+        return selection + [quote_name(field.name) for field in others]
 
     def _get_former_names(self, path: str, name: str) -> Sequence[str]:
         return self._former_names.get(f"{path}{name}", ())
@@ -167,11 +167,11 @@ class _Columns:
         names = [self._fold(name) for name in (field.name, *self._get_former_names(path, field.name))]
         matches = [column for name in names for column in table if self._fold(column.name) == name]
         values = [
-            self._convert(f"{prefix}{quoted(match.name)}", match.dataType, field.dataType, f"{path}{field.name}")
+            self._convert(f"{prefix}{quote_name(match.name)}", match.dataType, field.dataType, f"{path}{field.name}")
             for match in matches
         ]
         if not values:
-            return f"CAST(NULL AS {sql_type(field.dataType)})"
+            return f"CAST(NULL AS {to_sql_type(field.dataType)})"
         return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
 
     def _convert(self, value: str, have: spark.DataType, want: spark.DataType, path: str) -> str:
@@ -197,7 +197,7 @@ class _Columns:
                 f"the table has {path} as {have.simpleString()}, which is not read as {want.simpleString()}: rewrite the "
                 "table"
             )
-        return f"CAST({value} AS {sql_type(want)})"
+        return f"CAST({value} AS {to_sql_type(want)})"
 
 
 def _list_columns_of_versions(codec: Codec, fold: Callable[[str], str]) -> list[spark.StructField]:

@@ -33,10 +33,10 @@ from .landing_table import (
     LandingTable,
     Transaction,
     WrongArgument,
-    leaves,
-    parts,
-    quoted,
-    sql_type,
+    iterate_columns,
+    iterate_leaves,
+    quote_name,
+    to_sql_type,
     without_secrets,
 )
 from .parquet import SUCCESS
@@ -165,10 +165,10 @@ class DeltaTable(LandingTable):
         if folder.below(SUCCESS).is_file():
             raise WrongArgument(
                 f"{self.place} is a folder of Parquet, whose rows no reader of a Delta table finds: land elsewhere, or type "
-                f"CONVERT TO DELTA parquet.{quoted(self.place)} first"
+                f"CONVERT TO DELTA parquet.{quote_name(self.place)} first"
             )
-        has_ntz = any(_is_ntz(part) for _, part in parts(struct))
-        has_ntz_outside_maps = any(_is_ntz(part) for _, part in parts(struct, maps=False))
+        has_ntz = any(_is_ntz(part) for _, part in iterate_columns(struct))
+        has_ntz_outside_maps = any(_is_ntz(part) for _, part in iterate_columns(struct, maps=False))
         if has_ntz and not has_ntz_outside_maps:
             raise WrongArgument(
                 f"delta-rs cannot make {self.place} of rows with a timestamp_ntz in a map and in no other column: make the table "
@@ -183,7 +183,7 @@ class DeltaTable(LandingTable):
         """
         table = self._open()
         if table is not None and table.deletion_vectors().read_all().num_rows:
-            name = f"delta.{quoted(self.place)}"
+            name = f"delta.{quote_name(self.place)}"
             raise WrongArgument(f"{self.place} has deletion vectors: type REORG TABLE {name} APPLY (PURGE)")
         return self.folder(), _list_files(table) if table else ()
 
@@ -326,7 +326,7 @@ class DeltaTable(LandingTable):
         if needed:
             names = {path_of(change.column)[0] for change in needed}
             fields = [field for field in addition.struct if field.name in names]
-            if any(_is_ntz(part) for _, part in parts(fields)):
+            if any(_is_ntz(part) for _, part in iterate_columns(fields)):
                 # delta-rs does not add the feature for a column in a map, and then cannot read the table.
                 ntz = deltalake.TableFeatures.TimestampWithoutTimezone
                 table.alter.add_feature(ntz, allow_protocol_versions_increase=True)
@@ -438,7 +438,7 @@ def _make_schema(columns: Iterable[spark.StructField]) -> deltalake.Schema:
 def _check_columns(struct: spark.StructType) -> None:
     """Raise WrongArgument if Delta cannot store the columns."""
     paths: dict[str, str] = {}
-    for path, column in parts(struct):
+    for path, column in iterate_columns(struct):
         invalid_characters = _NOT_IN_NAMES.intersection(column.name)
         if invalid_characters:
             raise WrongArgument(
@@ -448,7 +448,7 @@ def _check_columns(struct: spark.StructType) -> None:
             raise WrongArgument(
                 f"{paths[path.casefold()]} and {path} are one column to Delta, which does not look at case: rename one of them"
             )
-    for path, data_type in leaves(struct):
+    for path, data_type in iterate_leaves(struct):
         if data_type.typeName() not in _TYPES:
             raise WrongArgument(
                 f"{path} is {data_type.simpleString()}, for which Delta has no type: cast the column, or drop it; one of the topic's "
@@ -458,8 +458,8 @@ def _check_columns(struct: spark.StructType) -> None:
 
 def _check_spelling(table: spark.StructType, struct: spark.StructType) -> None:
     """Raise WrongArgument if the table has a column in another case: delta-rs would read null from the files."""
-    table_paths = {path.casefold(): path for path, _ in parts(table)}
-    for path, _ in parts(struct):
+    table_paths = {path.casefold(): path for path, _ in iterate_columns(table)}
+    for path, _ in iterate_columns(struct):
         table_path = table_paths.get(path.casefold(), path)
         if table_path != path:
             raise WrongArgument(f"{path} is called {table_path} in the table, and must be in the rows")
@@ -468,9 +468,9 @@ def _check_spelling(table: spark.StructType, struct: spark.StructType) -> None:
 def _check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool) -> None:
     """Raise WrongArgument if delta-rs would fail to commit, or if a commit would break a promise of the table."""
     settings = table.metadata().configuration
-    name = f"delta.{quoted(place)}"
+    name = f"delta.{quote_name(place)}"
     partitions = _make_partition_clause(table.metadata().partition_columns)
-    copy = f"delta.{quoted(place + '_copy')} USING delta{partitions} AS SELECT * FROM {name}"  # noqa: S608  for a person to type
+    copy = f"delta.{quote_name(place + '_copy')} USING delta{partitions} AS SELECT * FROM {name}"  # noqa: S608  for a person to type
     land_elsewhere = f"land in a copy of it: CREATE TABLE {copy}"
     if settings.get("delta.columnMapping.mode", "none") != "none":
         raise WrongArgument(
@@ -490,9 +490,9 @@ def _check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool)
         )
     checks = [key.removeprefix("delta.constraints.") for key in settings if key.startswith("delta.constraints.")]
     if checks:
-        drop = "; ".join(f"ALTER TABLE {name} DROP CONSTRAINT {quoted(check)}" for check in checks)
+        drop = "; ".join(f"ALTER TABLE {name} DROP CONSTRAINT {quote_name(check)}" for check in checks)
         raise WrongArgument(f"{place} checks its rows ({', '.join(checks)}), and files are added unseen: type {drop}")
-    for path, column in parts(_read_columns(table)):
+    for path, column in iterate_columns(_read_columns(table)):
         keys = [key for key in column.metadata or () if key.startswith(_COMPUTED_OR_CHECKED)]
         if keys:
             raise WrongArgument(f"{path} of {place} has {keys[0]}, and files are added unseen: {land_elsewhere}")
@@ -508,17 +508,21 @@ def _make_rewrite(table: deltalake.DeltaTable, place: str, struct: spark.StructT
 
     Delta has statements that change columns in place, but delta-rs cannot write to a table after them.
     """
-    types = {path: part.dataType for path, part in parts(struct)}
+    types = {path: part.dataType for path, part in iterate_columns(struct)}
     before, after = _read_columns(table), _read_columns(table)
     for change in changes:
         if change.kind != "add":
             _change_column(after, change, types[".".join(path_of(change.column))])
     values = [
-        (f"CAST({quoted(old.name)} AS {sql_type(new.dataType)})" if old.dataType != new.dataType else quoted(old.name))
-        + (f" AS {quoted(new.name)}" if old != new else "")
+        (
+            f"CAST({quote_name(old.name)} AS {to_sql_type(new.dataType)})"
+            if old.dataType != new.dataType
+            else quote_name(old.name)
+        )
+        + (f" AS {quote_name(new.name)}" if old != new else "")
         for old, new in zip(before, after, strict=True)
     ]
-    name = f"delta.{quoted(place)}"
+    name = f"delta.{quote_name(place)}"
     old_partitions = table.metadata().partition_columns
     new_partitions = [new.name for old, new in zip(before, after, strict=True) if old.name in old_partitions]
     clause, selection = _make_partition_clause(new_partitions), ", ".join(values)
@@ -541,4 +545,4 @@ def _change_column(struct: Any, change: Change, new_type: spark.DataType) -> Non
 
 
 def _make_partition_clause(columns: Sequence[str]) -> str:
-    return f" PARTITIONED BY ({', '.join(map(quoted, columns))})" if columns else ""
+    return f" PARTITIONED BY ({', '.join(map(quote_name, columns))})" if columns else ""

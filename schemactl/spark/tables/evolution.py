@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 from pyspark.sql import types as spark
 
-from .landing_table import Change, Evolution, WrongArgument, folding, quoted, sql_type
+from .landing_table import Change, Evolution, WrongArgument, find_fold, quote_name, to_sql_type
 
 _MAX_MISFITS: Final = 5
 """How many reasons why rows do not fit are in a message."""
@@ -110,7 +110,7 @@ class _Comparison:
         self, row_path: tuple[str, ...], table_path: tuple[str, ...], table: spark.StructType, rows: spark.StructType
     ) -> Iterator[Change | str]:
         """Compare the struct at `row_path` of the rows with the one at `table_path` of the table, as changed so far."""
-        fold = folding(table, rows)
+        fold = find_fold(table, rows)
         unmatched = {fold(field.name): field for field in table}
         former_names = {
             field.name: [*map(fold, self._former_names.get(".".join((*row_path, field.name)), ()))] for field in rows
@@ -126,7 +126,7 @@ class _Comparison:
         successors = {name: field for field, names in former_names.items() if field in matched for name in names}
         for field in rows:
             column = (*table_path, same.get(field.name, field).name)
-            new_type = sql_type(field.dataType)
+            new_type = to_sql_type(field.dataType)
             if field.name in matched:
                 table_field = matched[field.name]
                 if field.name in renamed:
@@ -157,7 +157,7 @@ class _Comparison:
                 yield from self._compare_types((*row_path, "value"), value, table.valueType, rows.valueType)
                 yield from _compare_nullability(value, table=table.valueContainsNull, rows=rows.valueContainsNull)
             case _ if table != rows:
-                have, want = sql_type(table), sql_type(rows)
+                have, want = to_sql_type(table), to_sql_type(rows)
                 if widens(table, rows):
                     yield Change("widen", _to_sql(*table_path), want, have)
                 else:
@@ -173,7 +173,7 @@ def _compare_nullability(column: tuple[str, ...], *, table: bool, rows: bool) ->
 
 def _to_sql(*path: str) -> str:
     """Return the path in SQL, with names quoted where necessary."""
-    return ".".join(name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else quoted(name) for name in path)
+    return ".".join(name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else quote_name(name) for name in path)
 
 
 def _describe(change: Change) -> str:

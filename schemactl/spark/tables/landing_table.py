@@ -338,12 +338,12 @@ def at_once(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_R
 # Columns: names and types in SQL, and their parts
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return the column's name, quoted for SQL."""
     return f"`{name.replace('`', '``')}`"
 
 
-def folding(*structs: types.StructType) -> Callable[[str], str]:
+def find_fold(*structs: types.StructType) -> Callable[[str], str]:
     """Return the function that normalizes names for comparison: case counts if names of one struct differ only in case."""
     has_names_of_same_letters = any(
         len({name.casefold() for name in struct.names}) < len(struct.names) for struct in structs
@@ -351,19 +351,19 @@ def folding(*structs: types.StructType) -> Callable[[str], str]:
     return str if has_names_of_same_letters else str.casefold
 
 
-def sql_type(data_type: types.DataType) -> str:
+def to_sql_type(data_type: types.DataType) -> str:
     """Return the type in SQL, with quoted names of fields."""
     match data_type:
         case types.StructType():
-            return f"struct<{', '.join(f'{quoted(field.name)}: {sql_type(field.dataType)}' for field in data_type)}>"
+            return f"struct<{', '.join(f'{quote_name(field.name)}: {to_sql_type(field.dataType)}' for field in data_type)}>"
         case types.ArrayType():
-            return f"array<{sql_type(data_type.elementType)}>"
+            return f"array<{to_sql_type(data_type.elementType)}>"
         case types.MapType():
-            return f"map<{sql_type(data_type.keyType)}, {sql_type(data_type.valueType)}>"
+            return f"map<{to_sql_type(data_type.keyType)}, {to_sql_type(data_type.valueType)}>"
     return data_type.simpleString()
 
 
-def parts(
+def iterate_columns(
     fields: Iterable[types.StructField], outer: str = "", *, maps: bool = True
 ) -> Iterator[tuple[str, types.StructField]]:
     """Yield each column, at any depth, and its path in SQL before it, such as `items.element.price`.
@@ -378,19 +378,19 @@ def parts(
         yield path, field
         match field.dataType:
             case types.StructType() as struct:
-                yield from parts(struct, f"{path}.", maps=maps)
+                yield from iterate_columns(struct, f"{path}.", maps=maps)
             case types.ArrayType() as array:
                 element = types.StructField("element", array.elementType, array.containsNull)
-                yield from parts([element], f"{path}.", maps=maps)
+                yield from iterate_columns([element], f"{path}.", maps=maps)
             case types.MapType() as map_type if maps:
                 key = types.StructField("key", map_type.keyType)
                 value = types.StructField("value", map_type.valueType, map_type.valueContainsNull)
-                yield from parts([key, value], f"{path}.")
+                yield from iterate_columns([key, value], f"{path}.")
 
 
-def leaves(struct: types.StructType) -> Iterator[tuple[str, types.DataType]]:
+def iterate_leaves(struct: types.StructType) -> Iterator[tuple[str, types.DataType]]:
     """Yield the path and type of each column without columns inside, including empty structs."""
-    for path, field in parts(struct):
+    for path, field in iterate_columns(struct):
         if field.dataType == types.StructType() or not isinstance(field.dataType, _NESTED):
             yield path, field.dataType
 

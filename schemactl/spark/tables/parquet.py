@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import types as spark
 
-from .landing_table import Addition, Change, DataFile, Folder, LandingTable, WrongArgument, has_part, leaves
+from .landing_table import Addition, Change, DataFile, Folder, LandingTable, WrongArgument, has_part, iterate_leaves
 
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
@@ -151,7 +151,7 @@ class ParquetTable(LandingTable):
                 release that was interrupted.
             OSError: if the folder cannot be written to.
         """
-        for path, data_type in leaves(struct):
+        for path, data_type in iterate_leaves(struct):
             if not (isinstance(data_type, _STORED_TYPES) or data_type.simpleString().startswith("time(")):
                 raise WrongArgument(
                     f"{path} is {data_type.simpleString()}, which is not landed: cast the column, or drop it"
@@ -267,7 +267,7 @@ class ParquetFiles:
 
     def _write(self, folder: str) -> None:
         """Write the waiting rows of a folder as one row group, or more if they fill files."""
-        rows = stored(pa.Table.from_batches(self._waiting.pop(folder).rows), self._shape)
+        rows = to_stored(pa.Table.from_batches(self._waiting.pop(folder).rows), self._shape)
         nan_columns = find_nan_columns(rows)
         if folder in self._open_files and not nan_columns <= self._open_files[folder].without_statistics:
             # The file's statistics of a column would become wrong.
@@ -357,7 +357,7 @@ class _File:
         return size, statistics(self._footers[0], self._writer.schema) if self._shape.statistics else ""
 
 
-def stored(rows: pa.Table, shape: Shape) -> pa.Table:
+def to_stored(rows: pa.Table, shape: Shape) -> pa.Table:
     """Return the rows as files have them: without the columns in the folders' names, and in the types that Spark stores."""
     if not shape.partitions_inside:
         rows = rows.drop_columns(list(shape.partition_by))
@@ -374,7 +374,7 @@ def find_repeating_columns(rows: pa.Table) -> list[str]:
         path
         for column in sample.schema.names
         for chunk in sample.column(column).chunks
-        for path, values in _iterate_leaves(chunk, column)
+        for path, values in _iterate_arrays(chunk, column)
         if _measure_repetition(values[:_FIRST_VALUES]) >= _MIN_REPEATED_IN_FIRST
         and _measure_repetition(values) >= _MIN_REPEATED
     ]
@@ -391,7 +391,7 @@ def find_nan_columns(rows: pa.Table) -> set[str]:
         for column, values in zip(rows.schema, rows.columns, strict=True)
         if has_part(column.type, pa.types.is_floating)
         for chunk in values.chunks
-        for path, leaf in _iterate_leaves(chunk, column.name)
+        for path, leaf in _iterate_arrays(chunk, column.name)
         if pa.types.is_floating(leaf.type) and pc.any(pc.is_nan(leaf)).as_py()
     }
 
@@ -404,20 +404,20 @@ def _measure_repetition(values: pa.Array) -> float:
 
 def _list_paths(schema: pa.Schema) -> list[str]:
     """Return Parquet's paths of the columns of a file with this schema."""
-    return [path for column in schema for path, _ in _iterate_leaves(pa.nulls(0, column.type), column.name)]
+    return [path for column in schema for path, _ in _iterate_arrays(pa.nulls(0, column.type), column.name)]
 
 
-def _iterate_leaves(values: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
+def _iterate_arrays(values: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
     """Yield Parquet's path and the values of each column that a file has for these values."""
     arrow_type = values.type
     if pa.types.is_struct(arrow_type):
         for part, inner_values in zip(arrow_type, values.flatten(), strict=True):
-            yield from _iterate_leaves(inner_values, f"{path}.{part.name}")
+            yield from _iterate_arrays(inner_values, f"{path}.{part.name}")
     elif pa.types.is_map(arrow_type):
-        yield from _iterate_leaves(values.keys, f"{path}.key_value.key")
-        yield from _iterate_leaves(values.items, f"{path}.key_value.value")
+        yield from _iterate_arrays(values.keys, f"{path}.key_value.key")
+        yield from _iterate_arrays(values.items, f"{path}.key_value.value")
     elif pa.types.is_list(arrow_type):
-        yield from _iterate_leaves(values.flatten(), f"{path}.list.element")
+        yield from _iterate_arrays(values.flatten(), f"{path}.list.element")
     else:
         yield path, values
 
