@@ -30,8 +30,8 @@ from schemactl.formats import reading, spec
 from schemactl.history.versions import Progress, no_progress
 from schemactl.publish.sample_messages import values
 from schemactl.publish.site_catalog import MAX_ROWS, Box, Catalogue, TopicEntry, TypeUses, VersionEntry, graph
-from schemactl.report.causes import schema_diff
-from schemactl.report.html import side_by_side
+from schemactl.report.causes import diff_schemas
+from schemactl.report.html import render_diff
 
 _MAX_LENGTH: Final = 8_000
 
@@ -389,8 +389,8 @@ def _side_by_side(each: VersionEntry) -> Markup:
     if each.before is None or old is None or new is None:
         return Markup()
     labels = (f"version {each.before.number}", f"version {each.version.number}")
-    found = schema_diff(old=old, new=new, labels=labels)
-    return Markup(side_by_side(found, _MAX_DIFF_LINES) if found else "")  # noqa: S704  it escapes what it shows
+    found = diff_schemas(old=old, new=new, labels=labels)
+    return Markup(render_diff(found, _MAX_DIFF_LINES) if found else "")  # noqa: S704  it escapes what it shows
 
 
 def slug(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Reports: one output format a file, one row a format."""
+"""Choose the renderer of a report: one row for each command and output format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHECK_FORMATS: dict[str, tuple[str, str]] = {
     "azure": ("azure", "render"),
     "html": ("html", "render_check"),
 }
-"""`--format` of `check` to the module and the function that render it; only the modules asked for are imported."""
+"""The module and function that render each `--format` of `check`; a module is imported on use."""
 
 SHEET_FORMATS = ("text", "json", "markdown", "github", "html")
 """`--format` of `plan` and `drift`."""
@@ -33,36 +33,36 @@ STATUS_FORMATS: dict[str, tuple[str, str]] = {
     "json": ("status", "render_json"),
     "prometheus": ("status", "render_prometheus"),
 }
-"""The same of `status`."""
+"""The module and function that render each `--format` of `status`."""
 
 OBEYED = ("github", "azure")
-"""The formats that a build server is to obey: what stands on standard output is written as it is."""
+"""The formats whose lines on standard output are commands for a build server, so they are not cleaned."""
 
 
 def render_check(
     report: CheckReport, name: str, *, color: bool = False, width: int | None = None, limit: int | None = None
 ) -> str:
-    """Return the report in the format `name`, without a final newline; names and texts in it are cleaned.
+    """Return a check in the format `name`, without a final newline and control characters.
 
     Args:
-        report: what was found.
+        report: the result of the check.
         name: a key of CHECK_FORMATS.
-        color: for a terminal.
-        width: the columns of the terminal that a text is for; None: any.
-        limit: the most characters of Markdown; None: those of a comment.
+        color: whether to color a text.
+        width: the columns of the terminal for a text, or None for any width.
+        limit: the most characters of Markdown, or None for the limit of a comment.
     """
-    more = {"text": {"color": color, "width": width}, "markdown": {"limit": limit}}.get(name, {})
-    rendered = _renderer(*CHECK_FORMATS[name])(report, **more)
-    return _cleaned(rendered, name, color=color)
+    options = {"text": {"color": color, "width": width}, "markdown": {"limit": limit}}.get(name, {})
+    rendered = _import_renderer(*CHECK_FORMATS[name])(report, **options)
+    return _clean_report(rendered, name, color=color)
 
 
 def render_status(
     report: StatusReport, name: str, *, color: bool = False, width: int | None = None, all_topics: bool = False
 ) -> str:
-    """Return the same of a report on targets; with `all_topics` the text has those, too, that are the same everywhere."""
-    more = {"all_topics": all_topics, "color": color, "width": width} if name == "text" else {}
-    rendered = _renderer(*STATUS_FORMATS[name])(report, **more)
-    return _cleaned(rendered, name, color=color)
+    """Return the status of targets in the format `name`; with `all_topics`, a text lists topics without differences too."""
+    options = {"all_topics": all_topics, "color": color, "width": width} if name == "text" else {}
+    rendered = _import_renderer(*STATUS_FORMATS[name])(report, **options)
+    return _clean_report(rendered, name, color=color)
 
 
 def render_sheets(
@@ -70,34 +70,34 @@ def render_sheets(
     name: str,
     *,
     color: bool = False,
-    width: int | None = None,  # noqa: ARG001  every text is fitted afterwards
+    width: int | None = None,  # noqa: ARG001  the caller fits every text
     limit: int | None = None,
 ) -> str:
-    """Return the reports on targets, each with what JSON says of it, in a format of SHEET_FORMATS; for the rest see `render_check`."""
+    """Return the sheets of targets, each with its JSON document, in a format of SHEET_FORMATS; see `render_check`."""
     import json
 
     from schemactl.core.json_values import json_text
 
-    shown, documents = [sheet for sheet, _ in sheets], [document for _, document in sheets]
-    several = len(sheets) > 1
+    reports, documents = [sheet for sheet, _ in sheets], [document for _, document in sheets]
+    has_several = len(sheets) > 1
     if name == "text":
-        rendered = "\n".join(sheet.text(color=color) + "\n" * several for sheet in shown)
-    elif name == "json" and several:
-        rendered = "\n".join(json.dumps(each, separators=(",", ":")) for each in documents)
+        rendered = "\n".join(sheet.text(color=color) + "\n" * has_several for sheet in reports)
+    elif name == "json" and has_several:
+        rendered = "\n".join(json.dumps(document, separators=(",", ":")) for document in documents)
     elif name == "json":
         rendered = json_text(documents[0])
     else:
-        more = {"limit": limit} if limit else {}
-        rendered = _renderer(name, "render_documents")(shown, **more)
-    return _cleaned(rendered, name, color=color)
+        options = {"limit": limit} if limit else {}
+        rendered = _import_renderer(name, "render_documents")(reports, **options)
+    return _clean_report(rendered, name, color=color)
 
 
-def _renderer(module: str, function: str) -> Callable[..., str]:
+def _import_renderer(module: str, function: str) -> Callable[..., str]:
     return cast("Callable[..., str]", getattr(import_module(f"{__name__}.{module}"), function))
 
 
-def _cleaned(rendered: str, name: str, *, color: bool) -> str:
-    """Return a report in the format `name` without what a terminal would obey, where no build server is to obey it."""
+def _clean_report(rendered: str, name: str, *, color: bool) -> str:
+    """Return a report without terminal control characters, unless its lines are commands for a build server."""
     from schemactl.core.terminal import clean
 
     return rendered if name in OBEYED else clean(rendered, styled=color)

@@ -1,9 +1,9 @@
-"""The causes of a report in words, most important first, in parts that each format arranges; and the line-by-line diff of a definition."""
+"""Turn the causes of a check report into lines that each format arranges, and diff definitions line by line."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -24,36 +24,55 @@ if TYPE_CHECKING:
 
 
 _MAX_MESSAGE = 300
-"""Of a counterexample: longer ones are whole in the JSON report."""
+"""Characters of a counterexample; the JSON report has all of them."""
 
 _MAX_EXAMPLES = 5
-"""So many findings of a cause are shown in words."""
+"""The most findings of a cause that are described."""
 
 _MAX_TOPICS = 100
-"""So many topics of a cause are listed for a strategy."""
+"""The most topics of a cause that are listed for a strategy."""
 
 _MAX_OWNERS = 10
 
+_HUNK_HEAD: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+
+_MAX_LINE: Final = 300
+
 FEW: Final = 5
-"""So many errors of a report can be read without a click."""
+"""The most errors of a report that are unfolded from the start."""
 
 BEFORE: Final = "as it was approved"
 AFTER: Final = "this change"
-"""What the sides of a diff are called, where the older one is no version in particular."""
+"""Labels of the sides of a diff whose older side is not a certain version."""
 
 Weight = Literal["waived"] | Severity
 
 WEIGHTS: Final[tuple[Weight, ...]] = ("waived", "error", "warning", "note")
-"""The order of causes in a report: what was approved although it breaks, then the worst first."""
+"""The order of causes in a report: waived ones, then the worst first."""
+
+
+def rank_causes(report: CheckReport) -> tuple[ShownCause, ...]:
+    """Return the causes of a report: waived ones, then the worst first."""
+    causes = (*report.waived_causes, *sorted(report.causes, key=lambda cause: ORDER[cause.severity]))
+    checks = group_checks(report)
+    return tuple(ShownCause(cause, report, checks) for cause in causes)
+
+
+def group_checks(report: CheckReport) -> Mapping[TopicName | None, list[TopicCheck]]:
+    """Return the checks by topic; a topic that differs between targets has several."""
+    checks: dict[TopicName | None, list[TopicCheck]] = {}
+    for check in report.topics:
+        checks.setdefault(check.topic, []).append(check)
+    return checks
 
 
 class CauseLine(NamedTuple):
     """A line about a cause.
 
     Attributes:
-        kind: what it says: why, a counterexample, what to write, the broker's answer, which topics, how to approve it.
+        kind: the role of the line, by which a format arranges it.
         words: the line, without its label.
-        label: what stands in front of them, before a colon; "": nothing.
+        label: the text before the colon, or "".
     """
 
     kind: Literal["waiver", "reason", "older", "proof", "fix", "broker", "topics", "owner", "contact", "approve"]
@@ -62,16 +81,16 @@ class CauseLine(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The whole line."""
+        """The line with its label."""
         return f"{self.label}: {self.words}" if self.label else self.words
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCause:
-    """A cause with the report that it belongs to.
+    """A cause together with its report.
 
     Attributes:
-        checks: the rows of the report by topic.
+        checks: the checks of the report, by topic.
     """
 
     cause: Cause
@@ -85,34 +104,34 @@ class ShownCause:
 
     @property
     def weight(self) -> Weight:
-        """What it counts as."""
+        """The severity of the cause, or `waived`."""
         return "waived" if self.cause.waivers else self.cause.severity
 
     @property
     def place(self) -> str:
-        """Where it is, and whether that is gone; "" where it has none."""
+        """The source location, marked if the change removes it; "" if the cause has none."""
         source = str(self.lead.source or "")
         return f"{source} before the change ({self.report.base})" if source and self.lead.before_change else source
 
     @property
     def message(self) -> str:
-        """Everything about it but its rule, severity, and the place that can be marked in the files."""
-        gone = [f"Place: {self.place}"] if self.lead.before_change else []
-        return "\n".join([*(part.text for part in self.parts()), *gone])
+        """All lines as one text, for formats that show rule, severity and a location in the current files separately."""
+        removed = [f"Place: {self.place}"] if self.lead.before_change else []
+        return "\n".join([*(part.text for part in self.parts()), *removed])
 
     def parts(self) -> Iterator[CauseLine]:
-        """Yield what is wrong, its proof and what to do about it; then the broker's answer; then the topics, where there are several."""
+        """Yield the findings with their proofs and fixes, the broker's answer, the topics if there are several, owners and the waive command."""
         cause, report = self.cause, self.report
-        yield from (CauseLine("waiver", text) for text in dict.fromkeys(map(approval, cause.waivers)))
-        shown = [*cause.shown()]
-        # The last one may say how many more there are.
-        for finding in (*shown[: _MAX_EXAMPLES - 1], *shown[_MAX_EXAMPLES - 1 :][-1:]):
-            yield from _finding(finding, report)
-        if len(shown) > _MAX_EXAMPLES:
-            more = counted(len(shown) - _MAX_EXAMPLES, "more place")
+        yield from (CauseLine("waiver", text) for text in dict.fromkeys(map(describe_waiver, cause.waivers)))
+        findings = [*cause.shown()]
+        # The last finding may state how many more there are.
+        for finding in (*findings[: _MAX_EXAMPLES - 1], *findings[_MAX_EXAMPLES - 1 :][-1:]):
+            yield from _finding_lines(finding, report)
+        if len(findings) > _MAX_EXAMPLES:
+            more = counted(len(findings) - _MAX_EXAMPLES, "more place")
             yield CauseLine("reason", f"The same at {more} of the topic.")
-        yield from (CauseLine("broker", line) for line in self._refusals())
-        yield from (CauseLine("topics", line) for line in self._topics())
+        yield from (CauseLine("broker", line) for line in self._broker_lines())
+        yield from (CauseLine("topics", line) for line in self._topic_lines())
         if owners := self.owners:
             more = f" and {len(owners) - _MAX_OWNERS} more" if len(owners) > _MAX_OWNERS else ""
             yield CauseLine("owner", f"{', '.join(map(on_one_line, owners[:_MAX_OWNERS]))}{more}", "Owner")
@@ -120,127 +139,109 @@ class ShownCause:
             yield CauseLine("contact", on_one_line(contact), "Owner of the client")
         if self.weight == "error" and cause.lead.key:
             name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
-            command = waive_command(name, report.target, names_owner=not self._is_owned)
+            command = waive_command(
+                name, report.target, names_owner=not all(check.owner for check in self._list_checks())
+            )
             yield CauseLine("approve", command, "To approve it all the same")
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """Who answers for its topics, as far as they say so."""
-        return tuple(dict.fromkeys(check.owner for check in self._checked() if check.owner))
+        """The owners that its topics declare."""
+        return tuple(dict.fromkeys(check.owner for check in self._list_checks() if check.owner))
 
-    @property
-    def _is_owned(self) -> bool:
-        return all(check.owner for check in self._checked())
-
-    def _checked(self) -> Iterator[TopicCheck]:
-        """Yield the rows of the report about its topics."""
-        yield from filter(None, map(self._check, self.cause.findings))
+    def _list_checks(self) -> Iterator[TopicCheck]:
+        """Yield the checks of the topics with findings of this cause."""
+        yield from filter(None, map(self._find_check, self.cause.findings))
 
     def diff(self) -> SchemaDiff | None:
-        """Return what changed in the definition since the version that breaks, around its place; None: nothing, or it is not known."""
-        # A text for a terminal has none.
-
-        finding, check = self.lead, self._check(self.lead)
+        """Return the changes of the definition since the version that breaks, around the finding, or None if they are unknown."""
+        finding, check = self.lead, self._find_check(self.lead)
         if check is None or check.schema is None or finding.commit or finding.verdict == "declaration":
             return None
-        older = next((each for each in reversed(check.versions) if each.number in finding.against), None)
+        older = next((version for version in reversed(check.versions) if version.number in finding.against), None)
         old = older.info if older else check.before
         if not old:
             return None
         try:
             labels = format_version(older) if older else BEFORE, AFTER
-            found = schema_diff(old=old, new=check.schema, labels=labels)
+            diff = diff_schemas(old=old, new=check.schema, labels=labels)
         except ValueError:
             return None
         of_new = finding.direction != "old_reads_new"
-        return found and found.around(finding.pointer, check.schema if of_new else old, of_new=of_new)
+        return diff and diff.around(finding.pointer, check.schema if of_new else old, of_new=of_new)
 
-    def _check(self, finding: Finding) -> TopicCheck | None:
-        """Return the row of the report about the topic of `finding`, as the first target has it that this holds for."""
+    def _find_check(self, finding: Finding) -> TopicCheck | None:
+        """Return the check of the topic of `finding` on its first target, or None if the topic was not checked."""
         checks, targets = self.checks.get(finding.topic, []), finding.targets[:1]
-        same = (check for check in checks if {*targets} <= {*check.targets})
-        return next(same, checks[0] if checks else None)
+        matches = (check for check in checks if {*targets} <= {*check.targets})
+        return next(matches, checks[0] if checks else None)
 
-    def _refusals(self) -> Iterator[str]:
-        """Yield the broker's answer under each strategy: what follows from it depends on that."""
-        groups: dict[tuple[CompatibilityStrategy | None, tuple[str, ...]], list[Finding]] = {}
+    def _broker_lines(self) -> Iterator[str]:
+        """Yield the broker's answer for each strategy, because its consequences depend on the strategy."""
+        refusals_by_strategy: dict[tuple[CompatibilityStrategy | None, tuple[str, ...]], list[Finding]] = {}
         for refusal in self.cause.refusals:
-            check = self._check(refusal)
-            groups.setdefault((check.strategy if check else None, refusal.targets), []).append(refusal)
-        for first, *more in groups.values():
+            check = self._find_check(refusal)
+            refusals_by_strategy.setdefault((check.strategy if check else None, refusal.targets), []).append(refusal)
+        for first, *more in refusals_by_strategy.values():
             others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
-            sentence, *then = refusal_lines(first)
+            sentence, *consequences = refusal_lines(first)
             yield f"{first.rule}: {sentence}{others}"
-            yield from then
-            yield from holds_for(first, self.report)
+            yield from consequences
+            yield from note_targets(first, self.report)
 
-    def _topics(self) -> Iterator[str]:
-        """Yield the topics, a line for each strategy and the versions that break under it."""
+    def _topic_lines(self) -> Iterator[str]:
+        """Yield a line of topics for each strategy and the versions that break under it."""
         cause = self.cause
         if len(cause.topics) < 2:
             return
         against: dict[TopicName | None, set[int]] = {}
         for finding in cause.findings:
             against.setdefault(finding.topic, set()).update(finding.against)
-        groups: dict[str, list[str]] = {}
+        names_by_group: dict[str, list[str]] = {}
         for topic in cause.topics:
             breaking = [versions(sorted(against[topic]))] if against[topic] else []
-            strategy = (
-                str(self.checks[topic][-1].strategy)
-                if topic in self.checks
-                else "unchanged"
-                if self.report.base
-                else "linted"
-            )
-            groups.setdefault(", ".join([strategy, *breaking]), []).append(str(topic))
+            if topic in self.checks:
+                strategy = str(self.checks[topic][-1].strategy)
+            else:
+                strategy = "unchanged" if self.report.base else "linted"
+            names_by_group.setdefault(", ".join([strategy, *breaking]), []).append(str(topic))
         yield f"{counted(len(cause.topics), 'topic')}:"
-        for group, names in sorted(groups.items()):
+        for group, names in sorted(names_by_group.items()):
             more = f" and {len(names) - _MAX_TOPICS} more" if len(names) > _MAX_TOPICS else ""
             yield f"  {group} ({len(names)}): {', '.join(names[:_MAX_TOPICS])}{more}"
 
 
-def shown_causes(report: CheckReport) -> tuple[ShownCause, ...]:
-    """Return the causes of a report, waived ones first, then the worst first."""
-    found = sorted(report.causes, key=lambda cause: ORDER[cause.severity])
-    return (*in_report(report.waived_causes, report), *in_report(found, report))
-
-
-def in_report(causes: Iterable[Cause], report: CheckReport) -> Iterator[ShownCause]:
-    """Yield each of `causes` with the report that it belongs to, and the rows of that report by topic."""
-    checks: dict[TopicName | None, list[TopicCheck]] = {}
-    for check in report.topics:
-        checks.setdefault(check.topic, []).append(check)
-    yield from (ShownCause(cause, report, checks) for cause in causes)
-
-
-def holds_for(each: Finding | TopicCheck | PolicyChange, report: CheckReport) -> list[str]:
-    """Return for which targets something holds, where that is not all of them."""
-    return [f"For {', '.join(each.targets)}."] if 0 < len(each.targets) < len(report.targets) else []
+def note_targets(item: Finding | TopicCheck | PolicyChange, report: CheckReport) -> list[str]:
+    """Return a sentence with the targets of an item, or [] if it concerns all targets."""
+    return [f"For {', '.join(item.targets)}."] if 0 < len(item.targets) < len(report.targets) else []
 
 
 def refusal_lines(refusal: Finding) -> list[str]:
-    """Return what a broker will answer, and what follows if that is waived; without its own words."""
+    """Return the predicted answer of a broker and its consequences if waived, without the broker's message."""
     return refusal.message.partition("\nIt says: ")[0].split("\n")
 
 
-def approval(waiver: Waiver) -> str:
-    """Return by whom a finding is approved all the same, until when and why."""
+def describe_waiver(waiver: Waiver) -> str:
+    """Return the owner, last day and reason of a waiver."""
     owner, reason = on_one_line(waiver.owner), on_one_line(waiver.reason)
     return f"Waived until {waiver.until}, {owner} answers for it: {reason}"
 
 
 def waive_command(name: str, target: str, *, names_owner: bool) -> str:
-    """Return the command that waives what has this fingerprint, or is this cause; `target` as a report has it.
+    """Return the command that waives a finding or a cause.
 
-    `names_owner`: a topic declares no owner, so the command has to name one.
+    Args:
+        name: the fingerprint of the finding, or the id of the cause.
+        target: the target of the report, or "".
+        names_owner: whether the command has to name an owner, because a topic declares none.
     """
     on = f" --target {target}" if target else ""
     owner = " --owner NAME" if names_owner else ""
     return f'schemactl waive {short(name)}{on} --reason "..." --until YYYY-MM-DD{owner}'
 
 
-def _finding(finding: Finding, report: CheckReport) -> Iterator[CauseLine]:
-    for line in (*finding.message.split("\n"), *holds_for(finding, report)):
+def _finding_lines(finding: Finding, report: CheckReport) -> Iterator[CauseLine]:
+    for line in (*finding.message.split("\n"), *note_targets(finding, report)):
         yield CauseLine("reason", line)
     if finding.older:
         yield CauseLine("older", str(finding.older), "In the older version")
@@ -252,15 +253,8 @@ def _finding(finding: Finding, report: CheckReport) -> Iterator[CauseLine]:
         yield CauseLine("fix", on_one_line(finding.fix), "Fix")
 
 
-# The diff of a definition
-
-
-_HEAD: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-_MAX_LINE: Final = 300
-
-
 class DiffRow(NamedTuple):
-    """A line of both sides, or of one of them; numbers count from 1, None where the side has no such line."""
+    """A line of one or both sides, with its line numbers from 1; None for a side without the line."""
 
     sign: Literal[" ", "-", "+"]
     old: int | None
@@ -273,11 +267,11 @@ Hunk = tuple[DiffRow, ...]
 
 @dataclass(frozen=True, slots=True)
 class SchemaDiff:
-    """The lines that two definitions differ in, with some around them.
+    """The lines in which two definitions differ, with context.
 
     Attributes:
-        old, new: what the sides are called.
-        hunks: groups of lines that stand together.
+        old, new: the labels of the sides.
+        hunks: groups of adjacent lines.
     """
 
     old: str
@@ -285,51 +279,60 @@ class SchemaDiff:
     hunks: tuple[Hunk, ...]
 
     def lines(self, most: int) -> Iterator[str]:
-        """Yield the lines of a unified diff; where these are more than `most`, the first, and how many more there are."""
-        found = [f"--- {self.old}", f"+++ {self.new}"]
+        """Yield the lines of a unified diff; if there are more than `most`, the first ones and the number of the rest."""
+        lines = [f"--- {self.old}", f"+++ {self.new}"]
         for hunk in self.hunks:
-            found += [_head(hunk), *(f"{row.sign}{row.text}" for row in hunk)]
-        for line in found if len(found) <= most else found[: most - 1]:
+            lines += [_hunk_head(hunk), *(f"{row.sign}{row.text}" for row in hunk)]
+        for line in lines if len(lines) <= most else lines[: most - 1]:
             yield on_one_line(cut(line, _MAX_LINE))
-        if len(found) > most:
-            yield f"@@ {len(found) - most + 1} more lines @@"
+        if len(lines) > most:
+            yield f"@@ {len(lines) - most + 1} more lines @@"
 
     def around(self, pointer: str, info: SchemaInfo, *, of_new: bool) -> SchemaDiff:
-        """Return the hunk that has the place of `pointer` in `info`, which is the new side or the old one; all where none has."""
-        line = _line_of(pointer, info)
-        found = [hunk for hunk in self.hunks if any((row.new if of_new else row.old) == line for row in hunk)]
-        return SchemaDiff(self.old, self.new, tuple(found)) if line and found else self
+        """Return only the hunk with the line of a JSON pointer, or all hunks if no hunk has it.
+
+        Args:
+            pointer: a JSON pointer into `info`.
+            info: the definition of one side.
+            of_new: whether `info` is the new side.
+        """
+        line = _find_line(pointer, info)
+        hunks = [hunk for hunk in self.hunks if any((row.new if of_new else row.old) == line for row in hunk)]
+        return SchemaDiff(self.old, self.new, tuple(hunks)) if line and hunks else self
 
 
-def schema_diff(*, old: SchemaInfo, new: SchemaInfo, labels: tuple[str, str]) -> SchemaDiff | None:
-    """Return the difference of two definitions, whatever their layout; None where their lines are the same.
+def diff_schemas(*, old: SchemaInfo, new: SchemaInfo, labels: tuple[str, str]) -> SchemaDiff | None:
+    """Return the difference of two definitions regardless of their formatting, or None if there is none.
 
-    `labels` are what the old one and the new one are called.
+    Args:
+        old: the older definition.
+        new: the newer definition.
+        labels: the labels of the old and the new side.
     """
     hunks: list[list[DiffRow]] = []
-    at = {"-": 0, "+": 0}
+    numbers = {"-": 0, "+": 0}
     for line in line_changes(old=old, new=new)[2:]:
-        if found := _HEAD.fullmatch(line):
-            at = {"-": int(found[1]), "+": int(found[2])}
+        if match := _HUNK_HEAD.fullmatch(line):
+            numbers = {"-": int(match[1]), "+": int(match[2])}
             hunks.append([])
             continue
         sign: Any = line[:1]
-        gone, come = (at[side] if sign in (" ", side) else None for side in "-+")
-        at = {side: number + (sign in (" ", side)) for side, number in at.items()}
-        hunks[-1].append(DiffRow(sign, gone, come, line[1:]))
+        old_number, new_number = (numbers[side] if sign in (" ", side) else None for side in "-+")
+        numbers = {side: number + (sign in (" ", side)) for side, number in numbers.items()}
+        hunks[-1].append(DiffRow(sign, old_number, new_number, line[1:]))
     return SchemaDiff(*labels, tuple(map(tuple, hunks))) if hunks else None
 
 
-def _head(hunk: Hunk) -> str:
-    old, new = ([each for each in side if each] for side in zip(*(row[1:3] for row in hunk), strict=True))
+def _hunk_head(hunk: Hunk) -> str:
+    old, new = ([number for number in side if number] for side in zip(*(row[1:3] for row in hunk), strict=True))
     return f"@@ -{min(old, default=0)},{len(old)} +{min(new, default=0)},{len(new)} @@"
 
 
-def _line_of(pointer: str, info: SchemaInfo) -> int | None:
-    """Return the line that `pointer` leads to in the lines of `info`; None: they are no JSON."""
+def _find_line(pointer: str, info: SchemaInfo) -> int | None:
+    """Return the line of a JSON pointer in the formatted definition, or None if that is not JSON."""
     text = "\n".join(spec(info).lines(info))
     try:
-        found = scan(text)
+        syntax = scan(text)
     except JsonSyntaxError:
         return None
-    return text.count("\n", 0, found.offsets[nearest_node(0, tokens(pointer), found.child)]) + 1
+    return text.count("\n", 0, syntax.offsets[nearest_node(0, tokens(pointer), syntax.child)]) + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from schemactl.checks.rollout import Rollout, RolloutStep
+from schemactl.checks.rollout import Rollout
 from schemactl.comparison.changes import (
     Change,
     GenerationBegins,
@@ -31,168 +31,21 @@ from schemactl.formats.type_spec import PartChange
 from schemactl.report.document import by_name
 from schemactl.report.markdown import bold, code, fenced, plain, prose
 
+PROMOTION_FORMAT_VERSION: Final = 1
+REVISION_FORMAT_VERSION: Final = 1
+"""Of the JSON documents; keys are not renamed within a format version."""
 
-def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
-    """Return a block for each namespace and topic, then the waivers, and what a registry does not undo."""
-    blocks = [_head(promotion)]
-    for name, changes in by_name(promotion.changes).items():
-        lines = [
-            f"  {paint(sign, SIGNS[sign], color=color)} {line}" for each in changes for sign, line in change_lines(each)
-        ]
-        blocks.append("\n".join([f"{kind_of(name)} {paint(str(name), 'bold', color=color)}", *lines]))
-    if promotion.waivers and not promotion.is_back:
-        waived = [
-            f"  {each.rule} of {each.topic}, by {on_one_line(each.owner)}, until {each.until}: {on_one_line(each.reason)}"
-            for each in promotion.waivers
-        ]
-        blocks.append("\n".join(["Waived:", *waived]))
-    if promotion.waits_for:
-        blocks.append(
-            f"{', '.join(promotion.waits_for)} {'is' if len(promotion.waits_for) == 1 else 'are'} not as far: a plan for "
-            f"{promotion.target} leaves out what is not there"
-        )
-    if promotion.is_back:
-        blocks.append("\n".join(_BACK))
-    return "\n\n".join([*blocks, _sum(promotion)])
+_MAX_DOC_LENGTH: Final = 200
+"""Characters of a documentation text that a terminal shows."""
 
-
-_BACK = (
+_BACK_NOTE: Final = (
     "A registry does not go back:",
     "  versions stay registered and readable, and the latest one stays the latest; a generation that has begun stays",
     "  topics, namespaces and partitions stay; the next apply sets back policies alone",
     "To undo a change, approve a new commit that reverts it, and promote that: an old text returns its old number.",
 )
 
-
-def _head(promotion: Promotion) -> str:
-    before, after = promotion.before, promotion.after
-    where = f"is at {commit_words(before)}" if before else "is nowhere yet"
-    if before and before.id == after.id:
-        return f"{promotion.target} {where}: {promotion.ref} is there"
-    way = "back to" if promotion.is_back else "on to"
-    count = counted(promotion.commits, "commit")
-    less = " less. They brought:" if promotion.is_back else ""
-    return f"{promotion.target} {where}, and goes {way} {commit_words(after)}: {count} of the approved history{less}"
-
-
-def commit_words(commit: Commit) -> str:
-    """Return `9f2c1abcd (2026-03-02: Count the orders)`."""
-    return f"{commit.short} ({day(commit)}: {commit.subject})"
-
-
-def _sum(promotion: Promotion) -> str:
-    spaces = len({each.name for each in promotion.changes if isinstance(each.name, NamespaceName)})
-    topics = len({each.name for each in promotion.changes if isinstance(each.name, TopicName)})
-    counts = ((promotion.versions, "version"), (topics, "topic"), (spaces, "namespace"))
-    listed = ", ".join(counted(count, noun) for count, noun in counts if count)
-    return f"{'What stays' if promotion.is_back else 'With it'}: {listed or 'nothing that a registry holds'}."
-
-
-def change_lines(change: Change) -> Iterator[tuple[str, str]]:
-    """Yield what a change is, each line with a sign."""
-    match change:
-        case NamespaceAdded():
-            yield "+", "a new namespace"
-        case TopicAdded(_, topic):
-            yield "+", f"a new topic{f', {partitions(topic.partitions)}' if topic.partitions else ''}"
-        case PoliciesChanged() | PoliciesFormer():
-            yield from _policies(change)
-        case PartitionsChanged(_, before, after):
-            yield "~", f"partitions: {before or 'none'} -> {after}"
-        case GenerationBegins(_, number):
-            yield "!", f"a new generation begins after number {number}: older versions can no longer be read"
-        case VersionsMissing(_, versions):
-            yield from (("+", version_words(each)) for each in versions)
-        case VersionsUnknown(_, versions):
-            yield from (("-", f"{version_words(each)}, which the newer state does not have") for each in versions)
-        case TextDiffers(_, _, number, latest):
-            again = f"; a registry's latest stays v{latest}" if number != latest else ""
-            yield "=", f"another text of v{number}, which registers nothing{again}"
-        case SchemaRemoved():
-            yield (
-                "-",
-                "no longer declared, or without schema: what is registered stays, unless `apply --allow-delete` names it",
-            )
-
-
-def _policies(change: PoliciesChanged | PoliciesFormer) -> Iterator[tuple[str, str]]:
-    held = policy_words(change.before)
-    if isinstance(change, PoliciesFormer):
-        yield from (("-", f"{policy}: {value}, no longer declared: reset") for policy, value in held.items())
-    else:
-        for policy, value in policy_words(change.after).items():
-            yield (("~", f"{policy}: {held[policy]} -> {value}") if policy in held else ("+", f"{policy}: {value}"))
-
-
-def version_words(version: SchemaVersion) -> str:
-    """Return `v3 AVRO`, and the commit that brought it."""
-    kind = f" {version.info.type.name}" if version.info else ""
-    return f"v{version.number}{kind}{f': {commit_words(version.commit)}' if version.commit else ''}"
-
-
-# A promotion as JSON; keys are not renamed within a format version
-
-
-PROMOTION_FORMAT_VERSION = 1
-
-
-def render_promotion_json(promotion: Promotion, *, moved: bool, push: str | None) -> str:
-    """Return the promotion: whether it was `moved`, and the command that publishes it."""
-    values = {
-        "format_version": PROMOTION_FORMAT_VERSION,
-        "target": promotion.target,
-        "promoted": promotion.ref,
-        "before": commit_value(promotion.before),
-        "after": commit_value(promotion.after),
-        "commits": promotion.commits,
-        "back": promotion.is_back,
-        "changes": [change_value(each) for each in promotion.changes],
-        "waivers": [waiver_value(each) for each in promotion.waivers],
-        "waits_for": [*promotion.waits_for],
-        "moved": moved,
-        "push": push,
-    }
-    return json_text(values)
-
-
-def change_value(change: Change) -> Json:
-    """Return a change: what it is, of which namespace or topic, and its facts."""
-    about: Json = {kind_of(change.name): str(change.name)}
-    match change:
-        case NamespaceAdded():
-            return {"change": "namespace added", **about}
-        case TopicAdded(_, topic):
-            return {"change": "topic added", **about, "partitions": topic.partitions}
-        case PoliciesChanged(_, before, after):
-            sides = {"before": {policy: before.get(policy) for policy in after.managed()}, "after": after.managed()}
-            return {"change": "policies", **about, **sides}
-        case PoliciesFormer(_, before, _):
-            return {"change": "policies reset", **about, "before": before.managed()}
-        case PartitionsChanged(_, before, after):
-            return {"change": "partitions", **about, "before": before, "after": after}
-        case GenerationBegins(_, number):
-            return {"change": "generation begins", **about, "tombstone": number}
-        case VersionsMissing(_, versions) | VersionsUnknown(_, versions):
-            listed = [
-                {
-                    "version": each.number,
-                    "type": each.info.type.name if each.info else None,
-                    "commit": commit_value(each.commit),
-                }
-                for each in versions
-            ]
-            word = "versions" if isinstance(change, VersionsMissing) else "versions gone"
-            return {"change": word, **about, "versions": listed}
-        case TextDiffers(_, _, number, latest):
-            return {"change": "text", **about, "version": number, "latest": latest}
-        case _:
-            return {"change": "schema removed", **about}
-
-
-# A rollout as text, and as a checklist in Markdown
-
-
-_WORDS = {
+_ORDER_TEXT: Final = {
     "any order": "Any order is safe.",
     "consumers first": "Consumers first, then the schema, then producers.",
     "producers first": "The schema first, then producers, then consumers.",
@@ -200,67 +53,212 @@ _WORDS = {
 }
 
 
-def render_rollout_text(found: Rollout) -> str:
-    """Return the order and why, and the steps, each with the command that exits with 0 once the step is done."""
+def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
+    """Return a block for each namespace and topic, the waivers, and for a move back the changes that stay in the registry."""
+    blocks = [_describe_move(promotion)]
+    for name, changes in by_name(promotion.changes).items():
+        change_lines = [
+            f"  {paint(sign, SIGNS[sign], color=color)} {line}"
+            for change in changes
+            for sign, line in _change_lines(change)
+        ]
+        blocks.append("\n".join([f"{kind_of(name)} {paint(str(name), 'bold', color=color)}", *change_lines]))
+    if promotion.waivers and not promotion.is_back:
+        waiver_lines = [
+            f"  {waiver.rule} of {waiver.topic}, by {on_one_line(waiver.owner)}, until {waiver.until}: {on_one_line(waiver.reason)}"
+            for waiver in promotion.waivers
+        ]
+        blocks.append("\n".join(["Waived:", *waiver_lines]))
+    if promotion.waits_for:
+        blocks.append(
+            f"{', '.join(promotion.waits_for)} {'is' if len(promotion.waits_for) == 1 else 'are'} not as far: a plan for "
+            f"{promotion.target} leaves out what is not there"
+        )
+    if promotion.is_back:
+        blocks.append("\n".join(_BACK_NOTE))
+    namespaces = len({change.name for change in promotion.changes if isinstance(change.name, NamespaceName)})
+    topics = len({change.name for change in promotion.changes if isinstance(change.name, TopicName)})
+    counts = ((promotion.versions, "version"), (topics, "topic"), (namespaces, "namespace"))
+    total = ", ".join(counted(count, noun) for count, noun in counts if count) or "nothing that a registry holds"
+    blocks.append(f"{'What stays' if promotion.is_back else 'With it'}: {total}.")
+    return "\n\n".join(blocks)
+
+
+def _describe_move(promotion: Promotion) -> str:
+    before, after = promotion.before, promotion.after
+    position = f"is at {_describe_commit(before)}" if before else "is nowhere yet"
+    if before and before.id == after.id:
+        return f"{promotion.target} {position}: {promotion.ref} is there"
+    direction = "back to" if promotion.is_back else "on to"
+    count = counted(promotion.commits, "commit")
+    aside = " less. They brought:" if promotion.is_back else ""
+    return f"{promotion.target} {position}, and goes {direction} {_describe_commit(after)}: {count} of the approved history{aside}"
+
+
+def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
+    """Yield the lines that describe a change, each with its sign."""
+    match change:
+        case NamespaceAdded():
+            yield "+", "a new namespace"
+        case TopicAdded(_, topic):
+            yield "+", f"a new topic{f', {partitions(topic.partitions)}' if topic.partitions else ''}"
+        case PoliciesChanged() | PoliciesFormer():
+            yield from _policy_lines(change)
+        case PartitionsChanged(_, before, after):
+            yield "~", f"partitions: {before or 'none'} -> {after}"
+        case GenerationBegins(_, number):
+            yield "!", f"a new generation begins after number {number}: older versions can no longer be read"
+        case VersionsMissing(_, versions):
+            yield from (("+", _describe_version(version)) for version in versions)
+        case VersionsUnknown(_, versions):
+            yield from (
+                ("-", f"{_describe_version(version)}, which the newer state does not have") for version in versions
+            )
+        case TextDiffers(_, _, number, latest):
+            aside = f"; a registry's latest stays v{latest}" if number != latest else ""
+            yield "=", f"another text of v{number}, which registers nothing{aside}"
+        case SchemaRemoved():
+            yield (
+                "-",
+                "no longer declared, or without schema: what is registered stays, unless `apply --allow-delete` names it",
+            )
+
+
+def _policy_lines(change: PoliciesChanged | PoliciesFormer) -> Iterator[tuple[str, str]]:
+    old_values = policy_words(change.before)
+    if isinstance(change, PoliciesFormer):
+        yield from (("-", f"{policy}: {value}, no longer declared: reset") for policy, value in old_values.items())
+    else:
+        for policy, value in policy_words(change.after).items():
+            yield (
+                ("~", f"{policy}: {old_values[policy]} -> {value}")
+                if policy in old_values
+                else ("+", f"{policy}: {value}")
+            )
+
+
+def _describe_version(version: SchemaVersion) -> str:
+    """Return `v3 AVRO: ` and the commit that added the version."""
+    kind = f" {version.info.type.name}" if version.info else ""
+    return f"v{version.number}{kind}{f': {_describe_commit(version.commit)}' if version.commit else ''}"
+
+
+def _describe_commit(commit: Commit) -> str:
+    """Return `9f2c1abcd (2026-03-02: Count the orders)`."""
+    return f"{commit.short} ({day(commit)}: {commit.subject})"
+
+
+def render_promotion_json(promotion: Promotion, *, moved: bool, push: str | None) -> str:
+    """Return the promotion as JSON.
+
+    Args:
+        promotion: the move of a target.
+        moved: whether the target has been moved.
+        push: the command that publishes the move, if there is one.
+    """
+    document = {
+        "format_version": PROMOTION_FORMAT_VERSION,
+        "target": promotion.target,
+        "promoted": promotion.ref,
+        "before": commit_value(promotion.before),
+        "after": commit_value(promotion.after),
+        "commits": promotion.commits,
+        "back": promotion.is_back,
+        "changes": [_change_json(change) for change in promotion.changes],
+        "waivers": [waiver_value(waiver) for waiver in promotion.waivers],
+        "waits_for": [*promotion.waits_for],
+        "moved": moved,
+        "push": push,
+    }
+    return json_text(document)
+
+
+def _change_json(change: Change) -> Json:
+    """Return a change as JSON: its kind, its namespace or topic, and its details."""
+    subject: Json = {kind_of(change.name): str(change.name)}
+    match change:
+        case NamespaceAdded():
+            return {"change": "namespace added", **subject}
+        case TopicAdded(_, topic):
+            return {"change": "topic added", **subject, "partitions": topic.partitions}
+        case PoliciesChanged(_, before, after):
+            values = {"before": {policy: before.get(policy) for policy in after.managed()}, "after": after.managed()}
+            return {"change": "policies", **subject, **values}
+        case PoliciesFormer(_, before, _):
+            return {"change": "policies reset", **subject, "before": before.managed()}
+        case PartitionsChanged(_, before, after):
+            return {"change": "partitions", **subject, "before": before, "after": after}
+        case GenerationBegins(_, number):
+            return {"change": "generation begins", **subject, "tombstone": number}
+        case VersionsMissing(_, versions) | VersionsUnknown(_, versions):
+            listed = [
+                {
+                    "version": version.number,
+                    "type": version.info.type.name if version.info else None,
+                    "commit": commit_value(version.commit),
+                }
+                for version in versions
+            ]
+            kind = "versions" if isinstance(change, VersionsMissing) else "versions gone"
+            return {"change": kind, **subject, "versions": listed}
+        case TextDiffers(_, _, number, latest):
+            return {"change": "text", **subject, "version": number, "latest": latest}
+        case _:
+            return {"change": "schema removed", **subject}
+
+
+def render_rollout_text(rollout: Rollout) -> str:
+    """Return the order with its reasons, and the steps, each with the command that exits with 0 once the step is done."""
     lines = [
-        on_one_line(_title(found)),
+        on_one_line(_rollout_title(rollout)),
         "",
-        _WORDS[found.order],
-        *(f"  {on_one_line(each)}" for each in found.reasons),
+        _ORDER_TEXT[rollout.order],
+        *(f"  {on_one_line(reason)}" for reason in rollout.reasons),
         "",
     ]
-    if found.fix:
-        lines.append(f"Fix: {found.fix}")
-    for number, step in enumerate(found.steps, 1):
-        lines.append(f"{number}. {_where(step)}{on_one_line(step.text)}")
+    if rollout.fix:
+        lines.append(f"Fix: {rollout.fix}")
+    for number, step in enumerate(rollout.steps, 1):
+        target = f"{on_one_line(step.target)}: " if step.target else ""
+        lines.append(f"{number}. {target}{on_one_line(step.text)}")
         lines.append(f"   done when this exits with 0: {on_one_line(step.command)}")
     return "\n".join(lines).rstrip()
 
 
-def render_markdown(found: Rollout) -> str:
-    """Return the same as a checklist."""
-    return "\n".join(_markdown(found)).rstrip()
+def render_markdown(rollout: Rollout) -> str:
+    """Return the order with its reasons, and the steps as a checklist in Markdown."""
+    return "\n".join(_rollout_lines(rollout)).rstrip()
 
 
-def _markdown(found: Rollout) -> Iterator[str]:
-    yield f"### {plain(_title(found))}"
+def _rollout_lines(rollout: Rollout) -> Iterator[str]:
+    yield f"### {plain(_rollout_title(rollout))}"
     yield ""
-    yield bold(_WORDS[found.order])
+    yield bold(_ORDER_TEXT[rollout.order])
     yield ""
-    yield from (f"* {plain(each)}" for each in found.reasons)
+    yield from (f"* {plain(reason)}" for reason in rollout.reasons)
     yield ""
-    if found.fix:
-        yield prose(f"Fix: {found.fix}")
-    for step in found.steps:
-        where = f"{plain(step.target)}: " if step.target else ""
-        yield f"- [ ] {where}{prose(step.text)}. Done when this exits with 0:"
+    if rollout.fix:
+        yield prose(f"Fix: {rollout.fix}")
+    for step in rollout.steps:
+        target = f"{plain(step.target)}: " if step.target else ""
+        yield f"- [ ] {target}{prose(step.text)}. Done when this exits with 0:"
         yield ""
-        # As code within a line it would hold characters that nobody sees, and that a shell would get.
+        # A block, because code within a line would get invisible characters, which a shell would then execute.
         yield from (f"      {line}" for line in fenced([on_one_line(step.command)], "sh").split("\n"))
         yield ""
 
 
-def _title(found: Rollout) -> str:
-    before = "" if found.latest is None else f"version {found.latest} to "
-    rebased = "" if found.rebased is None else f" ({found.rebased} after a rebase merge)"
-    where = f" on {', '.join(found.strategy_on)}" if found.strategy_on else ""
-    return f"{found.topic}: {before}{versions([found.version])}{rebased}, {found.strategy}{where}"
-
-
-def _where(step: RolloutStep) -> str:
-    return f"{on_one_line(step.target)}: " if step.target else ""
-
-
-# A diff of revisions as text
-
-
-_LONGEST_DOC: Final = 200
+def _rollout_title(rollout: Rollout) -> str:
+    transition = "" if rollout.latest is None else f"version {rollout.latest} to "
+    rebased = "" if rollout.rebased is None else f" ({rollout.rebased} after a rebase merge)"
+    targets = f" on {', '.join(rollout.strategy_on)}" if rollout.strategy_on else ""
+    return f"{rollout.topic}: {transition}{versions([rollout.version])}{rebased}, {rollout.strategy}{targets}"
 
 
 def render_revision_text(revision: Revision, *, color: bool = False) -> str:
-    """Return the two states, a block for each namespace and topic, and the sum."""
+    """Return the names of both states, a block for each namespace and topic, and the totals."""
     states = (
-        f"{on_one_line(name)}{f' {commit_words(commit)}' if commit else ''}"
+        f"{on_one_line(name)}{f' {_describe_commit(commit)}' if commit else ''}"
         for name, commit in ((revision.before, revision.start), (revision.after, revision.end))
     )
     blocks = [" -> ".join(states)]
@@ -273,85 +271,79 @@ def render_revision_text(revision: Revision, *, color: bool = False) -> str:
         blocks.append(
             "\n".join([f"{kind_of(subject.name)} {paint(str(subject.name), 'bold', color=color)}{former}", *lines])
         )
-    return "\n\n".join([*blocks, f"{total(revision)}."])
+    return "\n\n".join([*blocks, f"{_summarize(revision)}."])
 
 
-def total(revision: Revision) -> str:
-    """Return the counts in one sentence, without its end: `2 new versions (1 breaking) of 3 topics in 4 commits`."""
+def _summarize(revision: Revision) -> str:
+    """Return the counts as a sentence without full stop: `2 new versions (1 breaking) of 3 topics in 4 commits`."""
     breaking = len(revision.breaking)
     within = f" in {counted(revision.commits, 'commit')}" if revision.commits else ""
-    spaces = sum(isinstance(each.name, NamespaceName) for each in revision.subjects)
-    topics = len(revision.subjects) - spaces
+    namespaces = sum(isinstance(subject.name, NamespaceName) for subject in revision.subjects)
+    topics = len(revision.subjects) - namespaces
     if not revision.subjects:
         return f"Nothing has changed{within}"
     parts = [f"{counted(revision.versions, 'new version')}{f' ({breaking} breaking)' if breaking else ''}"]
     parts += [counted(topics, "changed topic")] if topics else []
-    parts += [counted(spaces, "changed namespace")] if spaces else []
+    parts += [counted(namespaces, "changed namespace")] if namespaces else []
     return f"{', '.join(parts)}{within}"
 
 
 def _revision_lines(subject: Subject) -> Iterator[tuple[int, str, str]]:
-    """Yield each line with its depth and its sign."""
-    yield from ((1, sign, line) for sign, line in changed(subject))
+    """Yield the lines that describe a namespace or topic, each with its depth and its sign."""
+    yield from ((1, sign, line) for sign, line in _list_changes(subject))
     yield from _part_lines(subject.parts)
     for key, before, after in subject.said:
         sign = "~" if before and after else "+" if after else "-"
         yield 1, sign, f"{key}: {on_one_line(' -> '.join(filter(None, (before, after))))}"
-    for each in subject.versions:
-        yield 1, "+", f"{version_line(each.version.commit, each)}"
-        yield from _part_lines(each.parts)
-        for found in each.breaks:
-            strict = " (strict readers alone)" if found.strict_only else ""
-            yield 3, "!", f"{found.rule}, with {versions(found.against)}{strict}: {on_one_line(found.reason)}"
-            if found.waiver:
-                yield 4, "=", waived(found.waiver)
+    for version in subject.versions:
+        yield 1, "+", _version_line(version)
+        yield from _part_lines(version.parts)
+        for breakage in version.breaks:
+            aside = " (strict readers alone)" if breakage.strict_only else ""
+            yield 3, "!", f"{breakage.rule}, with {versions(breakage.against)}{aside}: {on_one_line(breakage.reason)}"
+            if breakage.waiver:
+                yield 4, "=", _waiver_note(breakage.waiver)
 
 
-def changed(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Yield what differs besides versions and metadata, each with a sign."""
+def _list_changes(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Yield a sign and a line for each change other than versions and metadata."""
     for change in subject.changes:
         if isinstance(change, SchemaRemoved):
             yield "-", "deleted" if subject.is_gone else "has no schema any more"
         else:
-            yield from change_lines(change)
+            yield from _change_lines(change)
 
 
-def version_line(commit: Commit | None, version: NewVersion) -> str:
-    """Return `v3 AVRO: 9f2c1abcd (2026-03-02: Count the orders)`; of what is not approved yet no commit."""
-    if commit and commit.id == NOT_APPROVED:
-        kind = f" {version.version.info.type.name}" if version.version.info else ""
-        return f"v{version.version.number}{kind}: not approved yet"
-    return version_words(version.version)
+def _version_line(new: NewVersion) -> str:
+    """Return `v3 AVRO: 9f2c1abcd (2026-03-02: Count the orders)`, or `v3 AVRO: not approved yet`."""
+    version = new.version
+    if version.commit and version.commit.id == NOT_APPROVED:
+        kind = f" {version.info.type.name}" if version.info else ""
+        return f"v{version.number}{kind}: not approved yet"
+    return _describe_version(version)
 
 
-def waived(waiver: Waiver) -> str:
-    """Return who waived what, until when and why."""
+def _waiver_note(waiver: Waiver) -> str:
+    """Return the owner, last day and reason of a waiver."""
     return f"waived by {on_one_line(waiver.owner)} until {waiver.until}: {on_one_line(waiver.reason)}"
 
 
 def _part_lines(parts: Iterable[PartChange]) -> Iterator[tuple[int, str, str]]:
-    for each in parts:
-        yield 3, each.sign, on_one_line(part_text(each))
+    for part in parts:
+        yield 3, part.sign, on_one_line(_describe_part(part))
 
 
-def part_text(part: PartChange) -> str:
-    """Return a part and what has become of it; of its documentation how that begins."""
+def _describe_part(part: PartChange) -> str:
+    """Return the change of a field or type as text, with the beginning of a new documentation."""
     if part.kind != "documented":
         return f"{part.text}{' (widened)' if part.kind == 'widened' else ''}"
     if not part.after:
         return f"{part.text} is gone"
-    return f"{part.text}: {cut(' '.join(part.after.split()), _LONGEST_DOC)}"
-
-
-# What changed between two states of the declarations as one JSON object;
-# `schemas/revision.schema.json` describes it.
-
-
-REVISION_FORMAT_VERSION = 1
+    return f"{part.text}: {cut(' '.join(part.after.split()), _MAX_DOC_LENGTH)}"
 
 
 def render_revision_json(revision: Revision) -> str:
-    """Return all facts; keys are not renamed within a format version."""
+    """Return all changes as the JSON object that `schemas/revision.schema.json` describes."""
     return json_text(
         {
             "format_version": REVISION_FORMAT_VERSION,
@@ -361,113 +353,111 @@ def render_revision_json(revision: Revision) -> str:
             "authors": [*revision.authors],
             "versions": revision.versions,
             "breaking": len(revision.breaking),
-            "subjects": [_subject(each, revision) for each in revision.subjects],
+            "subjects": [_subject_json(subject, revision) for subject in revision.subjects],
         }
     )
 
 
-def _subject(subject: Subject, revision: Revision) -> Json:
+def _subject_json(subject: Subject, revision: Revision) -> Json:
     return {
         kind_of(subject.name): str(subject.name),
         "renamed_from": str(subject.former) if subject.former else None,
         "deleted": subject.is_gone,
-        "since": _commit(subject.since, revision),
-        "changes": [change_value(each) for each in subject.changes],
+        "since": _commit_json(subject.since, revision),
+        "changes": [_change_json(change) for change in subject.changes],
         "metadata": [
             {"key": key, "before": before or None, "after": after or None} for key, before, after in subject.said
         ],
-        "parts": _parts(subject.parts),
-        "versions": [_version(each, revision) for each in subject.versions],
+        "parts": _parts_json(subject.parts),
+        "versions": [_version_json(version, revision) for version in subject.versions],
     }
 
 
-def _version(each: NewVersion, revision: Revision) -> Json:
+def _version_json(new: NewVersion, revision: Revision) -> Json:
     return {
-        "version": each.version.number,
-        "type": each.version.info.type.name if each.version.info else None,
-        "commit": _commit(each.version.commit, revision),
-        "before": each.before.number if each.before else None,
-        "parts": _parts(each.parts),
-        "breaking": each.is_breaking,
+        "version": new.version.number,
+        "type": new.version.info.type.name if new.version.info else None,
+        "commit": _commit_json(new.version.commit, revision),
+        "before": new.before.number if new.before else None,
+        "parts": _parts_json(new.parts),
+        "breaking": new.is_breaking,
         "breaks": [
             {
-                "rule": found.rule,
-                "direction": found.direction,
-                "against": [*found.against],
-                "reason": found.reason,
-                "strict_only": found.strict_only,
-                "waiver": waiver_value(found.waiver) if found.waiver else None,
+                "rule": breakage.rule,
+                "direction": breakage.direction,
+                "against": [*breakage.against],
+                "reason": breakage.reason,
+                "strict_only": breakage.strict_only,
+                "waiver": waiver_value(breakage.waiver) if breakage.waiver else None,
             }
-            for found in each.breaks
+            for breakage in new.breaks
         ],
     }
 
 
-def _parts(parts: Iterable[PartChange]) -> list[Json]:
+def _parts_json(parts: Iterable[PartChange]) -> list[Json]:
     return [
         {
-            "kind": each.kind,
-            "part": each.part,
-            "before": each.before or None,
-            "after": each.after or None,
-            "former": each.former or None,
+            "kind": part.kind,
+            "part": part.part,
+            "before": part.before or None,
+            "after": part.after or None,
+            "former": part.former or None,
         }
-        for each in parts
+        for part in parts
     ]
 
 
-def _commit(commit: Commit | None, revision: Revision) -> Json | None:
-    """Return the commit with its author; None: it is not approved yet, or not known."""
+def _commit_json(commit: Commit | None, revision: Revision) -> Json | None:
+    """Return the commit with its author, or None if it is not approved yet or unknown."""
     value = None if commit is None or commit.id == NOT_APPROVED else commit_value(commit)
     return value and {**value, "author": revision.author_of.get(value["id"])}
 
 
-# What changed between two states of the declarations, as Markdown for release notes: what breaks
-# readers first.
-
-
 def render_changelog(revision: Revision) -> str:
-    """Return a heading, what breaks readers, and a section for each namespace with its topics."""
+    """Return Markdown for release notes: the breaking changes, then a section for each namespace with its topics."""
     authors = f" by {', '.join(map(plain, revision.authors))}" if revision.authors else ""
-    blocks = [f"# Schemas: {plain(revision.before)} to {plain(revision.after)}", f"{plain(total(revision))}{authors}."]
+    blocks = [
+        f"# Schemas: {plain(revision.before)} to {plain(revision.after)}",
+        f"{plain(_summarize(revision))}{authors}.",
+    ]
     if revision.breaking:
-        lines = [line for subject, version in revision.breaking for line in _breaking(subject, version)]
+        lines = [line for subject, version in revision.breaking for line in _breaking_lines(subject, version)]
         blocks.append("\n".join(["## Breaking", "", *lines]))
-    by_space: dict[NamespaceName, list[Subject]] = {}
+    subjects_by_namespace: dict[NamespaceName, list[Subject]] = {}
     for subject in revision.subjects:
-        by_space.setdefault(subject.namespace, []).append(subject)
-    for space in sorted(by_space, key=str):
-        blocks.append(f"## {plain(str(space))}")
-        for subject in by_space[space]:
-            own = [_heading(subject)] if isinstance(subject.name, TopicName) else []
-            blocks.append("\n".join([*own, *_changelog_lines(subject, revision)]))
+        subjects_by_namespace.setdefault(subject.namespace, []).append(subject)
+    for namespace in sorted(subjects_by_namespace, key=str):
+        blocks.append(f"## {plain(str(namespace))}")
+        for subject in subjects_by_namespace[namespace]:
+            heading = [_heading(subject.name, subject.former)] if isinstance(subject.name, TopicName) else []
+            blocks.append("\n".join([*heading, *_changelog_lines(subject, revision)]))
     return "\n\n".join(blocks)
 
 
-def _heading(subject: Subject) -> str:
-    assert isinstance(subject.name, TopicName)  # noqa: S101  the caller looked
-    former = f", was {plain(subject.former.schema_id)}" if subject.former else ""
-    domain = "" if subject.name.domain == "persistent" else f" ({subject.name.domain})"
-    return f"### {plain(subject.name.topic)}{domain}{former}\n"
+def _heading(name: TopicName, old_name: TopicName | None) -> str:
+    rename = f", was {plain(old_name.schema_id)}" if old_name else ""
+    domain = "" if name.domain == "persistent" else f" ({name.domain})"
+    return f"### {plain(name.topic)}{domain}{rename}\n"
 
 
-def _breaking(subject: Subject, version: NewVersion) -> Iterator[str]:
-    yield f"* {code(f'{subject.name}')} v{version.version.number}:"
-    for found in version.breaks:
-        if not found.strict_only:
-            yield f"  * {plain(found.rule)}, with {versions(found.against)}: {plain(found.reason)}"
-            yield f"    {plain(waived(found.waiver)) if found.waiver else 'No waiver.'}"
+def _breaking_lines(subject: Subject, new: NewVersion) -> Iterator[str]:
+    yield f"* {code(f'{subject.name}')} v{new.version.number}:"
+    for breakage in new.breaks:
+        if not breakage.strict_only:
+            yield f"  * {plain(breakage.rule)}, with {versions(breakage.against)}: {plain(breakage.reason)}"
+            yield f"    {plain(_waiver_note(breakage.waiver)) if breakage.waiver else 'No waiver.'}"
 
 
 def _changelog_lines(subject: Subject, revision: Revision) -> Iterator[str]:
-    for sign, line in changed(subject):
-        yield f"* {plain(line)}{_by(subject.since, revision) if sign == '-' and subject.is_gone else ''}"
-    yield from (f"  * {_part(part)}" for part in subject.parts)
-    for each in subject.versions:
-        kind = each.version.info.type.name if each.version.info else ""
-        breaking = ", **breaking**" if each.is_breaking else ""
-        yield f"* **v{each.version.number}** {kind}{breaking}{_by(each.version.commit, revision)}"
-        yield from (f"  * {_part(part)}" for part in each.parts)
+    for sign, line in _list_changes(subject):
+        yield f"* {plain(line)}{_commit_note(subject.since, revision) if sign == '-' and subject.is_gone else ''}"
+    yield from (f"  * {_part_markdown(part)}" for part in subject.parts)
+    for new in subject.versions:
+        kind = new.version.info.type.name if new.version.info else ""
+        breaking = ", **breaking**" if new.is_breaking else ""
+        yield f"* **v{new.version.number}** {kind}{breaking}{_commit_note(new.version.commit, revision)}"
+        yield from (f"  * {_part_markdown(part)}" for part in new.parts)
     for key, before, after in subject.said:
         if before and after:
             yield f"* {plain(key)}: {plain(before)}, now {plain(after)}"
@@ -475,16 +465,16 @@ def _changelog_lines(subject: Subject, revision: Revision) -> Iterator[str]:
             yield f"* {plain(key)}: {plain(after) if after else f'no longer {plain(before)}'}"
 
 
-def _by(commit: Commit | None, revision: Revision) -> str:
-    """Return the subject, author, day and id of a commit, as the end of a line."""
+def _commit_note(commit: Commit | None, revision: Revision) -> str:
+    """Return the suffix of a line that names the subject, author, day and id of a commit."""
     if commit is None or commit.id == NOT_APPROVED:
         return ", not approved yet" if commit else ""
     author = revision.author_of.get(commit.id, "")
     return f": {plain(commit.subject)} ({', '.join(filter(None, (plain(author), day(commit), code(commit.short))))})"
 
 
-def _part(part: PartChange) -> str:
-    """Return what has become of a part."""
+def _part_markdown(part: PartChange) -> str:
+    """Return the change of a field or type as Markdown."""
     name = code(part.part) if part.part else "the type"
     match part.kind:
         case "added":
@@ -492,8 +482,8 @@ def _part(part: PartChange) -> str:
         case "removed":
             return f"removed {name}: {code(part.before)}"
         case "renamed":
-            changed = "" if part.before == part.after else f": {code(part.before)}, now {code(part.after)}"
-            return f"renamed {code(part.former)} to {name}{changed}"
+            types = "" if part.before == part.after else f": {code(part.before)}, now {code(part.after)}"
+            return f"renamed {code(part.former)} to {name}{types}"
         case "documented":
             return f"documented {name}: {plain(' '.join(part.after.split()))}" if part.after else f"undocumented {name}"
     return f"{part.kind} {name}: {code(part.before)}, now {code(part.after)}"

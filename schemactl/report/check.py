@@ -8,23 +8,27 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from schemactl.checks.check_report import Cause, CheckReport, PolicyChange, TopicCheck, client_impacts
+from schemactl.checks.check_report import Cause, CheckReport, ClientImpact, PolicyChange, TopicCheck, client_impacts
 from schemactl.core.findings import Answer, Counterexample, DataState, Finding, Outcome, Severity, Verdict, Waiver
 from schemactl.core.json_values import breakage_value, client_value, waiver_value
 from schemactl.core.terminal import SHADES, on_one_line, paint, table
 from schemactl.core.wording import counted, policy_origin, policy_word
-from schemactl.report.causes import ShownCause, shown_causes, waive_command
+from schemactl.report.causes import ShownCause, rank_causes, waive_command
 
 if TYPE_CHECKING:
-    from schemactl.checks.check_report import ClientImpact
     from schemactl.checks.table_impact import ColumnChange
 
 
-POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
-CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")
+FORMAT_VERSION: Final = 2
+"""Of the JSON document; keys are not renamed within a format version."""
+
+_POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
+_CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")
+
+_SEVERITY_COLORS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 Shade = Literal["good", "bad", "doubtful", ""]
-"""What a cell says of its row."""
+"""The color of a cell, by whether its text is good news."""
 
 
 class Cell(NamedTuple):
@@ -34,105 +38,51 @@ class Cell(NamedTuple):
     shade: Shade = ""
 
 
+def render_text(report: CheckReport, *, color: bool = False, width: int | None = None) -> str:
+    """Return the causes, most important first, the tables of topics, clients and policies, the notes and the summary."""
+    blocks = [_cause_text(cause, color=color) for cause in rank_causes(report)]
+    blocks += [_table(topic_rows(report), color=color, width=width)] if report.topics else []
+    blocks += [_table(rows, color=color, width=width)] if (rows := client_rows(report)) else []
+    blocks += [_table(policy_rows(report), color=color, width=width)] if report.policies else []
+    blocks += [f"note: {note}" for note in report.notes]
+    blocks.append(paint(summary(report), SHADES[verdict_of(report)], color=color))
+    return "\n\n".join(blocks)
+
+
+def _cause_text(cause: ShownCause, *, color: bool) -> str:
+    lead = cause.lead
+    location = f"{cause.place}: " if lead.source else ""
+    rule = paint(lead.rule, _SEVERITY_COLORS[lead.severity], color=color)
+    aside = "" if cause.weight == "error" else f" ({cause.weight})"
+    more = paint(f"  More: schemactl explain {lead.rule}", "dim", color=color)
+    lines = (f"  {part.text}" for part in cause.parts())
+    return "\n".join([f"{paint(location, 'bold', color=color)}{rule}{aside}", *lines, more])
+
+
+def _table(rows: Sequence[Sequence[Cell]], *, color: bool, width: int | None) -> str:
+    styles = [[SHADES[cell.shade] for cell in row] for row in rows]
+    texts = [[cell.text for cell in row] for row in rows]
+    if width is not None:
+        # The default domain takes room from the part of a name that differs.
+        texts = [[text.removeprefix("persistent://") for text in row] for row in texts]
+    return "\n".join(table(texts, width=width, whole=(0,), styles=styles if color else None))
+
+
 def topic_rows(report: CheckReport) -> list[list[Cell]]:
-    """Return the head of a table of the changed topics, and a row for each, as they are sorted."""
+    """Return a head and a row for each changed topic, in the order of the report."""
     has_tables = any(topic.tables for topic in report.topics)
-    last = ["tables"] if has_tables else []
-    head = ["topic", "change", "strategy", f"broker ({report.releases})", "data", *last]
+    more_heads = ["tables"] if has_tables else []
+    head = ["topic", "change", "strategy", f"broker ({report.releases})", "data", *more_heads]
     rows = [[*map(Cell, head)]]
     for topic in report.topics:
         cells = [
-            Cell(_named(topic, str(topic.topic), report)),
+            Cell(_name_with_targets(topic, str(topic.topic), report)),
             Cell(_topic_change(topic)),
             Cell(_strategy(topic)),
             *_verdicts(topic),
         ]
         rows.append([*cells, Cell(topic.tables.summary if topic.tables else "-")] if has_tables else cells)
     return rows
-
-
-def policy_rows(report: CheckReport) -> list[list[Cell]]:
-    """Return the head of a table of the changed policies, and a row for each: whose, which, its value before and after the merge."""
-    rows = [
-        (
-            _named(each, str(each.name), report),
-            each.policy,
-            _policy(each.before),
-            _inherited(each) or _policy(each.after),
-        )
-        for each in report.policies
-    ]
-    return [[*map(Cell, row)] for row in (POLICIES_HEAD, *rows)]
-
-
-def client_rows(report: CheckReport) -> list[list[Cell]]:
-    """Return the head of a table of the declared clients of changed schemas, and a row for each, by team; [] where there are none."""
-    rows = []
-    # Targets may have a topic in several ways; its clients are the same.
-    for topic, checks in groupby(report.topics, key=lambda check: check.topic):
-        for each in client_impacts(checks):
-            client = each.client
-            on = f" ({', '.join(client.targets)})" if client.targets else ""
-            texts = (client.team or "-", f"{client.name}{on}, {topic}", client.role, _built(each))
-            rows.append([*(Cell(on_one_line(text)) for text in texts), _meant(each)])
-    rows.sort(key=lambda row: row[0].text)
-    return [[*map(Cell, CLIENTS_HEAD)], *rows] if rows else []
-
-
-def _built(impact: ClientImpact) -> str:
-    going = impact.client.is_latest and impact.built
-    return f"latest ({impact.built[0]})" if going else impact.client.built
-
-
-def _meant(impact: ClientImpact) -> Cell:
-    reads = impact.client.reads
-    if impact.is_fine:
-        return Cell("reads it" if reads else "is read", "good")
-    # Who goes along with every version is upgraded in time, by the strategy's order.
-    return Cell("cannot read it" if reads else "is not read", "doubtful" if impact.client.is_latest else "bad")
-
-
-def verdict_of(report: CheckReport) -> Shade:
-    """Return the shade of the whole report: good, doubtful or bad."""
-    if report.count("error") or not report.decided:
-        return "bad"
-    return "doubtful" if report.waived or report.count("warning") else "good"
-
-
-def summary(report: CheckReport) -> str:
-    """Return the sum of the report in one line."""
-    if not report.decided:
-        return f"The check could not decide: {counted(len(report.findings), 'problem')}."
-    if report.command == "lint":
-        sums = [*_sum(report, "error"), *_sum(report, "warning")]
-        return f"{counted(report.checked, 'topic')} linted: {', '.join(sums) or 'all fine'}."
-    left = f", from which this branch left at {report.merge_base.short}," if report.merge_base else ""
-    on = f" on {report.target}" if report.target else ""
-    failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
-    waived = [f"{len(report.waived_causes)} waived"] if report.waived else []
-    sums = [*waived, *_sum(report, "error"), *_sum(report, "warning")]
-    text = (
-        f"{counted(report.checked, 'topic')} checked against {on_one_line(report.base)}{left}{on} for Pulsar {report.releases}, "
-        f"{len({topic.topic for topic in report.topics})} changed"
-    )
-    text += f", {counted(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""
-    text += f", {failed} failed" if failed else ""
-    return text + (f" ({', '.join(sums)})." if sums else ": all fine." if report.topics and report.is_fine else ".")
-
-
-def _named(each: TopicCheck | PolicyChange, name: str, report: CheckReport) -> str:
-    return f"{name} ({', '.join(each.targets)})" if 0 < len(each.targets) < len(report.targets) else name
-
-
-def _inherited(change: PolicyChange) -> str:
-    if change.inherited is None:
-        return ""
-    value, level = change.inherited
-    return f"{_policy(value)} ({policy_origin(level)})"
-
-
-def _policy(value: str | int | None) -> str:
-    return "-" if value is None else policy_word(value)
 
 
 def _topic_change(topic: TopicCheck) -> str:
@@ -149,13 +99,13 @@ def _topic_change(topic: TopicCheck) -> str:
             return other
 
 
-def _strategy(topic: TopicCheck) -> str:
-    was = f" (was {topic.strategy_before})" if topic.strategy_before else ""
-    return f"{topic.strategy}{was}"
-
-
 def _stepwise(topic: TopicCheck) -> str:
     return "" if topic.stepwise is None else f" ({topic.stepwise} after a rebase merge)"
+
+
+def _strategy(topic: TopicCheck) -> str:
+    old_strategy = f" (was {topic.strategy_before})" if topic.strategy_before else ""
+    return f"{topic.strategy}{old_strategy}"
 
 
 def _verdicts(topic: TopicCheck) -> tuple[Cell, Cell]:
@@ -165,8 +115,8 @@ def _verdicts(topic: TopicCheck) -> tuple[Cell, Cell]:
     broker = Cell(outcome.value, "good" if outcome in (Outcome.OK, Outcome.UNCHANGED) else "bad")
     match state:
         case DataState.BREAKING:
-            strict = all(breakage.incompatibility.strict_only for breakage in topic.verdict.data)
-            return broker, Cell("breaks strict readers", "doubtful") if strict else Cell("breaking", "bad")
+            is_strict_only = all(breakage.incompatibility.strict_only for breakage in topic.verdict.data)
+            return broker, Cell("breaks strict readers", "doubtful") if is_strict_only else Cell("breaking", "bad")
         case DataState.UNPARSABLE:
             return broker, Cell("does not parse", "bad")
         case DataState.NOT_JUDGED:
@@ -175,27 +125,106 @@ def _verdicts(topic: TopicCheck) -> tuple[Cell, Cell]:
             return broker, Cell("compatible", "good")
 
 
-def _sum(report: CheckReport, severity: Severity) -> Iterator[str]:
-    """Yield how many causes there are, and of how many topics where those are more."""
-    found = [cause for cause in report.causes if cause.severity == severity]
-    topics = {topic for cause in found for topic in cause.topics}
-    if found:
-        yield counted(len(found), severity) + (f" in {len(topics)} topics" if len(topics) > len(found) else "")
+def client_rows(report: CheckReport) -> list[list[Cell]]:
+    """Return a head and a row for each declared client of a changed schema, by team, or [] without such clients."""
+    rows = []
+    # A topic that differs between targets has several checks, with the same clients.
+    for topic, checks in groupby(report.topics, key=lambda check: check.topic):
+        for impact in client_impacts(checks):
+            client = impact.client
+            targets = f" ({', '.join(client.targets)})" if client.targets else ""
+            texts = (client.team or "-", f"{client.name}{targets}, {topic}", client.role, _built_with(impact))
+            rows.append([*(Cell(on_one_line(text)) for text in texts), _client_outcome(impact)])
+    rows.sort(key=lambda row: row[0].text)
+    return [[*map(Cell, _CLIENTS_HEAD)], *rows] if rows else []
 
 
-# JSON; keys are not renamed within a format version
+def _built_with(impact: ClientImpact) -> str:
+    if impact.client.is_latest and impact.built:
+        return f"latest ({impact.built[0]})"
+    return impact.client.built
 
 
-FORMAT_VERSION = 2
+def _client_outcome(impact: ClientImpact) -> Cell:
+    reads = impact.client.reads
+    if impact.is_fine:
+        return Cell("reads it" if reads else "is read", "good")
+    # A client that follows the latest version is upgraded in time, in the strategy's order.
+    return Cell("cannot read it" if reads else "is not read", "doubtful" if impact.client.is_latest else "bad")
+
+
+def policy_rows(report: CheckReport) -> list[list[Cell]]:
+    """Return a head and a row for each changed policy."""
+    rows = [
+        (
+            _name_with_targets(change, str(change.name), report),
+            change.policy,
+            _policy_text(change.before),
+            _inherited_value(change) or _policy_text(change.after),
+        )
+        for change in report.policies
+    ]
+    return [[*map(Cell, row)] for row in (_POLICIES_HEAD, *rows)]
+
+
+def _inherited_value(change: PolicyChange) -> str:
+    if change.inherited is None:
+        return ""
+    value, level = change.inherited
+    return f"{_policy_text(value)} ({policy_origin(level)})"
+
+
+def _policy_text(value: str | int | None) -> str:
+    return "-" if value is None else policy_word(value)
+
+
+def _name_with_targets(item: TopicCheck | PolicyChange, name: str, report: CheckReport) -> str:
+    return f"{name} ({', '.join(item.targets)})" if 0 < len(item.targets) < len(report.targets) else name
+
+
+def summary(report: CheckReport) -> str:
+    """Return a one-line summary of the report."""
+    if not report.decided:
+        return f"The check could not decide: {counted(len(report.findings), 'problem')}."
+    if report.command == "lint":
+        counts = [*_count_causes(report, "error"), *_count_causes(report, "warning")]
+        return f"{counted(report.checked, 'topic')} linted: {', '.join(counts) or 'all fine'}."
+    branch_point = f", from which this branch left at {report.merge_base.short}," if report.merge_base else ""
+    target = f" on {report.target}" if report.target else ""
+    failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
+    waived = [f"{len(report.waived_causes)} waived"] if report.waived else []
+    counts = [*waived, *_count_causes(report, "error"), *_count_causes(report, "warning")]
+    text = (
+        f"{counted(report.checked, 'topic')} checked against {on_one_line(report.base)}{branch_point}{target} for Pulsar {report.releases}, "
+        f"{len({topic.topic for topic in report.topics})} changed"
+    )
+    text += f", {counted(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""
+    text += f", {failed} failed" if failed else ""
+    return text + (f" ({', '.join(counts)})." if counts else ": all fine." if report.topics and report.is_fine else ".")
+
+
+def _count_causes(report: CheckReport, severity: Severity) -> Iterator[str]:
+    """Yield the number of causes of this severity, with the number of their topics if that is higher."""
+    causes = [cause for cause in report.causes if cause.severity == severity]
+    topics = {topic for cause in causes for topic in cause.topics}
+    if causes:
+        yield counted(len(causes), severity) + (f" in {len(topics)} topics" if len(topics) > len(causes) else "")
+
+
+def verdict_of(report: CheckReport) -> Shade:
+    """Return the shade of the whole report: good, doubtful or bad."""
+    if report.count("error") or not report.decided:
+        return "bad"
+    return "doubtful" if report.waived or report.count("warning") else "good"
 
 
 def render_json(report: CheckReport) -> str:
-    """Return the report as indented JSON."""
+    """Return the report as JSON."""
     causes = (*report.waived_causes, *report.causes)
-    ids: dict[int, str] = {}
+    cause_ids: dict[int, str] = {}
     for cause in reversed(causes):
-        ids.update(dict.fromkeys(map(id, (*cause.refusals, *cause.findings)), cause.id))
-    unowned = {each.topic for each in report.topics if not each.owner}
+        cause_ids.update(dict.fromkeys(map(id, (*cause.refusals, *cause.findings)), cause.id))
+    topics_without_owner = {check.topic for check in report.topics if not check.owner}
     return json.dumps(
         {
             "format_version": FORMAT_VERSION,
@@ -206,24 +235,27 @@ def render_json(report: CheckReport) -> str:
             "merge_base": report.merge_base.id if report.merge_base else None,
             "decided": report.decided,
             "checked": report.checked,
-            "topics": [_topic(topic) for topic in report.topics],
+            "topics": [_topic_json(topic) for topic in report.topics],
             "policies": [
                 {
-                    "name": str(each.name),
-                    "policy": each.policy,
-                    "before": each.before,
-                    "after": each.after,
-                    "inherited": each.inherited[0] if each.inherited else None,
-                    "targets": list(each.targets),
+                    "name": str(change.name),
+                    "policy": change.policy,
+                    "before": change.before,
+                    "after": change.after,
+                    "inherited": change.inherited[0] if change.inherited else None,
+                    "targets": list(change.targets),
                 }
-                for each in report.policies
+                for change in report.policies
             ],
             "waivers": [
-                _waiver(each) for each in dict.fromkeys(found.waiver for found in report.waived if found.waiver)
+                _waiver_json(waiver)
+                for waiver in dict.fromkeys(finding.waiver for finding in report.waived if finding.waiver)
             ],
             "causes": [_cause_json(cause) for cause in causes],
             "findings": [
-                _finding(finding, ids[id(finding)], report.target, names_owner=finding.topic in unowned)
+                _finding_json(
+                    finding, cause_ids[id(finding)], report.target, names_owner=finding.topic in topics_without_owner
+                )
                 for finding in (*report.waived, *report.findings)
             ],
             "notes": list(report.notes),
@@ -235,7 +267,7 @@ def render_json(report: CheckReport) -> str:
     )
 
 
-def _topic(topic: TopicCheck) -> dict[str, Any]:
+def _topic_json(topic: TopicCheck) -> dict[str, Any]:
     verdict = topic.verdict
     return {
         "topic": str(topic.topic),
@@ -247,32 +279,28 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         "latest": topic.latest,
         "pending": topic.is_pending,
         "version_if_rebased": topic.version if topic.stepwise is None else topic.stepwise,
-        "broker": _answer(verdict.broker) if verdict else None,
-        "test": _answer(verdict.test) if verdict else None,
-        "data": _data(verdict),
+        "broker": _answer_json(verdict.broker) if verdict else None,
+        "test": _answer_json(verdict.test) if verdict else None,
+        "data": _data_verdict(verdict),
         "incompatibilities": [
-            {**breakage_value(each), "strict_readers_only": each.incompatibility.strict_only} for each in verdict.data
+            {**breakage_value(breakage), "strict_readers_only": breakage.incompatibility.strict_only}
+            for breakage in verdict.data
         ]
         if verdict
         else [],
-        "tables": None if topic.tables is None else [_column_change_json(each) for each in topic.tables.changes],
+        "tables": None if topic.tables is None else [_column_change_json(change) for change in topic.tables.changes],
         "targets": list(topic.targets),
         "owner": topic.owner or None,
-        "clients": [_client(each) for each in topic.clients],
+        "clients": [_client_json(impact) for impact in topic.clients],
     }
 
 
-def _client(impact: ClientImpact) -> dict[str, Any]:
-    return {
-        **client_value(impact.client),
-        "versions": list(impact.built),
-        "fine": impact.is_fine,
-        "reason": impact.breaks or None,
-    }
+def _answer_json(answer: Answer) -> dict[str, Any]:
+    return {"answer": answer.outcome.value, "version": answer.version, "message": answer.message}
 
 
-def _data(verdict: Verdict | None) -> str | None:
-    """Return the data verdict; None where there is none, as a definition does not parse."""
+def _data_verdict(verdict: Verdict | None) -> str | None:
+    """Return the data verdict, or None if the topic has no verdict or a definition does not parse."""
     if verdict is None or verdict.state is DataState.UNPARSABLE:
         return None
     return str(verdict.state)
@@ -289,17 +317,12 @@ def _column_change_json(change: ColumnChange) -> dict[str, Any]:
     }
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
-    return {"answer": answer.outcome.value, "version": answer.version, "message": answer.message}
-
-
-def _counterexample(counterexample: Counterexample | None) -> dict[str, Any] | None:
-    if counterexample is None:
-        return None
+def _client_json(impact: ClientImpact) -> dict[str, Any]:
     return {
-        "message": counterexample.message,
-        "base64": b64encode(counterexample.data).decode(),
-        "result": counterexample.result,
+        **client_value(impact.client),
+        "versions": list(impact.built),
+        "fine": impact.is_fine,
+        "reason": impact.breaks or None,
     }
 
 
@@ -309,13 +332,13 @@ def _cause_json(cause: Cause) -> dict[str, Any]:
         "rule": cause.lead.rule,
         "severity": cause.severity,
         "waived": bool(cause.waivers),
-        **_place(cause.lead),
+        **_place_json(cause.lead),
         "topics": [str(topic) for topic in cause.topics],
         "rejected": [str(refusal.topic) for refusal in cause.refusals],
     }
 
 
-def _place(finding: Finding) -> dict[str, Any]:
+def _place_json(finding: Finding) -> dict[str, Any]:
     source = finding.source
     return {
         "file": source.path if source else None,
@@ -325,37 +348,30 @@ def _place(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _fix(finding: Finding, target: str, *, names_owner: bool) -> str:
-    if finding.severity != "error" or not finding.key or finding.waiver:
-        return finding.fix
-    command = waive_command(finding.fingerprint, target, names_owner=names_owner)
-    return f"{finding.fix}\nTo approve it all the same: {command}".strip()
-
-
-def _waiver(waiver: Waiver) -> dict[str, Any]:
+def _waiver_json(waiver: Waiver) -> dict[str, Any]:
     source = waiver.source
     place = {"file": source.path if source else None, "line": source.line if source else None}
     return waiver_value(waiver) | place
 
 
-def _finding(finding: Finding, cause: str, target: str, *, names_owner: bool) -> dict[str, Any]:
+def _finding_json(finding: Finding, cause: str, target: str, *, names_owner: bool) -> dict[str, Any]:
     return {
         "fingerprint": finding.fingerprint,
         "cause": cause,
         "rule": finding.rule,
         "severity": finding.severity,
-        "waiver": _waiver(finding.waiver) if finding.waiver else None,
+        "waiver": _waiver_json(finding.waiver) if finding.waiver else None,
         "verdict": finding.verdict,
         "topic": str(finding.topic) if finding.topic else None,
-        **_place(finding),
+        **_place_json(finding),
         "message": finding.message,
-        "fix": _fix(finding, target, names_owner=names_owner),
+        "fix": _fix_text(finding, target, names_owner=names_owner),
         "field": finding.field,
         "pointer": finding.pointer,
         "direction": finding.direction,
         "against": list(finding.against),
         "older": str(finding.older or ""),
-        "witness": _counterexample(finding.counterexample),
+        "witness": _counterexample_json(finding.counterexample),
         "before_change": finding.before_change,
         "only_at_tip": finding.only_at_tip,
         "commit": {"id": finding.commit.id, "subject": finding.commit.subject} if finding.commit else None,
@@ -364,37 +380,18 @@ def _finding(finding: Finding, cause: str, target: str, *, names_owner: bool) ->
     }
 
 
-# Text for a terminal
+def _fix_text(finding: Finding, target: str, *, names_owner: bool) -> str:
+    if finding.severity != "error" or not finding.key or finding.waiver:
+        return finding.fix
+    command = waive_command(finding.fingerprint, target, names_owner=names_owner)
+    return f"{finding.fix}\nTo approve it all the same: {command}".strip()
 
 
-_SEVERITIES: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
-
-
-def render_text(report: CheckReport, *, color: bool = False, width: int | None = None) -> str:
-    """Each cause with place, reason and fix, the most important first; then the changed topics with both verdicts; then the sum."""
-    blocks = [_cause_text(cause, color=color) for cause in shown_causes(report)]
-    blocks += [_table(topic_rows(report), color=color, width=width)] if report.topics else []
-    blocks += [_table(rows, color=color, width=width)] if (rows := client_rows(report)) else []
-    blocks += [_table(policy_rows(report), color=color, width=width)] if report.policies else []
-    blocks += [f"note: {note}" for note in report.notes]
-    blocks.append(paint(summary(report), SHADES[verdict_of(report)], color=color))
-    return "\n\n".join(blocks)
-
-
-def _cause_text(cause: ShownCause, *, color: bool) -> str:
-    lead = cause.lead
-    where = f"{cause.place}: " if lead.source else ""
-    rule = paint(lead.rule, _SEVERITIES[lead.severity], color=color)
-    aside = "" if cause.weight == "error" else f" ({cause.weight})"
-    more = paint(f"  More: schemactl explain {lead.rule}", "dim", color=color)
-    lines = (f"  {part.text}" for part in cause.parts())
-    return "\n".join([f"{paint(where, 'bold', color=color)}{rule}{aside}", *lines, more])
-
-
-def _table(rows: Sequence[Sequence[Cell]], *, color: bool, width: int | None) -> str:
-    styles = [[SHADES[cell.shade] for cell in row] for row in rows]
-    texts = [[cell.text for cell in row] for row in rows]
-    if width is not None:
-        # Room for what tells one topic from another.
-        texts = [[text.removeprefix("persistent://") for text in row] for row in texts]
-    return "\n".join(table(texts, width=width, whole=(0,), styles=styles if color else None))
+def _counterexample_json(counterexample: Counterexample | None) -> dict[str, Any] | None:
+    if counterexample is None:
+        return None
+    return {
+        "message": counterexample.message,
+        "base64": b64encode(counterexample.data).decode(),
+        "result": counterexample.result,
+    }

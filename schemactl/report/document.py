@@ -1,4 +1,4 @@
-"""What a plan, or drift, says: lines in blocks, which each format lays out."""
+"""The sheet: a plan or a drift report on one target as blocks of lines, which each format arranges."""
 
 from __future__ import annotations
 
@@ -13,22 +13,14 @@ from schemactl.report.check import Shade
 Sign = Literal["+", "-", "~", "!", "=", ""]
 
 
-class _Named(Protocol):
-    @property
-    def name(self) -> NamespaceName | TopicName: ...
-
-
-N = TypeVar("N", bound=_Named)
-
-
 class SheetLine(NamedTuple):
     """A line of a report.
 
     Attributes:
-        text: what it says.
-        sign: what happens: + comes, - goes, ~ becomes another, ! is rejected, = stays; "" says nothing of that.
-        depth: how far below the first line of its block it stands.
-        strong: the part of the text that stands out.
+        text: the text, without sign and indentation.
+        sign: + added, - removed, ~ changed, ! rejected, = unchanged; "" for other lines.
+        depth: the level of indentation, 0 for the first line of a block.
+        strong: the part of the text in bold.
     """
 
     text: str
@@ -38,7 +30,7 @@ class SheetLine(NamedTuple):
 
 
 SheetBlock = tuple[SheetLine, ...]
-"""Lines about one thing, the first of which names it."""
+"""Lines on one namespace, topic or problem, whose name is in the first line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +38,14 @@ class Sheet:
     """A report on one target.
 
     Attributes:
-        command: whose report it is.
-        target: its name.
-        head: what was compared with what.
-        blocks: what changes, or differs.
-        problems: what is rejected, or read wrongly.
-        summary: the sum, and what it says.
-        digest: of a plan that can be applied.
-        is_short: its parts are lines of their own, not blocks.
+        command: the command that reports.
+        target: the name of the target.
+        head: the registry and the approved history that were compared.
+        blocks: the changes or differences.
+        problems: rejections, and messages that would be misread.
+        summary: the totals, and their color.
+        digest: the digest of a plan that can be applied, or "".
+        is_short: whether the blocks are single lines, without blank lines in between.
     """
 
     command: Literal["plan", "drift"]
@@ -73,21 +65,29 @@ class Sheet:
         return ("\n" if self.is_short else "\n\n").join(filter(None, parts))
 
     def sum_text(self, *, color: bool = False) -> str:
-        """Return the sum for a terminal."""
+        """Return the summary for a terminal."""
         summary, shade = self.summary
         return paint(summary, SHADES[shade], color=color and bool(summary))
 
 
+class _Named(Protocol):
+    @property
+    def name(self) -> NamespaceName | TopicName: ...
+
+
+N = TypeVar("N", bound=_Named)
+
+
 def by_name(items: Iterable[N]) -> dict[NamespaceName | TopicName, list[N]]:
-    """Return steps, differences or changes by the namespace or topic that they are of, in their order."""
-    found: dict[NamespaceName | TopicName, list[N]] = {}
-    for each in items:
-        found.setdefault(each.name, []).append(each)
-    return found
+    """Group steps, differences or changes by namespace or topic, in their order."""
+    items_by_name: dict[NamespaceName | TopicName, list[N]] = {}
+    for item in items:
+        items_by_name.setdefault(item.name, []).append(item)
+    return items_by_name
 
 
 def text_lines(lines: Sequence[SheetLine], *, color: bool) -> Iterator[str]:
-    """Yield the lines for a terminal."""
+    """Yield the lines of a block for a terminal."""
     for line in lines:
         sign = f"{paint(line.sign, SIGNS[line.sign], color=color)} " if line.sign else ""
         text = line.text.replace(line.strong, paint(line.strong, "bold", color=color), 1) if line.strong else line.text
@@ -95,14 +95,14 @@ def text_lines(lines: Sequence[SheetLine], *, color: bool) -> Iterator[str]:
 
 
 def alternatives(label: str, fix: str) -> Iterator[SheetLine]:
-    """Yield the ways out, which `fix` has one in each line, below a problem."""
+    """Yield the fixes of a problem, one for each line of `fix`, joined by `or`."""
     first, *others = fix.split("\n")
     yield SheetLine(f"{label}: {first}.", depth=1)
     yield from (SheetLine(f"{'or:':>{len(label) + 1}} {other}.", depth=1) for other in others)
 
 
 def unknown(command: Literal["plan", "drift"], target: str, error: Exception) -> Sheet:
-    """Return the report on a target that could not be examined, with the reason."""
+    """Return the sheet of a target that could not be examined, with the reason."""
     first, *rest = f"{target}: {error}".split("\n")
     problem = (SheetLine(first), *(SheetLine(line) for line in rest))
     return Sheet(command, target, "", (), (problem,), ("", "bad"))

@@ -1,24 +1,21 @@
-"""Render checks, plans and drift as GitHub workflow commands, and owners as a CODEOWNERS file.
-
-https://docs.github.com/en/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners
-"""
+"""Render checks, plans and drift as GitHub workflow commands, and owners as a CODEOWNERS file."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.terminal import clean
-from schemactl.report.causes import ShownCause, Weight, shown_causes
+from schemactl.report.causes import ShownCause, Weight, rank_causes
 from schemactl.report.check import summary
 from schemactl.report.document import Sheet, SheetBlock
 
 AnnotationLevel = Literal["error", "warning", "notice"]
 
-SHOWN: Final = 10
-"""GitHub and Azure Pipelines show ten annotations of a level for each step; the last one says how many more there are."""
+_MAX_ANNOTATIONS: Final = 10
+"""The annotations of a level that GitHub and Azure Pipelines show for a step; the last one has the number of the rest."""
 
 _LEVELS: Final[dict[Weight, AnnotationLevel]] = {
     "waived": "notice",
@@ -27,97 +24,96 @@ _LEVELS: Final[dict[Weight, AnnotationLevel]] = {
     "note": "notice",
 }
 
-
-def annotated(report: CheckReport) -> Iterator[tuple[AnnotationLevel, ShownCause | str]]:
-    """Yield the causes that fit, with the level of each, waived ones first; after the last of a level how many more there are."""
-    causes = shown_causes(report)
-    left = {level: sum(_LEVELS[cause.weight] == level for cause in causes) for level in dict.fromkeys(_LEVELS.values())}
-    room = {level: SHOWN if count <= SHOWN else SHOWN - 1 for level, count in left.items()}
-    for cause in causes:
-        level = _LEVELS[cause.weight]
-        if room[level]:
-            room[level] -= 1
-            left[level] -= 1
-            yield level, cause
-    for level, count in left.items():
-        if count:
-            yield level, f"{count} more: run `schemactl {report.command}` to see all of them"
-
-
-# CODEOWNERS, for GitHub and GitLab
-
-
 _OWNER: Final = re.compile(r"@[A-Za-z0-9][\w-]*(/[\w.-]+)*|[^\s@#]+@[^\s@#]+\.[^\s@#]+", re.ASCII)
-"""A user, a team or an e-mail address."""
+"""A CODEOWNERS owner: a user, a team or an e-mail address."""
 
-_HEAD: Final = "# Written by `schemactl list --format codeowners`.\n"
+_CODEOWNERS_HEAD: Final = "# Written by `schemactl list --format codeowners`.\n"
 
-_UNWRITABLE: Final = re.compile(r"[#*?\[\]\\!\t]")
-"""Characters that mean something in a pattern, or begin a comment, and that a backslash does not help in all of GitHub."""
-
-
-def render_codeowners(owners: Mapping[str, Collection[str]]) -> tuple[str, list[str]]:
-    """Return the lines of files, by path from the repository's top, with their owners; and the owners that are none to GitHub."""
-    unknown = set()
-    lines: list[tuple[bool, str, str]] = []
-    for path, names in owners.items():
-        known = dict.fromkeys(name for owner in sorted(names) for name in owner.split() if _OWNER.fullmatch(name))
-        unknown |= {owner for owner in names if not all(map(_OWNER.fullmatch, owner.split()))}
-        if known:
-            # `?` is any one character: what else it finds may have a line of its own, and the last one counts.
-            pattern = "/" + _UNWRITABLE.sub("?", path).replace(" ", r"\ ")
-            lines.append(("?" not in pattern, pattern, " ".join(known)))
-    return _HEAD + "".join(f"{pattern} {known}\n" for _, pattern, known in sorted(lines)), sorted(unknown)
-
-
-# Checks: each cause becomes an annotation in the pull request
+_PATTERN_CHARACTERS: Final = re.compile(r"[#*?\[\]\\!\t]")
+"""Special characters of a CODEOWNERS pattern or comment that not every part of GitHub lets a backslash escape."""
 
 
 def render_check(report: CheckReport) -> str:
-    """One command a line, waived causes first, at most ten of each level, and the sum as plain text."""
-    commands = [_command(level, each) for level, each in annotated(report)]
+    """Return an annotation for each cause, waived ones first, at most ten of each level, and the summary as plain text."""
+    commands = [_command(level, annotation) for level, annotation in list_annotations(report)]
     return "\n".join([*commands, clean(summary(report))])
 
 
 def _command(level: str, annotation: ShownCause | str) -> str:
     if isinstance(annotation, str):
-        return f"::{level} title=schemactl::{escaped(annotation)}"
-    aside = " (waived)" if annotation.weight == "waived" else ""
-    properties, source = {"title": f"{annotation.lead.rule}{aside}"}, annotation.lead.place
+        return f"::{level} title=schemactl::{_escape(annotation)}"
+    suffix = " (waived)" if annotation.weight == "waived" else ""
+    properties, source = {"title": f"{annotation.lead.rule}{suffix}"}, annotation.lead.place
     if source:
         properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
         properties |= {"endColumn": str(source.end_column)} if source.end_column else {}
-    parameters = ",".join(f"{name}={escaped(value, of_property=True)}" for name, value in properties.items())
-    return f"::{level} {parameters}::{escaped(annotation.message)}"
+    parameters = ",".join(f"{name}={_escape(value, of_property=True)}" for name, value in properties.items())
+    return f"::{level} {parameters}::{_escape(annotation.message)}"
 
 
-def escaped(text: str, *, of_property: bool = False) -> str:
-    """Return `text` as the runner reads it in a command, or in a property of one."""
+def render_documents(sheets: Sequence[Sheet]) -> str:
+    """Return an error for each rejection and a warning for each difference, at most ten of each level, and the summaries."""
+    problems = [(sheet, block) for sheet in sheets for block in sheet.problems]
+    differing = [(sheet, block) for sheet in sheets if sheet.command == "drift" for block in sheet.blocks]
+    commands = [*_commands("error", problems), *_commands("warning", differing)]
+    summaries = [clean(f"{sheet.target}: {sheet.summary[0]}") for sheet in sheets if sheet.summary[0]]
+    digests = [f"Digest of {clean(sheet.target)}: {sheet.digest}" for sheet in sheets if sheet.digest]
+    return "\n".join([*commands, *summaries, *digests])
+
+
+def _commands(level: str, blocks: Sequence[tuple[Sheet, SheetBlock]]) -> Iterator[str]:
+    shown = blocks if len(blocks) <= _MAX_ANNOTATIONS else blocks[: _MAX_ANNOTATIONS - 1]
+    for sheet, block in shown:
+        message = "\n".join(f"{'  ' * line.depth}{line.sign}{' ' if line.sign else ''}{line.text}" for line in block)
+        yield f"::{level} title=schemactl {sheet.command} {_escape(sheet.target, of_property=True)}::{_escape(message)}"
+    if len(shown) < len(blocks):
+        yield f"::{level} title=schemactl::{len(blocks) - len(shown)} more: see the whole report"
+
+
+def list_annotations(report: CheckReport) -> Iterator[tuple[AnnotationLevel, ShownCause | str]]:
+    """Yield the causes that fit with their levels, waived ones first, then for each level the number of the rest."""
+    causes = rank_causes(report)
+    remaining = {
+        level: sum(_LEVELS[cause.weight] == level for cause in causes) for level in dict.fromkeys(_LEVELS.values())
+    }
+    room = {
+        level: _MAX_ANNOTATIONS if count <= _MAX_ANNOTATIONS else _MAX_ANNOTATIONS - 1
+        for level, count in remaining.items()
+    }
+    for cause in causes:
+        level = _LEVELS[cause.weight]
+        if room[level]:
+            room[level] -= 1
+            remaining[level] -= 1
+            yield level, cause
+    for level, count in remaining.items():
+        if count:
+            yield level, f"{count} more: run `schemactl {report.command}` to see all of them"
+
+
+def _escape(text: str, *, of_property: bool = False) -> str:
+    """Return `text` escaped for the message or for a property of a workflow command."""
     text = clean(text, starts_line=False).replace("%", "%25").replace("\n", "%0A")
     return text.replace(":", "%3A").replace(",", "%2C") if of_property else text
 
 
-# Plans and drift: a rejection is an error, a difference a warning
+def render_codeowners(owners: Mapping[str, Collection[str]]) -> tuple[str, list[str]]:
+    """Return the CODEOWNERS file, and the owners that GitHub does not accept.
 
+    Syntax: https://docs.github.com/en/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners
 
-def render_documents(sheets: Sequence[Sheet]) -> str:
-    """One command a line, at most ten of each level, and the sum of each target as plain text."""
-    problems = [(sheet, block) for sheet in sheets for block in sheet.problems]
-    differing = [(sheet, block) for sheet in sheets if sheet.command == "drift" for block in sheet.blocks]
-    commands = [*_commands("error", problems), *_commands("warning", differing)]
-    sums = [clean(f"{sheet.target}: {sheet.summary[0]}") for sheet in sheets if sheet.summary[0]]
-    digests = [f"Digest of {clean(sheet.target)}: {sheet.digest}" for sheet in sheets if sheet.digest]
-    return "\n".join([*commands, *sums, *digests])
-
-
-def _commands(level: str, found: Sequence[tuple[Sheet, SheetBlock]]) -> Iterator[str]:
-    shown = found if len(found) <= SHOWN else found[: SHOWN - 1]
-    for sheet, block in shown:
-        text = "\n".join(_words(block))
-        yield f"::{level} title=schemactl {sheet.command} {escaped(sheet.target, of_property=True)}::{escaped(text)}"
-    if len(shown) < len(found):
-        yield f"::{level} title=schemactl::{len(found) - len(shown)} more: see the whole report"
-
-
-def _words(block: SheetBlock) -> Iterable[str]:
-    return (f"{'  ' * line.depth}{line.sign}{' ' if line.sign else ''}{line.text}" for line in block)
+    Args:
+        owners: the owners of each file, by its path from the root of the repository.
+    """
+    unaccepted = set()
+    lines: list[tuple[bool, str, str]] = []
+    for path, names in owners.items():
+        accepted = dict.fromkeys(name for owner in sorted(names) for name in owner.split() if _OWNER.fullmatch(name))
+        unaccepted |= {owner for owner in names if not all(map(_OWNER.fullmatch, owner.split()))}
+        if accepted:
+            # `?` matches any character, so exact patterns follow: the last matching line decides.
+            pattern = "/" + _PATTERN_CHARACTERS.sub("?", path).replace(" ", r"\ ")
+            lines.append(("?" not in pattern, pattern, " ".join(accepted)))
+    return _CODEOWNERS_HEAD + "".join(f"{pattern} {accepted}\n" for _, pattern, accepted in sorted(lines)), sorted(
+        unaccepted
+    )

@@ -1,18 +1,18 @@
-"""A check's report as GitLab Code Quality: a JSON array, `[]` when all is fine."""
+"""Render a check as a GitLab Code Quality report."""
 
 from __future__ import annotations
 
 import json
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.report.causes import shown_causes
+from schemactl.report.causes import rank_causes
 from schemactl.report.sarif import fingerprint
 
 _SEVERITIES = {"error": "critical", "warning": "minor", "note": "info", "waived": "info"}
 
 
 def render(report: CheckReport) -> str:
-    """One object for each cause. The rule stands in the description too: GitLab does not show `check_name`."""
+    """Return a JSON array with an object for each cause; the description repeats the rule, as GitLab does not show `check_name`."""
     return json.dumps(
         [
             {
@@ -21,12 +21,12 @@ def render(report: CheckReport) -> str:
                 "fingerprint": fingerprint(cause.cause),
                 "severity": _SEVERITIES[cause.weight],
                 "location": {
-                    # The widget drops an entry without a path, so what has no place is shown at the project file.
+                    # The widget drops an entry without a path, so the project file is the default.
                     "path": cause.lead.place.path if cause.lead.place else report.settings,
                     "lines": {"begin": cause.lead.place.line if cause.lead.place else 1},
                 },
             }
-            for cause in shown_causes(report)
+            for cause in rank_causes(report)
         ],
         indent=2,
         ensure_ascii=False,

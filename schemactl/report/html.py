@@ -1,4 +1,4 @@
-"""Render a check, plan or drift as one self-contained HTML page that makes no request to another address."""
+"""Render a check, plan or drift as one self-contained HTML page, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from schemactl.checks.check_report import CheckReport, TopicCheck
 from schemactl.core.environment import line_link, version
@@ -19,204 +19,65 @@ from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted
 from schemactl.formats import reading
 from schemactl.formats.type_spec import outline
-from schemactl.report.causes import AFTER, BEFORE, FEW, WEIGHTS, CauseLine, ShownCause, schema_diff, shown_causes
-from schemactl.report.check import Shade, client_rows, policy_rows, summary, topic_rows, verdict_of
+from schemactl.report.causes import (
+    AFTER,
+    BEFORE,
+    FEW,
+    WEIGHTS,
+    CauseLine,
+    DiffRow,
+    SchemaDiff,
+    ShownCause,
+    diff_schemas,
+    rank_causes,
+)
+from schemactl.report.check import Cell, Shade, client_rows, policy_rows, summary, topic_rows, verdict_of
 from schemactl.report.document import Sheet, SheetBlock, SheetLine, Sign
 
-if TYPE_CHECKING:
-    from schemactl.report.causes import DiffRow, SchemaDiff
-    from schemactl.report.check import Cell
-
-
 _CODE: Final = re.compile("`([^`]+)`")
-_NO_CHARACTERS: Final = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
-"""Characters that HTML does not allow."""
-
-
-def text(words: object) -> str:
-    """Return `words` as one line, escaped for HTML."""
-    return escape(on_one_line(str(words)).translate(_NO_CHARACTERS))
-
-
-def prose(words: object) -> str:
-    """Return a sentence of ours as HTML; backticks enclose code."""
-    return _CODE.sub(r"<code>\1</code>", text(words))
-
-
-def page(
-    title: str, *, sentence: str, shade: Shade, weights: Sequence[tuple[str, int]], sections: Iterable[str]
-) -> str:
-    """Return the page.
-
-    Args:
-        title: of the report.
-        sentence: its sum.
-        shade: what it says.
-        weights: how many parts there are of each weight, those with some can be filtered.
-        sections: HTML.
-    """
-    style, script = (_shipped(name) for name in ("page.css", "page.js"))
-    policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
-    found = [(name, count) for name, count in weights if count]
-    counts = "".join(f'<li class="{name}">{text(_counted(count, name))}</li>' for name, count in found)
-    boxes = "".join(f'<label><input type="checkbox" value="{name}" checked> {name}</label>' for name, _ in found)
-    return "\n".join(
-        [
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n<body>",
-            '<a class="skip" href="#main">Skip to the report</a>',
-            f'<header><h1>{text(title)}</h1>\n<p class="sum {shade}">{text(sentence)}</p>',
-            f'<ul class="counts">{counts}</ul>' if counts else "",
-            '</header>\n<div class="tools" role="search" hidden>',
-            '<label class="unseen" for="find">Show what has these words</label>',
-            '<input type="search" id="find" placeholder="Filter: topic, rule, file" aria-keyshortcuts="/">',
-            boxes,
-            '<button type="button" data-do="unfold">Unfold all</button><button type="button" data-do="fold">Fold all</button>',
-            '<button type="button" data-do="theme">Light or dark</button>',
-            '<span role="status"></span></div>\n<main id="main">',
-            *sections,
-            f"</main>\n<footer><p>schemactl {text(version())}. Keys: / filters, j and k go to the next and the former part, Enter unfolds it.</p></footer>",
-            f"<script>{script}</script>\n</body>\n</html>",
-        ]
-    )
-
-
-def _counted(count: int, weight: str) -> str:
-    return f"{count} waived" if weight == "waived" else counted(count, weight)
-
-
-def section(title: str, *parts: str) -> str:
-    """Return a part of the page below a heading; "" without any `parts`."""
-    return "\n".join([f"<section><h2>{text(title)}</h2>", *parts, "</section>"]) if any(parts) else ""
-
-
-def folded(head: str, *parts: str, weight: str = "", is_open: bool = False) -> str:
-    """Return HTML below the HTML `head`, to be unfolded; the filter knows it by `weight`."""
-    inside = "\n".join(filter(None, parts))
-    opened = " open" if is_open else ""
-    return f'<details class="{weight}" data-find="{weight}"{opened}><summary>{head}</summary>\n<div class="inside">{inside}</div></details>'
-
-
-def table(rows: Sequence[Sequence[Cell]], caption: str) -> str:
-    """Return a table, the head first; the first cell of a row names it."""
-    head, *others = rows
-    names = [f'<th scope="row"><code>{text(row[0].text)}</code></th>' for row in others]
-    heads = "".join(f'<th scope="col">{text(cell.text)}</th>' for cell in head)
-    body = "\n".join(
-        f'<tr data-find="">{name}{"".join(map(_cell, row[1:], head[1:]))}</tr>'
-        for name, row in zip(names, others, strict=True)
-    )
-    shown = f'<table class="rows"><caption>{text(caption)}</caption><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>'
-    return scrolling(shown, caption)
-
-
-def _cell(cell: Cell, head: Cell) -> str:
-    # A narrow window shows rows below each other, with the head of each cell beside it.
-    if cell.text == "-":
-        return f'<td data-head="{text(head.text)}"><span class="unseen">nothing</span><span aria-hidden="true">-</span></td>'
-    return f'<td class="{cell.shade}" data-head="{text(head.text)}">{text(cell.text)}</td>'
-
-
-def scrolling(shown: str, label: str) -> str:
-    """Return a table that scrolls by itself in a narrow window, with what it is called."""
-    return f'<div class="wide" role="region" tabindex="0" aria-label="{text(label)}">{shown}</div>'
-
-
-def side_by_side(diff: SchemaDiff, most: int) -> str:
-    """Return a table of both sides of a diff, with at most so many lines."""
-    rows: list[str] = []
-    left = most
-    for number, hunk in enumerate(diff.hunks):
-        rows += ['<tr class="far"><td></td><td></td></tr>'] * (number > 0)
-        rows += map(_row, _pairs(hunk[:left]))
-        left -= len(hunk)
-        if left <= 0:
-            rows.append(
-                '<tr class="far"><td>More lines differ: <code>schemactl diff</code> has all.</td><td></td></tr>'
-            )
-            break
-    heads = f'<th scope="col">{text(diff.old)}</th><th scope="col">{text(diff.new)}</th>'
-    caption = "<caption>What changed in the definition</caption>"
-    return f'<table class="diff">{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-
-
-def _pairs(hunk: Sequence[DiffRow]) -> Iterable[tuple[DiffRow | None, DiffRow | None]]:
-    """Yield pairs of lines, old and new, that stand beside each other; None on the side that has no line."""
-    gone: list[DiffRow] = []
-    come: list[DiffRow] = []
-    for row in (*hunk, None):
-        if row and row.sign == "-" and not come:
-            gone.append(row)
-        elif row and row.sign == "+":
-            come.append(row)
-        else:
-            for at in range(max(len(gone), len(come))):
-                yield (gone[at] if at < len(gone) else None, come[at] if at < len(come) else None)
-            gone, come = ([row] if row and row.sign == "-" else []), []
-            if row and row.sign == " ":
-                yield row, row
-
-
-def _row(pair: tuple[DiffRow | None, DiffRow | None]) -> str:
-    old, new = pair
-    same = ' class="same"' if old is new else ""
-    sides = (old, old and old.old, "gone"), (new, new and new.new, "come")
-    return f"<tr{same}>{''.join(_side(row, number, '' if same else kind) for row, number, kind in sides)}</tr>"
-
-
-def _side(row: DiffRow | None, number: int | None, kind: str) -> str:
-    if row is None:
-        return "<td></td>"
-    said = {"gone": '<span class="unseen">removed: </span>', "come": '<span class="unseen">added: </span>'}.get(
-        kind, ""
-    )
-    return f'<td class="{kind}"><span class="line">{number}</span>{said}{text(row.text)}</td>'
-
-
-def _shipped(name: str) -> str:
-    return files("schemactl.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(content: str) -> str:
-    return f"sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
-
-
-# Checks
-
+_REPLACEMENTS: Final = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
+"""Characters that HTML does not allow, with their replacements."""
 
 _MAX_LINES: Final = 400
-"""Of a diff."""
+"""The most lines of a diff."""
 
 _MAX_TOPICS: Final = 200
-"""So many topics are shown field by field."""
+"""The most topics that are shown field by field."""
 
 _MAX_VERSIONS: Final = 8
-"""The latest that are compared with each other: every pair is a comparison."""
+"""The most versions, the latest ones, that are compared with each other: every pair costs a comparison."""
 
 _ANSWERS: Final = {"yes": ("good", "yes"), "strict": ("doubtful", "not strict readers"), "no": ("bad", "no")}
 
 _LABELS: Final = {"proof": "Counterexample", "fix": "Fix", "broker": "Broker", "topics": "Topics", "approve": "Approve"}
 
+_KINDS: Final[dict[Sign, str]] = {"+": "come", "-": "gone", "~": "other", "!": "gone", "=": "", "": ""}
+
 
 def render_check(report: CheckReport) -> str:
-    """Causes, the most important first; the tables; and for each changed topic its fields, its definition side by side, and who reads whom."""
-    causes = shown_causes(report)
-    known = every_rule()
-    opened = sum(cause.weight == "error" for cause in causes) <= FEW
+    """Return a page with the causes, most important first, the tables, and a section for each changed definition.
+
+    That section has the fields, both definitions side by side, and which version can read which.
+    """
+    causes = rank_causes(report)
+    rules = every_rule()
+    is_open = sum(cause.weight == "error" for cause in causes) <= FEW
     weights = [(weight, sum(cause.weight == weight for cause in causes)) for weight in WEIGHTS]
     sections = [
-        section("Causes", *(_cause(cause, known[cause.lead.rule], is_open=opened) for cause in causes)),
-        section("Changed topics", table(topic_rows(report), "Both verdicts on each topic")) if report.topics else "",
-        section("Clients", table(clients, "What the change means to declared clients"))
+        _render_section("Causes", *(_cause(cause, rules[cause.lead.rule], is_open=is_open) for cause in causes)),
+        _render_section("Changed topics", _render_table(topic_rows(report), "Both verdicts on each topic"))
+        if report.topics
+        else "",
+        _render_section("Clients", _render_table(clients, "What the change means to declared clients"))
         if (clients := client_rows(report))
         else "",
-        section("Changed policies", table(policy_rows(report), "Policies after the merge")) if report.policies else "",
-        section("Definitions", *_definitions(report)),
-        section("Notes", *(f"<p>{prose(note)}</p>" for note in report.notes)),
+        _render_section("Changed policies", _render_table(policy_rows(report), "Policies after the merge"))
+        if report.policies
+        else "",
+        _render_section("Definitions", *_definitions(report)),
+        _render_section("Notes", *(f"<p>{_render_prose(note)}</p>" for note in report.notes)),
     ]
-    return page(
+    return _render_page(
         f"schemactl {report.command}",
         sentence=summary(report),
         shade=verdict_of(report),
@@ -227,15 +88,15 @@ def render_check(report: CheckReport) -> str:
 
 def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     count = len(cause.cause.topics)
-    where = f" <code>{text(cause.place)}</code>" if cause.lead.source else ""
-    head = f'<span class="tag">{cause.weight}</span> <h3>{text(rule.id)}</h3>{where}'
+    where = f" <code>{_escape_text(cause.place)}</code>" if cause.lead.source else ""
+    head = f'<span class="tag">{cause.weight}</span> <h3>{_escape_text(rule.id)}</h3>{where}'
     diff = cause.diff()
     # Findings of one cause often have one fix.
     parts = [*dict.fromkeys(cause.parts())]
-    return folded(
+    return _render_details(
         head + (f" {count} topics" if count > 1 else ""),
-        *(f"<p>{prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
-        side_by_side(diff, _MAX_LINES) if diff else "",
+        *(f"<p>{_render_prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
+        render_diff(diff, _MAX_LINES) if diff else "",
         *_labelled(parts),
         f"<p>{' · '.join(_links(cause, rule))}</p>",
         weight=cause.weight,
@@ -246,157 +107,306 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
 def _labelled(parts: Sequence[CauseLine]) -> Iterator[str]:
     for kind, label in _LABELS.items():
         if lines := [part.words for part in parts if part.kind == kind]:
-            shown = (f"<code>{text(line)}</code>" if kind == "approve" else prose(line) for line in lines)
+            shown = (
+                f"<code>{_escape_text(line)}</code>" if kind == "approve" else _render_prose(line) for line in lines
+            )
             yield f"<h4>{label}</h4>" + "".join(f'<p class="{kind}">{line}</p>' for line in shown)
-    yield from (f"<p>{text(part.text)}</p>" for part in parts if part.kind == "owner")
+    yield from (f"<p>{_escape_text(part.text)}</p>" for part in parts if part.kind == "owner")
 
 
 def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:
-    yield f'<a href="{text(rule.link)}">Reference</a>'
-    yield f"<code>schemactl explain {text(rule.id)}</code>"
+    yield f'<a href="{_escape_text(rule.link)}">Reference</a>'
+    yield f"<code>schemactl explain {_escape_text(rule.id)}</code>"
     place = cause.lead.place
     if place and (address := line_link(place)):
-        yield f'<a href="{text(address)}">{text(place)}</a>'
+        yield f'<a href="{_escape_text(address)}">{_escape_text(place)}</a>'
 
 
 def _definitions(report: CheckReport) -> Iterator[str]:
-    """Yield the definition of each topic whose schema changed."""
-    changed = [check for check in report.topics if check.schema]
-    for check in changed[:_MAX_TOPICS]:
-        yield _definition(check)
+    """Yield a section for each topic whose schema changed."""
+    changed = [(check, check.schema) for check in report.topics if check.schema]
+    for check, schema in changed[:_MAX_TOPICS]:
+        yield _definition(check, schema)
     if len(changed) > _MAX_TOPICS:
         yield f"<p>{len(changed) - _MAX_TOPICS} more: <code>schemactl diff</code> shows each of them.</p>"
 
 
-def _definition(check: TopicCheck) -> str:
-    assert check.schema  # noqa: S101  chosen above
-    old = next((each.info for each in reversed(live(check.versions)) if each.info), None)
-    old = check.before if check.change == "not stored" else old
-    diff = schema_diff(old=old, new=check.schema, labels=(BEFORE, AFTER)) if old else None
-    targets = f" for {text(', '.join(check.targets))}" if check.targets else ""
-    return folded(
-        f"<h3>{text(check.topic)}</h3>{targets}",
-        f"<p>Owner: {text(check.owner)}</p>" if check.owner else "",
-        f"<h4>Fields</h4>{_tree(old, check.schema)}",
-        f"<h4>Side by side</h4>{side_by_side(diff, _MAX_LINES)}" if diff else "",
-        _matrix(check, check.schema),
+def _definition(check: TopicCheck, schema: SchemaInfo) -> str:
+    if check.change == "not stored":
+        old = check.before
+    else:
+        old = next((version.info for version in reversed(live(check.versions)) if version.info), None)
+    diff = diff_schemas(old=old, new=schema, labels=(BEFORE, AFTER)) if old else None
+    targets = f" for {_escape_text(', '.join(check.targets))}" if check.targets else ""
+    return _render_details(
+        f"<h3>{_escape_text(check.topic)}</h3>{targets}",
+        f"<p>Owner: {_escape_text(check.owner)}</p>" if check.owner else "",
+        f"<h4>Fields</h4>{_field_tree(old, schema)}",
+        f"<h4>Side by side</h4>{render_diff(diff, _MAX_LINES)}" if diff else "",
+        _matrix(check, schema),
     )
 
 
-def _tree(old: SchemaInfo | None, new: SchemaInfo) -> str:
-    """Return the fields of a definition below the types that they are of, with what is gone, new, or another."""
+def _field_tree(old: SchemaInfo | None, new: SchemaInfo) -> str:
+    """Return the tree of fields, in which added, removed and changed ones are marked."""
     try:
         before, after = outline(old) if old else {}, outline(new)
     except SchemactlError as error:
-        return f"<p>{text(error)}</p>"
+        return f"<p>{_escape_text(error)}</p>"
     parts = [*after]
     for part in before:
         if part not in after:
-            # Behind its former neighbours.
+            # A removed field stays after its last remaining sibling.
             parent = part.rpartition(".")[0]
-            near = [at for at, each in enumerate(parts) if each.rpartition(".")[0] == parent or each == parent]
-            parts.insert(near[-1] + 1 if near else len(parts), part)
+            siblings = [index for index, other in enumerate(parts) if parent in (other, other.rpartition(".")[0])]
+            parts.insert(siblings[-1] + 1 if siblings else len(parts), part)
     children: dict[str, list[str]] = {}
     for part in parts:
         parent = part.rpartition(".")[0]
         children.setdefault(parent if parent in after or parent in before else "", []).append(part)
-    return _branch("", children, before, after) or "<p>It has none.</p>"
+    return _render_fields("", children, before, after) or "<p>It has none.</p>"
 
 
-def _branch(at: str, children: Mapping[str, list[str]], before: Mapping[str, str], after: Mapping[str, str]) -> str:
+def _render_fields(
+    parent: str, children: Mapping[str, list[str]], before: Mapping[str, str], after: Mapping[str, str]
+) -> str:
     items = []
-    for part in children.get(at, ()):
-        was, now = before.get(part), after.get(part)
-        if was == now:
-            kind, mark, said = "", "", text(now)
-        elif was is None:
-            kind, mark, said = "come", "+ " if before else "", text(now)
-        elif now is None:
-            kind, mark, said = "gone", "- ", text(was)
+    for part in children.get(parent, ()):
+        old_type, new_type = before.get(part), after.get(part)
+        if old_type == new_type:
+            kind, mark, types = "", "", _escape_text(new_type)
+        elif old_type is None:
+            kind, mark, types = "come", "+ " if before else "", _escape_text(new_type)
+        elif new_type is None:
+            kind, mark, types = "gone", "- ", _escape_text(old_type)
         else:
-            kind, mark, said = "come", "~ ", f"{text(was)} to {text(now)}"
-        name = text(part.removeprefix(f"{at}.") if at else part)
-        inner = _branch(part, children, before, after) if part else ""
+            kind, mark, types = "come", "~ ", f"{_escape_text(old_type)} to {_escape_text(new_type)}"
+        name = _escape_text(part.removeprefix(f"{parent}.") if parent else part)
+        fields = _render_fields(part, children, before, after) if part else ""
         items.append(
-            f'<li><span class="{kind if before else ""}">{mark}<b>{name}</b> <code>{said}</code></span>{inner}</li>'
+            f'<li><span class="{kind if before else ""}">{mark}<b>{name}</b> <code>{types}</code></span>{fields}</li>'
         )
-    return f'<ul class="{"" if at else "tree"}">{"".join(items)}</ul>' if items else ""
+    return f'<ul class="{"" if parent else "tree"}">{"".join(items)}</ul>' if items else ""
 
 
 def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
-    """Return who can read whose messages: a row for each reader, a column for each writer."""
-    versions = [each for each in live(check.versions)[-_MAX_VERSIONS:] if each.info]
-    sides = [(f"v{each.number}", each) for each in versions]
+    """Return a table of which version can read the messages of which: a row for each reader, a column for each writer."""
+    versions = [version for version in live(check.versions)[-_MAX_VERSIONS:] if version.info]
+    sides = [(f"v{version.number}", version) for version in versions]
     if check.is_pending or check.change == "not stored":
         sides.append((AFTER, SchemaVersion(next_number(check.versions), schema)))
     if len(sides) < 2:
         return ""
     heads = "".join(f'<th scope="col">{name}</th>' for name, _ in sides)
     rows = "".join(
-        f'<tr><th scope="row">{name}</th>{"".join(_reads(reader, writer) for _, writer in sides)}</tr>'
+        f'<tr><th scope="row">{name}</th>{"".join(_matrix_cell(reader, writer) for _, writer in sides)}</tr>'
         for name, reader in sides
     )
-    shown = (
+    matrix = (
         '<table class="matrix"><caption>Can the reader of a row decode messages of the writer of a column?</caption>'
         f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     )
-    return f"<h4>Who reads whom</h4>{scrolling(shown, f'Who reads whom on {check.topic}')}"
+    return f"<h4>Who reads whom</h4>{_wrap_table(matrix, f'Who reads whom on {check.topic}')}"
 
 
-def _reads(reader: SchemaVersion, writer: SchemaVersion) -> str:
+def _matrix_cell(reader: SchemaVersion, writer: SchemaVersion) -> str:
     if reader is writer:
         return "<td>·</td>"
-    found = reading(reader=reader, writer=writer)
-    kind, answer = _ANSWERS[found.answer]
-    title = f' title="{text(found.reason)}"' if found.reason else ""
+    result = reading(reader=reader, writer=writer)
+    kind, answer = _ANSWERS[result.answer]
+    title = f' title="{_escape_text(result.reason)}"' if result.reason else ""
     return f'<td class="{kind}"{title}>{answer}</td>'
 
 
-# Plans and drift
-
-
-_KINDS: Final[dict[Sign, str]] = {"+": "come", "-": "gone", "~": "other", "!": "gone", "=": "", "": ""}
-
-
 def render_documents(sheets: Sequence[Sheet]) -> str:
-    """Return a section for each target: what is rejected, then what changes, all of it unfolded where there is little."""
+    """Return a page with a section for each target: the rejections, then the changes, unfolded if there are few."""
     command = sheets[0].command
     shades = [sheet.summary[1] for sheet in sheets]
     order: tuple[Shade, ...] = ("bad", "doubtful", "good")
-    few = sum(len(sheet.blocks) for sheet in sheets) <= 30
-    return page(
+    is_open = sum(len(sheet.blocks) for sheet in sheets) <= 30
+    return _render_page(
         f"schemactl {command}: {', '.join(sheet.target for sheet in sheets)}",
         sentence=" ".join(sheet.summary[0] for sheet in sheets) if len(sheets) == 1 else f"{len(sheets)} targets",
         shade=next((shade for shade in order if shade in shades), ""),
         weights=[("error", sum(len(sheet.problems) for sheet in sheets))],
-        sections=[_section(sheet, is_open=few, is_only=len(sheets) == 1) for sheet in sheets],
+        sections=[_target_section(sheet, is_open=is_open, is_only=len(sheets) == 1) for sheet in sheets],
     )
 
 
-def _section(sheet: Sheet, *, is_open: bool, is_only: bool) -> str:
+def _target_section(sheet: Sheet, *, is_open: bool, is_only: bool) -> str:
     summary, shade = sheet.summary
-    return section(
+    return _render_section(
         sheet.target,
-        # Of the only target, it stands at the top.
-        f'<p class="sum {shade}">{text(summary)}</p>' if summary and not is_only else "",
-        f"<p>{text(sheet.head)}</p>" if sheet.head else "",
-        f"<p>Digest: <code>{text(sheet.digest)}</code></p>" if sheet.digest else "",
-        *(_folded(block, weight="error", is_open=True) for block in sheet.problems),
-        *(_folded(block, is_open=is_open) for block in sheet.blocks),
+        # The page shows the summary of an only target in its header.
+        f'<p class="sum {shade}">{_escape_text(summary)}</p>' if summary and not is_only else "",
+        f"<p>{_escape_text(sheet.head)}</p>" if sheet.head else "",
+        f"<p>Digest: <code>{_escape_text(sheet.digest)}</code></p>" if sheet.digest else "",
+        *(_block_details(block, weight="error", is_open=True) for block in sheet.problems),
+        *(_block_details(block, is_open=is_open) for block in sheet.blocks),
     )
 
 
-def _folded(block: SheetBlock, *, weight: str = "", is_open: bool) -> str:
+def _block_details(block: SheetBlock, *, weight: str = "", is_open: bool) -> str:
     first, *rest = block
-    items = "".join(map(_item, rest))
-    return folded(
-        f"{_sign(first)}<h3>{text(first.text)}</h3>", f'<ul class="signs">{items}</ul>', weight=weight, is_open=is_open
+    items = "".join(map(_block_item, rest))
+    return _render_details(
+        f"{_sign(first)}<h3>{_escape_text(first.text)}</h3>",
+        f'<ul class="signs">{items}</ul>',
+        weight=weight,
+        is_open=is_open,
     )
 
 
-def _item(line: SheetLine) -> str:
-    return f'<li class="{_KINDS[line.sign]} deep{min(line.depth, 4)}">{_sign(line)}{prose(line.text)}</li>'
+def _block_item(line: SheetLine) -> str:
+    return f'<li class="{_KINDS[line.sign]} deep{min(line.depth, 4)}">{_sign(line)}{_render_prose(line.text)}</li>'
 
 
 def _sign(line: SheetLine) -> str:
-    return f'<span class="sign">{text(line.sign)}</span> ' if line.sign else ""
+    return f'<span class="sign">{_escape_text(line.sign)}</span> ' if line.sign else ""
+
+
+def _escape_text(value: object) -> str:
+    """Return the text of a value as one line, escaped for HTML."""
+    return escape(on_one_line(str(value)).translate(_REPLACEMENTS))
+
+
+def _render_prose(sentence: object) -> str:
+    """Return a sentence as HTML, with the parts in backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", _escape_text(sentence))
+
+
+def _render_page(
+    title: str, *, sentence: str, shade: Shade, weights: Sequence[tuple[str, int]], sections: Iterable[str]
+) -> str:
+    """Return the whole page.
+
+    Args:
+        title: the title of the report.
+        sentence: its summary.
+        shade: the color of the summary.
+        weights: the number of parts of each weight; the reader can filter by each weight that occurs.
+        sections: the body, in HTML.
+    """
+    style, script = (_read_asset(name) for name in ("page.css", "page.js"))
+    policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
+    filters = [(name, count) for name, count in weights if count]
+    labels = [(name, f"{count} waived" if name == "waived" else counted(count, name)) for name, count in filters]
+    counts = "".join(f'<li class="{name}">{_escape_text(label)}</li>' for name, label in labels)
+    boxes = "".join(f'<label><input type="checkbox" value="{name}" checked> {name}</label>' for name, _ in filters)
+    return "\n".join(
+        [
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{_escape_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>",
+            '<a class="skip" href="#main">Skip to the report</a>',
+            f'<header><h1>{_escape_text(title)}</h1>\n<p class="sum {shade}">{_escape_text(sentence)}</p>',
+            f'<ul class="counts">{counts}</ul>' if counts else "",
+            '</header>\n<div class="tools" role="search" hidden>',
+            '<label class="unseen" for="find">Show what has these words</label>',
+            '<input type="search" id="find" placeholder="Filter: topic, rule, file" aria-keyshortcuts="/">',
+            boxes,
+            '<button type="button" data-do="unfold">Unfold all</button><button type="button" data-do="fold">Fold all</button>',
+            '<button type="button" data-do="theme">Light or dark</button>',
+            '<span role="status"></span></div>\n<main id="main">',
+            *sections,
+            f"</main>\n<footer><p>schemactl {_escape_text(version())}. Keys: / filters, j and k go to the next and the former part, Enter unfolds it.</p></footer>",
+            f"<script>{script}</script>\n</body>\n</html>",
+        ]
+    )
+
+
+def _read_asset(name: str) -> str:
+    return files("schemactl.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(content: str) -> str:
+    return f"sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
+
+
+def _render_section(title: str, *parts: str) -> str:
+    """Return a part of the page below a heading, or "" if all `parts` are empty."""
+    return "\n".join([f"<section><h2>{_escape_text(title)}</h2>", *parts, "</section>"]) if any(parts) else ""
+
+
+def _render_details(head: str, *parts: str, weight: str = "", is_open: bool = False) -> str:
+    """Return a `details` element with an HTML `head`, which the filter of the page selects by `weight`."""
+    content = "\n".join(filter(None, parts))
+    attribute = " open" if is_open else ""
+    return f'<details class="{weight}" data-find="{weight}"{attribute}><summary>{head}</summary>\n<div class="inside">{content}</div></details>'
+
+
+def _render_table(rows: Sequence[Sequence[Cell]], caption: str) -> str:
+    """Return a table whose first row is the head; the first cell of a row is its name."""
+    head, *body_rows = rows
+    row_heads = [f'<th scope="row"><code>{_escape_text(row[0].text)}</code></th>' for row in body_rows]
+    heads = "".join(f'<th scope="col">{_escape_text(cell.text)}</th>' for cell in head)
+    body = "\n".join(
+        f'<tr data-find="">{name}{"".join(map(_table_cell, row[1:], head[1:]))}</tr>'
+        for name, row in zip(row_heads, body_rows, strict=True)
+    )
+    element = f'<table class="rows"><caption>{_escape_text(caption)}</caption><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>'
+    return _wrap_table(element, caption)
+
+
+def _table_cell(cell: Cell, head: Cell) -> str:
+    # A narrow window shows the cells of a row below each other, each with its column head.
+    if cell.text == "-":
+        return f'<td data-head="{_escape_text(head.text)}"><span class="unseen">nothing</span><span aria-hidden="true">-</span></td>'
+    return f'<td class="{cell.shade}" data-head="{_escape_text(head.text)}">{_escape_text(cell.text)}</td>'
+
+
+def _wrap_table(element: str, label: str) -> str:
+    """Return a labeled region around a table, so that the table alone scrolls in a narrow window."""
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{_escape_text(label)}">{element}</div>'
+
+
+def render_diff(diff: SchemaDiff, max_lines: int) -> str:
+    """Return a table with both sides of a diff, cut after `max_lines` lines."""
+    rows: list[str] = []
+    remaining = max_lines
+    for number, hunk in enumerate(diff.hunks):
+        rows += ['<tr class="far"><td></td><td></td></tr>'] * (number > 0)
+        rows += map(_diff_row, _pair_lines(hunk[:remaining]))
+        remaining -= len(hunk)
+        if remaining <= 0:
+            rows.append(
+                '<tr class="far"><td>More lines differ: <code>schemactl diff</code> has all.</td><td></td></tr>'
+            )
+            break
+    heads = f'<th scope="col">{_escape_text(diff.old)}</th><th scope="col">{_escape_text(diff.new)}</th>'
+    caption = "<caption>What changed in the definition</caption>"
+    return f'<table class="diff">{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+
+
+def _pair_lines(hunk: Sequence[DiffRow]) -> Iterable[tuple[DiffRow | None, DiffRow | None]]:
+    """Yield pairs of an old and a new line for one row; None on a side without a line."""
+    removed: list[DiffRow] = []
+    added: list[DiffRow] = []
+    for row in (*hunk, None):
+        if row and row.sign == "-" and not added:
+            removed.append(row)
+        elif row and row.sign == "+":
+            added.append(row)
+        else:
+            for index in range(max(len(removed), len(added))):
+                yield (removed[index] if index < len(removed) else None, added[index] if index < len(added) else None)
+            removed, added = ([row] if row and row.sign == "-" else []), []
+            if row and row.sign == " ":
+                yield row, row
+
+
+def _diff_row(pair: tuple[DiffRow | None, DiffRow | None]) -> str:
+    old, new = pair
+    same = ' class="same"' if old is new else ""
+    sides = (old, old and old.old, "gone"), (new, new and new.new, "come")
+    return f"<tr{same}>{''.join(_diff_cell(row, number, '' if same else kind) for row, number, kind in sides)}</tr>"
+
+
+def _diff_cell(row: DiffRow | None, number: int | None, kind: str) -> str:
+    if row is None:
+        return "<td></td>"
+    hint = {"gone": '<span class="unseen">removed: </span>', "come": '<span class="unseen">added: </span>'}.get(
+        kind, ""
+    )
+    return f'<td class="{kind}"><span class="line">{number}</span>{hint}{_escape_text(row.text)}</td>'

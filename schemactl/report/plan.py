@@ -10,7 +10,6 @@ from typing import Final
 from schemactl.core import wording
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.schema import SchemaVersion
 from schemactl.core.terminal import on_one_line, paint
 from schemactl.core.wording import counted, day, kind_of, numbers, policy_words
 from schemactl.deploy.apply import Result
@@ -34,18 +33,22 @@ from schemactl.report.check import Shade
 from schemactl.report.document import Sheet, SheetLine, Sign, alternatives, by_name
 from schemactl.report.drift import misread_block
 
-_MOST_LISTED = 50
-"""The most steps that were not tried that are listed; the result file has all."""
+_MAX_UNTRIED: Final = 50
+"""The most untried steps that are listed; the result file has all of them."""
+
+UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
+
+_UNKNOWN_DEFAULT: Final = "what its brokers do, which is not known"
 
 
 def render(plan: Plan, *, color: bool = False) -> str:
-    """Return a block for each namespace and topic, then what stays different, what would be rejected, and the sum."""
+    """Return a block for each namespace and topic, the notes, the rejections and the summary, as text."""
     return plan_sheet(plan).text(color=color)
 
 
 def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
-    """Return the plan as every format lays it out; with its digest, where it can be applied."""
-    blocks = [tuple(_block(name, steps)) for name, steps in by_name(plan.steps).items()]
+    """Return the plan as a sheet, with its digest if it can be applied."""
+    blocks = [tuple(_block_lines(name, steps)) for name, steps in by_name(plan.steps).items()]
     if plan.notes:
         notes = (SheetLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
         blocks.append((SheetLine("Stays as it is:"), *notes))
@@ -57,19 +60,31 @@ def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
         )
         for refusal in plan.refusals
     ]
-    # What is rejected comes first: its way out decides what the numbers are to be.
-    misread = [each for each in plan.misread if each.name not in {refusal.name for refusal in plan.refusals}]
+    # Rejections come first: how they are resolved decides the version numbers.
+    misread = [topic for topic in plan.misread if topic.name not in {refusal.name for refusal in plan.refusals}]
     if misread:
         target, planned = plan.origin.target, bool(plan.steps)
         problems.append(misread_block(misread, target=target, after=not plan.apart_now, planned=planned))
     shade: Shade = "bad" if plan.refusals or plan.misread else "doubtful" if plan.steps else "good"
     return Sheet(
-        "plan", plan.origin.target, _head(plan), tuple(blocks), tuple(problems), (summary(plan), shade), digest
+        "plan",
+        plan.origin.target,
+        _describe_origin(plan),
+        tuple(blocks),
+        tuple(problems),
+        (summary(plan), shade),
+        digest,
     )
 
 
+def short_sheet(plan: Plan, digest: str = "") -> Sheet:
+    """Return the plan without its steps: the summary and the rejections."""
+    problems = [(SheetLine(f"{refusal.name}: {refusal.message}", "!"),) for refusal in plan.refusals]
+    return replace(plan_sheet(plan, digest), blocks=(), problems=tuple(problems), is_short=True)
+
+
 def summary(plan: Plan) -> str:
-    """One line: how much would change, and what would not."""
+    """Return one line: the number of changes, and of topics that are left out."""
     skipped = sum(note.kind is PlanNoteKind.DELETION_SKIPPED for note in plan.notes)
     aside = f"; {counted(skipped, 'deletion')} skipped" if skipped else ""
     aside += f"; left out: {left_out(plan)}" if plan.refusals else ""
@@ -80,41 +95,134 @@ def summary(plan: Plan) -> str:
     if not plan.steps:
         until = f" until {plan.origin.tip.short}" if plan.origin.later and plan.origin.tip else ""
         return f"No changes. The registry has everything that Git approved{until}{aside}."
-    return f"Plan: {_sums(plan.steps, 'to register', 'to delete')}{aside}."
-
-
-def short_sheet(plan: Plan, digest: str = "") -> Sheet:
-    """Return the sums of a plan, and what is left out."""
-    refused = [(SheetLine(f"{refusal.name}: {refusal.message}", "!"),) for refusal in plan.refusals]
-    return replace(plan_sheet(plan, digest), blocks=(), problems=tuple(refused), is_short=True)
+    return f"Plan: {_count_changes(plan.steps, 'to register', 'to delete')}{aside}."
 
 
 def left_out(plan: Plan) -> str:
-    """Return how much the plan leaves out."""
+    """Return the number of topics and namespaces that the plan leaves out, as text."""
     if plan.may_lose:
         return f"everything, for {counted(len(plan.may_lose), 'setting')} that could lose messages"
     names = {refusal.name for refusal in plan.refusals}
     topics = sum(isinstance(name, TopicName) for name in names)
-    spaces = len(names) - topics
+    namespaces = len(names) - topics
     parts = [counted(topics, "topic")] if topics else []
-    return " and ".join([*parts, *([f"the policies of {counted(spaces, 'namespace')}"] if spaces else [])])
+    return " and ".join([*parts, *([f"the policies of {counted(namespaces, 'namespace')}"] if namespaces else [])])
+
+
+def _describe_origin(plan: Plan) -> str:
+    origin = plan.origin
+    tip = f" at {origin.tip.short}, {day(origin.tip)}" if origin.tip else ", without commits"
+    tip = "" if origin.proposed else tip
+    # A broker of an unknown release is predicted as the nearest lower known release.
+    is_known_release = not origin.version or origin.version.split(".")[:2] == origin.release.split(".")
+    release_note = "" if is_known_release else f" (it is {origin.version})"
+    later = f" ({counted(origin.later, 'later commit')} not planned)" if origin.later else ""
+    return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}{later}, answers as of Pulsar {origin.release}{release_note}"
+
+
+def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep]) -> Iterator[SheetLine]:
+    creation = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
+    sign: Sign = "+" if creation else "-" if isinstance(steps[0], DeleteSchema) else "~"
+    aside = _partitions_suffix(creation.partitions) if isinstance(creation, CreateTopic) else ""
+    if isinstance(steps[0], CreateTenant):
+        aside = f" in the new tenant {steps[0].name.tenant}, which only a superuser can create"
+    yield SheetLine(f"{kind_of(name)} {name}{aside}", sign, strong=str(name))
+    for step in steps:
+        yield from (SheetLine(line, line_sign, 1) for line_sign, line in _step_lines(step))
+
+
+def _step_lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
+    """Yield the lines of a step below the head of its block, each with its sign."""
+    match step:
+        case SetPolicies():
+            yield from _policy_lines(step)
+        case GrowPartitions(_, before, after):
+            yield "~", f"partitions: {before} -> {after}"
+        case RegisterVersion(_, version):
+            kind = f" {version.info.type.name}" if version.info else ""
+            commit = f" ({version.commit.short}, {day(version.commit)})" if version.commit else ""
+            number = step.answer.version
+            aside = "" if number == version.number else f", which is Git's v{version.number}"
+            yield "+", f"v{version.number}{kind}{commit}: registers v{number}{aside}"
+        case RelaxStrategy():
+            yield from _relax_lines(step)
+        case RestoreStrategy(_, strategy, latest):
+            yield "~", f"the topic's own strategy: back to {strategy}, and automatic updates as before"
+            if latest is not None:
+                yield "=", f"afterwards v{latest} must be the latest version"
+        case TakeNumber(_, number, versions):
+            if versions:
+                yield "-", f"{wording.versions(versions)} no longer readable: a new generation begins"
+            yield "+", f"v{number}: a tombstone takes it, as no version can be read there"
+        case DeleteSchema(_, versions, force):
+            consequence = "numbering starts again at 0" if force else "a tombstone takes the next number"
+            yield (
+                "-",
+                f"version{'s' if len(versions) > 1 else ''} {numbers(versions)} no longer readable; {consequence}",
+            )
+
+
+def _relax_lines(step: RelaxStrategy) -> Iterator[tuple[Sign, str]]:
+    if step.waiver:
+        owner, reason = on_one_line(step.waiver.owner), on_one_line(step.waiver.reason)
+        yield "~", f"waived by {owner}, until {step.waiver.until}: {reason}"
+    if step.updates:
+        yield "~", f"automatic updates in {step.name.namespace_name}: off, during these uploads"
+    yield "~", f"strategy: {step.strategy} -> ALWAYS_COMPATIBLE, during these uploads"
+
+
+def _policy_lines(step: SetPolicies) -> Iterator[tuple[Sign, str]]:
+    old_values, inherited = policy_words(step.before), _inherited_values(step)
+    for policy, value in policy_words(step.after).items():
+        if policy in inherited or (policy in step.after.settings and value == "UNDEFINED"):
+            yield "-", f"{policy}: {old_values[policy]} (now {inherited.get(policy, _UNKNOWN_DEFAULT)})"
+        elif old_values.get(policy, "UNDEFINED") == "UNDEFINED":
+            yield "+", f"{policy}: {value}"
+        else:
+            yield "~", f"{policy}: {old_values[policy]} -> {value}"
+    if step.loses:
+        yield "!", f"{step.loses} (allowed: {step.address})"
+
+
+def render_result(result: Result, *, color: bool = False) -> str:
+    """Return the failed, untried and left-out steps with their reasons, and the summary, as text."""
+    plan = result.plan
+    if not result.left and not plan.refusals:
+        return paint(f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}.", "green", color=color)
+    lines = []
+    for number, error in result.failures.items():
+        lines += [f"Failed: {describe(plan.steps[number - 1])}", *_indented(str(error).split("\n"))]
+    if result.stopped:
+        lines += [f"Stopped: {result.stopped}"]
+    if untried := [describe(step) for number, step in result.left if number not in result.failures]:
+        more = [f"and {len(untried) - _MAX_UNTRIED} more"] if len(untried) > _MAX_UNTRIED else []
+        lines += ["Not tried:", *_indented([*untried[:_MAX_UNTRIED], *more])]
+    if plan.refusals:
+        lines += ["Left out:", *_indented([f"{refusal.name}: {refusal.message}" for refusal in plan.refusals])]
+    if result.left:
+        total = f"Applied {len(result.done)} of {counted(len(plan.steps), 'step')}"
+    else:
+        total = f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}"
+    aside = f"; left out: {left_out(plan)}" if plan.refusals else ""
+    lines.append(paint(f"{total}{aside}.", "red", color=color))
+    return "\n".join(lines)
 
 
 def describe(step: PlanStep) -> str:
-    """One step in one line."""
+    """Return a step as one line."""
     match step:
         case CreateTenant(name) | CreateNamespace(name):
-            what = f"tenant {name.tenant}" if isinstance(step, CreateTenant) else f"namespace {name}"
-            return f"{what}: create"
+            subject = f"tenant {name.tenant}" if isinstance(step, CreateTenant) else f"namespace {name}"
+            return f"{subject}: create"
         case CreateTopic(name, partitions):
-            return f"{name}: create{_partitioned(partitions)}"
+            return f"{name}: create{_partitions_suffix(partitions)}"
         case GrowPartitions(name, before, after):
             return f"{name}: partitions {before} -> {after}"
         case SetPolicies(name):
-            return f"{name}: {', '.join(_what_is_set(step))}"
+            return f"{name}: {', '.join(_policy_changes(step))}"
         case RegisterVersion(name, version, answer):
-            shifted = "" if answer.version == version.number else f"Git's v{version.number} as "
-            return f"{name}: register {shifted}v{answer.version}"
+            git_number = "" if answer.version == version.number else f"Git's v{version.number} as "
+            return f"{name}: register {git_number}v{answer.version}"
         case RelaxStrategy(name):
             return f"{name}: ALWAYS_COMPATIBLE, without automatic updates, for what is registered next"
         case RestoreStrategy(name, strategy):
@@ -125,133 +233,24 @@ def describe(step: PlanStep) -> str:
             return f"{name}: a tombstone takes v{number}"
 
 
-def render_result(result: Result, *, color: bool = False) -> str:
-    """Return what was done, what was not, and why."""
-    plan = result.plan
-    if not result.left and not plan.refusals:
-        return paint(f"Applied: {_sums(plan.steps, 'registered', 'deleted')}.", "green", color=color)
-    lines = []
-    for number, error in result.failures.items():
-        lines += [f"Failed: {describe(plan.steps[number - 1])}", *_indented(str(error).split("\n"))]
-    if result.stopped:
-        lines += [f"Stopped: {result.stopped}"]
-    if untried := [describe(step) for number, step in result.left if number not in result.failures]:
-        more = [f"and {len(untried) - _MOST_LISTED} more"] if len(untried) > _MOST_LISTED else []
-        lines += ["Not tried:", *_indented([*untried[:_MOST_LISTED], *more])]
-    if plan.refusals:
-        lines += ["Left out:", *_indented([f"{each.name}: {each.message}" for each in plan.refusals])]
-    if result.left:
-        end = f"Applied {len(result.done)} of {counted(len(plan.steps), 'step')}"
-    else:
-        end = f"Applied: {_sums(plan.steps, 'registered', 'deleted')}"
-    aside = f"; left out: {left_out(plan)}" if plan.refusals else ""
-    lines.append(paint(f"{end}{aside}.", "red", color=color))
-    return "\n".join(lines)
-
-
-def _head(plan: Plan) -> str:
-    origin = plan.origin
-    tip = f" at {origin.tip.short}, {day(origin.tip)}" if origin.tip else ", without commits"
-    tip = "" if origin.proposed else tip
-    # A release in between answers as the nearest lower one that is known.
-    known = not origin.version or origin.version.split(".")[:2] == origin.release.split(".")
-    but = "" if known else f" (it is {origin.version})"
-    later = f" ({counted(origin.later, 'later commit')} not planned)" if origin.later else ""
-    return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}{later}, answers as of Pulsar {origin.release}{but}"
-
-
-def _block(name: NamespaceName | TopicName, steps: list[PlanStep]) -> Iterator[SheetLine]:
-    made = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
-    sign: Sign = "+" if made else "-" if isinstance(steps[0], DeleteSchema) else "~"
-    aside = _partitioned(made.partitions) if isinstance(made, CreateTopic) else ""
-    if isinstance(steps[0], CreateTenant):
-        aside = f" in the new tenant {steps[0].name.tenant}, which only a superuser can create"
-    yield SheetLine(f"{kind_of(name)} {name}{aside}", sign, strong=str(name))
-    for step in steps:
-        yield from (SheetLine(line, inner, 1) for inner, line in _lines(step))
-
-
-def _lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
-    """Yield the lines of one step below its block's head, each with its sign."""
-    match step:
-        case SetPolicies():
-            yield from _policies(step)
-        case GrowPartitions(_, before, after):
-            yield "~", f"partitions: {before} -> {after}"
-        case RegisterVersion(_, version):
-            yield "+", f"{_version_with_commit(version)}: {_prediction(step)}"
-        case RelaxStrategy():
-            yield from _relaxing(step)
-        case RestoreStrategy(_, strategy, latest):
-            yield "~", f"the topic's own strategy: back to {strategy}, and automatic updates as before"
-            if latest is not None:
-                yield "=", f"afterwards v{latest} must be the latest version"
-        case TakeNumber(_, number, versions):
-            if versions:
-                yield "-", f"{wording.versions(versions)} no longer readable: a new generation begins"
-            yield "+", f"v{number}: a tombstone takes it, as no version can be read there"
-        case DeleteSchema(_, versions, force):
-            then = "numbering starts again at 0" if force else "a tombstone takes the next number"
-            yield ("-", f"version{'s' if len(versions) > 1 else ''} {numbers(versions)} no longer readable; {then}")
-
-
-def _relaxing(step: RelaxStrategy) -> Iterator[tuple[Sign, str]]:
-    if step.waiver:
-        owner, reason = on_one_line(step.waiver.owner), on_one_line(step.waiver.reason)
-        yield "~", f"waived by {owner}, until {step.waiver.until}: {reason}"
-    if step.updates:
-        yield "~", f"automatic updates in {step.name.namespace_name}: off, during these uploads"
-    yield "~", f"strategy: {step.strategy} -> ALWAYS_COMPATIBLE, during these uploads"
-
-
-def _policies(step: SetPolicies) -> Iterator[tuple[Sign, str]]:
-    held, inherited = policy_words(step.before), _inherited(step)
+def _policy_changes(step: SetPolicies) -> Iterator[str]:
+    inherited = _inherited_values(step)
     for policy, value in policy_words(step.after).items():
         if policy in inherited or (policy in step.after.settings and value == "UNDEFINED"):
-            yield "-", f"{policy}: {held[policy]} (now {inherited.get(policy, _UNKNOWN)})"
-        elif held.get(policy, "UNDEFINED") == "UNDEFINED":
-            yield "+", f"{policy}: {value}"
-        else:
-            yield "~", f"{policy}: {held[policy]} -> {value}"
-    if step.loses:
-        yield "!", f"{step.loses} (allowed: {step.address})"
-
-
-_UNKNOWN = "what its brokers do, which is not known"
-
-
-def _what_is_set(step: SetPolicies) -> Iterator[str]:
-    inherited = _inherited(step)
-    for policy, value in policy_words(step.after).items():
-        if policy in inherited or (policy in step.after.settings and value == "UNDEFINED"):
-            yield f"reset {policy} to {inherited.get(policy, _UNKNOWN)}"
+            yield f"reset {policy} to {inherited.get(policy, _UNKNOWN_DEFAULT)}"
         else:
             yield f"set {policy}: {value}"
 
 
-def _inherited(step: SetPolicies) -> dict[str, str]:
-    """Return of the policies that are reset what is in force then."""
+def _inherited_values(step: SetPolicies) -> dict[str, str]:
+    """Map each policy that is reset to the value that it then inherits, with the origin of that value."""
     levels = ("from its namespace", step.from_namespace), ("the broker's default", step.from_default)
-    return {policy: f"{value}, {level}" for level, found in levels for policy, value in policy_words(found).items()}
+    return {
+        policy: f"{value}, {level}" for level, policies in levels for policy, value in policy_words(policies).items()
+    }
 
 
-def _version_with_commit(version: SchemaVersion) -> str:
-    kind = f" {version.info.type.name}" if version.info else ""
-    commit = f" ({version.commit.short}, {day(version.commit)})" if version.commit else ""
-    return f"v{version.number}{kind}{commit}"
-
-
-def _prediction(step: RegisterVersion) -> str:
-    number = step.answer.version
-    aside = "" if number == step.version.number else f", which is Git's v{step.version.number}"
-    return f"registers v{number}{aside}"
-
-
-def _partitioned(partitions: int | None) -> str:
-    return "" if partitions is None else f", {wording.partitions(partitions)}"
-
-
-def _sums(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
+def _count_changes(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
     namespaces = len({step.name for step in steps if isinstance(step.name, NamespaceName)})
     topics = len({step.name for step in steps if isinstance(step.name, TopicName)})
     versions = sum(isinstance(step, RegisterVersion) for step in steps)
@@ -264,40 +263,48 @@ def _sums(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
     return ", ".join(parts) or "nothing"
 
 
+def _partitions_suffix(partitions: int | None) -> str:
+    return "" if partitions is None else f", {wording.partitions(partitions)}"
+
+
 def _indented(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-# JSON; keys are not renamed within a format version
-
-
-UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
-
-
 def result_document(result: Result, run: Json | None = None, topics: list[Json] | None = None) -> Json:
-    """Return what `apply --result` writes, for the time when it has ended.
+    """Return the document that `apply --result` writes when it has ended; keys are not renamed within a format version.
 
     Args:
-        result: what was done, what was not, and why.
-        run: what ran it, if that was a build server (see `core.environment`).
-        topics: the version numbers afterwards (see `version_numbers.topic_value`); None: they were not read.
+        result: the result of the apply.
+        run: the run of the build server (see `core.environment`), or None.
+        topics: the version numbers afterwards (see `version_numbers.topic_value`), or None if they were not read.
     """
     return {
-        **_begin(result.plan, run),
+        **_common_values(result.plan, run),
         "outcome": _outcome(result),
         "failure": None if result.failure is None else str(result.failure),
-        "left": [{"step": number, "reason": _reason(result, number)} for number, _ in result.left],
+        "left": [
+            {"step": number, "reason": str(result.failures.get(number) or result.stopped or UNTRIED)}
+            for number, _ in result.left
+        ],
         "topics": topics,
         "done": list(result.done),
     }
 
 
 def started_document(plan: Plan, run: Json | None) -> Json:
-    """Return the same for the time while it runs, and for ever if it is killed: numbers of steps follow in `done`."""
-    return {**_begin(plan, run), "outcome": "started", "failure": None, "left": None, "topics": None, "done": []}
+    """Return the document that `apply --result` writes at its start; it keeps this content if `apply` is killed."""
+    return {
+        **_common_values(plan, run),
+        "outcome": "started",
+        "failure": None,
+        "left": None,
+        "topics": None,
+        "done": [],
+    }
 
 
-def _begin(plan: Plan, run: Json | None) -> Json:
+def _common_values(plan: Plan, run: Json | None) -> Json:
     values = document(plan)
     return {
         "format_version": FORMAT_VERSION,
@@ -314,7 +321,3 @@ def _outcome(result: Result) -> str:
     if not result.left and not result.plan.refusals and result.failure is None:
         return "applied"
     return "partly applied" if result.done else "failed"
-
-
-def _reason(result: Result, number: int) -> str:
-    return str(result.failures.get(number) or result.stopped or UNTRIED)

@@ -1,4 +1,4 @@
-"""A check's report as SARIF 2.1.0, as GitHub code scanning and editors read it."""
+"""Render a check as SARIF 2.1.0 for GitHub code scanning and editors."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from schemactl.core.errors import Source
 from schemactl.core.findings import Finding
 from schemactl.core.rules import Rule, every_rule
 from schemactl.core.wording import versions
-from schemactl.report.causes import ShownCause, approval, shown_causes
+from schemactl.report.causes import ShownCause, describe_waiver, rank_causes
 from schemactl.report.check import summary
 from schemactl.report.markdown import code, fenced, link, plain
 
 
 def render(report: CheckReport) -> str:
-    """One run with the rules that fired and a result for each cause; waived ones first, as suppressed."""
-    known = every_rule()
-    causes = shown_causes(report)
-    fired = sorted({cause.lead.rule for cause in causes})
+    """Return one run with the violated rules and a result for each cause; waived causes come first, as suppressed."""
+    rules = every_rule()
+    causes = rank_causes(report)
+    rule_ids = sorted({cause.lead.rule for cause in causes})
     driver: dict[str, Any] = {"name": "schemactl", "semanticVersion": version()}
     driver |= {"informationUri": home()} if home() else {}
     log = {
@@ -30,11 +30,11 @@ def render(report: CheckReport) -> str:
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {"driver": {**driver, "rules": [_rule(known[rule]) for rule in fired]}},
+                "tool": {"driver": {**driver, "rules": [_rule_json(rules[rule]) for rule in rule_ids]}},
                 "automationDetails": {"id": f"schemactl/{report.command}/"},
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{"executionSuccessful": report.decided}],
-                "results": [_result(cause, fired.index(cause.lead.rule)) for cause in causes],
+                "results": [_result_json(cause, rule_ids.index(cause.lead.rule)) for cause in causes],
                 "properties": {"summary": summary(report)},
             }
         ],
@@ -42,7 +42,7 @@ def render(report: CheckReport) -> str:
     return json.dumps(log, indent=2, ensure_ascii=False)
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule_json(rule: Rule) -> dict[str, Any]:
     example = fenced(rule.example.strip("\n").split("\n"), "text")
     return {
         "id": rule.id,
@@ -59,7 +59,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(cause: ShownCause, index: int) -> dict[str, Any]:
+def _result_json(cause: ShownCause, index: int) -> dict[str, Any]:
     finding, report = cause.lead, cause.report
     result: dict[str, Any] = {
         "ruleId": finding.rule,
@@ -69,32 +69,43 @@ def _result(cause: ShownCause, index: int) -> dict[str, Any]:
         "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(cause.cause)}:1"},
         "locations": [
             {
-                # Code scanning rejects a result without location: what has no place is shown at the project file.
-                "physicalLocation": _physical(finding.place or Source(report.settings), whole=not finding.place),
+                # Code scanning rejects a result without location, so the project file is the default.
+                "physicalLocation": _physical_location(
+                    finding.place or Source(report.settings), whole=not finding.place
+                ),
                 "logicalLocations": [
-                    {"fullyQualifiedName": name} for name in dict.fromkeys(map(_logical, cause.cause.findings))
+                    {"fullyQualifiedName": name} for name in dict.fromkeys(map(_logical_name, cause.cause.findings))
                 ],
             }
         ],
         "properties": _properties(cause),
     }
-    older = {each.older: each for each in cause.cause.findings if each.older}
+    older = {finding.older: finding for finding in cause.cause.findings if finding.older}
     if older:
         result["relatedLocations"] = [
             {
                 "id": number,
-                "physicalLocation": _physical(place),
-                "message": {"text": f"In the older definition ({versions(each.against)})"},
+                "physicalLocation": _physical_location(place),
+                "message": {"text": f"In the older definition ({versions(finding.against)})"},
             }
-            for number, (place, each) in enumerate(older.items(), 1)
+            for number, (place, finding) in enumerate(older.items(), 1)
         ]
     if cause.weight == "waived":
-        justification = "\n".join(dict.fromkeys(map(approval, cause.cause.waivers)))
+        justification = "\n".join(dict.fromkeys(map(describe_waiver, cause.cause.waivers)))
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
     return result
 
 
-def _physical(source: Source, *, whole: bool = False) -> dict[str, Any]:
+def fingerprint(cause: Cause) -> str:
+    """Return 32 hex digits that identify a cause in later runs, even if lines move or the edit is amended."""
+    lead = cause.lead
+    # Findings on declarations may differ in their message only.
+    message = lead.message if lead.verdict == "declaration" else ""
+    parts = [lead.rule, str(lead.topic), lead.pointer, str(lead.direction), str(lead.against), message]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+def _physical_location(source: Source, *, whole: bool = False) -> dict[str, Any]:
     location: dict[str, Any] = {"artifactLocation": {"uri": quote(source.path, errors="backslashreplace")}}
     if not whole:
         location["region"] = {"startLine": source.line, "startColumn": source.column}
@@ -102,10 +113,14 @@ def _physical(source: Source, *, whole: bool = False) -> dict[str, Any]:
     return location
 
 
+def _logical_name(finding: Finding) -> str:
+    return f"{finding.topic or ''}#{finding.field or finding.pointer}".rstrip("#") or "schemactl.yaml"
+
+
 def _properties(cause: ShownCause) -> dict[str, Any]:
-    """Return what has no place of its own in the format; nothing that is empty."""
+    """Return the values for which the format has no field, without empty ones."""
     finding = cause.lead
-    found = {
+    properties = {
         "cause": cause.cause.id,
         "verdict": finding.verdict,
         "topics": [str(topic) for topic in cause.cause.topics],
@@ -114,22 +129,9 @@ def _properties(cause: ShownCause) -> dict[str, Any]:
         "direction": finding.direction,
         "against": [*finding.against],
         "fix": finding.fix,
-        "fingerprints": [each.fingerprint for each in cause.cause.findings if each.fingerprint],
+        "fingerprints": [member.fingerprint for member in cause.cause.findings if member.fingerprint],
         "commit": finding.commit.id if finding.commit else None,
         "onlyAtTip": finding.only_at_tip,
         "beforeChange": finding.before_change,
     }
-    return {name: value for name, value in found.items() if value}
-
-
-def _logical(finding: Finding) -> str:
-    return f"{finding.topic or ''}#{finding.field or finding.pointer}".rstrip("#") or "schemactl.yaml"
-
-
-def fingerprint(cause: Cause) -> str:
-    """Return 32 hex digits that stay the same in the next run, also where lines have moved or the edit has become another."""
-    lead = cause.lead
-    # Of a declaration, the message alone may say which one it is.
-    words = lead.message if lead.verdict == "declaration" else ""
-    parts = [lead.rule, str(lead.topic), lead.pointer, str(lead.direction), str(lead.against), words]
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+    return {name: value for name, value in properties.items() if value}

@@ -1,12 +1,10 @@
-"""Render the status of targets as text, JSON and Prometheus metrics.
-
-All are gauges: the state at one time. The format is that of https://prometheus.io/docs/instrumenting/exposition_formats/.
-"""
+"""Render the status of targets as text, JSON and Prometheus metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from typing import Final
 
 from schemactl.core.environment import version
 from schemactl.core.json_values import Json, commit_value, json_text
@@ -17,51 +15,70 @@ from schemactl.deploy.geo_replication import clusters_said
 from schemactl.deploy.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
 from schemactl.report.drift import replicated_values
 
-_MOST_TOPICS = 30
-"""So many topics whose versions differ are listed without being asked for."""
+FORMAT_VERSION: Final = 1
+"""Of the JSON document; keys are not renamed within a format version."""
+
+_MAX_TOPICS: Final = 30
+"""The most topics with differing versions that are listed without `--all-topics`."""
 
 _COLUMNS = ("TARGET", "TOPICS", "VERSIONS", "PENDING", "DRIFT", "WEDGED", "RELAXED", "ACCEPTED", "LAST APPLY")
+
+
+Sample = tuple[Mapping[str, str], float]
+"""The labels of a Prometheus sample, and its value."""
 
 
 def render_text(
     report: StatusReport, *, color: bool = False, all_topics: bool = False, width: int | None = None
 ) -> str:
-    """Return the table, below it the lines of each target that needs some, and the versions of topics: of those that differ, or all."""
-    rows = [_COLUMNS, *(_row(each) for each in report.targets)]
+    """Return a table of the targets, details for each, and the versions of topics.
+
+    Args:
+        report: the status of the targets.
+        color: whether to color the lines.
+        all_topics: whether to list topics with the same version everywhere.
+        width: the columns of the terminal, or None for any width.
+    """
+    rows = [_COLUMNS, *(_target_row(status) for status in report.targets)]
     head, *lines = table(rows, width=width, numeric=range(1, len(_COLUMNS) - 1))
-    shown = [paint(line, _shade(each), color=color) for line, each in zip(lines, report.targets, strict=True)]
-    blocks = ["\n".join([f"{each.target}:", *found]) for each in report.targets if (found := [*_lines(each)])]
-    versions = "\n".join(_versions(report, all_topics=all_topics, color=color, width=width))
-    between = "\n".join("  " * depth + text for depth, text in clusters_said(report.replicated))
-    return "\n\n".join(filter(None, ["\n".join([head, *shown]), *blocks, versions, between]))
+    colored = [
+        paint(line, _choose_color(status), color=color) for line, status in zip(lines, report.targets, strict=True)
+    ]
+    blocks = ["\n".join([head, *colored])]
+    blocks += [
+        "\n".join([f"{status.target}:", *details]) for status in report.targets if (details := [*_detail_lines(status)])
+    ]
+    blocks.append("\n".join(_version_lines(report, all_topics=all_topics, color=color, width=width)))
+    blocks.append("\n".join("  " * depth + text for depth, text in clusters_said(report.replicated)))
+    return "\n\n".join(filter(None, blocks))
 
 
-def _versions(report: StatusReport, *, all_topics: bool, color: bool, width: int | None) -> Iterator[str]:
-    """Yield the latest version of each topic in Git and in each target, a row each."""
+def _version_lines(report: StatusReport, *, all_topics: bool, color: bool, width: int | None) -> Iterator[str]:
+    """Yield a table with the latest version of each topic in Git and on each target."""
     differing = [name for name in report.topics if not report.is_same_everywhere(name)]
-    listed = [*report.topics] if all_topics else differing[:_MOST_TOPICS]
-    names = [each.target for each in report.known]
+    listed = [*report.topics] if all_topics else differing[:_MAX_TOPICS]
+    names = [status.target for status in report.known]
     rows = [("TOPIC", "GIT", *names)]
     for name in listed:
         approved = report.approved.get(name)
-        cells = [_version(report.topics[name].get(target)) for target in names]
+        cells = [_format_latest(report.topics[name].get(target)) for target in names]
         rows.append((name.schema_id, "-" if approved is None else f"v{approved}", *cells))
     if listed:
         head, *lines = table(rows, width=width)
         yield head
         for name, line in zip(listed, lines, strict=True):
             yield paint(line, "green" if report.is_same_everywhere(name) else "yellow", color=color)
-    others = len(report.topics) - len(listed)
-    if listed and others:
-        same = (
+    other_count = len(report.topics) - len(listed)
+    if listed and other_count:
+        summary = (
             "as in Git everywhere"
             if len(listed) == len(differing)
             else f"{len(differing) - len(listed)} of them differ"
         )
-        yield f"{counted(others, 'other topic')}, {same} (--all-topics)"
+        yield f"{counted(other_count, 'other topic')}, {summary} (--all-topics)"
 
 
-def _version(latest: LatestVersion | None) -> str:
+def _format_latest(latest: LatestVersion | None) -> str:
     if latest is None:
         return ""
     if latest.registry is None:
@@ -71,13 +88,13 @@ def _version(latest: LatestVersion | None) -> str:
     return f"v{latest.git}" + (f" as v{latest.registry}" if latest.registry != latest.git else "")
 
 
-def _shade(status: TargetStatus | UnknownStatus) -> str:
+def _choose_color(status: TargetStatus | UnknownStatus) -> str:
     if isinstance(status, UnknownStatus):
         return "red"
     return "yellow" if status.is_changed else "green"
 
 
-def _row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
+def _target_row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
     if isinstance(status, UnknownStatus):
         return (status.target, *["-"] * (len(_COLUMNS) - 2), "unknown: it gave no answer")
     differences = status.differences
@@ -102,11 +119,11 @@ def _last_apply_text(status: TargetStatus) -> str:
     return "unknown"
 
 
-def _lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
+def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     if isinstance(status, UnknownStatus):
         yield from (f"  {line}" for line in status.problem.split("\n"))
         return
-    yield from _pending(status)
+    yield from _pending_lines(status)
     if status.differences:
         yield f"  drift: {_counts_by_kind(status.differences)}"
     if status.misread:
@@ -119,12 +136,12 @@ def _lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
         yield f"    Next: schemactl drift --target {status.target}"
 
 
-def _pending(status: TargetStatus) -> Iterator[str]:
-    other = status.pending_steps - status.pending_versions
-    pending = [counted(status.pending_versions, "version")] * bool(status.pending_versions)
-    pending += [counted(other, "other step")] * bool(other)
-    if pending:
-        yield f"  pending: {', '.join(pending)}"
+def _pending_lines(status: TargetStatus) -> Iterator[str]:
+    other_steps = status.pending_steps - status.pending_versions
+    counts = [counted(status.pending_versions, "version")] * bool(status.pending_versions)
+    counts += [counted(other_steps, "other step")] * bool(other_steps)
+    if counts:
+        yield f"  pending: {', '.join(counts)}"
     if status.rejected:
         yield f"  rejected: {counted(status.rejected, 'topic')} of what is pending"
     for target, count in status.waiting.items():
@@ -132,18 +149,12 @@ def _pending(status: TargetStatus) -> Iterator[str]:
     if status.unpromoted:
         commits = counted(status.drift.origin.later, "later commit")
         yield f"  not promoted: {counted(status.unpromoted, 'version')} of {commits}"
-    if pending or status.rejected:
+    if counts or status.rejected:
         yield f"    Next: schemactl plan --target {status.target}"
 
 
 def _counts_by_kind(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
-
-
-# JSON; keys are not renamed within a format version
-
-
-FORMAT_VERSION = 1
 
 
 def render_json(report: StatusReport) -> str:
@@ -153,21 +164,21 @@ def render_json(report: StatusReport) -> str:
             "format_version": FORMAT_VERSION,
             "schemactl": version(),
             "time_s": report.time_s,
-            "targets": [_target(each) for each in report.targets],
+            "targets": [_target_json(status) for status in report.targets],
             "topics": [
                 {
                     "topic": str(name),
                     "approved": report.approved.get(name),
-                    "targets": {target: asdict(latest) for target, latest in found.items()},
+                    "targets": {target: asdict(latest) for target, latest in latest_by_target.items()},
                 }
-                for name, found in report.topics.items()
+                for name, latest_by_target in report.topics.items()
             ],
             "replicated": replicated_values(report.replicated),
         }
     )
 
 
-def _target(status: TargetStatus | UnknownStatus) -> Json:
+def _target_json(status: TargetStatus | UnknownStatus) -> Json:
     if isinstance(status, UnknownStatus):
         return {"target": status.target, "problem": status.problem}
     origin, last, upload = status.drift.origin, status.last_apply, status.last_upload
@@ -192,54 +203,55 @@ def _target(status: TargetStatus | UnknownStatus) -> Json:
     }
 
 
-# Prometheus's text format, for the textfile collector of its node exporter
-
-
-Sample = tuple[Mapping[str, str], float]
-"""The labels of a value, and the value."""
-
-
 def render_prometheus(report: StatusReport) -> str:
-    """Return every metric with its help and type; of a target that gave no answer only `schemactl_target_up`, which is 0."""
+    """Return gauges in Prometheus's text format, for the textfile collector of its node exporter.
+
+    A target that did not answer has only `schemactl_target_up`, which is 0.
+    Format: https://prometheus.io/docs/instrumenting/exposition_formats/
+    """
     lines = [
-        *_metric("info", "The schemactl that asked.", [({"version": version()}, 1)]),
-        *_metric("status_timestamp_seconds", "When the targets were asked.", [({}, report.time_s)]),
-        *_metric(
+        *_metric_lines("info", "The schemactl that asked.", [({"version": version()}, 1)]),
+        *_metric_lines("status_timestamp_seconds", "When the targets were asked.", [({}, report.time_s)]),
+        *_metric_lines(
             "target_up",
             "Whether the target answered.",
-            [({"target": each.target}, isinstance(each, TargetStatus)) for each in report.targets],
+            [({"target": status.target}, isinstance(status, TargetStatus)) for status in report.targets],
         ),
     ]
-    for name, text, samples in _METRICS:
-        lines += _metric(
+    for name, text, list_samples in _METRICS:
+        lines += _metric_lines(
             name,
             text,
-            [({"target": each.target, **labels}, value) for each in report.known for labels, value in samples(each)],
+            [
+                ({"target": status.target, **labels}, value)
+                for status in report.known
+                for labels, value in list_samples(status)
+            ],
         )
     return "\n".join(lines)
 
 
-def _metric(name: str, text: str, samples: list[Sample]) -> Iterator[str]:
+def _metric_lines(name: str, text: str, samples: list[Sample]) -> Iterator[str]:
     if samples:
         yield f"# HELP schemactl_{name} {text}"
         yield f"# TYPE schemactl_{name} gauge"
     for labels, value in samples:
-        written = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
-        yield f"schemactl_{name}{{{written}}} {value:d}" if labels else f"schemactl_{name} {value:d}"
+        pairs = ",".join(f'{key}="{_escape_label(label)}"' for key, label in labels.items())
+        yield f"schemactl_{name}{{{pairs}}} {value:d}" if labels else f"schemactl_{name} {value:d}"
 
 
-def _escaped(label: str) -> str:
-    """Return a label's value as the format spells it, with nothing in it that is not for reading."""
+def _escape_label(label: str) -> str:
+    """Return the value of a label, without control characters and escaped for the format."""
     return on_one_line(label).replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _about(status: TargetStatus) -> Iterator[Sample]:
+def _info_samples(status: TargetStatus) -> Iterator[Sample]:
     origin = status.drift.origin
     labels = {"registry": origin.registry, "pulsar": origin.release.value, "ref": origin.ref}
     yield {**labels, "commit": origin.tip.id if origin.tip else ""}, 1
 
 
-def _count(count: Callable[[TargetStatus], int]) -> Callable[[TargetStatus], Iterator[Sample]]:
+def _sample_count(count: Callable[[TargetStatus], int]) -> Callable[[TargetStatus], Iterator[Sample]]:
     def sample(status: TargetStatus) -> Iterator[Sample]:
         yield {}, count(status)
 
@@ -248,10 +260,10 @@ def _count(count: Callable[[TargetStatus], int]) -> Callable[[TargetStatus], Ite
 
 def _samples_by_kind(counts: Callable[[TargetStatus], Mapping[str, int]]) -> Callable[[TargetStatus], Iterator[Sample]]:
     def samples(status: TargetStatus) -> Iterator[Sample]:
-        found = counts(status)
-        # Every kind at any time: an alert that a series is gone would be missed.
+        count_by_kind = counts(status)
+        # Every kind always has a sample, because an alert on a series does not fire once the series is gone.
         for kind in DriftKind:
-            yield {"kind": kind.value}, found.get(kind.value, 0)
+            yield {"kind": kind.value}, count_by_kind.get(kind.value, 0)
 
     return samples
 
@@ -261,43 +273,51 @@ def _last_apply_samples(status: TargetStatus) -> Iterator[Sample]:
         yield {"outcome": last.outcome, "commit": last.commit, "actor": last.actor}, 1
 
 
-def _last_apply_time(status: TargetStatus) -> Iterator[Sample]:
+def _last_apply_time_samples(status: TargetStatus) -> Iterator[Sample]:
     if last := status.last_apply:
         yield {}, last.time_s
 
 
-def _last_upload_time(status: TargetStatus) -> Iterator[Sample]:
+def _last_upload_time_samples(status: TargetStatus) -> Iterator[Sample]:
     if upload := status.last_upload:
         yield {}, upload.time_ms // 1000
 
 
 _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...] = (
-    ("target_info", "The registry, and the approved history that it was compared with.", _about),
-    ("topics", "Topics that are approved.", _count(lambda status: status.topics)),
-    ("versions", "Versions of these that the registry can be asked for.", _count(lambda status: status.versions)),
-    ("pending_versions", "Versions that an apply would register.", _count(lambda status: status.pending_versions)),
+    ("target_info", "The registry, and the approved history that it was compared with.", _info_samples),
+    ("topics", "Topics that are approved.", _sample_count(lambda status: status.topics)),
+    (
+        "versions",
+        "Versions of these that the registry can be asked for.",
+        _sample_count(lambda status: status.versions),
+    ),
+    (
+        "pending_versions",
+        "Versions that an apply would register.",
+        _sample_count(lambda status: status.pending_versions),
+    ),
     (
         "unpromoted_versions",
         "Approved versions that come after the target's position.",
-        _count(lambda status: status.unpromoted),
+        _sample_count(lambda status: status.unpromoted),
     ),
-    ("pending_steps", "Steps that an apply would take.", _count(lambda status: status.pending_steps)),
-    ("rejected_topics", "Topics that an apply would leave out.", _count(lambda status: status.rejected)),
+    ("pending_steps", "Steps that an apply would take.", _sample_count(lambda status: status.pending_steps)),
+    ("rejected_topics", "Topics that an apply would leave out.", _sample_count(lambda status: status.rejected)),
     (
         "waiting_topics",
         "Topics that wait until another target holds their versions.",
-        _count(lambda status: sum(status.waiting.values())),
+        _sample_count(lambda status: sum(status.waiting.values())),
     ),
-    ("misread_topics", "Topics whose messages would be misread.", _count(lambda status: status.misread)),
+    ("misread_topics", "Topics whose messages would be misread.", _sample_count(lambda status: status.misread)),
     ("drift_differences", "Differences that nobody has accepted.", _samples_by_kind(lambda status: status.differences)),
     ("accepted_differences", "Differences that are accepted.", _samples_by_kind(lambda status: status.accepted)),
     (
         "unused_acceptances",
         "Names of which something is accepted that is not so any more.",
-        _count(lambda status: status.unused),
+        _sample_count(lambda status: status.unused),
     ),
     ("last_apply_info", "The last apply that is known, and how it ended.", _last_apply_samples),
-    ("last_apply_timestamp_seconds", "When the last apply that is known wrote its result.", _last_apply_time),
-    ("last_upload_timestamp_seconds", "When the newest version was uploaded by an apply.", _last_upload_time),
+    ("last_apply_timestamp_seconds", "When the last apply that is known wrote its result.", _last_apply_time_samples),
+    ("last_upload_timestamp_seconds", "When the newest version was uploaded by an apply.", _last_upload_time_samples),
 )
-"""Each metric about targets: its name after `schemactl_`, its help, and what its samples are."""
+"""The metrics of a target: the name after `schemactl_`, the help text, and the function that yields its samples."""

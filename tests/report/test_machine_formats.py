@@ -28,7 +28,7 @@ from schemactl.core.rules import rules
 from schemactl.core.schema import Commit, Release
 from schemactl.core.terminal import clean
 from schemactl.report import render_check
-from schemactl.report.causes import shown_causes
+from schemactl.report.causes import rank_causes
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "check.schema.json"
 FINDINGS = 300
@@ -40,7 +40,6 @@ HOSTILE = [
     *("::error::x", "##[command]", "##vso[task.complete]", "]]>", "<script>alert(1)</script>", "-->", "&amp;"),
     *("`", "```", "|", ";", "]", ",", ":", "%0A", "%AZP25", "%", '"', "'", "\\", "{}", "</details>", "@all #1"),
 ]
-
 
 WEIGHED: list[tuple[str, Severity]] = [
     ("TYPE_MISMATCH", "error"),
@@ -194,7 +193,7 @@ READERS: dict[str, Callable[[str], list[Said]]] = {
 
 def _expected(report: CheckReport, name: str) -> list[Said]:
     found = []
-    for cause in shown_causes(report):
+    for cause in rank_causes(report):
         source = cause.lead.place
         assert source
         message = cause.lead.message if name == "json" else cause.message
