@@ -1,1 +1,1 @@
-"""What other people and tools read: the catalog site, exports, the usage graph, sample messages."""
+"""Publish schemas for other people and tools: the catalog site, exports, the usage graph, sample messages."""

@@ -1,4 +1,4 @@
-"""An AsyncAPI 3 document of topics: a channel each, with Pulsar's bindings and the message in force."""
+"""Build the AsyncAPI 3 document of topics: one channel each, with Pulsar's bindings and the schema in force."""
 
 from __future__ import annotations
 
@@ -19,29 +19,14 @@ from schemactl.publish.json_schema import Json, SchemaWriter, filled, free_name
 _BINDING: Final = {"bindingVersion": "0.1.0"}
 _MEGABYTE: Final = 2**20
 _NAME: Final = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?", re.ASCII)
-"""What AsyncAPI's schema of Avro definitions allows; Pulsar allows more."""
+"""The names that AsyncAPI's schema of Avro definitions allows; Pulsar allows more."""
 
-CONTENT_TYPES: Final = {
+_CONTENT_TYPES: Final = {
     "avro": "application/vnd.apache.avro",
     "json": "application/json",
     "protobuf": "application/x-protobuf",
 }
-"""Of payloads; all others are `application/octet-stream`."""
-
-
-def server_of(text: str) -> tuple[str, Json]:
-    """Return the name and the Server Object that `NAME=pulsar://HOST:PORT` describes.
-
-    Raises:
-        UsageError: the text has another form.
-    """
-    name, is_given, url = text.partition("=")
-    parts = urlsplit(url)
-    if not is_given or not re.fullmatch(r"[\w.-]+", name, re.ASCII):
-        raise UsageError(f"--server {text}: expected NAME=pulsar://HOST:PORT")
-    if parts.scheme not in ("pulsar", "pulsar+ssl") or not parts.hostname or "@" in parts.netloc:
-        raise UsageError(f"--server {text}: expected pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, without secrets")
-    return name, {"host": parts.netloc, "protocol": parts.scheme}
+"""The content type of payloads; all others are `application/octet-stream`."""
 
 
 def document(
@@ -56,20 +41,23 @@ def document(
     """Return the document of the topics, each with the version in force.
 
     Args:
-        title: of the document.
-        version: of the document: what names the commit that it was made of.
-        catalog: that has the topics.
-        topics: with the version in force, and its definition as it reads now.
-        servers: by name.
-        release: whose Avro reads the definitions.
+        title: the title of the document.
+        version: the version of the document, which names its commit.
+        catalog: the catalog with the topics.
+        topics: the topics with their versions in force, whose definitions are as formatted now.
+        servers: the Server Objects, by name.
+        release: the release of Pulsar whose Avro parses the definitions.
 
     Raises:
-        InvalidSchema: a definition does not parse.
+        InvalidSchema: if a definition does not parse.
     """
     writer = SchemaWriter("#/components/schemas/", release)
     tenants = {topic.name.namespace_name.tenant for topic, _ in topics}
     binding = {"pulsar": {"tenant": next(iter(tenants)), **_BINDING}} if len(tenants) == 1 else {}
-    channels = {key: _channel(topic, one, catalog, writer) for key, topic, one in _keyed(topics)}
+    channels: Json = {}
+    for topic, current in topics:
+        key = free_name(re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII), channels)
+        channels[key] = _channel(topic, current, catalog, writer)
     return {
         "asyncapi": "3.0.0",
         "info": {"title": title, "version": version},
@@ -80,47 +68,38 @@ def document(
     }
 
 
-def _keyed(topics: Sequence[tuple[Topic, SchemaVersion]]) -> list[tuple[str, Topic, SchemaVersion]]:
-    """Return the topics with keys that the specification allows, each once."""
-    found: dict[str, tuple[str, Topic, SchemaVersion]] = {}
-    for topic, one in topics:
-        key = free_name(re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII), found)
-        found[key] = key, topic, one
-    return [*found.values()]
-
-
-def _channel(topic: Topic, one: SchemaVersion, catalog: Catalog, writer: SchemaWriter) -> Json:
-    said = catalog.metadata(topic.name)
-    url = next(iter(said.links.values()), "")
+def _channel(topic: Topic, current: SchemaVersion, catalog: Catalog, writer: SchemaWriter) -> Json:
+    metadata = catalog.metadata(topic.name)
+    url = next(iter(metadata.links.values()), "")
     return filled(
         {
             "address": str(topic.name),
-            "description": said.description,
-            "messages": {"message": _message(topic, one, writer)},
-            "tags": [{"name": f"{name}={text}"} for name, text in said.labels.items()],
-            # A URI has ASCII alone, and no quotes or angle brackets.
+            "description": metadata.description,
+            "messages": {"message": _message(topic, current, writer)},
+            "tags": [{"name": f"{name}={text}"} for name, text in metadata.labels.items()],
+            # A URI consists of ASCII characters without quotes and angle brackets.
             "externalDocs": filled({"url": quote(url, safe="%:/?#[]@!$&'()*+,;=~")}),
             "bindings": {"pulsar": _binding(topic, catalog)},
-            "x-owner": said.owner,
-            "x-deprecated": said.deprecated and (said.deprecated.values() or True),
-            "x-schema-version": one.number,
-            "x-commit": one.commit and one.commit.id,
+            "x-owner": metadata.owner,
+            "x-deprecated": metadata.deprecated and (metadata.deprecated.values() or True),
+            "x-schema-version": current.number,
+            "x-commit": current.commit and current.commit.id,
         }
     )
 
 
-def _message(topic: Topic, one: SchemaVersion, writer: SchemaWriter) -> Json:
-    info = one.info
-    assert info is not None  # noqa: S101  a version in force has one
-    kind = spec(info)
+def _message(topic: Topic, current: SchemaVersion, writer: SchemaWriter) -> Json:
+    info = current.info
+    assert info is not None  # noqa: S101  a version in force has a definition
+    schema_spec = spec(info)
     payload = _payload(info, writer)
     return {
         **filled(
             {
                 "name": topic.name.topic,
-                "title": f"{topic.name.topic}, version {one.number}",
+                "title": f"{topic.name.topic}, version {current.number}",
                 "description": message_doc(info, writer.release),
-                "contentType": CONTENT_TYPES.get(kind.payload, "application/octet-stream"),
+                "contentType": _CONTENT_TYPES.get(schema_spec.payload, "application/octet-stream"),
             }
         ),
         **({"payload": payload} if payload is not None else {}),
@@ -129,57 +108,57 @@ def _message(topic: Topic, one: SchemaVersion, writer: SchemaWriter) -> Json:
 
 
 def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
-    """Return the schema of the payloads in the language that tools know for it; None: nothing says what they are."""
-    kind = spec(info)
-    if kind.payload == "avro":
-        schema = _short_names(json.loads(without_comments(info.schema.decode())))
-        if all(_NAME.fullmatch(each) for each in _names(schema)):
+    """Return the schema of the payloads in their own language or as JSON Schema, or None if neither can describe them."""
+    schema_spec = spec(info)
+    if schema_spec.payload == "avro":
+        schema = _split_full_names(json.loads(without_comments(info.schema.decode())))
+        if all(_NAME.fullmatch(name) for name in _list_names(schema)):
             return {"schemaFormat": "application/vnd.apache.avro;version=1.9.0", "schema": schema}
-    native = info if kind.language == "protobuf" else info.proto
+    native = info if schema_spec.language == "protobuf" else info.proto
     if native is not None:
-        wrapper, printing = protobuf.load("definition"), protobuf.load("definition")
-        file = wrapper.parse(native.schema).root.file.proto
-        # A document has no place for further files: without them JSON Schema says the same.
-        if all(map(wrapper.is_shipped, file.dependency)):
-            return {"schemaFormat": "application/vnd.google.protobuf;version=3", "schema": printing.proto_text(file)}
+        definitions = protobuf.load("definition")
+        file = definitions.parse(native.schema).root.file.proto
+        # A document cannot include further files; a definition with imports becomes a JSON Schema.
+        if all(map(definitions.is_shipped, file.dependency)):
+            return {"schemaFormat": "application/vnd.google.protobuf;version=3", "schema": definitions.proto_text(file)}
     try:
         return writer.message(info)
     except SchemactlError:
         return None
 
 
-def _short_names(schema: Any) -> Any:
-    """Return an Avro definition with the namespaces of full names apart: AsyncAPI's schema of Avro allows no dots in `name`."""
+def _split_full_names(schema: Any) -> Any:
+    """Move the namespace of full names into `namespace`, because AsyncAPI's schema of Avro does not allow dots in `name`."""
     if isinstance(schema, list):
-        return [_short_names(each) for each in schema]
+        return [_split_full_names(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {
-        key: _short_names(value) if key in ("type", "items", "values", "fields") else value
+    definition = {
+        key: _split_full_names(value) if key in ("type", "items", "values", "fields") else value
         for key, value in schema.items()
     }
-    namespace, has_dot, name = str(found.get("name", "")).rpartition(".")
-    return {**found, "name": name, "namespace": namespace} if has_dot else found
+    namespace, has_dot, name = str(definition.get("name", "")).rpartition(".")
+    return {**definition, "name": name, "namespace": namespace} if has_dot else definition
 
 
-def _names(schema: Any) -> Iterator[str]:
+def _list_names(schema: Any) -> Iterator[str]:
     """Yield the names, namespaces, aliases and symbols in an Avro definition."""
     if isinstance(schema, list):
-        for each in schema:
-            yield from _names(each)
+        for part in schema:
+            yield from _list_names(part)
     if isinstance(schema, dict):
         for key, value in schema.items():
             if key in ("name", "namespace", "aliases", "symbols"):
                 yield from [value] if isinstance(value, str) else value
             elif key in ("type", "items", "values", "fields"):
-                yield from _names(value)
+                yield from _list_names(value)
 
 
 def _binding(topic: Topic, catalog: Catalog) -> Json:
-    space = catalog.namespaces.get(topic.name.namespace_name)
+    namespace = catalog.namespaces.get(topic.name.namespace_name)
 
     def setting(name: str) -> Any:
-        for holder in (topic, space):
+        for holder in (topic, namespace):
             value = holder.policies.get(name) if holder else None
             if value not in (None, "UNDEFINED"):
                 return value
@@ -190,7 +169,7 @@ def _binding(topic: Topic, catalog: Catalog) -> Json:
     settings = {
         "compaction": -(-compaction // _MEGABYTE) if compaction else None,
         "geo-replication": setting("replication_clusters"),
-        # The binding has no word for what is kept without end.
+        # The binding cannot express unlimited retention.
         "retention": retention and {key: value for key, value in limits.items() if value >= 0},
         "ttl": setting("message_ttl_in_seconds"),
         "deduplication": setting("deduplicationEnabled"),
@@ -201,3 +180,18 @@ def _binding(topic: Topic, catalog: Catalog) -> Json:
         **{key: value for key, value in settings.items() if value is not None},
         **_BINDING,
     }
+
+
+def server_of(text: str) -> tuple[str, Json]:
+    """Parse `NAME=pulsar://HOST:PORT` into a name and a Server Object.
+
+    Raises:
+        UsageError: if the text has another form.
+    """
+    name, is_given, url = text.partition("=")
+    parts = urlsplit(url)
+    if not is_given or not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+        raise UsageError(f"--server {text}: expected NAME=pulsar://HOST:PORT")
+    if parts.scheme not in ("pulsar", "pulsar+ssl") or not parts.hostname or "@" in parts.netloc:
+        raise UsageError(f"--server {text}: expected pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, without secrets")
+    return name, {"host": parts.netloc, "protocol": parts.scheme}

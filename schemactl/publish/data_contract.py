@@ -27,10 +27,10 @@ from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.publish.json_schema import Json, columns_of, filled
 
-_NAMES: Final = uuid.UUID("6b8d4f0c-3f0e-5f3a-9a3c-4b2f5c1d7e90")
-"""The namespace of contracts' ids, so that a topic's is always the same."""
+_ID_NAMESPACE: Final = uuid.UUID("6b8d4f0c-3f0e-5f3a-9a3c-4b2f5c1d7e90")
+"""The UUID namespace of contract ids, so that the id of a topic never changes."""
 
-_LOGICAL: Final = {
+_LOGICAL_TYPES: Final = {
     "boolean": "boolean",
     "byte": "integer",
     "short": "integer",
@@ -48,25 +48,25 @@ _LOGICAL: Final = {
 def data_contract(
     name: TopicName, number: int, info: SchemaInfo, said: Metadata, release: Release, options: StructOptions
 ) -> Json:
-    """Return the contract of a topic's messages, as columns have them.
+    """Return the contract of a topic's messages, decoded into columns.
 
     Args:
-        name: of the topic.
-        number: of the version in force.
+        name: the name of the topic.
+        number: the number of the version in force.
         info: its definition.
-        said: of the topic, for people.
-        release: whose Avro reads the definition.
-        options: for the types.
+        said: the metadata of the topic.
+        release: the release of Pulsar whose Avro parses the definition.
+        options: the options of the column types.
 
     Raises:
-        InvalidSchema: the definition does not parse.
-        SchemactlError: a part of it has no column type, or nothing says what the bytes mean.
+        InvalidSchema: if the definition does not parse.
+        SchemactlError: if a part of it has no column type, or the schema does not define the bytes of a message.
     """
-    properties = _properties(columns_of(info, options, release))
+    properties = _field_properties(columns_of(info, options, release))
     contract = {
         "apiVersion": "v3.2.0",
         "kind": "DataContract",
-        "id": str(uuid.uuid5(_NAMES, str(name))),
+        "id": str(uuid.uuid5(_ID_NAMESPACE, str(name))),
         "name": name.topic,
         "version": str(number),
         "status": "deprecated" if said.deprecated else "active",
@@ -90,54 +90,54 @@ def data_contract(
 
 
 def contract_text(contract: Json) -> str:
-    """Return a contract as YAML, keys in their order."""
+    """Return a contract as YAML, with keys in their order."""
     return yaml.safe_dump(contract, sort_keys=False, allow_unicode=True, width=110)
 
 
-def _properties(struct: Struct) -> list[Json]:
+def _field_properties(struct: Struct) -> list[Json]:
     return [
-        filled({"name": field.name, **_type(field.type), "required": not field.nullable, "description": field.doc})
+        filled({"name": field.name, **_type_json(field.type), "required": not field.nullable, "description": field.doc})
         for field in struct.fields
     ]
 
 
-def _type(kind: SparkType) -> Json:
-    """Return what the standard says of a type, and what Spark calls it."""
-    match kind:
+def _type_json(spark_type: SparkType) -> Json:
+    """Return the logical type of the standard and the physical type of Spark."""
+    match spark_type:
         case Struct():
-            return {"logicalType": "object", "physicalType": "STRUCT", "properties": _properties(kind)}
+            return {"logicalType": "object", "physicalType": "STRUCT", "properties": _field_properties(spark_type)}
         case SparkArray():
-            return {"logicalType": "array", "physicalType": "ARRAY", "items": _type(kind.element)}
+            return {"logicalType": "array", "physicalType": "ARRAY", "items": _type_json(spark_type.element)}
         case SparkMap():
             return {
                 "logicalType": "map",
                 "physicalType": "MAP",
-                "map": {"key": _type(kind.key), "value": _type(kind.value)},
+                "map": {"key": _type_json(spark_type.key), "value": _type_json(spark_type.value)},
             }
         case Decimal():
-            return {"logicalType": "number", "physicalType": type_ddl(kind)}
+            return {"logicalType": "number", "physicalType": type_ddl(spark_type)}
         case Atomic(name):
-            return {"logicalType": _LOGICAL.get(name, "string"), "physicalType": type_ddl(kind)}
+            return {"logicalType": _LOGICAL_TYPES.get(name, "string"), "physicalType": type_ddl(spark_type)}
 
 
 def create_table(name: str, info: SchemaInfo, release: Release, options: StructOptions, comment: str = "") -> str:
-    """Return the statement that makes the table `name` with the columns that messages are decoded into.
+    """Return the statement that creates the table `name` with the columns of decoded messages.
 
     Args:
-        name: of the table.
-        info: what the messages are read as.
-        release: whose Avro reads the definition.
-        options: for the types.
-        comment: on the table; "": what the definition says of the message.
+        name: the name of the table.
+        info: the definition by which messages are decoded.
+        release: the release of Pulsar whose Avro parses the definition.
+        options: the options of the column types.
+        comment: the comment on the table; "" for the documentation of the message.
 
     Raises:
-        InvalidSchema: the definition does not parse.
-        SchemactlError: there are no columns, Spark has no type for a part of it, or nothing says what the bytes mean.
+        InvalidSchema: if the definition does not parse.
+        SchemactlError: if the message has no columns, a part of it has no column type, or the schema does not define the bytes of a message.
     """
-    found = columns_of(info, options, release)
-    if not found.fields:
+    struct = columns_of(info, options, release)
+    if not struct.fields:
         raise SchemactlError("the message has no fields, and a table needs a column")
-    columns = indent(columns_ddl(found, documented=True), "  ")
-    said = comment or message_doc(info, release)
-    about = f"\n{comment_ddl(said)}" if said else ""
-    return f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} (\n{columns}\n){about};\n"
+    columns = indent(columns_ddl(struct, documented=True), "  ")
+    doc = comment or message_doc(info, release)
+    comment_clause = f"\n{comment_ddl(doc)}" if doc else ""
+    return f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} (\n{columns}\n){comment_clause};\n"

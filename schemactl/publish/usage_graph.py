@@ -1,4 +1,4 @@
-"""The graph of topics, named types and the files that define them, and its output as text, Mermaid, DOT and JSON."""
+"""Build the graph of topics, named types and their files, and render it as text, Mermaid, DOT and JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from schemactl.core.errors import DeclarationError, InvalidSchema, UsageError, did_you_mean, first_of
 from schemactl.core.json_values import json_text
-from schemactl.core.names import matching
+from schemactl.core.names import TopicName, matching
 from schemactl.core.terminal import on_one_line, paint
 from schemactl.declare.definition import Definitions
 from schemactl.declare.files import AVRO_SUFFIXES, Files
@@ -17,9 +17,143 @@ from schemactl.declare.reader import Declared
 from schemactl.declare.references import defined_names
 from schemactl.formats import spec
 
+FORMAT_VERSION = 1
+"""Of the JSON document; keys are not renamed within a format version."""
+
+_MERMAID_SHAPES = {"topic": ("([", "])"), "type": ("[", "]"), "file": ("[/", "/]")}
+
+_DOT_SHAPES = {"topic": "ellipse", "type": "box", "file": "note"}
+
+
+def read_usage(files: Files, declared: Declared) -> Usage:
+    """Return the graph of the declarations in `files`; a definition that does not parse uses no types."""
+    uses: dict[Node, set[Node]] = {}
+    definitions = Definitions(files)
+    definers: dict[str, Node] = {}
+    for path in sorted({path for paths in declared.dependencies.values() for path in paths}):
+        for type_name in _list_defined_types(definitions, path):
+            definers.setdefault(type_name, Node("file", path))
+    for name, topic in declared.catalog.topics.items():
+        node = Node("topic", str(name))
+        topic_uses = uses.setdefault(node, set())
+        references: Mapping[str, Iterable[str]] = {}
+        if topic.schema:
+            info = topic.schema.load()
+            try:
+                references = spec(info).uses(info)
+            except InvalidSchema:
+                references = {}
+        for type_name, used in references.items():
+            user = Node("type", type_name) if type_name else node
+            uses.setdefault(user, set()).update(Node("type", other) for other in used)
+            if type_name in definers:
+                uses[user].add(definers[type_name])
+        defining = {definers[type_name] for type_name in references if type_name in definers}
+        others = {Node("file", path) for path in declared.dependencies.get(name, ()) if not path.endswith("/")}
+        topic_uses |= others - defining
+    for used_nodes in [*uses.values()]:
+        for used_node in used_nodes:
+            uses.setdefault(used_node, set())
+    return Usage({node: frozenset(used) for node, used in sorted(uses.items())})
+
+
+def _list_defined_types(definitions: Definitions, path: str) -> Iterator[str]:
+    if path.endswith(AVRO_SUFFIXES):
+        try:
+            yield from defined_names(definitions.avro_file(path)[0])
+        except DeclarationError:
+            return
+
+
+@dataclass(frozen=True)
+class Usage:
+    """A graph: `uses` maps each node to the nodes that it uses directly.
+
+    A topic uses the types of its definition and the files that define no such type, like `.proto` files. A type uses the
+    types of its fields and the file that defines it.
+    """
+
+    uses: Mapping[Node, frozenset[Node]]
+
+    @cached_property
+    def users(self) -> dict[Node, set[Node]]:
+        """The reversed graph."""
+        users: dict[Node, set[Node]] = {node: set() for node in self.uses}
+        for node, used in self.uses.items():
+            for used_node in used:
+                users.setdefault(used_node, set()).add(node)
+        return users
+
+    def used_by(self, node: Node) -> list[Reached]:
+        """Return the nodes that use `node` directly or indirectly, nearest first."""
+        return [*_walk([node], self.users)]
+
+    def used_of(self, node: Node) -> list[Reached]:
+        """Return the nodes that `node` uses directly or indirectly, nearest first; a file uses the nodes that its types use."""
+        start = [node, *(user for user in self.users.get(node, ()) if node.kind == "file" and user.kind == "type")]
+        return [*_walk(start, self.uses)]
+
+    def find(self, text: str) -> Node:
+        """Return the topic, type or file whose name ends with `text`, which must be unambiguous.
+
+        Raises:
+            UsageError: if no name or several names match.
+        """
+        topics = {TopicName.parse(node.name) for node in self.users if node.kind == "topic"}
+        matches = [Node("topic", str(topic)) for topic in matching(text, topics, globs=False)]
+        for kind, separator in (("type", "."), ("file", "/")):
+            matches += sorted(
+                node
+                for node in self.users
+                if node.kind == kind and f"{separator}{node.name}".endswith(f"{separator}{text}")
+            )
+        exact_matches = [match for match in matches if match.name == text]
+        if len(exact_matches or matches) == 1:
+            return (exact_matches or matches)[0]
+        if matches:
+            raise UsageError(f"{text!r} may be {first_of(matches)}", fix="write more of its name")
+        names_by_suffix = {
+            node.name.rpartition("." if node.kind == "type" else "/")[2]: node.name for node in self.users
+        }
+        raise UsageError(
+            f"no topic, type or file is called {text!r}{did_you_mean(text, names_by_suffix, shown=names_by_suffix, most=3)}"
+        )
+
+    def around(self, node: Node) -> Usage:
+        """Return the part of the graph with `node`, its users and the nodes that it uses."""
+        return self._select({node, *(other for other, _ in (*self.used_by(node), *self.used_of(node)))})
+
+    def shared(self) -> Usage:
+        """Return the types and files that several topics use, with all users of these."""
+        nodes: set[Node] = set()
+        for node in self.users:
+            users = [user for user, _ in self.used_by(node)] if node.kind != "topic" else []
+            if sum(user.kind == "topic" for user in users) > 1:
+                nodes |= {node, *users}
+        return self._select(nodes)
+
+    def _select(self, nodes: set[Node]) -> Usage:
+        return Usage({node: used & nodes for node, used in self.uses.items() if node in nodes})
+
+
+def _walk(start: list[Node], edges: Mapping[Node, Iterable[Node]]) -> Iterator[Reached]:
+    """Yield the nodes reachable from `start`, each once, by distance and name."""
+    visited = {*start}
+    level: list[tuple[Node, Node | None]] = [(node, None) for node in start]
+    while level:
+        next_level: list[tuple[Node, Node | None]] = []
+        for node, first in level:
+            for neighbor in sorted(edges.get(node, ())):
+                if neighbor not in visited:
+                    visited.add(neighbor)
+                    via = first or (None if node == start[0] else node)
+                    yield Reached(neighbor, via)
+                    next_level.append((neighbor, via or neighbor))
+        level = next_level
+
 
 class Node(NamedTuple):
-    """A topic, by its whole name; a type, by its full name; or a file, by its path."""
+    """A topic or type with its full name, or a file with its path."""
 
     kind: Literal["topic", "type", "file"]
     name: str
@@ -29,224 +163,97 @@ class Node(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """A node, and the node that it was reached through, if any."""
+    """A reachable node, and the first node on the way to it, or None for a direct neighbor."""
 
     node: Node
     through: Node | None
 
 
-@dataclass(frozen=True)
-class Usage:
-    """A graph: `uses` has for each node those that it uses itself.
-
-    A topic uses the types of its definition, a type those of its fields and the file that defines it, and a topic the files that it is
-    made of besides, as `.proto` files.
-    """
-
-    uses: Mapping[Node, frozenset[Node]]
-
-    @cached_property
-    def users(self) -> dict[Node, set[Node]]:
-        """The reversed graph."""
-        found: dict[Node, set[Node]] = {node: set() for node in self.uses}
-        for node, used in self.uses.items():
-            for each in used:
-                found.setdefault(each, set()).add(node)
-        return found
-
-    def used_by(self, node: Node) -> list[Reached]:
-        """Return what uses `node` directly or indirectly, the nearest first."""
-        return [*_reached([node], self.users)]
-
-    def used_of(self, node: Node) -> list[Reached]:
-        """Return what `node` uses directly or indirectly, the nearest first; for a file, what its types use."""
-        start = [node, *(each for each in self.users.get(node, ()) if node.kind == "file" and each.kind == "type")]
-        return [*_reached(start, self.uses)]
-
-    def find(self, text: str) -> Node:
-        """Return the topic, type or file whose name ends with `text`, which must be unambiguous.
-
-        Raises:
-            UsageError: there is none, or several.
-        """
-        from schemactl.core.names import TopicName
-
-        topics = {TopicName.parse(node.name) for node in self.users if node.kind == "topic"}
-        found = [Node("topic", str(each)) for each in matching(text, topics, globs=False)]
-        for kind, mark in (("type", "."), ("file", "/")):
-            found += sorted(
-                node for node in self.users if node.kind == kind and f"{mark}{node.name}".endswith(f"{mark}{text}")
-            )
-        exact = [each for each in found if each.name == text]
-        if len(exact or found) == 1:
-            return (exact or found)[0]
-        if found:
-            raise UsageError(f"{text!r} may be {first_of(found)}", fix="write more of its name")
-        ends = {node.name.rpartition("." if node.kind == "type" else "/")[2]: node.name for node in self.users}
-        raise UsageError(f"no topic, type or file is called {text!r}{did_you_mean(text, ends, shown=ends, most=3)}")
-
-    def around(self, node: Node) -> Usage:
-        """Return the part of the graph that `node` uses, and that uses it."""
-        return self._only({node, *(each for each, _ in (*self.used_by(node), *self.used_of(node)))})
-
-    def shared(self) -> Usage:
-        """Return the types and files that several topics use, with all topics and types that use these."""
-        kept: set[Node] = set()
-        for node in self.users:
-            above = [each for each, _ in self.used_by(node)] if node.kind != "topic" else []
-            if sum(each.kind == "topic" for each in above) > 1:
-                kept |= {node, *above}
-        return self._only(kept)
-
-    def _only(self, kept: set[Node]) -> Usage:
-        return Usage({node: used & kept for node, used in self.uses.items() if node in kept})
-
-
-def read_usage(files: Files, declared: Declared) -> Usage:
-    """Return who uses what in `files`, which declare that; definitions that do not parse use nothing."""
-    uses: dict[Node, set[Node]] = {}
-    definitions = Definitions(files)
-    definers: dict[str, Node] = {}
-    for path in sorted({each for paths in declared.dependencies.values() for each in paths}):
-        for defined in _defined(definitions, path):
-            definers.setdefault(defined, Node("file", path))
-    for name, topic in declared.catalog.topics.items():
-        node = Node("topic", str(name))
-        own = uses.setdefault(node, set())
-        made_of: Mapping[str, Iterable[str]] = {}
-        if topic.schema:
-            info = topic.schema.load()
-            try:
-                made_of = spec(info).uses(info)
-            except InvalidSchema:
-                made_of = {}
-        for each, used in made_of.items():
-            user = Node("type", each) if each else node
-            uses.setdefault(user, set()).update(Node("type", other) for other in used)
-            if each in definers:
-                uses[user].add(definers[each])
-        defining = {definers[each] for each in made_of if each in definers}
-        others = {Node("file", path) for path in declared.dependencies.get(name, ()) if not path.endswith("/")}
-        own |= others - defining
-    for used_nodes in [*uses.values()]:
-        for each_node in used_nodes:
-            uses.setdefault(each_node, set())
-    return Usage({node: frozenset(used) for node, used in sorted(uses.items())})
-
-
-def _defined(definitions: Definitions, path: str) -> Iterator[str]:
-    if path.endswith(AVRO_SUFFIXES):
-        try:
-            yield from defined_names(definitions.avro_file(path)[0])
-        except DeclarationError:
-            return
-
-
-def _reached(start: list[Node], edges: Mapping[Node, Iterable[Node]]) -> Iterator[Reached]:
-    """Yield the nodes reachable from `start`, each once, by distance and name."""
-    seen = {*start}
-    through: list[tuple[Node, Node | None]] = [(node, None) for node in start]
-    while through:
-        following: list[tuple[Node, Node | None]] = []
-        for node, first in through:
-            for each in sorted(edges.get(node, ())):
-                if each not in seen:
-                    seen.add(each)
-                    by = first or (None if node == start[0] else node)
-                    yield Reached(each, by)
-                    following.append((each, by or each))
-        through = following
-
-
-# Output formats; each escapes names in its own way
-
-
-FORMAT_VERSION = 1
-
-_SHAPES = {"topic": ("([", "])"), "type": ("[", "]"), "file": ("[/", "/]")}
-_DOT_SHAPES = {"topic": "ellipse", "type": "box", "file": "note"}
-
-
 def text(usage: Usage, node: Node | None, *, color: bool = False) -> str:
-    """Return what uses `node`, and what it uses; None: each type and file that several topics use, with who uses it."""
+    """Return the users of `node` and the nodes that it uses; without a node, the types and files that several topics use."""
     if node:
         return "\n".join(
             [
                 paint(on_one_line(str(node)), "bold", color=color),
                 "used by:",
-                *_listed(usage.used_by(node)),
+                *_reached_lines(usage.used_by(node)),
                 "uses:",
-                *_listed(usage.used_of(node)),
+                *_reached_lines(usage.used_of(node)),
             ]
         )
     shared = usage.shared()
     blocks = [
         "\n".join(
             [
-                paint(on_one_line(str(each)), "bold", color=color),
-                *_listed(found for found in shared.used_by(each) if found.node.kind == "topic" or each.kind == "file"),
+                paint(on_one_line(str(other)), "bold", color=color),
+                *_reached_lines(
+                    user for user in shared.used_by(other) if user.node.kind == "topic" or other.kind == "file"
+                ),
             ]
         )
-        for each in shared.uses
-        if each.kind != "topic" and sum(found.node.kind == "topic" for found in shared.used_by(each)) > 1
+        for other in shared.uses
+        if other.kind != "topic" and sum(user.node.kind == "topic" for user in shared.used_by(other)) > 1
     ]
     return "\n\n".join(blocks or ["No type and no file is used by several topics."])
 
 
-def _listed(found: Iterable[Reached]) -> Iterator[str]:
+def _reached_lines(nodes: Iterable[Reached]) -> Iterator[str]:
     lines = [
-        f"  {on_one_line(str(each.node))}{f', through {on_one_line(each.through.name)}' if each.through else ''}"
-        for each in found
+        f"  {on_one_line(str(reached.node))}{f', through {on_one_line(reached.through.name)}' if reached.through else ''}"
+        for reached in nodes
     ]
     yield from lines or ["  nothing"]
 
 
 def mermaid(usage: Usage) -> str:
-    """Return a flowchart; every character of a name that Mermaid could take for its own is a number."""
+    """Return a Mermaid flowchart."""
     numbers = {node: f"n{number}" for number, node in enumerate(usage.uses)}
     lines = ["flowchart LR"]
     for node, number in numbers.items():
-        opening, closing = _SHAPES[node.kind]
-        lines.append(f'  {number}{opening}"{_mermaid(node)}"{closing}')
-    lines += [f"  {numbers[node]} {arrow} {numbers[each]}" for node, each, arrow in _edges(usage, "-->", "-.->")]
+        opening, closing = _MERMAID_SHAPES[node.kind]
+        lines.append(f'  {number}{opening}"{_escape_mermaid(node)}"{closing}')
+    lines += [f"  {numbers[node]} {arrow} {numbers[used]}" for node, used, arrow in _list_edges(usage, "-->", "-.->")]
     return "\n".join(lines)
 
 
-def _mermaid(node: Node) -> str:
-    plain = on_one_line(node.name)
-    return "".join(each if each.isalnum() or each in " ._-/:" else f"#{ord(each)};" for each in plain)
+def _escape_mermaid(node: Node) -> str:
+    """Return the name of a node with all but plain characters as numeric references."""
+    name = on_one_line(node.name)
+    return "".join(
+        character if character.isalnum() or character in " ._-/:" else f"#{ord(character)};" for character in name
+    )
 
 
 def dot(usage: Usage) -> str:
-    """Return a digraph."""
+    """Return a DOT digraph."""
     numbers = {node: f"n{number}" for number, node in enumerate(usage.uses)}
     lines = ["digraph schemas {", "  rankdir=LR;"]
     for node, number in numbers.items():
         label = on_one_line(node.name).replace("\\", "\\\\").replace('"', '\\"')
         lines.append(f'  {number} [label="{label}", shape={_DOT_SHAPES[node.kind]}];')
-    for node, each, style in _edges(usage, "solid", "dashed"):
-        lines.append(f"  {numbers[node]} -> {numbers[each]} [style={style}];")
+    for node, used, style in _list_edges(usage, "solid", "dashed"):
+        lines.append(f"  {numbers[node]} -> {numbers[used]} [style={style}];")
     return "\n".join([*lines, "}"])
 
 
 def json(usage: Usage, node: Node | None) -> str:
-    """Return the nodes and the edges, from what uses to what is used; and the node that was asked for."""
+    """Return the nodes and edges, each from the user to the used node, and the requested node, as JSON."""
     return json_text(
         {
             "format_version": FORMAT_VERSION,
             "about": node._asdict() if node else None,
-            "nodes": [each._asdict() for each in usage.uses],
+            "nodes": [user._asdict() for user in usage.uses],
             "edges": [
-                {"from": each._asdict(), "to": used._asdict()}
-                for each, others in usage.uses.items()
+                {"from": user._asdict(), "to": used._asdict()}
+                for user, others in usage.uses.items()
                 for used in sorted(others)
             ],
         }
     )
 
 
-def _edges(usage: Usage, uses: str, defined_in: str) -> Iterator[tuple[Node, Node, str]]:
-    """Yield each edge, with one mark or the other: of what is used, and of the file that defines a type."""
+def _list_edges(usage: Usage, uses: str, defined_in: str) -> Iterator[tuple[Node, Node, str]]:
+    """Yield each edge with a style: `defined_in` for an edge to a file, else `uses`."""
     for node, others in usage.uses.items():
-        for each in sorted(others):
-            yield node, each, defined_in if each.kind == "file" else uses
+        for used in sorted(others):
+            yield node, used, defined_in if used.kind == "file" else uses
