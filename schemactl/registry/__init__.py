@@ -1,4 +1,4 @@
-"""Registries behind one protocol; the URL decides which one is opened."""
+"""Open the registry of a target: the URL decides which implementation."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["Registry", "Scope", "open_embedded", "open_registry"]
 
 ALLOWED: Final = "SCHEMACTL_ALLOW_STORAGE"
-"""The environment variable that lists the storages that may be imported, as `module:Class`, separated by commas.
+"""The environment variable with the storages that may be imported, as `module:Class`, separated by commas.
 
-A URL comes from the repository, and importing a module, or calling a class with options, can run any code.
+A URL comes from the repository, so without this list, anyone who changes the repository could run any code.
 """
 
 
@@ -42,23 +42,23 @@ def open_registry(
     """Open the registry at `target.registry`. Nothing is created before the first write.
 
     Args:
-        target: the target, whose URL says where the registry is.
-        release: the Pulsar release to assume where the registry does not report one.
-        defaults: the broker settings to assume where the registry does not report them.
+        target: the target with the URL.
+        release: the Pulsar release to assume if the registry does not report one.
+        defaults: the broker settings to assume if the registry does not report them.
         folder: the folder for relative paths in the URL or in the credentials.
         progress: called during a long read.
-        warn: called when the registry is waited for.
+        warn: called during a long wait for the registry.
 
     Raises:
-        UsageError: no registry has that URL.
-        RegistryError: the user's own schema storage or the target's credentials cannot be used.
+        UsageError: if the URL is not valid.
+        RegistryError: if the user's schema storage or the target's credentials cannot be used.
     """
     try:
         url = parse(target.registry)
     except ValueError as error:
         raise UsageError(f"target {target.name}: {error.args[0]}", fix=error.args[1]) from None
     if url.kind != "pulsar":
-        return _embedded(target.registry, url, release=release, defaults=defaults, folder=folder)
+        return _open_embedded(target.registry, url, release=release, defaults=defaults, folder=folder)
     try:
         from schemactl.registry.pulsar.credentials import Credentials
         from schemactl.registry.pulsar.registry import PulsarRegistry
@@ -80,19 +80,20 @@ def open_registry(
 
 
 def open_embedded(url: str, *, release: Release, defaults: BrokerDefaults, folder: Path) -> EmbeddedRegistry | None:
-    """Open the embedded registry at `url`; None if it is the URL of another kind.
+    """Open the embedded registry at `url`, or return None for another kind of URL.
 
     Args:
-        url: `sqlite:PATH`; `memory:` (gone with its process); or `module:Class?metadata=PATH&option=value...`, which keeps
-            schemas in `Class(folder, option="value", ...)`, a `SchemaStorage`, and everything else in the SQLite file PATH.
-        release: the Pulsar release to answer as.
-        defaults: the broker's own settings.
+        url: `sqlite:PATH`; `memory:`, which ends with its process; or `module:Class?metadata=PATH&option=value...`, which
+            stores schemas in `Class(folder, option="value", ...)`, a `SchemaStorage`, and everything else in the SQLite file
+            PATH.
+        release: the Pulsar release whose behavior it has.
+        defaults: the settings of the simulated broker.
         folder: the folder for a relative PATH.
 
     Raises:
-        UsageError: the options of a storage are wrong.
-        RegistryError: the user has not allowed the storage, or it cannot be imported or created.
-        SchemactlError: the SQLite file is a symbolic link, or lies behind one, in the repository.
+        UsageError: if the options of a storage are wrong.
+        RegistryError: if the user has not allowed the storage, or it cannot be imported or created.
+        SchemactlError: if the path of the SQLite file contains a symbolic link inside the repository.
     """
     try:
         parsed = parse(url)
@@ -100,22 +101,22 @@ def open_embedded(url: str, *, release: Release, defaults: BrokerDefaults, folde
         return None
     if parsed.kind == "pulsar":
         return None
-    return _embedded(url, parsed, release=release, defaults=defaults, folder=folder)
+    return _open_embedded(url, parsed, release=release, defaults=defaults, folder=folder)
 
 
-def _embedded(
+def _open_embedded(
     url: str, parsed: RegistryUrl, *, release: Release, defaults: BrokerDefaults, folder: Path
 ) -> EmbeddedRegistry:
     from schemactl.registry.embedded import EmbeddedRegistry
     from schemactl.registry.storage import MEMORY
 
-    storage = _own_storage(url, parsed, folder) if parsed.kind == "storage" else None
-    path = MEMORY if parsed.kind == "memory" else _path(parsed.path, folder)
+    storage = _open_storage(url, parsed, folder) if parsed.kind == "storage" else None
+    path = MEMORY if parsed.kind == "memory" else _resolve_path(parsed.path, folder)
     return EmbeddedRegistry(path, storage=storage, url=url, release=release, defaults=defaults)
 
 
-def _path(text: str, folder: Path) -> str:
-    """Return the path of the SQLite file; neither it nor a file that SQLite puts next to it may be a link in the repository."""
+def _resolve_path(text: str, folder: Path) -> str:
+    """Return the path of the SQLite file, and reject symbolic links for it and for the files that SQLite adds."""
     from schemactl.registry.storage import MEMORY
 
     if text == MEMORY:
@@ -126,9 +127,10 @@ def _path(text: str, folder: Path) -> str:
     return str(folder / text)
 
 
-def _own_storage(url: str, parsed: RegistryUrl, folder: Path) -> SchemaStorage:
+def _open_storage(url: str, parsed: RegistryUrl, folder: Path) -> SchemaStorage:
     storage = parsed.storage
-    if storage not in [each.strip() for each in os.environ.get(ALLOWED, "").split(",")]:
+    allowed = [name.strip() for name in os.environ.get(ALLOWED, "").split(",")]
+    if storage not in allowed:
         raise RegistryError(
             f"the schema storage {storage} is code that is not part of schemactl, and it is not allowed to run",
             fix=f"if you trust it, set {ALLOWED}={storage} where schemactl runs",
@@ -140,13 +142,13 @@ def _own_storage(url: str, parsed: RegistryUrl, folder: Path) -> SchemaStorage:
         )
     module, _, name = storage.partition(":")
     try:
-        make = cast("Callable[..., SchemaStorage]", getattr(import_module(module), name))
+        storage_class = cast("Callable[..., SchemaStorage]", getattr(import_module(module), name))
     except (ImportError, AttributeError) as error:
         raise RegistryError(
             f"the schema storage {storage} cannot be imported: {error}",
             fix="install its package where schemactl is installed, or put its folder on PYTHONPATH",
         ) from error
     try:
-        return make(folder, **parsed.options)
+        return storage_class(folder, **parsed.options)
     except TypeError as error:
         raise UsageError(f"the schema storage {storage} does not take these options: {error}") from error

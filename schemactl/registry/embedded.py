@@ -1,10 +1,9 @@
-"""The embedded registry: a broker's behavior over one SQLite file or any schema storage, with its metadata and stored entries."""
+"""Implement the embedded registry: the behavior of a broker over an SQLite file or another schema storage."""
 
 from __future__ import annotations
 
 import base64
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,22 +24,22 @@ from schemactl.core.wording import partitioned
 from schemactl.registry.interface import Relaxing, Scope, TopicClients, asked_for
 from schemactl.registry.storage import Database, SchemaStorage, SqliteStorage, StoredSchema
 
-# Tenants, namespaces, topics and their policies: a broker's metadata store
-
+LARGEST_BYTES = 5_242_710
+"""The largest definition, with its properties, that fits into an entry of a BookKeeper ledger."""
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTenant:
-    """A tenant. `admin_roles` None: not given."""
+    """A tenant, with its administrators, or None if they were not given."""
 
     admin_roles: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredNamespace:
-    """A namespace's policies and properties; `auto_update_strategy` is the deprecated policy, already mapped to its meaning."""
+    """The policies and properties of a namespace; `auto_update_strategy` is the meaning of the deprecated policy."""
 
     policies: Policies
     auto_update_strategy: CompatibilityStrategy | None
@@ -49,7 +48,7 @@ class StoredNamespace:
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """A topic's policies, partitions and properties."""
+    """The policies, partitions and properties of a topic."""
 
     policies: Policies
     partitions: int | None
@@ -57,7 +56,10 @@ class StoredTopic:
 
 
 class RegistryMetadata:
-    """Everything in an embedded registry but schemas. A policy that is not set is UNDEFINED, or None."""
+    """Tenants, namespaces and topics with their policies, like the metadata store of a broker.
+
+    An unset strategy is UNDEFINED, another unset policy is None.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -68,7 +70,7 @@ class RegistryMetadata:
             return [name for (name,) in rows.execute("SELECT tenant FROM tenants ORDER BY tenant")]
 
     def tenant(self, name: str) -> StoredTenant | None:
-        """Return the tenant; None if there is none."""
+        """Return the tenant, or None if it does not exist."""
         with self._database.read() as rows:
             row = rows.execute("SELECT admin_roles FROM tenants WHERE tenant = ?", (name,)).fetchone()
         if row is None:
@@ -77,7 +79,7 @@ class RegistryMetadata:
         return StoredTenant(None if roles is None else tuple(roles))
 
     def put_tenant(self, name: str, admin_roles: Sequence[str] | None) -> None:
-        """Create the tenant, or replace its roles."""
+        """Create the tenant, or replace its administrators."""
         with self._database.write() as rows:
             rows.execute("INSERT OR REPLACE INTO tenants VALUES (?, ?)", (name, json.dumps(admin_roles)))
 
@@ -89,36 +91,36 @@ class RegistryMetadata:
     def namespaces(self) -> Sequence[NamespaceName]:
         """Return every namespace, sorted by name."""
         with self._database.read() as rows:
-            found = rows.execute("SELECT namespace FROM namespaces ORDER BY namespace")
-            return [NamespaceName.parse(name) for (name,) in found]
+            names = rows.execute("SELECT namespace FROM namespaces ORDER BY namespace")
+            return [NamespaceName.parse(name) for (name,) in names]
 
     def namespace(self, name: NamespaceName) -> StoredNamespace | None:
-        """Return the namespace; None if there is none."""
+        """Return the namespace, or None if it does not exist."""
         with self._database.read() as rows:
             row = rows.execute("SELECT * FROM namespaces WHERE namespace = ?", (str(name),)).fetchone()
         if row is None:
             return None
-        mapped = row["schema_auto_update_compatibility_strategy"]
+        auto_update = row["schema_auto_update_compatibility_strategy"]
         return StoredNamespace(
             Policies(
                 CompatibilityStrategy(row["schema_compatibility_strategy"]),
-                _boolean(row["is_allow_auto_update_schema"]),
-                _boolean(row["schema_validation_enforced"]),
-                self._settings(name),
+                _to_boolean(row["is_allow_auto_update_schema"]),
+                _to_boolean(row["schema_validation_enforced"]),
+                self._read_settings(name),
             ),
-            CompatibilityStrategy(mapped) if mapped else None,
+            CompatibilityStrategy(auto_update) if auto_update else None,
             json.loads(row["properties"]),
         )
 
     def need_namespace(self, name: NamespaceName) -> StoredNamespace:
-        """Return the namespace; raise RegistryError if there is none."""
-        found = self.namespace(name)
-        if found is None:
+        """Return the namespace; raise RegistryError if it does not exist."""
+        namespace = self.namespace(name)
+        if namespace is None:
             raise RegistryError(f"namespace {name} does not exist in the registry")
-        return found
+        return namespace
 
     def has_tenant(self, _tenant: str) -> bool:
-        """See `Registry.has_tenant`. Every tenant counts as there: nobody needs a permission for one."""
+        """See `Registry.has_tenant`. Every tenant counts as existing, because creating one needs no permission."""
         return True
 
     def create_tenant(self, tenant: str) -> None:
@@ -133,15 +135,15 @@ class RegistryMetadata:
             rows.execute("INSERT OR IGNORE INTO namespaces (namespace) VALUES (?)", (str(name),))
 
     def delete_namespace(self, name: NamespaceName) -> None:
-        """Delete the namespace and its topics; their schemas stay, and reappear when it is created again."""
+        """Delete the namespace and its topics; their schemas stay, and reappear if it is created again."""
         with self._database.write() as rows:
-            for each in (name, *self.topics(name)):
-                rows.execute("DELETE FROM settings WHERE name = ?", (str(each),))
+            for owner in (name, *self.topics(name)):
+                rows.execute("DELETE FROM settings WHERE name = ?", (str(owner),))
             rows.execute("DELETE FROM topics WHERE namespace = ?", (str(name),))
             rows.execute("DELETE FROM namespaces WHERE namespace = ?", (str(name),))
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
-        """See `Registry.set_namespace_policies`. Raise RegistryError without the namespace."""
+        """See `Registry.set_namespace_policies`. Raise RegistryError if the namespace does not exist."""
         with self._database.write() as rows:
             self.need_namespace(name)
             self._put_settings(name, policies)
@@ -149,13 +151,13 @@ class RegistryMetadata:
                 rows.execute(f"UPDATE namespaces SET {column} = ? WHERE namespace = ?", (value, str(name)))  # noqa: S608  a field's name
 
     def set_namespace_properties(self, name: NamespaceName, properties: Mapping[str, str | None]) -> None:
-        """Set each property, or delete it where the value is None; the namespace's others stay. RegistryError without it."""
+        """Set each property, or delete it if the value is None; raise RegistryError if the namespace does not exist."""
         with self._database.write() as rows:
-            text = _merged(self.need_namespace(name).properties, properties)
+            text = _merge_properties(self.need_namespace(name).properties, properties)
             rows.execute("UPDATE namespaces SET properties = ? WHERE namespace = ?", (text, str(name)))
 
     def set_auto_update_strategy(self, name: NamespaceName, strategy: CompatibilityStrategy | None) -> None:
-        """Set the namespace's deprecated auto-update strategy, already mapped; None unsets it."""
+        """Set the meaning of the namespace's deprecated auto-update policy; None unsets it."""
         with self._database.write() as rows:
             self.need_namespace(name)
             rows.execute(
@@ -166,27 +168,37 @@ class RegistryMetadata:
     def topics(self, namespace: NamespaceName | None = None) -> Sequence[TopicName]:
         """Return every topic, of one namespace or all, sorted by name."""
         with self._database.read() as rows:
-            found = rows.execute(
+            names = rows.execute(
                 "SELECT topic FROM topics WHERE ?1 IS NULL OR namespace = ?1 ORDER BY topic",
                 (str(namespace) if namespace else None,),
             )
-            return [TopicName.parse(name) for (name,) in found]
+            return [TopicName.parse(name) for (name,) in names]
 
     def topic(self, name: TopicName) -> StoredTopic | None:
-        """Return the topic; None if there is none."""
+        """Return the topic, or None if it does not exist."""
         with self._database.read() as rows:
             row = rows.execute("SELECT * FROM topics WHERE topic = ?", (str(name),)).fetchone()
-        return None if row is None else _topic(row, self._settings(name))
+        if row is None:
+            return None
+        return StoredTopic(
+            Policies(
+                CompatibilityStrategy(row["schema_compatibility_strategy"]),
+                schema_validation_enforced=_to_boolean(row["schema_validation_enforced"]),
+                settings=self._read_settings(name),
+            ),
+            row["partitions"],
+            json.loads(row["properties"]),
+        )
 
     def need_topic(self, name: TopicName) -> StoredTopic:
-        """Return the topic; raise RegistryError if there is none."""
-        found = self.topic(name)
-        if found is None:
+        """Return the topic; raise RegistryError if it does not exist."""
+        topic = self.topic(name)
+        if topic is None:
             raise RegistryError(f"topic {name} does not exist in the registry")
-        return found
+        return topic
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
-        """Create the topic unless it exists; raise RegistryError without the namespace."""
+        """Create the topic unless it exists; raise RegistryError if the namespace does not exist."""
         with self._database.write() as rows:
             self.need_namespace(name.namespace_name)
             rows.execute(
@@ -195,7 +207,7 @@ class RegistryMetadata:
             )
 
     def set_partitions(self, name: TopicName, partitions: int) -> None:
-        """Set how many partitions the topic has."""
+        """Set the number of partitions of the topic."""
         with self._database.write() as rows:
             rows.execute("UPDATE topics SET partitions = ? WHERE topic = ?", (partitions, str(name)))
 
@@ -206,7 +218,7 @@ class RegistryMetadata:
             rows.execute("DELETE FROM topics WHERE topic = ?", (str(name),))
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
-        """See `Registry.set_topic_policies`. Raise RegistryError without the topic."""
+        """See `Registry.set_topic_policies`. Raise RegistryError if the topic does not exist."""
         with self._database.write() as rows:
             self.need_topic(name)
             self._put_settings(name, policies)
@@ -215,14 +227,20 @@ class RegistryMetadata:
                     raise RegistryError(f"{name}: {column} is a policy of namespaces; topics have none")
                 rows.execute(f"UPDATE topics SET {column} = ? WHERE topic = ?", (value, str(name)))  # noqa: S608  a field's name
 
-    def _settings(self, name: NamespaceName | TopicName) -> dict[str, Any]:
-        """Return the settings of a namespace or topic that this release of schemactl knows."""
+    def set_topic_properties(self, name: TopicName, properties: Mapping[str, str | None]) -> None:
+        """Set each property, or delete it if the value is None; raise RegistryError if the topic does not exist."""
+        with self._database.write() as rows:
+            text = _merge_properties(self.need_topic(name).properties, properties)
+            rows.execute("UPDATE topics SET properties = ? WHERE topic = ?", (text, str(name)))
+
+    def _read_settings(self, name: NamespaceName | TopicName) -> dict[str, Any]:
+        """Return the settings of a namespace or topic, without those that only another release of schemactl knows."""
         with self._database.read() as rows:
-            found = dict(rows.execute("SELECT setting, value FROM settings WHERE name = ?", (str(name),)).fetchall())
-        return {setting: json.loads(found[setting]) for setting in SETTINGS if setting in found}
+            values = dict(rows.execute("SELECT setting, value FROM settings WHERE name = ?", (str(name),)).fetchall())
+        return {setting: json.loads(values[setting]) for setting in SETTINGS if setting in values}
 
     def _put_settings(self, name: NamespaceName | TopicName, policies: Policies) -> None:
-        """Set the settings among `policies`, or remove those that are UNDEFINED."""
+        """Set the settings in `policies`; UNDEFINED removes a setting."""
         with self._database.write() as rows:
             for setting, value in policies.settings.items():
                 if value == UNDEFINED:
@@ -231,95 +249,30 @@ class RegistryMetadata:
                     row = (str(name), setting, json.dumps(value))
                     rows.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?)", row)
 
-    def set_topic_properties(self, name: TopicName, properties: Mapping[str, str | None]) -> None:
-        """Set each property, or delete it where the value is None; the topic's others stay. RegistryError without the topic."""
-        with self._database.write() as rows:
-            text = _merged(self.need_topic(name).properties, properties)
-            rows.execute("UPDATE topics SET properties = ? WHERE topic = ?", (text, str(name)))
 
-
-def _topic(row: sqlite3.Row, settings: Mapping[str, Any]) -> StoredTopic:
-    return StoredTopic(
-        Policies(
-            CompatibilityStrategy(row["schema_compatibility_strategy"]),
-            schema_validation_enforced=_boolean(row["schema_validation_enforced"]),
-            settings=settings,
-        ),
-        row["partitions"],
-        json.loads(row["properties"]),
-    )
-
-
-def _merged(properties: Mapping[str, str], changed: Mapping[str, str | None]) -> str:
-    merged = {**properties, **changed}
+def _merge_properties(properties: Mapping[str, str], changes: Mapping[str, str | None]) -> str:
+    merged = {**properties, **changes}
     return json.dumps({key: value for key, value in merged.items() if value is not None})
 
 
-def _boolean(value: int | None) -> bool | None:
+def _to_boolean(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
 
-# Entries of the schema storage: JSON, so that anyone can read what is stored
-
-
-def entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
-    """Return the entry of a version registered at `timestamp_ms`; `info` None is a tombstone."""
-    if info is None:
-        return _json({"deleted": True, "timestamp": timestamp_ms})
-    try:
-        schema = {"schema": info.schema.decode()}
-    except UnicodeDecodeError:
-        schema = {"schema_b64": base64.b64encode(info.schema).decode()}
-    # The stored form has no negative codes: an upload of BYTES reads back as NONE (SchemaRegistryServiceImpl).
-    kind = info.type if info.type.value >= 0 else SchemaType.NONE
-    properties = dict(info.properties)
-    return _json({"type": kind.name, **schema, "properties": properties, "timestamp": timestamp_ms})
-
-
-def version(stored: StoredSchema) -> SchemaVersion:
-    """Return the version in an entry; raise RegistryError if `entry` did not write it."""
-    try:
-        fields = json.loads(stored.data)
-        info = None if fields.get("deleted") else _info(fields)
-        return SchemaVersion(stored.version, info, timestamp_ms=fields["timestamp"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RegistryError(
-            f"entry {stored.version} of the schema storage cannot be read: {error!r}",
-            fix="check that the storage holds what this registry put there, and gives it back byte for byte",
-        ) from error
-
-
-def _info(fields: dict[str, Any]) -> SchemaInfo:
-    schema = base64.b64decode(fields["schema_b64"]) if "schema_b64" in fields else fields["schema"].encode()
-    return SchemaInfo(SchemaType[fields["type"]], schema, MappingProxyType(fields["properties"]))
-
-
-def _json(fields: dict[str, Any]) -> bytes:
-    # A property may hold a lone surrogate; json.loads reads it back.
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
-
-
-# The registry
-
-
-LARGEST_BYTES = 5_242_710
-"""Of a definition with its properties: what still goes into an entry of a BookKeeper ledger."""
-
-
 def wall_clock_ms() -> int:
-    """Return the milliseconds since the epoch, with which a broker stamps its schemas."""
+    """Return the time of an upload in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 class EmbeddedRegistry(RegistryMetadata, Relaxing):
-    """Implements `Registry`, and what else a broker's admin API does with schemas.
+    """Implements `Registry` and the other schema operations of a broker's admin API.
 
-    Schemas belong to `tenant/namespace/topic` only: an upload needs no topic, deleting a topic drops them, deleting a namespace
-    leaves them behind (as seen on Pulsar 4.0).
+    Schemas belong to `tenant/namespace/topic`, not to a topic: an upload needs no topic, deleting a topic deletes its schemas,
+    and deleting a namespace keeps them (measured on Pulsar 4.0).
 
     Attributes:
-        release: the Pulsar release that it behaves as.
-        defaults: the settings of the broker that it stands for.
+        release: the Pulsar release whose behavior it has.
+        defaults: the settings of the simulated broker.
     """
 
     def __init__(
@@ -332,13 +285,13 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         defaults: BrokerDefaults = BrokerDefaults(),
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
-        """Open the registry in the SQLite file at `path`; schemas are in `storage`, if given."""
+        """Open the registry in the SQLite file at `path`, with schemas in `storage` if given."""
         self.url = url or f"sqlite:{path}"
         super().__init__(Database(path))
         self._storage = SqliteStorage(self._database) if storage is None else storage
         self._storage.start()
         self.release = release
-        # Nothing of it is ever deleted for being inactive or old; it says what a broker does that nobody has configured.
+        # Settings have no effect here, so their defaults are those of a broker without configuration.
         settings = {name: row.default for name, row in SETTINGS.items() if row.default is not None}
         self.defaults = replace(defaults, settings=settings)
         self._checkers = known_to(release, defaults.checkers)
@@ -346,11 +299,11 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
 
     @property
     def version(self) -> str:
-        """The Pulsar release that it behaves as."""
+        """The Pulsar release whose behavior it has."""
         return self.release.value
 
     def keep_others_waiting(self) -> None:
-        """See `Registry.keep_others_waiting`. Nothing here takes long enough for that."""
+        """See `Registry.keep_others_waiting`. No request here takes long."""
 
     def close(self) -> None:
         """Release files and connections."""
@@ -359,7 +312,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep other threads and processes from changing the registry. An exception undoes changes to its own file."""
+        """Lock the registry against changes by other threads and processes; an exception undoes changes to its file."""
         with self._database.write():
             yield
 
@@ -369,16 +322,16 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             namespaces = {
                 name: Namespace(
                     name,
-                    asked_for(found.policies, scope.asked(name)),
-                    clusters=tuple(found.policies.settings.get(REPLICATION, ())),
+                    asked_for(namespace.policies, scope.asked(name)),
+                    clusters=tuple(namespace.policies.settings.get(REPLICATION, ())),
                 )
                 for name in scope.namespaces
-                if (found := self.namespace(name)) is not None
+                if (namespace := self.namespace(name)) is not None
             }
             topics = {
                 name: replace(topic, policies=asked_for(topic.policies, scope.asked(name)))
                 for name in scope.topics
-                if (topic := self._topic(name)) is not None
+                if (topic := self._read_topic(name)) is not None
             }
         return Catalog(namespaces, topics)
 
@@ -387,31 +340,32 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         with self._database.read():
             existing = set(self.namespaces())
             topics = set(self.topics())
-            stored = {TopicName.parse(key) for key in self._storage.keys()}  # noqa: SIM118  no mapping
-        found = existing if namespaces is None else existing & namespaces
-        # Lists of schemas belong to both domains; one that no topic has is shown as the persistent topic's.
-        known = {name.schema_id for name in topics}
-        topics |= {name for name in stored if name.schema_id not in known}
-        return Scope(frozenset(found), frozenset(name for name in topics if name.namespace_name in found))
+            stored = {TopicName.parse(key) for key in self._storage.keys()}  # noqa: SIM118  not a mapping
+        selected = existing if namespaces is None else existing & namespaces
+        # Both domains share a version list; a list without topic counts as the persistent topic's.
+        schema_ids = {name.schema_id for name in topics}
+        topics |= {name for name in stored if name.schema_id not in schema_ids}
+        return Scope(frozenset(selected), frozenset(name for name in topics if name.namespace_name in selected))
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """See `Registry.versions`."""
         return tuple(version(stored) for stored in self._storage.get_all(topic.schema_id))
 
     def version_of_message(self, topic: TopicName, schema_version: bytes) -> SchemaVersion | None:
-        """Return the live version that a message's `schema_version` names; None if there is none.
+        """Return the live version with the number in a message's `schema_version`, or None if it does not exist.
 
-        Raise ValueError where the bytes hold no version.
+        Raises:
+            ValueError: if the bytes are not a version number.
         """
         number = self._storage.version_from_bytes(schema_version)
-        return next((found for found in live(self.versions(topic)) if found.number == number), None)
+        return next((version for version in live(self.versions(topic)) if version.number == number), None)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`."""
         with self._database.write():
-            found = self.topic(name)
-            if found is not None and found.partitions != partitions:
-                raise RegistryError(f"{name} exists and {partitioned(found.partitions)}")
+            topic = self.topic(name)
+            if topic is not None and topic.partitions != partitions:
+                raise RegistryError(f"{name} exists and {partitioned(topic.partitions)}")
             super().create_topic(name, partitions)
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
@@ -423,31 +377,31 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             self.set_partitions(name, partitions)
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
-        """See `Registry.put_schema`. Needs the namespace, but no topic, as Pulsar does."""
-        known: list[int] = []
-        # A definition can take long to judge. That is done first, so that nobody has to wait meanwhile; if something else
-        # was stored by then, it is done again while nothing can be.
-        before, ahead = self._judged(topic, info)
+        """See `Registry.put_schema`. As on Pulsar, the namespace has to exist, but not the topic."""
+        equal_versions: list[int] = []
+        # Checking a definition can take long, so it happens before the lock. If another client changes the topic in
+        # between, the check is repeated under the lock.
+        old_state, prediction = self._predict(topic, info)
         with self._database.write():
             self.need_namespace(topic.namespace_name)
             strategy = self._strategy(topic)
 
             def decide(stored: Sequence[StoredSchema]) -> bytes | None:
-                is_as_before = (strategy, tuple(stored)) == before
-                answer = ahead if is_as_before else self._answer(stored, info, strategy)
+                is_unchanged = (strategy, tuple(stored)) == old_state
+                answer = prediction if is_unchanged else self._answer_upload(stored, info, strategy)
                 if answer.version is None:
                     raise SchemaRejected(answer.outcome, answer.message)
                 if answer.outcome is Outcome.UNCHANGED:
-                    known.append(answer.version)
+                    equal_versions.append(answer.version)
                     return None
-                return self._entry(info)
+                return self._make_entry(info)
 
             number = self._storage.put(topic.schema_id, decide)
-        return known[-1] if number is None else number
+        return equal_versions[-1] if number is None else number
 
     def judge(self, topic: TopicName, info: SchemaInfo) -> Answer:
-        """Return the answer that an upload would get; nothing is stored."""
-        return self._judged(topic, info)[1]
+        """Return the answer to an upload without storing it."""
+        return self._predict(topic, info)[1]
 
     def get_schema(self, topic: TopicName, number: int | None = None) -> SchemaVersion | None:
         """See `Registry.get_schema`."""
@@ -467,10 +421,17 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         consumers: int = 0,
         has_data: bool = False,
     ) -> Decision:
-        """Decide whether a client is let in, and register its schema where the broker would (`broker.admit`).
+        """Decide whether a client may connect, and register its schema if a broker would (`broker.connect.admit`).
 
-        The topic is created, as brokers create topics on demand. The registry has no clients and messages of its own, so the
-        caller says how many producers and consumers are connected, and whether there are messages.
+        The topic is created on demand. The registry has no clients and messages, so these are arguments.
+
+        Args:
+            topic: the topic to connect to.
+            role: the role of the client.
+            client: the schema of the client, or None.
+            producers: the number of connected producers.
+            consumers: the number of connected consumers.
+            has_data: whether the topic has messages.
         """
         with self._database.write():
             if self.topic(topic) is None:
@@ -479,10 +440,10 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             decisions: list[Decision] = []
 
             def decide(stored: Sequence[StoredSchema]) -> bytes | None:
-                versions = tuple(version(each) for each in stored)
+                versions = tuple(map(version, stored))
                 state = TopicState(versions, producers, consumers, has_data)
                 decisions.append(admit(role, client, state, policies, self.release))
-                return self._entry(client) if decisions[-1].registered is not None else None
+                return self._make_entry(client) if decisions[-1].registered is not None else None
 
             self._storage.put(topic.schema_id, decide)
             return decisions[-1]
@@ -492,7 +453,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         return self.tested(topic, info)[0]
 
     def tested(self, topic: TopicName, info: SchemaInfo) -> tuple[Answer, CompatibilityStrategy]:
-        """Return the answer of the compatibility endpoint, and the strategy that it judged by."""
+        """Return the answer of the compatibility endpoint, and the strategy that it applied."""
         with self._database.read():
             self.need_namespace(topic.namespace_name)
             versions, strategy = self.versions(topic), self._strategy(topic)
@@ -512,14 +473,14 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         )
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
-        """See `Registry.delete_schema`. A soft delete of nothing writes a tombstone, too, as Pulsar's does."""
+        """See `Registry.delete_schema`. As on Pulsar, a soft delete without versions also writes a tombstone."""
         if force:
             self._storage.delete(topic.schema_id)
             return None
-        return self._storage.put(topic.schema_id, lambda _: self._entry(None))
+        return self._storage.put(topic.schema_id, lambda _: self._make_entry(None))
 
     def delete_topic(self, name: TopicName) -> None:
-        """See `Registry.delete_topic`. A topic that does not exist loses its schemas all the same, as on Pulsar."""
+        """See `Registry.delete_topic`. As on Pulsar, this also deletes the schemas of a topic that does not exist."""
         with self._database.write():
             self._storage.delete(name.schema_id)
             super().delete_topic(name)
@@ -534,33 +495,35 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         return self._default_strategy(self.namespace(namespace))
 
     def is_allow_auto_update_schema(self, namespace: NamespaceName) -> bool:
-        """Whether clients may register schemas: the namespace's policy, else the registry's own setting."""
-        found = self.namespace(namespace)
-        policy = found.policies.is_allow_auto_update_schema if found else None
+        """Return whether clients may register schemas: the namespace's policy, or the registry's setting."""
+        stored = self.namespace(namespace)
+        policy = stored.policies.is_allow_auto_update_schema if stored else None
         return self.defaults.is_allow_auto_update_schema if policy is None else policy
 
-    def _judged(
+    def _predict(
         self, topic: TopicName, info: SchemaInfo
     ) -> tuple[tuple[CompatibilityStrategy, tuple[StoredSchema, ...]], Answer]:
-        """Return the topic's strategy and entries now, and the answer to an upload then."""
+        """Return the current strategy and entries of a topic, and the answer to an upload in this state."""
         with self._database.read():
             self.need_namespace(topic.namespace_name)
-            now = self._strategy(topic), tuple(self._storage.get_all(topic.schema_id))
-        return now, self._answer(now[1], info, now[0])
+            state = self._strategy(topic), tuple(self._storage.get_all(topic.schema_id))
+        return state, self._answer_upload(state[1], info, state[0])
 
-    def _answer(self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
-        return put([version(each) for each in stored], info, strategy, self.release, optional=self._checkers)
+    def _answer_upload(
+        self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
+    ) -> Answer:
+        return put([*map(version, stored)], info, strategy, self.release, optional=self._checkers)
 
     def _own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
-        found = self.topic(topic)
-        return (found.policies.schema_compatibility_strategy if found else None) or UNDEFINED
+        stored = self.topic(topic)
+        return (stored.policies.schema_compatibility_strategy if stored else None) or UNDEFINED
 
     def _updates_allowed(self, namespace: NamespaceName) -> bool:
         return self.is_allow_auto_update_schema(namespace)
 
     def _property(self, name: NamespaceName | TopicName, key: str) -> str | None:
-        found = self.topic(name) if isinstance(name, TopicName) else self.namespace(name)
-        return found.properties.get(key) if found else None
+        owner = self.topic(name) if isinstance(name, TopicName) else self.namespace(name)
+        return owner.properties.get(key) if owner else None
 
     def _set_property(self, name: NamespaceName | TopicName, key: str, value: str | None) -> None:
         if isinstance(name, TopicName):
@@ -569,10 +532,10 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             self.set_namespace_properties(name, {key: value})
 
     def _let_clients_see(self) -> None:
-        pass  # they do at once
+        pass  # clients see policies at once
 
     def _strategy(self, name: TopicName) -> CompatibilityStrategy:
-        # Then the auto-update strategy, then the broker's (AdminResource.getSchemaCompatibilityStrategy).
+        # The order of AdminResource.getSchemaCompatibilityStrategy: topic, namespace, auto-update strategy, broker.
         topic, namespace = self.topic(name), self.namespace(name.namespace_name)
         own = strategy_of(topic.policies if topic else None, namespace.policies if namespace else None)
         return own or self._default_strategy(namespace)
@@ -587,23 +550,60 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         )
 
     def _default_strategy(self, namespace: StoredNamespace | None) -> CompatibilityStrategy:
-        mapped = namespace.auto_update_strategy if namespace else None
-        return mapped or self.defaults.schema_compatibility_strategy
+        auto_update = namespace.auto_update_strategy if namespace else None
+        return auto_update or self.defaults.schema_compatibility_strategy
 
-    def _topic(self, name: TopicName) -> Topic | None:
-        found, versions = self.topic(name), self.versions(name)
-        if found is None and not versions:
+    def _read_topic(self, name: TopicName) -> Topic | None:
+        topic, versions = self.topic(name), self.versions(name)
+        if topic is None and not versions:
             return None
         current = live(versions)
         schema = current[-1].info if current else None
-        if found is None:
+        if topic is None:
             unset = Policies(schema_compatibility_strategy=UNDEFINED)
             return Topic(name, schema, versions, unset, deleted=True)
-        return Topic(name, schema, versions, found.policies, partitions=found.partitions)
+        return Topic(name, schema, versions, topic.policies, partitions=topic.partitions)
 
-    def _entry(self, info: SchemaInfo | None) -> bytes:
+    def _make_entry(self, info: SchemaInfo | None) -> bytes:
         if info is not None:
             texts = [text.encode(errors="replace") for pair in info.properties.items() for text in pair]
             if sum(map(len, (info.schema, *texts))) > LARGEST_BYTES:
                 raise SchemaRejected(Outcome.ERROR, "Not enough non-faulty bookies available")
         return entry(info, self._clock_ms())
+
+
+def entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
+    """Return the entry of a version, or of a tombstone if `info` is None, as JSON that anyone can read."""
+    if info is None:
+        return _to_json({"deleted": True, "timestamp": timestamp_ms})
+    try:
+        schema = {"schema": info.schema.decode()}
+    except UnicodeDecodeError:
+        schema = {"schema_b64": base64.b64encode(info.schema).decode()}
+    # Pulsar stores no negative type codes: an upload of BYTES reads back as NONE (SchemaRegistryServiceImpl).
+    schema_type = info.type if info.type.value >= 0 else SchemaType.NONE
+    properties = dict(info.properties)
+    return _to_json({"type": schema_type.name, **schema, "properties": properties, "timestamp": timestamp_ms})
+
+
+def version(stored: StoredSchema) -> SchemaVersion:
+    """Return the version in an entry; raise RegistryError if it was not written by `entry`."""
+    try:
+        fields = json.loads(stored.data)
+        info = None if fields.get("deleted") else _parse_info(fields)
+        return SchemaVersion(stored.version, info, timestamp_ms=fields["timestamp"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RegistryError(
+            f"entry {stored.version} of the schema storage cannot be read: {error!r}",
+            fix="check that the storage holds what this registry put there, and gives it back byte for byte",
+        ) from error
+
+
+def _parse_info(fields: dict[str, Any]) -> SchemaInfo:
+    schema = base64.b64decode(fields["schema_b64"]) if "schema_b64" in fields else fields["schema"].encode()
+    return SchemaInfo(SchemaType[fields["type"]], schema, MappingProxyType(fields["properties"]))
+
+
+def _to_json(fields: dict[str, Any]) -> bytes:
+    # A property may hold a lone surrogate; json.loads reads it back.
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")

@@ -1,4 +1,4 @@
-"""The requirements of every `SchemaStorage`, as tests to run against one's own (docs/how-to/storage.md shows how)."""
+"""Test the requirements of every `SchemaStorage` against your own storage (see docs/how-to/storage.md)."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from schemactl.registry.storage import Decide, SchemaStorage, StoredSchema
 
 
 class StorageContract:
-    """Base for a pytest class of one's own. Each test works on a storage of its own."""
+    """Base of a pytest class for your storage. Each test opens a new storage."""
 
     def open_storage(self) -> SchemaStorage:
         """Return a new, empty storage that has not been started."""
         raise NotImplementedError
 
     def open_again(self, closed: SchemaStorage) -> SchemaStorage | None:
-        """Return a storage, not started, with what `closed` held; None where that is gone with `closed`."""
+        """Return a new storage, not started, with the entries of `closed`, or None if these ended with `closed`."""
         del closed
         return None
 
     def test_numbers_count_from_zero_under_each_key(self) -> None:
-        with self._started() as storage:
-            assert [storage.put("t/n/a", _add(b"x")), storage.put("t/n/a", _add(b"x"))] == [0, 1]
-            assert storage.put("t/n/b", _add(b"y")) == 0
-            assert tuple(storage.get_all("t/n/a")) == _stored(b"x", b"x")
-            assert tuple(storage.get_all("t/n/b")) == _stored(b"y")
+        with self._start_storage() as storage:
+            assert [storage.put("t/n/a", _append(b"x")), storage.put("t/n/a", _append(b"x"))] == [0, 1]
+            assert storage.put("t/n/b", _append(b"y")) == 0
+            assert tuple(storage.get_all("t/n/a")) == _number_entries(b"x", b"x")
+            assert tuple(storage.get_all("t/n/b")) == _number_entries(b"y")
 
     def test_a_decision_sees_everything_stored_oldest_first(self) -> None:
-        with self._started() as storage:
-            seen: list[Sequence[StoredSchema]] = []
+        with self._start_storage() as storage:
+            calls: list[Sequence[StoredSchema]] = []
 
             def decide(stored: Sequence[StoredSchema]) -> bytes:
-                seen.append(tuple(stored))
+                calls.append(tuple(stored))
                 return bytes([len(stored)])
 
             for _ in range(3):
                 storage.put("t/n/a", decide)
-            assert seen == [_stored(), _stored(b"\0"), _stored(b"\0", b"\1")]
+            assert calls == [_number_entries(), _number_entries(b"\0"), _number_entries(b"\0", b"\1")]
 
     def test_deciding_for_nothing_stores_nothing(self) -> None:
-        with self._started() as storage:
+        with self._start_storage() as storage:
             assert storage.put("t/n/a", lambda _: None) is None
             assert tuple(storage.get_all("t/n/a")) == ()
             assert list(storage.keys()) == []
 
     def test_what_a_decision_raises_is_raised_and_nothing_stored(self) -> None:
-        with self._started() as storage:
-            storage.put("t/n/a", _add(b"first"))
+        with self._start_storage() as storage:
+            storage.put("t/n/a", _append(b"first"))
 
             def decide(_: Sequence[StoredSchema]) -> bytes:
                 raise _DecisionError
@@ -59,85 +59,85 @@ class StorageContract:
                 pass
             else:
                 raise AssertionError("what the decision raised was lost")
-            assert tuple(storage.get_all("t/n/a")) == _stored(b"first")
-            assert storage.put("t/n/a", _add(b"second")) == 1
+            assert tuple(storage.get_all("t/n/a")) == _number_entries(b"first")
+            assert storage.put("t/n/a", _append(b"second")) == 1
 
     def test_one_entry_is_found_by_its_number_and_the_latest_without(self) -> None:
-        with self._started() as storage:
+        with self._start_storage() as storage:
             assert storage.get("t/n/a") is None
             for data in (b"zero", b"one"):
-                storage.put("t/n/a", _add(data))
+                storage.put("t/n/a", _append(data))
             assert storage.get("t/n/a") == StoredSchema(b"one", 1)
             assert storage.get("t/n/a", 0) == StoredSchema(b"zero", 0)
             assert [storage.get("t/n/a", number) for number in (2, -1)] == [None, None]
 
     def test_a_deleted_key_counts_from_zero_again(self) -> None:
-        with self._started() as storage:
+        with self._start_storage() as storage:
             for key in ("t/n/a", "t/n/a", "t/n/other"):
-                storage.put(key, _add(b"x"))
+                storage.put(key, _append(b"x"))
             assert storage.delete("t/n/a") is True
             assert storage.delete("t/n/a") is False
             assert tuple(storage.get_all("t/n/a")) == ()
-            assert storage.put("t/n/a", _add(b"new")) == 0
-            assert tuple(storage.get_all("t/n/other")) == _stored(b"x")
+            assert storage.put("t/n/a", _append(b"new")) == 0
+            assert tuple(storage.get_all("t/n/other")) == _number_entries(b"x")
 
     def test_keys_are_those_with_an_entry(self) -> None:
-        with self._started() as storage:
+        with self._start_storage() as storage:
             for key in ("t/n/b", "t/n/a", "t/n/b", "t/n/gone"):
-                storage.put(key, _add(b"x"))
+                storage.put(key, _append(b"x"))
             storage.delete("t/n/gone")
             assert sorted(storage.keys()) == ["t/n/a", "t/n/b"]
 
     def test_entries_come_back_byte_for_byte(self) -> None:
         entries = (b"", bytes(range(256)), b"\r\n\0", "Größe ✓".encode(), b"5 MiB".ljust(5 << 20))
-        with self._started() as storage:
+        with self._start_storage() as storage:
             for data in entries:
-                storage.put("t/n/a", _add(data))
-            assert tuple(storage.get_all("t/n/a")) == _stored(*entries)
+                storage.put("t/n/a", _append(data))
+            assert tuple(storage.get_all("t/n/a")) == _number_entries(*entries)
 
     def test_keys_may_hold_every_character_of_a_topic(self) -> None:
         keys = [f"tenant/name-space/{name}" for name in ("Größe ✓", "a'b\"c;%s?*", "..", ".", "A", "a", "x" * 150)]
-        with self._started() as storage:
+        with self._start_storage() as storage:
             for key in keys:
-                storage.put(key, _add(key.encode()))
+                storage.put(key, _append(key.encode()))
             assert sorted(storage.keys()) == sorted(keys)
-            assert [tuple(storage.get_all(key)) for key in keys] == [_stored(key.encode()) for key in keys]
+            assert [tuple(storage.get_all(key)) for key in keys] == [_number_entries(key.encode()) for key in keys]
 
     def test_the_version_of_a_message_is_its_number(self) -> None:
-        with self._started() as storage:
+        with self._start_storage() as storage:
             number = (258).to_bytes(8, "big")
             assert storage.version_from_bytes(number) == 258
-            # Before Pulsar 2.4 it came in a buffer of 64 bytes.
+            # Before Pulsar 2.4, the buffer had 64 bytes.
             assert storage.version_from_bytes(number + bytes(56)) == 258
 
     def test_threads_lose_nothing_and_double_nothing(self) -> None:
-        with self._started() as storage, ThreadPoolExecutor(8) as threads:
+        with self._start_storage() as storage, ThreadPoolExecutor(8) as threads:
 
             def put(number: int) -> int | None:
-                # What it saw is part of the entry: had two seen the same list, it would show.
+                # The entry has the length of its list, so two calls with the same list would differ from the expectation.
                 return storage.put("t/n/a", lambda stored: f"{number} after {len(stored)}".encode())
 
             numbers = list(threads.map(put, range(100)))
-            held = tuple(storage.get_all("t/n/a"))
+            entries = tuple(storage.get_all("t/n/a"))
         assert sorted(number for number in numbers if number is not None) == list(range(100))
-        assert [entry.data for entry in held] == [
+        assert [entry.data for entry in entries] == [
             f"{numbers.index(version)} after {version}".encode() for version in range(100)
         ]
 
     def test_what_is_stored_is_there_when_opened_again(self) -> None:
         storage = self.open_storage()
         storage.start()
-        storage.put("t/n/a", _add(b"x"))
+        storage.put("t/n/a", _append(b"x"))
         storage.close()
-        again = self.open_again(storage)
-        if again is not None:
-            again.start()
-            assert again.put("t/n/a", _add(b"y")) == 1
-            assert tuple(again.get_all("t/n/a")) == _stored(b"x", b"y")
-            again.close()
+        reopened = self.open_again(storage)
+        if reopened is not None:
+            reopened.start()
+            assert reopened.put("t/n/a", _append(b"y")) == 1
+            assert tuple(reopened.get_all("t/n/a")) == _number_entries(b"x", b"y")
+            reopened.close()
 
     @contextmanager
-    def _started(self) -> Iterator[SchemaStorage]:
+    def _start_storage(self) -> Iterator[SchemaStorage]:
         storage = self.open_storage()
         storage.start()
         try:
@@ -147,12 +147,12 @@ class StorageContract:
 
 
 class _DecisionError(Exception):
-    """An exception that no storage raises by itself."""
+    """An exception that storages do not raise."""
 
 
-def _add(data: bytes) -> Decide:
+def _append(data: bytes) -> Decide:
     return lambda _: data
 
 
-def _stored(*entries: bytes) -> Sequence[StoredSchema]:
+def _number_entries(*entries: bytes) -> Sequence[StoredSchema]:
     return tuple(StoredSchema(data, version) for version, data in enumerate(entries))

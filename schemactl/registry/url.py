@@ -1,4 +1,4 @@
-"""The grammar of a target's `registry` URL."""
+"""Parse the `registry` URL of a target."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ class RegistryUrl:
     """A parsed registry URL.
 
     Attributes:
-        kind: what the URL names: a Pulsar cluster's admin API, an SQLite file, a registry that ends with its process, or a
-            schema storage of the user's own.
-        addresses: of a Pulsar, every `scheme://host:port[/prefix]`, without a slash at the end.
-        path: of the SQLite file; of a storage, the file for everything that is not a schema ("": not given).
+        kind: a Pulsar cluster's admin API, an SQLite file, a registry in memory, or the user's own schema storage.
+        addresses: every `scheme://host:port[/prefix]` of a cluster, without a trailing slash.
+        path: the SQLite file; for a storage, the file for everything except schemas, or "".
         storage: `module:Class` of the storage.
         options: the other parameters of the storage.
     """
@@ -38,11 +37,11 @@ def parse(url: str) -> RegistryUrl:
     """Parse a registry URL.
 
     Raises:
-        ValueError: it names no registry; the arguments are what is wrong and what to write.
+        ValueError: if the URL is not valid; its arguments are the problem and the fix.
     """
     scheme, separator, rest = url.partition(":")
     if scheme in ("http", "https"):
-        return RegistryUrl("pulsar", addresses=_addresses(url))
+        return RegistryUrl("pulsar", addresses=_parse_addresses(url))
     if scheme == "sqlite" and rest.strip():
         return RegistryUrl("sqlite", path=rest)
     if url == "memory:":
@@ -55,20 +54,20 @@ def parse(url: str) -> RegistryUrl:
     if storage and scheme != "sqlite":
         options = dict(parse_qsl(storage["options"] or "", keep_blank_values=True))
         return RegistryUrl("storage", path=options.pop("metadata", ""), storage=storage["name"], options=options)
-    near = meant(scheme, _SCHEMES)
-    advice = f"did you mean `{near}:`?" if near and separator and near != scheme else _EXAMPLES
+    suggestion = meant(scheme, _SCHEMES)
+    advice = f"did you mean `{suggestion}:`?" if suggestion and separator and suggestion != scheme else _EXAMPLES
     raise ValueError(f"`{url[:60]}` is not a registry URL", advice)
 
 
 def split_addresses(url: str) -> tuple[str, ...]:
-    """Split the addresses of a cluster, each with its scheme: `https://a:1,b:2` and `https://a:1,https://b:2` are the same two."""
+    """Split the addresses of a cluster; `https://a:1,b:2` is short for `https://a:1,https://b:2`."""
     first, *others = [part.strip().rstrip("/") for part in url.split(",")]
     scheme = first.partition("://")[0]
     return (first, *(other if "://" in other else f"{scheme}://{other}" for other in others if other))
 
 
-def _addresses(url: str) -> tuple[str, ...]:
-    """Return the addresses of a cluster's admin API; raise ValueError unless each is one."""
+def _parse_addresses(url: str) -> tuple[str, ...]:
+    """Return the addresses of a cluster's admin API; raise ValueError if one is not valid."""
     if "@" in url:
         raise ValueError(
             "a registry's URL must not contain a password: this file is in Git", "use token_env or token_file"
