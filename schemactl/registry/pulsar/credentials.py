@@ -1,4 +1,4 @@
-"""Credentials for a broker. Nothing in this module shows a secret, and error messages are redacted."""
+"""Read and apply the credentials of a target, without showing a secret in any message."""
 
 from __future__ import annotations
 
@@ -31,64 +31,9 @@ _LONGEST_LIFETIME_S = 10 * 365 * 86_400.0
 _YEAR_10000_S = 253_402_300_800
 
 
-def is_private(url: str) -> bool:
-    """Whether what is sent to `url` is encrypted on its way, or does not leave this machine."""
-    try:
-        parts = urlsplit(url)
-        if parts.scheme == "https":
-            return True
-        host = (parts.hostname or "").lower()
-        return parts.scheme == "http" and (host == "localhost" or ip_address(host).is_loopback)
-    except ValueError:
-        return False
-
-
-class Bearer:
-    """A source of bearer tokens, each used until shortly before it expires.
-
-    Args:
-        fetch: returns a new token and its lifetime in seconds, or raises RegistryError.
-        secrets: what `fetch` sends; every token is added.
-        source: where the tokens come from.
-    """
-
-    def __init__(self, fetch: Callable[[], tuple[str, float]], secrets: set[str], source: str = "the target") -> None:
-        self._fetch = fetch
-        self.source = source
-        self._lock = Lock()
-        self._token = ""
-        self._until_s = 0.0
-        self.secrets = secrets
-
-    def token(self) -> str:
-        """Return the token to send now; raise RegistryError if there is none."""
-        with self._lock:
-            if time.monotonic() >= self._until_s:
-                self._token, lifetime_s = self._fetch()
-                self.secrets.add(self._token)
-                self._until_s = time.monotonic() + max(lifetime_s * 0.9 - 5.0, 1.0)
-            return self._token
-
-    def claims(self) -> dict[str, Any] | None:
-        """Return the unverified claims of the token in use; None if it is no JSON Web Token (RFC 7519)."""
-        parts = self._token.split(".")
-        try:
-            claims = json.loads(base64.urlsafe_b64decode(parts[1] + "==")) if len(parts) == 3 else None
-        except (ValueError, RecursionError):
-            return None
-        return claims if isinstance(claims, dict) else None
-
-    def renew(self, rejected: str) -> bool:
-        """Fetch a new token after a broker rejected `rejected`; return whether there is another one."""
-        with self._lock:
-            if self._token == rejected:
-                self._until_s = 0.0
-        return self.token() != rejected
-
-
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a target says in `token_env`, `token_file`, `oauth2`, `cert_file` with `key_file`, and `ca_file`."""
+    """The credentials of a target: `token_env`, `token_file`, `oauth2`, `cert_file` with `key_file`, and `ca_file`."""
 
     bearer: Bearer | None = field(default=None, repr=False)
     tls: ssl.SSLContext | None = field(default=None, repr=False)
@@ -96,24 +41,25 @@ class Credentials:
 
     @classmethod
     def of(cls, written: Mapping[str, Any], folder: Path) -> Credentials:
-        """Read the credentials of the project file; relative paths start at `folder`.
+        """Read the credentials of a target in the project file; relative paths start at `folder`.
 
-        Raise RegistryError if a file cannot be used, or an environment variable is not set.
+        Raises:
+            RegistryError: if a file cannot be used, or an environment variable is not set.
         """
-        tls = _tls(written, folder)
+        tls = _make_tls_context(written, folder)
         bearer: Bearer | None = None
         if "oauth2" in written:
-            secret = _environment(written["oauth2"]["client_secret_env"])
+            secret = _read_environment(written["oauth2"]["client_secret_env"])
             issuer = _OAuth2(written["oauth2"], secret, tls)
             bearer = Bearer(issuer.fetch, issuer.secrets, written["oauth2"]["issuer"])
         elif "token_env" in written:
             variable = written["token_env"]
-            bearer = Bearer(lambda: (_environment(variable), math.inf), set(), f"the variable {variable}")
+            bearer = Bearer(lambda: (_read_environment(variable), math.inf), set(), f"the variable {variable}")
             bearer.token()
         elif "token_file" in written:
-            # It may be replaced by a fresh one at any time.
+            # Read again for each token, because the file may be replaced at any time.
             path = folder / written["token_file"]
-            bearer = Bearer(lambda: (_token_in(path), math.inf), set(), f"the file {path}")
+            bearer = Bearer(lambda: (_read_token_file(path), math.inf), set(), f"the file {path}")
             bearer.token()
         return cls(bearer, tls, "cert_file" in written)
 
@@ -123,12 +69,12 @@ class Credentials:
         return self.bearer is not None or self.has_certificate
 
     def role(self) -> str:
-        """Return the role in the words of a message, as the token names it."""
+        """Return the role in the token as text for a message."""
         role = (self.bearer.claims() or {}).get("sub") if self.bearer else None
         return f"the role {on_one_line(role[:_MAX_SHOWN])}" if isinstance(role, str) and role else "the role"
 
     def why_rejected(self) -> tuple[str, str]:
-        """Return why a broker may have rejected the credentials, as far as they tell, and what to do."""
+        """Return the probable reason why a broker rejected the credentials, and a fix."""
         if self.bearer is None:
             if self.has_certificate:
                 return (
@@ -147,35 +93,90 @@ class Credentials:
                 "put the whole token there, which begins with `eyJ`, without Pulsar's prefix `token:`",
             )
         now_s = time.time()
-        if (until_s := _seconds(claims, "exp")) is not None and until_s <= now_s:
-            return f"{token} expired at {_moment(until_s)}", "have a new token made, and put it there"
-        if (from_s := _seconds(claims, "nbf")) is not None and from_s > now_s:
-            return f"{token} is valid from {_moment(from_s)} only", "check the clock of this machine"
-        lasting = "has no end" if until_s is None else f"is valid until {_moment(until_s)}"
+        if (end_s := _read_time(claims, "exp")) is not None and end_s <= now_s:
+            return f"{token} expired at {_format_time(end_s)}", "have a new token made, and put it there"
+        if (start_s := _read_time(claims, "nbf")) is not None and start_s > now_s:
+            return f"{token} is valid from {_format_time(start_s)} only", "check the clock of this machine"
+        validity = "has no end" if end_s is None else f"is valid until {_format_time(end_s)}"
         return (
-            f"{token} {lasting}, but is not accepted: it is signed with another key, or meant for another cluster",
+            f"{token} {validity}, but is not accepted: it is signed with another key, or meant for another cluster",
             f"have a token made for {self.role()} with the key of this cluster",
         )
 
     def redact(self, text: str) -> str:
-        """Return `text` without secrets, which a server's answer may quote."""
+        """Return `text` without the secrets that a server may have quoted."""
         for secret in sorted(self.bearer.secrets, key=len, reverse=True) if self.bearer else ():
             text = text.replace(secret, "***")
         return text
 
 
-def _seconds(claims: dict[str, Any], name: str) -> float | None:
-    """Return a time from the claims in seconds since 1970; None if it is missing or out of range."""
-    found = claims.get(name)
-    is_time = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found < _YEAR_10000_S
-    return found if is_time else None
+class Bearer:
+    """A source of bearer tokens, each used until shortly before it expires.
+
+    Args:
+        fetch: returns a new token and its lifetime in seconds, or raises RegistryError.
+        secrets: the secrets that `fetch` sends; every token is added.
+        source: the origin of the tokens, for messages.
+    """
+
+    def __init__(self, fetch: Callable[[], tuple[str, float]], secrets: set[str], source: str = "the target") -> None:
+        self._fetch = fetch
+        self.source = source
+        self._lock = Lock()
+        self._token = ""
+        self._until_s = 0.0
+        self.secrets = secrets
+
+    def token(self) -> str:
+        """Return a valid token; raise RegistryError if none can be fetched."""
+        with self._lock:
+            if time.monotonic() >= self._until_s:
+                self._token, lifetime_s = self._fetch()
+                self.secrets.add(self._token)
+                self._until_s = time.monotonic() + max(lifetime_s * 0.9 - 5.0, 1.0)
+            return self._token
+
+    def claims(self) -> dict[str, Any] | None:
+        """Return the unverified claims of the token, or None if it is not a JSON Web Token (RFC 7519)."""
+        parts = self._token.split(".")
+        try:
+            claims = json.loads(base64.urlsafe_b64decode(parts[1] + "==")) if len(parts) == 3 else None
+        except (ValueError, RecursionError):
+            return None
+        return claims if isinstance(claims, dict) else None
+
+    def renew(self, rejected: str) -> bool:
+        """Fetch a new token after a broker rejected `rejected`, and return whether it differs."""
+        with self._lock:
+            if self._token == rejected:
+                self._until_s = 0.0
+        return self.token() != rejected
 
 
-def _moment(seconds: float) -> str:
+def is_private(url: str) -> bool:
+    """Return whether requests to `url` are encrypted or stay on this machine."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "https":
+            return True
+        host = (parts.hostname or "").lower()
+        return parts.scheme == "http" and (host == "localhost" or ip_address(host).is_loopback)
+    except ValueError:
+        return False
+
+
+def _read_time(claims: dict[str, Any], name: str) -> float | None:
+    """Return a time in the claims in seconds since 1970, or None if it is missing or out of range."""
+    value = claims.get(name)
+    is_time = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _YEAR_10000_S
+    return value if is_time else None
+
+
+def _format_time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(int(seconds), tz=UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _token_in(path: Path) -> str:
+def _read_token_file(path: Path) -> str:
     try:
         token = path.read_text(encoding="ascii").strip()
     except OSError as error:
@@ -184,29 +185,29 @@ def _token_in(path: Path) -> str:
         ) from None
     except UnicodeDecodeError:
         token = ""
-    return _checked(token, f"the token file {path}")
+    return _check_token(token, f"the token file {path}")
 
 
 class _OAuth2:
-    """Tokens for client credentials (RFC 6749, 4.4)."""
+    """Fetches tokens for client credentials (RFC 6749, section 4.4)."""
 
     def __init__(self, written: Mapping[str, str], secret: str, tls: ssl.SSLContext | None) -> None:
         self._written = written
         self._secret = secret
         self.secrets = {secret}
         if not is_private(written["issuer"]):
-            raise self._trouble("a secret is never sent over http, but to this machine: write https://")
+            raise self._error("a secret is never sent over http, but to this machine: write https://")
         self._http = responses.manager(ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0))
 
     def fetch(self) -> tuple[str, float]:
         """Return a token and its lifetime in seconds."""
         issuer = self._written["issuer"].rstrip("/")
-        found = self._ask("GET", f"{issuer}/.well-known/openid-configuration")
-        endpoint = found.get("token_endpoint")
+        configuration = self._request_json("GET", f"{issuer}/.well-known/openid-configuration")
+        endpoint = configuration.get("token_endpoint")
         if not isinstance(endpoint, str):
-            raise self._trouble("its configuration names no token_endpoint")
-        if not _is_as_private(endpoint, issuer):
-            raise self._trouble(
+            raise self._error("its configuration names no token_endpoint")
+        if not _is_endpoint_private(endpoint, issuer):
+            raise self._error(
                 f"its configuration names {endpoint[:_MAX_SHOWN]!r} as token_endpoint, and a secret is never sent over http, but "
                 "to this machine"
             )
@@ -216,19 +217,19 @@ class _OAuth2:
             "client_secret": self._secret,
             "audience": self._written["audience"],
         }
-        answer = self._ask("POST", endpoint, urlencode(form))
-        token, lifetime_s = answer.get("access_token"), answer.get("expires_in", 300)
+        response = self._request_json("POST", endpoint, urlencode(form))
+        token, lifetime_s = response.get("access_token"), response.get("expires_in", 300)
         if not isinstance(token, str) or not isinstance(lifetime_s, (int, float, str)):
-            raise self._trouble("its answer holds no access_token")
+            raise self._error("its answer holds no access_token")
         try:
             seconds = float(lifetime_s)
         except (ValueError, OverflowError):
             seconds = -1.0
         if not 0 <= seconds <= _LONGEST_LIFETIME_S:
-            raise self._trouble("its answer says no time in `expires_in`")
-        return _checked(token, f"the answer of {issuer}"), seconds
+            raise self._error("its answer says no time in `expires_in`")
+        return _check_token(token, f"the answer of {issuer}"), seconds
 
-    def _ask(self, method: str, url: str, form: str | None = None) -> dict[str, Any]:
+    def _request_json(self, method: str, url: str, form: str | None = None) -> dict[str, Any]:
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         try:
             reply = self._http.request(method, url, body=form, headers=headers, preload_content=False)
@@ -237,64 +238,64 @@ class _OAuth2:
             finally:
                 reply.release_conn()
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
-            # Its text may hold the request, so only the kind of error is shown.
-            kind = responses.limit_reached(error) or type(error).__name__
-            raise self._trouble(f"{url.partition('?')[0][:_MAX_SHOWN]} cannot be reached ({kind})") from None
+            # The text of the error may contain the request with the secret, so only its class is shown.
+            reason_text = responses.limit_reached(error) or type(error).__name__
+            raise self._error(f"{url.partition('?')[0][:_MAX_SHOWN]} cannot be reached ({reason_text})") from None
         try:
             value = Reply(reply.status, body=data).json()
         except ValueError:
             value = None
         if reply.status != 200 or not isinstance(value, dict):
             reason = value.get("error") if isinstance(value, dict) else None
-            quotes = isinstance(reason, str) and any(secret in reason for secret in self.secrets)
-            why = f": {on_one_line(reason[:_MAX_SHOWN])}" if isinstance(reason, str) and not quotes else ""
-            raise self._trouble(f"{url.partition('?')[0][:_MAX_SHOWN]} answers {reply.status}{why}")
+            quotes_secret = isinstance(reason, str) and any(secret in reason for secret in self.secrets)
+            suffix = f": {on_one_line(reason[:_MAX_SHOWN])}" if isinstance(reason, str) and not quotes_secret else ""
+            raise self._error(f"{url.partition('?')[0][:_MAX_SHOWN]} answers {reply.status}{suffix}")
         return value
 
-    def _trouble(self, what: str) -> RegistryError:
+    def _error(self, what: str) -> RegistryError:
         return RegistryError(
             f"no token from {self._written['issuer']}: {what}",
             fix=f"check `oauth2` of the target and the variable {self._written['client_secret_env']}",
         )
 
 
-def _is_as_private(endpoint: str, issuer: str) -> bool:
-    """Whether a secret for `issuer` may go to `endpoint`: from https only to https, from this machine not over http."""
+def _is_endpoint_private(endpoint: str, issuer: str) -> bool:
+    """Return whether a secret for `issuer` may be sent to `endpoint`: for an https issuer only over https."""
     return is_private(endpoint) and (not issuer.startswith("https:") or endpoint.startswith("https:"))
 
 
-def _environment(name: str) -> str:
+def _read_environment(name: str) -> str:
     value = os.environ.get(name, "").strip()
     if not value:
         raise MissingCredentials(
             f"the environment variable {name} is not set, and the target's credentials come from it",
             fix=f"set {name} where schemactl runs",
         )
-    return _checked(value, f"the environment variable {name}")
+    return _check_token(value, f"the environment variable {name}")
 
 
-def _checked(token: str, where: str) -> str:
-    # A header cannot hold anything else, and the error of whoever tried would show it.
+def _check_token(token: str, where: str) -> str:
+    # A header cannot contain other characters, and the error of the HTTP library would show the token.
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise RegistryError(f"{where} holds no token: expected one line of printable ASCII without spaces")
     return token
 
 
-def _tls(written: Mapping[str, Any], folder: Path) -> ssl.SSLContext | None:
-    """Return the TLS settings; None for the system's default."""
+def _make_tls_context(written: Mapping[str, Any], folder: Path) -> ssl.SSLContext | None:
+    """Return the TLS settings of a target, or None for the system's default."""
     if not {"ca_file", "cert_file"} & written.keys():
         return None
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
 
-    def load(what: str, how: Callable[[], None]) -> None:
+    def load(subject: str, read: Callable[[], None]) -> None:
         try:
-            how()
+            read()
         except OSError as error:
             not_pem = "it is not PEM, or the key has a password or does not fit the certificate"
-            why = not_pem if isinstance(error, ssl.SSLError) else error.strerror
+            reason = not_pem if isinstance(error, ssl.SSLError) else error.strerror
             kind = MissingCredentials if isinstance(error, FileNotFoundError) else RegistryError
-            raise kind(f"{what} cannot be used: {why}", fix="check the target's files") from None
+            raise kind(f"{subject} cannot be used: {reason}", fix="check the target's files") from None
 
     if "ca_file" in written:
         path = folder / written["ca_file"]
@@ -303,7 +304,7 @@ def _tls(written: Mapping[str, Any], folder: Path) -> ssl.SSLContext | None:
         certificate, key = folder / written["cert_file"], folder / written["key_file"]
         load(
             f"the cert_file {certificate} with the key_file {key}",
-            # An encrypted key must not make a prompt appear.
+            # The empty password prevents a prompt for an encrypted key.
             lambda: context.load_cert_chain(certificate, key, password=lambda: b""),
         )
     return context

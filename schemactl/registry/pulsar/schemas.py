@@ -1,4 +1,4 @@
-"""Schemas of a topic over the admin API: stored versions, uploads, tests and deletions."""
+"""Read, upload, test and delete the schemas of a topic over the admin API."""
 
 from __future__ import annotations
 
@@ -26,27 +26,29 @@ from schemactl.registry.pulsar.responses import (
 )
 
 _CONFLICT, _INVALID, _SERVER_ERROR = 409, 422, 500
-_REJECTED_BY = {"IncompatibleSchemaException": Outcome.INCOMPATIBLE, "InvalidSchemaDataException": Outcome.INVALID}
+_OUTCOME_BY_EXCEPTION = {
+    "IncompatibleSchemaException": Outcome.INCOMPATIBLE,
+    "InvalidSchemaDataException": Outcome.INVALID,
+}
 MAX_VERSIONS = 100_000
-"""More versions of a topic than any Pulsar can list: the list is one entry of its metadata store, of a megabyte or so, with some
-50 bytes for each."""
-_LATEST_MS = 4_102_444_800_000 * 2
-"""What no clock shows, and every calendar still has: the year 2229."""
-_RESPONSE = {"version": int, "type": str, "data": str | None, "properties": dict | None, "timestamp": int | None}
-"""A version as GetSchemaResponse tells it."""
+"""More versions than a topic can have: the list is one entry of the metadata store, of about a megabyte, with some 50 bytes for
+each version."""
+_MAX_TIMESTAMP_MS = 4_102_444_800_000 * 2
+"""The latest plausible timestamp, in the year 2229."""
+_RESPONSE_SHAPE = {"version": int, "type": str, "data": str | None, "properties": dict | None, "timestamp": int | None}
+"""The shape of a GetSchemaResponse."""
 
 
 def stored(connection: AdminConnection, topic: TopicName) -> tuple[SchemaVersion, ...]:
-    """Return every stored entry of the topic, in order of number.
+    """Return every stored entry of the topic, ordered by number.
 
-    Pulsar shows only the contents after the last tombstone. What stands before can no longer be read, so it counts as
-    tombstones, too.
+    Pulsar shows only the versions after the last tombstone. Earlier versions cannot be read, so they count as tombstones.
     """
     answer = connection.get(
-        f"{_path(topic)}/schemas", {"getSchemaResponses": [_RESPONSE]}, absent={"getSchemaResponses": ()}
+        f"{_path(topic)}/schemas", {"getSchemaResponses": [_RESPONSE_SHAPE]}, absent={"getSchemaResponses": ()}
     )
-    readable = [_version(topic, each) for each in answer["getSchemaResponses"]]
-    if any(later.number <= one.number for one, later in pairwise(readable)):
+    readable = [_parse_version(topic, response) for response in answer["getSchemaResponses"]]
+    if any(later.number <= earlier.number for earlier, later in pairwise(readable)):
         raise RegistryError(f"{topic}: the registry lists its versions out of order")
     first = readable[0].number if readable else next_number(connection, topic)
     return (*map(_tombstone, range(first)), *readable)
@@ -54,30 +56,30 @@ def stored(connection: AdminConnection, topic: TopicName) -> tuple[SchemaVersion
 
 @lru_cache(maxsize=MAX_VERSIONS)
 def _tombstone(number: int) -> SchemaVersion:
-    """Return a tombstone, the same object for all topics: however many a registry claims, they take no memory."""
+    """Return the tombstone with a number; topics share these objects, so a hostile registry cannot exhaust the memory."""
     return SchemaVersion(number, None)
 
 
 def get(connection: AdminConnection, topic: TopicName, number: int | None) -> SchemaVersion | None:
-    """Return the readable version with that number (None: the latest); None if there is none."""
-    where = f"{_path(topic)}/schema" + ("" if number is None else f"/{number}")
-    answer = connection.get(where, _RESPONSE, absent=None)
-    return None if answer is None else _version(topic, answer)
+    """Return the readable version with this number, or the latest version; None if it does not exist."""
+    path = f"{_path(topic)}/schema" + ("" if number is None else f"/{number}")
+    answer = connection.get(path, _RESPONSE_SHAPE, absent=None)
+    return None if answer is None else _parse_version(topic, answer)
 
 
 def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
-    """Return the number that the registry gives to the upload.
+    """Upload a schema and return its version number.
 
     Raises:
-        SchemaRejected: the registry refuses it.
-        RegistryError: there is no response, or the upload would do harm that Pulsar does not prevent.
+        SchemaRejected: if the registry rejects it.
+        RegistryError: if there is no response, or the upload would do harm that Pulsar does not prevent.
     """
     if info.type in WITHOUT_SCHEMA:
         raise RegistryError(
             f"{topic}: a {info.type.name} schema is not uploaded: Pulsar would store it and then refuse all others",
             fix="declare the topic without `schema`",
         )
-    payload = _payload(info)
+    payload = _upload_body(info)
     reply = connection.send("POST", f"{_path(topic)}/schema", payload)
     if reply.fine:
         answer = connection.json(reply, f"upload to {topic}", {"version": {"version": int}})
@@ -89,64 +91,73 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
             f"{topic}: the definition is too big for Pulsar: {len(info.schema):,} bytes",
             fix="stay below 5,242,710 bytes",
         )
-    outcome = _outcome(reply)
+    outcome = _upload_outcome(reply)
     if outcome is None:
         connection.expect(reply, f"upload to {topic}", of=f"namespace {topic.namespace_name}")
     raise SchemaRejected(outcome or Outcome.ERROR, connection.error_message(reply))
 
 
 def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Answer:
-    """Return the answer of the compatibility endpoint, where a refusal is an unexpected error."""
-    reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(info))
+    """Return the answer of the compatibility endpoint, which reports a rejection as an unexpected error."""
+    reply = connection.send("POST", f"{_path(topic)}/compatibility", _upload_body(info))
     if reply.fine:
         return Answer(Outcome.OK)
     if reply.status != _SERVER_ERROR:
         connection.expect(reply, f"compatibility test for {topic}", of=f"namespace {topic.namespace_name}")
     name = exception(reply)
-    return Answer(_REJECTED_BY.get(name, Outcome.ERROR), None, connection.error_message(reply), name)
+    return Answer(_OUTCOME_BY_EXCEPTION.get(name, Outcome.ERROR), None, connection.error_message(reply), name)
 
 
 def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int | None:
-    """Return the number of the tombstone; None after a forced deletion, which leaves nothing."""
-    where = f"{_path(topic)}/schema"
+    """Append a tombstone and return its number; with `force`, delete all versions and return None."""
+    path = f"{_path(topic)}/schema"
     if force:
-        connection.change("DELETE", f"{where}?force=true")
+        connection.change("DELETE", f"{path}?force=true")
         return None
-    # Each soft delete that reaches the registry writes a tombstone, so an unclear end is looked into before another one.
-    before = next_number(connection, topic)
+    # Each soft delete writes another tombstone, so a lost response must not lead to a second request.
+    expected = next_number(connection, topic)
 
     def done() -> Reply | None:
         number = next_number(connection, topic) - 1
-        return Reply(200, body=b'{"version": %d}' % number) if number >= before else None
+        return Reply(200, body=b'{"version": %d}' % number) if number >= expected else None
 
-    reply = connection.send("DELETE", where, done=done)
-    connection.expect(reply, f"DELETE {where}")
-    number: int = connection.json(reply, f"DELETE {where}", {"version": int})["version"]
+    reply = connection.send("DELETE", path, done=done)
+    connection.expect(reply, f"DELETE {path}")
+    number: int = connection.json(reply, f"DELETE {path}", {"version": int})["version"]
     return number
+
+
+def strategy_in_force(connection: AdminConnection, topic: TopicName) -> CompatibilityStrategy | None:
+    """Return the strategy that the compatibility endpoint applies to a topic, which need not exist, or None without permission."""
+    reply = connection.send("POST", f"{_path(topic)}/compatibility", _upload_body(SchemaInfo(SchemaType.STRING)))
+    if not reply.fine:
+        return None
+    answer = connection.json(reply, f"compatibility test for {topic}", {"schemaCompatibilityStrategy": str})
+    return strategy_named(answer["schemaCompatibilityStrategy"])
+
+
+def next_number(connection: AdminConnection, topic: TopicName) -> int:
+    """Return one more than the number of the last entry, tombstones included."""
+    metadata = connection.get(f"{_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
+    return _check_number(topic, metadata["info"]["version"]) + 1 if metadata else 0
 
 
 def _path(topic: TopicName) -> str:
     return f"schemas/{topic.tenant}/{topic.namespace}/{quote(topic.topic, safe='')}"
 
 
-def next_number(connection: AdminConnection, topic: TopicName) -> int:
-    """Return one more than the number of the last entry, tombstones included."""
-    answer = connection.get(f"{_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
-    return _number(topic, answer["info"]["version"]) + 1 if answer else 0
-
-
-def _number(topic: TopicName, answer: int) -> int:
-    """Return a version number that the registry sent; raise RegistryError if no list of versions can be so long."""
-    if not 0 <= answer < MAX_VERSIONS:
+def _check_number(topic: TopicName, number: int) -> int:
+    """Return a version number of the registry; raise RegistryError if no version list can be so long."""
+    if not 0 <= number < MAX_VERSIONS:
         raise RegistryError(
-            f"{topic}: the registry says there is a version {answer}, but it cannot list so many",
+            f"{topic}: the registry says there is a version {number}, but it cannot list so many",
             fix="check that `registry` of the target is the address of Pulsar's admin API",
         )
-    return answer
+    return number
 
 
-def _payload(info: SchemaInfo) -> dict[str, Any]:
-    # Types of halves stand in the properties, and without them Pulsar drops both halves without a word.
+def _upload_body(info: SchemaInfo) -> dict[str, Any]:
+    # Without the types of key and value in the properties, Pulsar silently drops both definitions.
     if spec(info).language == "pair":
         missing = {"key.schema.type", "value.schema.type"} - info.properties.keys()
         if missing:
@@ -157,41 +168,32 @@ def _payload(info: SchemaInfo) -> dict[str, Any]:
     return {"type": info.type.name, "schema": text, "properties": dict(info.properties)}
 
 
-def _version(topic: TopicName, answer: Mapping[str, Any]) -> SchemaVersion:
+def _parse_version(topic: TopicName, response: Mapping[str, Any]) -> SchemaVersion:
     try:
-        kind = SchemaType[answer["type"]]
+        schema_type = SchemaType[response["type"]]
     except KeyError:
         raise RegistryError(
-            f"{topic}: v{answer['version']} has the schema type {answer['type'][:60]!r}, which this version does not know",
+            f"{topic}: v{response['version']} has the schema type {response['type'][:60]!r}, which this version does not know",
             fix="upgrade schemactl",
         ) from None
-    number, moment_ms = _number(topic, answer["version"]), answer.get("timestamp")
-    text, properties = answer.get("data") or "", answer.get("properties") or {}
+    number, timestamp_ms = _check_number(topic, response["version"]), response.get("timestamp")
+    text, properties = response.get("data") or "", response.get("properties") or {}
     if not all(isinstance(value, str) for value in properties.values()):
         raise RegistryError(f"{topic}: v{number} has a property that is not text")
-    if isinstance(moment_ms, bool) or (moment_ms is not None and abs(moment_ms) > _LATEST_MS):
+    if isinstance(timestamp_ms, bool) or (timestamp_ms is not None and abs(timestamp_ms) > _MAX_TIMESTAMP_MS):
         raise RegistryError(f"{topic}: v{number} has a timestamp that is not a time")
     try:
-        info = SPECS[kind].from_text(kind, text, properties)
+        info = SPECS[schema_type].from_text(schema_type, text, properties)
     except (InvalidSchema, ValueError) as error:
-        raise RegistryError(f"{topic}: v{answer['version']} is no {kind.name} schema: {error}") from error
-    return SchemaVersion(number, info, timestamp_ms=moment_ms)
+        raise RegistryError(f"{topic}: v{response['version']} is no {schema_type.name} schema: {error}") from error
+    return SchemaVersion(number, info, timestamp_ms=timestamp_ms)
 
 
-def _outcome(reply: Reply) -> Outcome | None:
-    """Return the outcome of an upload from its reply; None if the reply is not about the definition."""
+def _upload_outcome(reply: Reply) -> Outcome | None:
+    """Return the outcome of an upload, or None if the reply is not about the definition."""
     if reply.status == _CONFLICT and not is_concurrent_modification(reply):
         return Outcome.INCOMPATIBLE
     if reply.status == _INVALID:
         return Outcome.INVALID
     is_rejected = reply.status == _SERVER_ERROR and exception(reply) and not can_succeed_later(reply)
     return Outcome.ERROR if is_rejected else None
-
-
-def strategy_in_force(connection: AdminConnection, topic: TopicName) -> CompatibilityStrategy | None:
-    """Return the strategy that the compatibility endpoint names; None if it may not be asked. `topic` need not exist."""
-    reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(SchemaInfo(SchemaType.STRING)))
-    if not reply.fine:
-        return None
-    answer = connection.json(reply, f"compatibility test for {topic}", {"schemaCompatibilityStrategy": str})
-    return strategy_named(answer["schemaCompatibilityStrategy"])

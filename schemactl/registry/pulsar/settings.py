@@ -1,4 +1,4 @@
-"""Read and write the settings of namespaces, topics and brokers, and find out which messages a topic retains."""
+"""Read and write the settings of namespaces, topics and brokers, and count the messages that a topic retains."""
 
 from __future__ import annotations
 
@@ -14,203 +14,213 @@ from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import strategy_named
 
 _VISIBLE_WITHIN_S: Final = 15.0
+"""The time limit until a change of a policy can be read back."""
 
-
-def among(shown: Mapping[str, Any], asked: Iterable[str], whose: str) -> dict[str, Any]:
-    """Return the settings `asked` for that are set among the values `shown`; raise RegistryError for a value of another kind."""
-    found = {}
-    for name in asked:
-        if (value := shown.get(name)) is not None:
-            try:
-                found[name] = SETTINGS[name].normal(value)
-            except ValueError as error:
-                raise RegistryError(
-                    f"{whose}: the registry does not answer as Pulsar does: {error}",
-                    fix="check that `registry` of the target is the address of Pulsar's admin API",
-                ) from None
-    return found
-
-
-def of_topic(connection: AdminConnection, path: str, asked: Iterable[str]) -> dict[str, Any]:
-    """Return the settings `asked` for that the topic at `path` has of its own; none is set on a topic that does not exist."""
-    shown = {
-        name: connection.get(f"{path}/{SETTINGS[name].topic_path}", object, absent=None)
-        for name in asked
-        if SETTINGS[name].topic_path
-    }
-    return among(shown, shown, path)
-
-
-def put(connection: AdminConnection, path: str, policies: Policies, *, of: str, is_topic: bool = False) -> None:
-    """Set each setting among `policies` on the namespace or topic at `path`; one that is UNDEFINED is removed."""
-    for name, value in policies.settings.items():
-        row = SETTINGS[name]
-        where = f"{path}/{row.topic_path if is_topic else row.path}"
-        if value == CompatibilityStrategy.UNDEFINED:
-            connection.change("DELETE", where, of=of)
-        elif is_topic and row.topic_query:
-            connection.change("POST", f"{where}?{row.topic_query}={value}", of=of)
-        else:
-            connection.change("POST" if is_topic else row.method, where, value, of=of)
-
-
-def of_brokers(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the brokers' values for settings that no level sets, as far as their configuration is `known`."""
-    found = {}
-    for name, row in SETTINGS.items():
-        if isinstance(row.broker, str):
-            value = _typed(known.get(row.broker), row.default)
-        else:
-            value = {
-                part: _typed(next((known[key] for key in keys if known.get(key)), None), row.default[part])
-                for part, keys in row.broker.items()
-            }
-        if row.shape.fits(value):
-            found[name] = value
-    return found
-
-
-def broker_keys() -> list[str]:
-    """Return the names of the brokers' own settings that `of_brokers` reads."""
-    found: list[str] = []
-    for row in SETTINGS.values():
-        found += [row.broker] if isinstance(row.broker, str) else [key for keys in row.broker.values() for key in keys]
-    return [key for key in found if key]
-
-
-def _typed(text: str | None, like: object) -> object:
-    """Return a value of the brokers' configuration, which is given as text, in the setting's type; None if it has none."""
-    if text is None or isinstance(like, str):
-        return text
-    if isinstance(like, bool):
-        return text == "true"
-    return int(text) if text.removeprefix("-").isdecimal() else None
-
-
-def wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], Policies]) -> None:
-    """Wait until the policies that are not None can be read back; raise RegistryError after a time limit.
-
-    A broker answers 204 to a strategy that it does not know, and unsets it; and other brokers learn of a change by a
-    message. So an answer 204 is not enough.
-    """
-    wanted = policies.managed()
-    end_s, delay_s = time.monotonic() + _VISIBLE_WITHIN_S, 0.02
-    while True:
-        now = read_back()
-        # A setting that was removed is not there.
-        shown = {name: CompatibilityStrategy.UNDEFINED if (held := now.get(name)) is None else held for name in wanted}
-        differing = ", ".join(f"{name}: {shown[name]}" for name in wanted if shown[name] != wanted[name])
-        if not differing:
-            return
-        if time.monotonic() + delay_s > end_s:
-            raise RegistryError(
-                f"{what}: set, but {_VISIBLE_WITHIN_S:.0f} s later the registry still shows {differing}"
-            )
-        time.sleep(delay_s)
-        delay_s = min(delay_s * 2, 1.0)
-
-
-# Retained messages
-
-
-_INTERNAL_STATS: Final = {
+_STATS_SHAPE: Final = {
     "numberOfEntries": int,
     "currentLedgerEntries": int,
     "ledgers": [{"entries": int, "offloaded": bool | None}],
     "compactedLedger": {"entries": int},
 }
-"""What tells whether a topic has messages (PersistentTopicInternalStats)."""
+"""The statistics that show whether a topic has messages (PersistentTopicInternalStats)."""
+
+_BOOLEAN_KEYS: Final = {
+    "is_allow_auto_update_schema": "isAllowAutoUpdateSchemaEnabled",
+    "schema_validation_enforced": "isSchemaValidationEnforced",
+}
+"""The brokers' settings for the boolean policies."""
+
+_STRATEGY_KEY: Final = "schemaCompatibilityStrategy"
+
+_TOPIC_POLICIES_KEY: Final = "topicPoliciesServiceClassName"
+
+_SYSTEM_TOPIC_SERVICE: Final = "SystemTopicBasedTopicPoliciesService"
+"""The default class that stores topic policies."""
+
+
+def select(values: Mapping[str, Any], names: Iterable[str], owner: str) -> dict[str, Any]:
+    """Return the settings `names` that are set in `values`; raise RegistryError for a value of another kind."""
+    settings = {}
+    for name in names:
+        if (value := values.get(name)) is not None:
+            try:
+                settings[name] = SETTINGS[name].normal(value)
+            except ValueError as error:
+                raise RegistryError(
+                    f"{owner}: the registry does not answer as Pulsar does: {error}",
+                    fix="check that `registry` of the target is the address of Pulsar's admin API",
+                ) from None
+    return settings
+
+
+def read_topic_settings(connection: AdminConnection, path: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return the settings `names` of the topic at `path`; they are unset if the topic does not exist."""
+    values = {
+        name: connection.get(f"{path}/{SETTINGS[name].topic_path}", object, absent=None)
+        for name in names
+        if SETTINGS[name].topic_path
+    }
+    return select(values, values, path)
+
+
+def put(connection: AdminConnection, path: str, policies: Policies, *, of: str, is_topic: bool = False) -> None:
+    """Set each setting in `policies` on the namespace or topic at `path`; UNDEFINED removes a setting."""
+    for name, value in policies.settings.items():
+        setting = SETTINGS[name]
+        endpoint = f"{path}/{setting.topic_path if is_topic else setting.path}"
+        if value == CompatibilityStrategy.UNDEFINED:
+            connection.change("DELETE", endpoint, of=of)
+        elif is_topic and setting.topic_query:
+            connection.change("POST", f"{endpoint}?{setting.topic_query}={value}", of=of)
+        else:
+            connection.change("POST" if is_topic else setting.method, endpoint, value, of=of)
+
+
+def of_brokers(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the brokers' values of unset settings, as far as `configuration` has them."""
+    values = {}
+    for name, setting in SETTINGS.items():
+        if isinstance(setting.broker, str):
+            value = _parse_value(configuration.get(setting.broker), setting.default)
+        else:
+            value = {
+                part: _parse_value(
+                    next((configuration[key] for key in keys if configuration.get(key)), None), setting.default[part]
+                )
+                for part, keys in setting.broker.items()
+            }
+        if setting.shape.fits(value):
+            values[name] = value
+    return values
+
+
+def broker_keys() -> list[str]:
+    """Return the keys of the brokers' configuration for `SETTINGS`."""
+    keys: list[str] = []
+    for setting in SETTINGS.values():
+        if isinstance(setting.broker, str):
+            keys.append(setting.broker)
+        else:
+            keys += [key for alternatives in setting.broker.values() for key in alternatives]
+    return [key for key in keys if key]
+
+
+def _parse_value(text: str | None, default: object) -> object:
+    """Convert a text of the brokers' configuration to the type of `default`, or return None if this is not possible."""
+    if text is None or isinstance(default, str):
+        return text
+    if isinstance(default, bool):
+        return text == "true"
+    return int(text) if text.removeprefix("-").isdecimal() else None
+
+
+def wait_until_in_force(subject: str, policies: Policies, read_back: Callable[[], Policies]) -> None:
+    """Wait until the policies that are not None can be read back; raise RegistryError after a time limit.
+
+    A status of 204 is not enough, because a broker also answers 204 to an unknown strategy, which unsets it, and because
+    other brokers learn of a change by a message.
+    """
+    expected = policies.managed()
+    end_s, delay_s = time.monotonic() + _VISIBLE_WITHIN_S, 0.02
+    while True:
+        current = read_back()
+        # A removed setting is missing.
+        actual = {
+            name: CompatibilityStrategy.UNDEFINED if (value := current.get(name)) is None else value
+            for name in expected
+        }
+        differing = ", ".join(f"{name}: {actual[name]}" for name in expected if actual[name] != expected[name])
+        if not differing:
+            return
+        if time.monotonic() + delay_s > end_s:
+            raise RegistryError(
+                f"{subject}: set, but {_VISIBLE_WITHIN_S:.0f} s later the registry still shows {differing}"
+            )
+        time.sleep(delay_s)
+        delay_s = min(delay_s * 2, 1.0)
 
 
 def retained(connection: AdminConnection, path: str, *, written_with_schema: bool) -> str:
-    """Return how many entries the topic or partition at `path` retains, and where, as a clause; "" if none.
+    """Return a clause with the number and location of the entries that the topic or partition at `path` retains, or "".
 
-    Entries in ledgers, offloaded entries and compacted ones count. With `written_with_schema`,
-    only those that may carry a version count.
+    Entries in ledgers, offloaded entries and compacted entries count. With `written_with_schema`, entries without a schema
+    version do not count.
     """
-    # A partition that no client has asked for yet does not exist.
-    stats = connection.get(f"{path}/internalStats", _INTERNAL_STATS, absent=None)
-    for where, entries in _entries(stats) if stats else ():
-        if entries > 0 and not (written_with_schema and _are_without_version(connection, path)):
+    # A partition does not exist before its first client.
+    stats = connection.get(f"{path}/internalStats", _STATS_SHAPE, absent=None)
+    for where, entries in count_entries(stats) if stats else ():
+        if entries > 0 and not (written_with_schema and _lack_versions(connection, path)):
             return f"{counted(entries, 'entry', 'entries')} {where}"
     return ""
 
 
-def has_none(connection: AdminConnection, path: str) -> bool:
-    """Whether the topic at `path` exists, certainly retains nothing, and got no message since a broker loaded it.
+def is_empty(connection: AdminConnection, path: str) -> bool:
+    """Return whether the topic at `path` exists, retains nothing, and got no message since a broker loaded it.
 
-    A role that may not ask knows nothing for certain.
+    False also if the role may not read the statistics.
     """
-    what = f"{path}/internalStats"
-    reply = connection.send("GET", what)
+    request = f"{path}/internalStats"
+    reply = connection.send("GET", request)
     if not reply.fine:
         return False
-    stats = connection.json(reply, f"GET {what}", {**_INTERNAL_STATS, "entriesAddedCounter": int})
-    return stats["entriesAddedCounter"] == 0 and not any(entries > 0 for _, entries in _entries(stats))
+    stats = connection.json(reply, f"GET {request}", {**_STATS_SHAPE, "entriesAddedCounter": int})
+    return stats["entriesAddedCounter"] == 0 and not any(entries > 0 for _, entries in count_entries(stats))
 
 
-def _are_without_version(connection: AdminConnection, path: str) -> bool:
-    """Whether neither the first nor the last message carries a schema version."""
+def _lack_versions(connection: AdminConnection, path: str) -> bool:
+    """Return whether neither the first nor the last message has a schema version."""
     path = f"{path}/examinemessage?messagePosition=1&initialPosition="
-    # A broker that shows none, or not to this role, leaves open what they carry. It says so with a 412, which is no reason to wait.
+    # Without a message or permission, this is unknown. The broker then answers 412, which needs no retry here.
     replies = (connection.send_once("GET", path + position) for position in ("latest", "earliest"))
     return all(reply.fine and not reply.has_schema_version for reply in replies)
 
 
-def _entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield how many entries a topic, or partition, has, and where; -1 where there is no ledger."""
+def count_entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield the location and number of entries of a topic or partition; -1 without ledger."""
     ledgers = stats["ledgers"]
-    yield "offloaded to long-term storage", sum(each["entries"] for each in ledgers if each.get("offloaded"))
+    yield "offloaded to long-term storage", sum(ledger["entries"] for ledger in ledgers if ledger.get("offloaded"))
     yield "after compaction", stats["compactedLedger"]["entries"]
-    own = (stats["numberOfEntries"], stats["currentLedgerEntries"], *(each["entries"] for each in ledgers))
-    yield "of messages", max(own)
+    counts = (stats["numberOfEntries"], stats["currentLedgerEntries"], *(ledger["entries"] for ledger in ledgers))
+    yield "of messages", max(counts)
 
 
-# The brokers' own settings, which only a superuser may read
-
-
-_SWITCHES: Final = {
-    "is_allow_auto_update_schema": "isAllowAutoUpdateSchemaEnabled",
-    "schema_validation_enforced": "isSchemaValidationEnforced",
-}
-"""The settings behind the policies that are true or false."""
-
-_STRATEGY: Final = "schemaCompatibilityStrategy"
-_POLICIES_OF_TOPICS: Final = "topicPoliciesServiceClassName"
-_AS_MESSAGES: Final = "SystemTopicBasedTopicPoliciesService"
-"""The class that brokers keep policies of topics with, unless another one is configured."""
-
-_SHAPE: Final = dict.fromkeys((_STRATEGY, _POLICIES_OF_TOPICS, *_SWITCHES.values(), *broker_keys()), str | None)
+_CONFIGURATION_SHAPE: Final = dict.fromkeys(
+    (_STRATEGY_KEY, _TOPIC_POLICIES_KEY, *_BOOLEAN_KEYS.values(), *broker_keys()), str | None
+)
 
 
 class BrokerSettings:
-    """The configuration of `connection`'s brokers, read once; empty where the role may not read it."""
+    """The configuration of the brokers, read once; empty unless the role is a superuser."""
 
     def __init__(self, connection: AdminConnection) -> None:
         self._connection = connection
-        self._found: dict[str, Any] | None = None
+        self._cached: dict[str, Any] | None = None
 
-    def _known(self) -> dict[str, Any]:
-        if self._found is None:
-            what = "brokers/configuration/runtime"
-            reply = self._connection.send("GET", what)
-            self._found = self._connection.json(reply, f"GET {what}", _SHAPE) if reply.fine else {}
-        return self._found
+    def _configuration(self) -> dict[str, Any]:
+        if self._cached is None:
+            request = "brokers/configuration/runtime"
+            reply = self._connection.send("GET", request)
+            self._cached = self._connection.json(reply, f"GET {request}", _CONFIGURATION_SHAPE) if reply.fine else {}
+        return self._cached
 
     def over(self, defaults: BrokerDefaults) -> BrokerDefaults:
-        """Return `defaults` with the brokers' own booleans and settings in their place, as far as they are known."""
-        known = self._known()
-        values: dict[str, Any] = {policy: known[key] == "true" for policy, key in _SWITCHES.items() if known.get(key)}
-        return replace(defaults, **values, settings=of_brokers(known))
+        """Return `defaults` with the booleans and settings of the brokers, as far as these are known."""
+        configuration = self._configuration()
+        values: dict[str, Any] = {
+            policy: configuration[key] == "true" for policy, key in _BOOLEAN_KEYS.items() if configuration.get(key)
+        }
+        return replace(defaults, **values, settings=of_brokers(configuration))
 
     def strategy(self) -> CompatibilityStrategy | None:
-        """Return the strategy; None if it is not known."""
-        if not self._known():
+        """Return the brokers' strategy, or None if it is unknown."""
+        if not self._configuration():
             return None
-        strategy = strategy_named(self._known().get(_STRATEGY))
-        # PulsarService takes UNDEFINED in its settings for FULL.
+        strategy = strategy_named(self._configuration().get(_STRATEGY_KEY))
+        # PulsarService replaces UNDEFINED in its settings by FULL.
         return CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy
 
     def keep_policies_as_messages(self) -> bool:
-        """Whether brokers keep topic policies as messages in a system topic of the namespace; True if not known."""
-        return str(self._known().get(_POLICIES_OF_TOPICS) or _AS_MESSAGES).endswith(_AS_MESSAGES)
+        """Return whether brokers store topic policies as messages of a system topic in the namespace; True if unknown."""
+        return str(self._configuration().get(_TOPIC_POLICIES_KEY) or _SYSTEM_TOPIC_SERVICE).endswith(
+            _SYSTEM_TOPIC_SERVICE
+        )

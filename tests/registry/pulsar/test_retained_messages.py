@@ -11,7 +11,7 @@ from pulsar_cluster import Namespace, namespace
 from waiting import assert_soon
 
 from schemactl.core.names import TopicName
-from schemactl.registry.pulsar.settings import _entries
+from schemactl.registry.pulsar.settings import count_entries
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 
@@ -61,4 +61,4 @@ def test_what_is_offloaded_counts() -> None:
         "ledgers": [{"entries": 7, "offloaded": True}, {"entries": 0, "offloaded": False}],
         "compactedLedger": {"entries": -1},
     }
-    assert ("offloaded to long-term storage", 7) in [*_entries(stats)]
+    assert ("offloaded to long-term storage", 7) in [*count_entries(stats)]
