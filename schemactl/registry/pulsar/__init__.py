@@ -1,1 +1,1 @@
-"""A real Pulsar, through its admin REST API."""
+"""Access a Pulsar cluster through its admin REST API."""

@@ -1,9 +1,4 @@
-"""The ASGI application of `serve`: which endpoint answers which path, the server process, and the guard against foreign hosts.
-
-The server has no authentication, so it answers only requests to host names that the user allows. A web page can make a name of
-its own lead to this machine (DNS rebinding), or send requests here. Browsers put the name into `Host` and the page's origin into
-`Origin`, and let no page change either.
-"""
+"""Run the server of `schemactl serve`: the endpoint of each path, the server process, and the guard against foreign hosts."""
 
 from __future__ import annotations
 
@@ -31,75 +26,85 @@ from schemactl.registry.server import cluster, namespaces, schemas, topics
 from schemactl.registry.server.http import JSON, AdminCall, Endpoint, ErrorPage, Rejection, Unexpected, accepts_json, ok
 
 LARGEST_BODY_BYTES: Final = 32 << 20
-"""A body beyond this is not read. The largest definition that a broker stores fits, however it is escaped."""
+"""The largest body. It has room for the largest definition of a broker with every character escaped."""
 
 _BODIES_BYTES: Final = 4 * LARGEST_BODY_BYTES
-"""The most bytes of request bodies in memory at once; a further request gets 503."""
+"""The most bytes of concurrent request bodies; a further request gets 503."""
 
-_JUDGES: Final = 2
-"""How many requests with a definition are worked on at once. Others wait; what only reads never waits for them."""
+_MAX_CHECKS: Final = 2
+"""The concurrent requests with a definition. Further ones wait; other requests never wait for them."""
 
-_LONGEST_NUMBER: Final = 20
+_MAX_LENGTH_DIGITS: Final = 20
+"""The digits of a `Content-Length` that are read."""
+
+_MISDIRECTED, _FORBIDDEN = 421, 403
+_MAX_SHOWN: Final = 100
+"""Characters of a host name in a message."""
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+_GRACE_S: Final = 5
+"""The time limit of open requests when the server stops."""
 
 _SCHEMAS = "/schemas/{tenant}/{namespace}/{topic}"
-_SPACE = "/namespaces/{tenant}/{namespace}"
+_NAMESPACE = "/namespaces/{tenant}/{namespace}"
 
 ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
-    f"{_SCHEMAS}/schema": {"GET": schemas.latest, "POST": schemas.upload, "DELETE": schemas.delete},
-    f"{_SCHEMAS}/schema/{{version}}": {"GET": schemas.by_version},
-    f"{_SCHEMAS}/schemas": {"GET": schemas.all_versions},
-    f"{_SCHEMAS}/metadata": {"GET": schemas.metadata},
-    f"{_SCHEMAS}/compatibility": {"POST": schemas.compatibility},
-    f"{_SCHEMAS}/version": {"POST": schemas.version},
-    "/namespaces/{tenant}": {"GET": namespaces.of_tenant},
-    _SPACE: {"GET": namespaces.policies, "PUT": namespaces.create, "DELETE": namespaces.delete},
-    f"{_SPACE}/topics": {"GET": namespaces.topics},
-    f"{_SPACE}/schemaCompatibilityStrategy": {
+    f"{_SCHEMAS}/schema": {"GET": schemas.get_latest, "POST": schemas.upload, "DELETE": schemas.delete},
+    f"{_SCHEMAS}/schema/{{version}}": {"GET": schemas.get_version},
+    f"{_SCHEMAS}/schemas": {"GET": schemas.list_versions},
+    f"{_SCHEMAS}/metadata": {"GET": schemas.get_metadata},
+    f"{_SCHEMAS}/compatibility": {"POST": schemas.test_compatibility},
+    f"{_SCHEMAS}/version": {"POST": schemas.find_number},
+    "/namespaces/{tenant}": {"GET": namespaces.list_namespaces},
+    _NAMESPACE: {"GET": namespaces.get_policies, "PUT": namespaces.create, "DELETE": namespaces.delete},
+    f"{_NAMESPACE}/topics": {"GET": namespaces.list_topics},
+    f"{_NAMESPACE}/schemaCompatibilityStrategy": {
         "GET": namespaces.get_strategy,
         "PUT": namespaces.set_strategy,
         "DELETE": namespaces.delete_bundle,
     },
-    f"{_SPACE}/schemaAutoUpdateCompatibilityStrategy": {
+    f"{_NAMESPACE}/schemaAutoUpdateCompatibilityStrategy": {
         "GET": namespaces.get_auto_update_strategy,
         "PUT": namespaces.set_auto_update_strategy,
         "DELETE": namespaces.delete_bundle,
     },
-    f"{_SPACE}/isAllowAutoUpdateSchema": {
+    f"{_NAMESPACE}/isAllowAutoUpdateSchema": {
         "GET": namespaces.get_allow_auto_update,
         "POST": namespaces.set_allow_auto_update,
         "DELETE": namespaces.delete_bundle,
     },
-    f"{_SPACE}/schemaValidationEnforced": {
+    f"{_NAMESPACE}/schemaValidationEnforced": {
         "GET": namespaces.get_validation_enforced,
         "POST": namespaces.set_validation_enforced,
         "DELETE": namespaces.delete_bundle,
     },
-    **{f"{_SPACE}{path}": methods for path, methods in namespaces.of_namespaces().items()},
-    f"{_SPACE}/properties": {"GET": namespaces.properties, "PUT": namespaces.set_properties},
-    f"{_SPACE}/property/{{key}}": {"DELETE": namespaces.delete_property},
-    f"{_SPACE}/{{bundle}}": {"DELETE": namespaces.delete_bundle},
+    **{f"{_NAMESPACE}{path}": methods for path, methods in namespaces.list_namespace_endpoints().items()},
+    f"{_NAMESPACE}/properties": {"GET": namespaces.get_properties, "PUT": namespaces.set_properties},
+    f"{_NAMESPACE}/property/{{key}}": {"DELETE": namespaces.delete_property},
+    f"{_NAMESPACE}/{{bundle}}": {"DELETE": namespaces.delete_bundle},
     **{
         f"/{domain}{path}": methods
         for domain in ("persistent", "non-persistent")
         for path, methods in {
-            "/{tenant}/{namespace}": {"GET": topics.of_namespace},
-            "/{tenant}/{namespace}/partitioned": {"GET": topics.partitioned},
+            "/{tenant}/{namespace}": {"GET": topics.list_topics},
+            "/{tenant}/{namespace}/partitioned": {"GET": topics.list_partitioned},
             "/{tenant}/{namespace}/{topic}": {"PUT": topics.create, "DELETE": topics.delete},
             "/{tenant}/{namespace}/{topic}/partitions": {
-                "GET": topics.partitions,
+                "GET": topics.get_partitions,
                 "PUT": topics.create_partitioned,
                 "POST": topics.grow_partitions,
                 "DELETE": topics.delete_partitioned,
             },
-            "/{tenant}/{namespace}/{topic}/stats": {"GET": topics.statistics},
-            "/{tenant}/{namespace}/{topic}/partitioned-stats": {"GET": topics.statistics},
+            "/{tenant}/{namespace}/{topic}/stats": {"GET": topics.get_statistics},
+            "/{tenant}/{namespace}/{topic}/partitioned-stats": {"GET": topics.get_statistics},
             "/{tenant}/{namespace}/{topic}/schemaCompatibilityStrategy": {
                 "GET": topics.get_strategy,
                 "PUT": topics.set_strategy,
                 "DELETE": topics.delete_strategy,
             },
             "/{tenant}/{namespace}/{topic}/properties": {
-                "GET": topics.properties,
+                "GET": topics.get_properties,
                 "PUT": topics.set_properties,
                 "DELETE": topics.delete_property,
             },
@@ -109,40 +114,77 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             },
             **{
                 f"/{{tenant}}/{{namespace}}/{{topic}}{path}": methods
-                for path, methods in namespaces.of_topics().items()
+                for path, methods in namespaces.list_topic_endpoints().items()
             },
         }.items()
     },
-    "/clusters": {"GET": cluster.clusters},
-    "/clusters/{cluster}": {"GET": cluster.cluster},
-    "/tenants": {"GET": cluster.tenants},
+    "/clusters": {"GET": cluster.list_clusters},
+    "/clusters/{cluster}": {"GET": cluster.get_cluster},
+    "/tenants": {"GET": cluster.list_tenants},
     "/tenants/{tenant}": {
-        "GET": cluster.tenant,
+        "GET": cluster.get_tenant,
         "PUT": cluster.create_tenant,
         "POST": cluster.update_tenant,
         "DELETE": cluster.delete_tenant,
     },
-    "/brokers": {"GET": cluster.brokers},
-    "/brokers/version": {"GET": cluster.version},
-    "/brokers/health": {"GET": cluster.health},
-    "/brokers/ready": {"GET": cluster.health},
-    "/brokers/configuration/runtime": {"GET": cluster.configuration},
-    "/brokers/leaderBroker": {"GET": cluster.leader},
-    "/brokers/{cluster}": {"GET": cluster.brokers},
+    "/brokers": {"GET": cluster.list_brokers},
+    "/brokers/version": {"GET": cluster.get_version},
+    "/brokers/health": {"GET": cluster.get_health},
+    "/brokers/ready": {"GET": cluster.get_health},
+    "/brokers/configuration/runtime": {"GET": cluster.get_configuration},
+    "/brokers/leaderBroker": {"GET": cluster.get_leader},
+    "/brokers/{cluster}": {"GET": cluster.list_brokers},
 }
-"""Path below /admin/v2, method, endpoint; where two paths fit, the first counts."""
+"""The endpoints by path below /admin/v2 and method; the first path that matches counts."""
+
+
+def serve(
+    registry: EmbeddedRegistry, *, host: str, port: int, ready: Callable[[str], None], allowed_hosts: Iterable[str] = ()
+) -> None:
+    """Serve `registry` until SIGINT or SIGTERM, then finish the open requests.
+
+    Args:
+        registry: the registry, which is not closed.
+        host: the address to listen on.
+        port: the port to listen on, or 0 for any free port.
+        ready: called with the URL when the server accepts requests.
+        allowed_hosts: further host names by which clients may call the server.
+
+    Raises:
+        SchemactlError: if the server cannot listen on the address.
+    """
+    server_socket = _open_socket(host, port)
+    address = server_socket.getsockname()
+    host_text = f"[{address[0]}]" if ":" in address[0] else address[0]
+    config = uvicorn.Config(
+        build_app(registry, allowed_hosts),
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    # uvicorn raises the signal again after it has stopped, so it must be ignored here.
+    old_handlers = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    try:
+        asyncio.run(_Server(config, f"http://{host_text}:{address[1]}", ready).serve([server_socket]))
+    finally:
+        server_socket.close()
+        for number, handler in old_handlers.items():
+            signal.signal(number, handler)
 
 
 def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> ASGIApp:
-    """Build the admin REST API of `registry`; its host name in requests is a loopback name or one of `allowed_hosts`."""
+    """Build the admin REST API of `registry`, for requests to a loopback name or one of `allowed_hosts`."""
     limits = _RequestLimits()
     routes = [
-        Route(f"/admin/v2{path}", _Resource(registry, path, methods, limits)) for path, methods in ENDPOINTS.items()
+        Route(f"/admin/v2{path}", _PathEndpoints(registry, path, methods, limits))
+        for path, methods in ENDPOINTS.items()
     ]
-    # HTTPException: what Starlette itself says no to, a path that nobody answers above all.
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_resource})
+    # Starlette raises HTTPException, mostly for a path without endpoint.
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _reject_unknown_path})
     app.router.redirect_slashes = False
-    return Guard(_WithoutLastSlash(app), allowed_hosts)
+    return Guard(_TrailingSlashRemover(app), allowed_hosts)
 
 
 class _RequestLimits:
@@ -150,10 +192,10 @@ class _RequestLimits:
 
     def __init__(self) -> None:
         self.bodies_bytes = 0
-        self.judges = CapacityLimiter(_JUDGES)
+        self.checks = CapacityLimiter(_MAX_CHECKS)
 
 
-class _Resource:
+class _PathEndpoints:
     """The endpoints of one path, by method."""
 
     def __init__(
@@ -165,45 +207,45 @@ class _Resource:
         resource = path.split("/")[1]
         self._is_of_schemas = resource == "schemas"
         self._domain = {"domain": resource} if resource in ("persistent", "non-persistent") else {}
-        # There the class says what it takes, and so every method of it does, even those without a body.
+        # These resource classes require JSON for all of their methods, even those without a body.
         self._takes_only_json = resource in ("namespaces", "tenants")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        # Who goes away before the end of the request wants no answer.
+        # A client that disconnects early needs no response.
         with suppress(ClientDisconnect):
             try:
-                response = await self._answer(request)
-            except Rejection as no:
-                response = no.response(request)
+                response = await self._respond(request)
+            except Rejection as rejection:
+                response = rejection.response(request)
             except SchemactlError as error:
-                # The storage is out of order; what the registry itself rejects has been answered above.
+                # The storage failed; rejections of the registry are handled above.
                 response = Unexpected(error.what).response(request)
             await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _respond(self, request: Request) -> Response:
         endpoint = self._methods.get("GET" if request.method == "HEAD" else request.method)
         if endpoint is None:
-            return self._other_method(request)
+            return self._respond_without_endpoint(request)
         if not accepts_json(request):
             raise ErrorPage(406)
         body = bytearray()
         try:
-            await self._read(request, body)
+            await self._read_body(request, body)
             names = {**request.path_params, **self._domain}
             host = request.headers.get("host", "127.0.0.1")
             call = AdminCall(self._registry, request.scope["path"], names, request.query_params, bytes(body), host)
-            # None: as many threads as there are for all that does not look at definitions.
-            limiter = self._limits.judges if self._is_of_schemas and request.method == "POST" else None
+            # None stands for the default limit of threads.
+            limiter = self._limits.checks if self._is_of_schemas and request.method == "POST" else None
             return await to_thread.run_sync(endpoint, call, limiter=limiter)
         finally:
             self._limits.bodies_bytes -= len(body)
 
-    async def _read(self, request: Request, body: bytearray) -> None:
-        """Read the request's body into `body`."""
+    async def _read_body(self, request: Request, body: bytearray) -> None:
+        """Read the body of the request into `body`, within the limits."""
         too_large = ErrorPage(413, "Request Entity Too Large")
-        announced = request.headers.get("content-length", "")
-        if announced.isdecimal() and int(announced[:_LONGEST_NUMBER]) > LARGEST_BODY_BYTES:
+        content_length = request.headers.get("content-length", "")
+        if content_length.isdecimal() and int(content_length[:_MAX_LENGTH_DIGITS]) > LARGEST_BODY_BYTES:
             raise too_large
         async for chunk in request.stream():
             if len(body) + len(chunk) > LARGEST_BODY_BYTES:
@@ -215,12 +257,12 @@ class _Resource:
         if (request.method in ("PUT", "POST") or self._takes_only_json) and not _is_json(request, body):
             raise ErrorPage(415)
 
-    def _other_method(self, request: Request) -> Response:
+    def _respond_without_endpoint(self, request: Request) -> Response:
         allowed = [*self._methods, "OPTIONS"]
         if request.method != "OPTIONS":
             raise ErrorPage(405, headers={"Allow": ",".join(allowed)})
-        words = ", ".join(["HEAD", *allowed] if "GET" in allowed else allowed)
-        return Response(words, headers={"Allow": words.replace(" ", "")}, media_type="text/plain")
+        methods = ", ".join(["HEAD", *allowed] if "GET" in allowed else allowed)
+        return Response(methods, headers={"Allow": methods.replace(" ", "")}, media_type="text/plain")
 
 
 def _is_json(request: Request, body: bytearray) -> bool:
@@ -228,12 +270,12 @@ def _is_json(request: Request, body: bytearray) -> bool:
     return not body if content_type is None else content_type.split(";")[0].strip().lower() == JSON
 
 
-def _no_resource(request: Request, error: Exception) -> Response:
+def _reject_unknown_path(request: Request, error: Exception) -> Response:
     return ErrorPage(error.status_code if isinstance(error, HTTPException) else 500).response(request)
 
 
-class _WithoutLastSlash:
-    """Middleware that ignores a slash at the end of a path, as Jersey does."""
+class _TrailingSlashRemover:
+    """Middleware that removes a trailing slash of a path, as Jersey does."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -245,34 +287,12 @@ class _WithoutLastSlash:
         await self._app(scope, receive, send)
 
 
-# The guard against foreign hosts
-
-
-_MISDIRECTED, _FORBIDDEN = 421, 403
-_MAX_SHOWN = 100
-
-
-def is_loopback(name: str) -> bool:
-    """Whether the host name, or address without brackets, is this machine's own."""
-    try:
-        return name.lower() == "localhost" or ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
-def host_name(text: str) -> str:
-    """Return the lowercased name in `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`; "" if there is none."""
-    try:
-        parts = urlsplit(f"//{text}")
-        _ = parts.port
-        is_host = parts.netloc == text and "@" not in text and not text.startswith(":")
-    except ValueError:
-        return ""
-    return (parts.hostname or "") if is_host else ""
-
-
 class Guard:
-    """Middleware that admits requests for this machine or an `allowed` host, and from no other host's page."""
+    """Middleware that rejects requests to other hosts than this machine and `allowed`, or from web pages of other hosts.
+
+    The server has no authentication. A web page can resolve its own name to this machine (DNS rebinding), or send requests
+    here, but browsers set `Host` to the name and `Origin` to the origin of the page, and no page can change these headers.
+    """
 
     def __init__(self, app: ASGIApp, allowed: Iterable[str] = ()) -> None:
         self._app = app
@@ -280,16 +300,16 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as an ASGI application."""
-        answer = self._refusal(scope) if scope["type"] == "http" else None
-        await (answer or self._app)(scope, receive, send)
+        rejection = self._reject(scope) if scope["type"] == "http" else None
+        await (rejection or self._app)(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _reject(self, scope: Scope) -> Response | None:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
-        if len(hosts) != 1 or not self._knows(host_name(hosts[0])):
-            named = repr(hosts[0][:_MAX_SHOWN]) if len(hosts) == 1 else f"{len(hosts)} hosts"
+        if len(hosts) != 1 or not self._is_known(host_name(hosts[0])):
+            names = repr(hosts[0][:_MAX_SHOWN]) if len(hosts) == 1 else f"{len(hosts)} hosts"
             reason = (
-                f"schemactl serve: the request names {named}, which is not a name of this server. Use localhost or its loopback "
+                f"schemactl serve: the request names {names}, which is not a name of this server. Use localhost or its loopback "
                 "address, or start the server with --allow-host NAME"
             )
             return ok({"reason": reason}, _MISDIRECTED)
@@ -301,55 +321,29 @@ class Guard:
 
     def _is_allowed_origin(self, origin: str) -> bool:
         scheme, _, host = origin.partition("://")
-        return scheme in ("http", "https") and self._knows(host_name(host))
+        return scheme in ("http", "https") and self._is_known(host_name(host))
 
-    def _knows(self, name: str) -> bool:
+    def _is_known(self, name: str) -> bool:
         return bool(name) and (is_loopback(name) or name in self._allowed)
 
 
-# The server process
-
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-_GRACE_S = 5
-"""How long requests under way may take once the server is asked to stop."""
-
-
-def serve(
-    registry: EmbeddedRegistry, *, host: str, port: int, ready: Callable[[str], None], allowed_hosts: Iterable[str] = ()
-) -> None:
-    """Serve `registry` until SIGINT or SIGTERM comes and requests under way are answered.
-
-    Args:
-        registry: it is not closed.
-        host: the address to listen on.
-        port: likewise; 0 is any free one.
-        allowed_hosts: the names, besides loopback's, by which clients may call the server.
-        ready: called with the URL as soon as requests are answered.
-
-    Raises:
-        SchemactlError: the address cannot be listened on.
-    """
-    listening = _listen(host, port)
-    bound = listening.getsockname()
-    shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-    config = uvicorn.Config(
-        build_app(registry, allowed_hosts),
-        lifespan="off",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_GRACE_S,
-    )
-    # uvicorn raises the signal again once it has stopped; here it has then done its work.
-    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+def is_loopback(name: str) -> bool:
+    """Return whether a host name, or an address without brackets, is a loopback name."""
     try:
-        asyncio.run(_Server(config, f"http://{shown}:{bound[1]}", ready).serve([listening]))
-    finally:
-        listening.close()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        return name.lower() == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def host_name(text: str) -> str:
+    """Return the lowercase name in `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`, or "" if it is not valid."""
+    try:
+        parts = urlsplit(f"//{text}")
+        _ = parts.port
+        is_host = parts.netloc == text and "@" not in text and not text.startswith(":")
+    except ValueError:
+        return ""
+    return (parts.hostname or "") if is_host else ""
 
 
 class _Server(uvicorn.Server):
@@ -363,18 +357,18 @@ class _Server(uvicorn.Server):
         self._ready(self._url)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _open_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, asyncio switches Nagle's algorithm off; with it on, each answer takes 40 ms.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # asyncio disables Nagle's algorithm only for an explicit protocol; with it, each response takes 40 ms.
+    server_socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((host, port))
-        listening.listen(1024)
+        server_socket.bind((host, port))
+        server_socket.listen(1024)
     except OSError as error:
-        listening.close()
+        server_socket.close()
         raise SchemactlError(
             f"cannot listen on {host}:{port}: {error.strerror or error}",
             fix="name another port with --port, or 0 for one that is free",
         ) from error
-    return listening
+    return server_socket

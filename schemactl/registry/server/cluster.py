@@ -1,4 +1,4 @@
-"""The endpoints of Clusters, Tenants and Brokers: one cluster of one broker."""
+"""Serve the endpoints of Clusters, Tenants and Brokers for one cluster with one broker."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from schemactl.core.schema import Release
 from schemactl.registry.server.http import AdminCall, RestError, nothing, ok, plain, read_object, strings
 
 NAME: Final = "standalone"
-"""The cluster's name, as that of a standalone Pulsar."""
+"""The name of the cluster, as in a standalone Pulsar."""
 
 _VERSIONS: Final = {Release.R4_0: "4.0.7", Release.R4_2: "4.2.4", Release.R5_0: "5.0.1"}
-"""The releases that the answers were measured on."""
+"""The releases on which the behavior was measured."""
 
 
-def clusters(_call: AdminCall) -> Response:
+def list_clusters(_call: AdminCall) -> Response:
     """GET clusters."""
     return ok([NAME])
 
 
-def cluster(call: AdminCall) -> Response:
+def get_cluster(call: AdminCall) -> Response:
     """GET clusters/{cluster}."""
-    _need_cluster(call)
+    _require_cluster(call)
     return ok({"serviceUrl": f"http://{call.host}", "brokerClientTlsEnabled": False})
 
 
-def version(call: AdminCall) -> Response:
+def get_version(call: AdminCall) -> Response:
     """GET brokers/version."""
     return plain(_VERSIONS[call.registry.release])
 
 
-def health(_call: AdminCall) -> Response:
+def get_health(_call: AdminCall) -> Response:
     """GET brokers/health, brokers/ready."""
     return plain("ok")
 
 
-def configuration(call: AdminCall) -> Response:
+def get_configuration(call: AdminCall) -> Response:
     """GET brokers/configuration/runtime: the settings about schemas."""
     defaults = call.registry.defaults
     return ok(
@@ -47,50 +47,50 @@ def configuration(call: AdminCall) -> Response:
             "schemaCompatibilityStrategy": defaults.schema_compatibility_strategy,
             "isAllowAutoUpdateSchemaEnabled": str(defaults.is_allow_auto_update_schema).lower(),
             "isSchemaValidationEnforced": str(defaults.schema_validation_enforced).lower(),
-            **_settings_of_brokers(defaults),
+            **_list_settings(defaults),
         }
     )
 
 
-def _settings_of_brokers(defaults: BrokerDefaults) -> dict[str, str]:
-    """Return what the brokers' own configuration says of settings that are not set; its values are all text."""
-    found: dict[str, str] = {}
+def _list_settings(defaults: BrokerDefaults) -> dict[str, str]:
+    """Return the values of unset settings by their key in the brokers' configuration, as texts."""
+    values: dict[str, str] = {}
     for name, value in defaults.settings.items():
         broker = SETTINGS[name].broker
         parts = {broker: value} if isinstance(broker, str) else {keys[-1]: value[part] for part, keys in broker.items()}
-        found |= {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in parts.items()}
-    return found
+        values |= {key: str(part).lower() if isinstance(part, bool) else str(part) for key, part in parts.items()}
+    return values
 
 
-def brokers(call: AdminCall) -> Response:
+def list_brokers(call: AdminCall) -> Response:
     """GET brokers, brokers/{cluster}."""
     if "cluster" in call.names:
-        _need_cluster(call)
+        _require_cluster(call)
     return ok([call.host])
 
 
-def leader(call: AdminCall) -> Response:
+def get_leader(call: AdminCall) -> Response:
     """GET brokers/leaderBroker."""
     return ok({"serviceUrl": f"http://{call.host}", "brokerId": call.host})
 
 
-def tenants(call: AdminCall) -> Response:
+def list_tenants(call: AdminCall) -> Response:
     """GET tenants."""
     return ok(call.registry.tenants())
 
 
-def tenant(call: AdminCall) -> Response:
+def get_tenant(call: AdminCall) -> Response:
     """GET tenants/{tenant}."""
-    found = call.registry.tenant(call.names["tenant"])
-    if found is None:
+    tenant = call.registry.tenant(call.names["tenant"])
+    if tenant is None:
         raise RestError(404, "Tenant does not exist")
-    roles = {} if found.admin_roles is None else {"adminRoles": found.admin_roles}
+    roles = {} if tenant.admin_roles is None else {"adminRoles": tenant.admin_roles}
     return ok({**roles, "allowedClusters": [NAME]})
 
 
 def create_tenant(call: AdminCall) -> Response:
     """PUT tenants/{tenant}."""
-    name, roles = call.names["tenant"], _roles(call)
+    name, roles = call.names["tenant"], _read_roles(call)
     try:
         NamespaceName.parse(f"{name}/any")
     except ValueError:
@@ -104,7 +104,7 @@ def create_tenant(call: AdminCall) -> Response:
 
 def update_tenant(call: AdminCall) -> Response:
     """POST tenants/{tenant}."""
-    name, roles = call.names["tenant"], _roles(call)
+    name, roles = call.names["tenant"], _read_roles(call)
     with call.registry.exclusive():
         if call.registry.tenant(name) is None:
             raise RestError(404, f"Tenant {name} not found")
@@ -113,7 +113,7 @@ def update_tenant(call: AdminCall) -> Response:
 
 
 def delete_tenant(call: AdminCall) -> Response:
-    """DELETE tenants/{tenant}: one without namespaces."""
+    """DELETE tenants/{tenant}: delete a tenant without namespaces."""
     name, registry = call.names["tenant"], call.registry
     with call.registry.exclusive():
         if registry.tenant(name) is None:
@@ -124,13 +124,13 @@ def delete_tenant(call: AdminCall) -> Response:
     return nothing()
 
 
-def _need_cluster(call: AdminCall) -> None:
+def _require_cluster(call: AdminCall) -> None:
     if call.names["cluster"] != NAME:
         raise RestError(404, "Cluster does not exist")
 
 
-def _roles(call: AdminCall) -> list[str] | None:
-    """Return the roles in a TenantInfo, whose clusters have to be this one."""
+def _read_roles(call: AdminCall) -> list[str] | None:
+    """Return the roles in a TenantInfo; raise RestError for other clusters than this one."""
     fields: dict[str, Any] | None = read_object(call.body, "org.apache.pulsar.common.policies.data.TenantInfo")
     if fields is None:
         raise RestError(412, "TenantInfo is null")

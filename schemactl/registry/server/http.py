@@ -1,7 +1,4 @@
-"""Requests as Jackson reads them, responses as Jetty and Jersey write them.
-
-Each function raises BadRequest for a value that Jackson rejects.
-"""
+"""Read requests as Jackson does, and write responses as Jetty and Jersey do."""
 
 from __future__ import annotations
 
@@ -21,28 +18,25 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.registry.embedded import EmbeddedRegistry, StoredNamespace
 from schemactl.registry.interface import AUTO_UPDATE_STRATEGIES
 
-# Responses: Pulsar's JSON, Jersey's plain text, Jetty's error pages
-
-
 JSON = "application/json"
 
-_LONGEST_PAGE_BYTES = 32_767
-"""A page that is longer is not sent at all (Jetty's ErrorHandler gives up when its buffer is full)."""
+_MAX_PAGE_BYTES: Final = 32_767
+"""The largest error page; Jetty's ErrorHandler does not send a larger one."""
 
-_WITH_PAGE = ("GET", "HEAD", "POST")
-"""Other methods get an error page's status alone."""
+_METHODS_WITH_PAGE: Final = ("GET", "HEAD", "POST")
+"""The methods that get an error page; others get only the status."""
 
 
 class Rejection(Exception):
-    """The response to a request that is refused."""
+    """A request is rejected with an error response."""
 
     def response(self, request: Request) -> Response:
-        """Return what the client gets."""
+        """Return the response."""
         raise NotImplementedError
 
 
 class RestError(Rejection):
-    """A response with `status` and a JSON reason (RestException)."""
+    """An error with a status and a JSON reason (RestException)."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -56,34 +50,34 @@ class RestError(Rejection):
 
 
 class Unexpected(RestError):
-    """The response that RestException makes of an uncaught Java exception; its stack trace has one line.
+    """An uncaught Java exception, as RestException reports it, with a stack trace of one line.
 
     Args:
-        message: the exception's, "" where it has none.
-        exception: its class.
+        message: the message of the exception, or "".
+        exception: the class of the exception.
     """
 
     def __init__(self, message: str, exception: str = "java.lang.RuntimeException") -> None:
-        thrown = f"{exception}: {message}" if message else exception
+        trace = f"{exception}: {message}" if message else exception
         head = "\n --- An unexpected error occurred in the server ---\n\n"
-        super().__init__(500, f"{head}Message: {message or 'null'}\n\nStacktrace:\n\n{thrown}\n")
+        super().__init__(500, f"{head}Message: {message or 'null'}\n\nStacktrace:\n\n{trace}\n")
 
 
 class BadRequest(Rejection):
-    """A body that the endpoint cannot read; Jersey answers with Jackson's message."""
+    """A body is not readable; Jersey responds with Jackson's message."""
 
     def __init__(self, message: str, media: str = "text/plain") -> None:
         super().__init__(message)
         self.media = media
 
     def response(self, request: Request) -> Response:
-        """Return the message, without the character set that Starlette would add."""
+        """Return the message, without the character set that Starlette would add to the content type."""
         del request
         return Response(str(self).encode(errors="replace"), 400, {"Content-Type": self.media})
 
 
 class ErrorPage(Rejection):
-    """A response with `status` and one of Jetty's pages, or their JSON if the request asks for it."""
+    """An error with Jetty's error page, in HTML or JSON."""
 
     def __init__(self, status: int, message: str = "", headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -92,73 +86,74 @@ class ErrorPage(Rejection):
         self.headers = headers or {}
 
     def response(self, request: Request) -> Response:
-        """Return HTML, or JSON where the client prefers that; an empty body where it would be too long."""
+        """Return HTML, or JSON if the client prefers it; an empty body if the page is too long."""
         path = request.scope["path"]
-        if _first_accepted(request) == JSON:
+        if _find_preferred(request) == JSON:
             media, content = JSON, _json_page(path, self.status, self.message).encode(errors="replace")
         else:
             media = "text/html;charset=iso-8859-1"
             content = _html_page(path, self.status, self.message).encode("iso-8859-1", errors="replace")
-        if request.method not in _WITH_PAGE or len(content) > _LONGEST_PAGE_BYTES:
+        if request.method not in _METHODS_WITH_PAGE or len(content) > _MAX_PAGE_BYTES:
             return Response(status_code=self.status, headers=self.headers)
         headers = {"Cache-Control": "must-revalidate,no-cache,no-store", "Content-Type": media, **self.headers}
         return Response(content, self.status, headers)
 
 
 def ok(value: Any, status: int = 200) -> Response:
-    """Return `value` as JSON, in the order of its keys."""
+    """Return a response with `value` as JSON, with keys in their order."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    # A lone surrogate has no UTF-8; the question mark is what Java writes.
+    # A lone surrogate becomes a question mark, as in Java.
     return Response(text.encode(errors="replace"), status, media_type=JSON)
 
 
 def plain(text: str) -> Response:
-    """Return text that is not quoted as content type JSON, as Pulsar does."""
+    """Return a response with unquoted text and the content type JSON, as Pulsar does."""
     return Response(text, media_type=JSON)
 
 
 def nothing(status: int = 204) -> Response:
-    """Return a status without a body."""
+    """Return a response without a body."""
     return Response(status_code=status)
 
 
 def accepts_json(request: Request) -> bool:
-    """Whether the client accepts JSON, which is all that the endpoints give."""
-    accepted = _accepted(request)
-    return not accepted or any(kind in (JSON, "application/*", "*/*") for kind in accepted)
+    """Return whether the client accepts JSON, the only type of the endpoints."""
+    kinds = _parse_accept(request)
+    return not kinds or any(kind in (JSON, "application/*", "*/*") for kind in kinds)
 
 
-def _accepted(request: Request) -> list[str]:
+def _parse_accept(request: Request) -> list[str]:
     kinds = request.headers.get("accept", "").split(",")
     return [kind.split(";")[0].strip().lower() for kind in kinds if kind.strip()]
 
 
-def _first_accepted(request: Request) -> str:
-    return next((kind for kind in _accepted(request) if kind in (JSON, "text/html", "*/*")), "")
+def _find_preferred(request: Request) -> str:
+    return next((kind for kind in _parse_accept(request) if kind in (JSON, "text/html", "*/*")), "")
 
 
 def _json_page(path: str, status: int, message: str) -> str:
-    fields = {"servlet": "schemactl", "message": _escaped(message), "url": path, "status": str(status)}
+    fields = {"servlet": "schemactl", "message": _escape(message), "url": path, "status": str(status)}
     lines = ",\n".join(f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False)}" for key, value in fields.items())
     return f"{{\n{lines}\n}}"
 
 
 def _html_page(path: str, status: int, message: str) -> str:
-    text, where = _escaped(message), _escaped(path)
+    text, uri = _escape(message), _escape(path)
     return (
         '<html>\n<head>\n<meta http-equiv="Content-Type" content="text/html;charset=ISO-8859-1"/>\n'
         f"<title>Error {status} {text}</title>\n</head>\n<body><h2>HTTP ERROR {status} {text}</h2>\n<table>\n"
-        f"<tr><th>URI:</th><td>{where}</td></tr>\n<tr><th>STATUS:</th><td>{status}</td></tr>\n"
+        f"<tr><th>URI:</th><td>{uri}</td></tr>\n<tr><th>STATUS:</th><td>{status}</td></tr>\n"
         f"<tr><th>MESSAGE:</th><td>{text}</td></tr>\n<tr><th>SERVLET:</th><td>schemactl</td></tr>\n</table>\n\n"
         "</body>\n</html>\n"
     )
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return html.escape(text).replace("&#x27;", "&apos;")
 
 
-# Request bodies as Jackson reads them for Pulsar: lenient with scalars, strict with JSON; an empty body is null
+# Request bodies as Jackson reads them: lenient with scalars, strict with JSON; an empty body is null. Each function raises
+# BadRequest for a value that Jackson rejects.
 
 
 _S = CompatibilityStrategy
@@ -170,17 +165,17 @@ _ORDINAL = re.compile(r"[0-9]{1,9}")
 
 
 class Number(str):
-    """A JSON number as it is written: where a text is expected, Jackson takes its characters."""
+    """A JSON number as it is written, because Jackson converts it to a text without parsing."""
 
     __slots__ = ()
 
 
 def read(body: bytes) -> Any:
-    """Return the JSON value; None for an empty body. Numbers are `Number`."""
+    """Return the JSON value of a body, with `Number` for numbers, or None for an empty body."""
     if not body.strip():
         return None
     try:
-        return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_no_number)
+        return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_reject_constant)
     except UnicodeDecodeError as error:
         raise BadRequest(f"Invalid UTF-8 middle byte 0x{body[error.end - 1]:x}") from None
     except RecursionError:
@@ -190,50 +185,50 @@ def read(body: bytes) -> Any:
 
 
 def read_needed(body: bytes) -> Any:
-    """Return the JSON value for an endpoint that requires a boolean or a number."""
+    """Return the JSON value of a body that must not be empty."""
     if not body.strip():
         raise BadRequest("The request entity cannot be empty.", JSON)
     return read(body)
 
 
 def read_object(body: bytes, kind: str) -> dict[str, Any] | None:
-    """Return the JSON object for a Java object of class `kind`; None for null or an empty body."""
+    """Return the JSON object for a Java object of class `kind`, or None for null or an empty body."""
     value = read(body)
     if value is not None and not isinstance(value, dict):
-        raise _mismatch(kind, value)
+        raise _type_error(kind, value)
     return value
 
 
 def text(value: Any) -> str | None:
-    """Return a String: numbers and booleans as they are written."""
+    """Convert a value to a String: numbers and booleans as they are written."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or isinstance(value, str):
         return None if value is None else str(value)
-    raise _mismatch("java.lang.String", value)
+    raise _type_error("java.lang.String", value)
 
 
 def texts(value: Any) -> dict[str, str | None] | None:
-    """Return a Map of String to String."""
+    """Convert a value to a Map of String to String."""
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise _mismatch("java.util.LinkedHashMap<java.lang.String,java.lang.String>", value)
-    return {key: text(each) for key, each in value.items()}
+        raise _type_error("java.util.LinkedHashMap<java.lang.String,java.lang.String>", value)
+    return {key: text(member) for key, member in value.items()}
 
 
 def strings(value: Any) -> list[str]:
-    """Return a Set of String, in its order; null is empty."""
+    """Convert a value to a Set of String, in its order; null is empty."""
     if value is None:
         return []
     if not isinstance(value, list):
-        raise _mismatch("java.util.HashSet<java.lang.String>", value)
-    found = [text(each) for each in value]
-    return list(dict.fromkeys(each for each in found if each is not None))
+        raise _type_error("java.util.HashSet<java.lang.String>", value)
+    members = [text(member) for member in value]
+    return list(dict.fromkeys(member for member in members if member is not None))
 
 
 def boolean(value: Any) -> bool:
-    """Return a boolean: null is false, a whole number is true unless 0."""
+    """Convert a value to a boolean: null is false, an integer is true unless 0."""
     if value is None or isinstance(value, bool):
         return bool(value)
     if isinstance(value, Number) and value.lstrip("-").isdecimal():
@@ -248,11 +243,11 @@ def boolean(value: Any) -> bool:
             f'Cannot deserialize value of type `boolean` from String "{value}": only "true"/"True"/"TRUE" or '
             '"false"/"False"/"FALSE" recognized'
         )
-    raise _mismatch("boolean", value)
+    raise _type_error("boolean", value)
 
 
 def integer(value: Any) -> int:
-    """Return an int: null is 0, a fraction is cut off; raise ErrorPage beyond 32 bits, where Jackson itself fails."""
+    """Convert a value to an int: null is 0, a fraction is cut off; raise ErrorPage beyond 32 bits, where Jackson fails."""
     if value is None:
         return 0
     if isinstance(value, str):
@@ -268,11 +263,11 @@ def integer(value: Any) -> int:
         if not -_INT32 <= number < _INT32:
             raise ErrorPage(500, "Request failed.")
         return number
-    raise _mismatch("int", value)
+    raise _type_error("int", value)
 
 
 def constant(value: Any, names: Sequence[str], kind: str) -> str | None:
-    """Return one of an enum's `names`, in the order of their ordinals; None for null and for what it does not know."""
+    """Convert a value to one of an enum's `names`, in the order of their ordinals, or None for null or an unknown name."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -283,42 +278,39 @@ def constant(value: Any, names: Sequence[str], kind: str) -> str | None:
             return names[int(word)]
         if not isinstance(value, Number) or word.lstrip("-").isdecimal():
             return None
-    raise _mismatch(kind, value)
+    raise _type_error(kind, value)
 
 
-def _mismatch(kind: str, value: Any) -> BadRequest:
+def _type_error(kind: str, value: Any) -> BadRequest:
     if isinstance(value, dict | list):
-        found = "Object" if isinstance(value, dict) else "Array"
-        shown = f"{found} value (token `JsonToken.START_{found.upper()}`)"
+        token = "Object" if isinstance(value, dict) else "Array"
+        description = f"{token} value (token `JsonToken.START_{token.upper()}`)"
     else:
-        shown = json.dumps(value)
-    return BadRequest(f"Cannot deserialize value of type `{kind}` from {shown}")
+        description = json.dumps(value)
+    return BadRequest(f"Cannot deserialize value of type `{kind}` from {description}")
 
 
-def _no_number(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise BadRequest(f"Non-standard token '{name}': enable `JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS` to allow")
 
 
 _DATA: Final = "org.apache.pulsar.common.policies.data"
 
 AUTO_UPDATE_NAMES: Final = {strategy: name for name, strategy in AUTO_UPDATE_STRATEGIES.items()}
-"""From a strategy to the deprecated policy that means it."""
+"""The deprecated policy of each strategy."""
 
 
 def read_strategy(value: Any) -> CompatibilityStrategy:
-    """Return the strategy in a request's JSON; UNDEFINED for null and unknown names."""
-    # The order of the ordinals is the same, too.
+    """Convert a value to a strategy, UNDEFINED for null and unknown names."""
+    # The enum here has the order of the Java enum.
     name = constant(value, tuple(_S), f"{_DATA}.SchemaCompatibilityStrategy")
     return _S(name) if name else _S.UNDEFINED
 
 
 def read_auto_update(value: Any) -> CompatibilityStrategy | None:
-    """Return the strategy that a deprecated auto-update policy in a request means; None for null and unknown names."""
+    """Convert a deprecated auto-update policy to its strategy, or None for null and unknown names."""
     name = constant(value, tuple(AUTO_UPDATE_STRATEGIES), f"{_DATA}.SchemaAutoUpdateCompatibilityStrategy")
     return AUTO_UPDATE_STRATEGIES[name] if name else None
-
-
-# One request to one endpoint
 
 
 _PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
@@ -326,15 +318,15 @@ _PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class AdminCall:
-    """A request as endpoints see it.
+    """A request to an endpoint.
 
     Attributes:
         registry: the registry that is served.
-        path: decoded.
-        names: the parts of the path that are in braces in its pattern, decoded.
-        query: the query parameters, the last one of a name.
-        body: as it was sent.
-        host: the host and port that the client addressed.
+        path: the decoded path.
+        names: the decoded parts of the path, by their names in braces in the pattern.
+        query: the query parameters; the last one of a name counts.
+        body: the raw body.
+        host: the host and port in the request.
     """
 
     registry: EmbeddedRegistry
@@ -345,12 +337,12 @@ class AdminCall:
     host: str
 
     def flag(self, name: str) -> bool:
-        """Whether the query has `name=true`, as Boolean.parseBoolean reads it."""
+        """Return whether the query has `name=true`, as Boolean.parseBoolean reads it."""
         return self.query.get(name, "").lower() == "true"
 
     @property
     def namespace(self) -> NamespaceName:
-        """The namespace in the path; RestError if its name is not valid."""
+        """The namespace in the path; raises RestError if its name is not valid."""
         try:
             return NamespaceName.parse(f"{self.names['tenant']}/{self.names['namespace']}")
         except ValueError:
@@ -358,7 +350,7 @@ class AdminCall:
 
     @property
     def topic(self) -> TopicName:
-        """The topic in the path, of a partition the topic it belongs to; RestError if its name is not valid."""
+        """The topic in the path, or the topic of the partition; raises RestError if its name is not valid."""
         domain = self.names.get("domain", "persistent")
         namespace = f"{self.names['tenant']}/{self.names['namespace']}"
         try:
@@ -368,23 +360,23 @@ class AdminCall:
 
     @property
     def local_name(self) -> str:
-        """The topic's local name in the path, without the partition."""
-        found = _PARTITION.fullmatch(self.names["topic"])
-        return found["topic"] if found else self.names["topic"]
+        """The local name of the topic in the path, without the partition."""
+        match = _PARTITION.fullmatch(self.names["topic"])
+        return match["topic"] if match else self.names["topic"]
 
     @property
     def partition(self) -> int | None:
-        """The partition's number; what Java does not write as a number, say 01, is none (TopicName.getPartitionIndex)."""
-        found = _PARTITION.fullmatch(self.names["topic"])
-        return int(found["index"]) if found else None
+        """The number of the partition in the path, or None; `01` is not a number (TopicName.getPartitionIndex)."""
+        match = _PARTITION.fullmatch(self.names["topic"])
+        return int(match["index"]) if match else None
 
     def need_namespace(self) -> StoredNamespace:
-        """Return the namespace in the path; RestError if there is none."""
-        found = self.registry.namespace(self.namespace)
-        if found is None:
+        """Return the namespace in the path; raise RestError if it does not exist."""
+        namespace = self.registry.namespace(self.namespace)
+        if namespace is None:
             raise RestError(404, "Namespace does not exist")
-        return found
+        return namespace
 
 
 Endpoint = Callable[[AdminCall], Response]
-"""Answers a call; raises a `Rejection` where it is not done."""
+"""Responds to a call, or raises a `Rejection`."""

@@ -1,4 +1,4 @@
-"""The endpoints of SchemasResource: a topic's schemas."""
+"""Serve the endpoints of SchemasResource: the schemas of a topic."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ _LARGEST_LONG: Final = (1 << 63) - 1
 _LONG: Final = re.compile(r"(?P<sign>[+-]?)0*(?P<digits>[0-9]{1,19})")
 
 _REFUSALS: Final = {Outcome.INCOMPATIBLE: 409, Outcome.INVALID: 422}
-"""Everything else that an upload ends with is an exception nobody catches."""
+"""The status of a rejected upload; brokers answer any other outcome as an uncaught exception."""
 
 
-def latest(call: AdminCall) -> Response:
+def get_latest(call: AdminCall) -> Response:
     """GET schema."""
-    return _one(live(call.registry.versions(call.topic))[-1:])
+    return _respond_version(live(call.registry.versions(call.topic))[-1:])
 
 
-def by_version(call: AdminCall) -> Response:
+def get_version(call: AdminCall) -> Response:
     """GET schema/{version}."""
-    wanted = _long(call.names["version"])
+    number = _parse_long(call.names["version"])
     versions = live(call.registry.versions(call.topic))
-    return _one([version for version in versions if version.number == wanted])
+    return _respond_version([version for version in versions if version.number == number])
 
 
-def all_versions(call: AdminCall) -> Response:
-    """GET schemas: the live ones."""
-    return ok({"getSchemaResponses": [_shown(version) for version in live(call.registry.versions(call.topic))]})
+def list_versions(call: AdminCall) -> Response:
+    """GET schemas: the live versions."""
+    return ok({"getSchemaResponses": [_version_json(version) for version in live(call.registry.versions(call.topic))]})
 
 
-def metadata(call: AdminCall) -> Response:
-    """GET metadata: where each version is stored, tombstones among them; the embedded registry has no ledgers."""
+def get_metadata(call: AdminCall) -> Response:
+    """GET metadata: the storage of each version and tombstone, with made-up ledger entries."""
     index = [
         {"ledgerId": version.number, "entryId": 0, "version": version.number}
         for version in call.registry.versions(call.topic)
@@ -61,11 +61,11 @@ def metadata(call: AdminCall) -> Response:
 
 def upload(call: AdminCall) -> Response:
     """POST schema."""
-    payload, topic = _payload(call), call.topic
+    payload, topic = _read_payload(call), call.topic
     call.need_namespace()
-    info = _info(call, payload, data_first=True)
-    if None in _properties(payload).values() and call.registry.judge(topic, info).outcome is Outcome.OK:
-        # A property is not looked at before it is written down, and then has to have a value.
+    info = _read_info(call, payload, data_first=True)
+    if None in _read_properties(payload).values() and call.registry.judge(topic, info).outcome is Outcome.OK:
+        # A broker fails on a null property only when it stores the schema.
         raise Unexpected("")
     try:
         number = call.registry.put_schema(topic, info)
@@ -78,60 +78,60 @@ def upload(call: AdminCall) -> Response:
 
 
 def delete(call: AdminCall) -> Response:
-    """DELETE schema. A missing namespace is no obstacle."""
+    """DELETE schema; the namespace need not exist."""
     number = call.registry.delete_schema(call.topic, force=call.flag("force"))
     return ok({"version": -1 if number is None else number})
 
 
-def compatibility(call: AdminCall) -> Response:
-    """POST compatibility: an incompatible schema is an error 500."""
-    payload, topic = _payload(call), call.topic
+def test_compatibility(call: AdminCall) -> Response:
+    """POST compatibility: a status of 500 for an incompatible schema."""
+    payload, topic = _read_payload(call), call.topic
     call.need_namespace()
-    info = _info(call, payload)
+    info = _read_info(call, payload)
     answer, strategy = call.registry.tested(topic, info)
     if answer.outcome is not Outcome.OK:
         raise Unexpected(answer.message, answer.exception)
     return ok({"schemaCompatibilityStrategy": strategy.value, "compatibility": True}, 202)
 
 
-def version(call: AdminCall) -> Response:
+def find_number(call: AdminCall) -> Response:
     """POST version: the number of a version with the same bytes."""
-    info = _info(call, _payload(call))
+    info = _read_info(call, _read_payload(call))
     return ok({"version": find_version(call.registry.versions(call.topic), info)})
 
 
-def _payload(call: AdminCall) -> dict[str, Any] | None:
+def _read_payload(call: AdminCall) -> dict[str, Any] | None:
     fields = read_object(call.body, _PAYLOAD)
     if fields is not None:
-        # Jackson makes the whole object before the endpoint sees any of it.
-        for each in (fields.get("type"), fields.get("schema")):
-            text(each)
+        # Jackson checks the whole object before it calls the endpoint.
+        text(fields.get("type"))
+        text(fields.get("schema"))
         texts(fields.get("properties"))
     return fields
 
 
-def _properties(payload: dict[str, Any] | None) -> dict[str, str | None]:
+def _read_properties(payload: dict[str, Any] | None) -> dict[str, str | None]:
     return texts((payload or {}).get("properties")) or {}
 
 
-def _info(call: AdminCall, payload: dict[str, Any] | None, *, data_first: bool = False) -> SchemaInfo:
-    """Return the uploaded schema. An upload looks at the data before the type, the other endpoints after it."""
+def _read_info(call: AdminCall, payload: dict[str, Any] | None, *, data_first: bool = False) -> SchemaInfo:
+    """Return the uploaded schema; an upload checks the data before the type, other endpoints after it."""
     if payload is None:
         raise Unexpected(f'Cannot invoke "{_PAYLOAD}.getType()" because "payload" is null')
-    kind = text(payload.get("type"))
+    type_name = text(payload.get("type"))
     schema = text(payload.get("schema"))
     if data_first:
-        _need_data(schema)
-    found = _type(kind, call.registry.release)
-    properties = {key: value or "" for key, value in _properties(payload).items()}
-    data = _need_data(schema)
+        _require_data(schema)
+    schema_type = _parse_type(type_name, call.registry.release)
+    properties = {key: value or "" for key, value in _read_properties(payload).items()}
+    data = _require_data(schema)
     try:
-        return SPECS[found].from_text(found, data, properties)
+        return SPECS[schema_type].from_text(schema_type, data, properties)
     except InvalidSchema as error:
         raise Unexpected(error.what) from None
 
 
-def _need_data(schema: str | None) -> str:
+def _require_data(schema: str | None) -> str:
     if schema is None:
         raise Unexpected(
             'Cannot invoke "String.getBytes(java.nio.charset.Charset)" because the return value of '
@@ -140,22 +140,22 @@ def _need_data(schema: str | None) -> str:
     return schema
 
 
-def _type(name: str | None, release: Release) -> SchemaType:
+def _parse_type(name: str | None, release: Release) -> SchemaType:
     if name is None:
         raise Unexpected("Name is null")
-    found = SchemaType.__members__.get(name)
-    if found is None or release < SPECS[found].first_release:
+    schema_type = SchemaType.__members__.get(name)
+    if schema_type is None or release < SPECS[schema_type].first_release:
         raise Unexpected(f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
-    return found
+    return schema_type
 
 
-def _one(versions: list[SchemaVersion] | tuple[SchemaVersion, ...]) -> Response:
+def _respond_version(versions: list[SchemaVersion] | tuple[SchemaVersion, ...]) -> Response:
     if not versions:
         raise RestError(404, _NOT_FOUND)
-    return ok(_shown(versions[0]))
+    return ok(_version_json(versions[0]))
 
 
-def _shown(version: SchemaVersion) -> dict[str, Any]:
+def _version_json(version: SchemaVersion) -> dict[str, Any]:
     info = version.info or SchemaInfo(SchemaType.NONE)
     try:
         data = spec(info).text(info) or info.schema.decode(errors="replace")
@@ -170,9 +170,9 @@ def _shown(version: SchemaVersion) -> dict[str, Any]:
     }
 
 
-def _long(name: str) -> int:
-    found = _LONG.fullmatch(name)
-    number = int(found["sign"] + found["digits"]) if found else _LARGEST_LONG + 1
+def _parse_long(text: str) -> int:
+    match = _LONG.fullmatch(text)
+    number = int(match["sign"] + match["digits"]) if match else _LARGEST_LONG + 1
     if abs(number) > _LARGEST_LONG:
-        raise Unexpected(f'For input string: "{name}"')
+        raise Unexpected(f'For input string: "{text}"')
     return number

@@ -68,7 +68,7 @@ def test_it_answers_as_the_project_says(tmp_path: Path) -> None:
 
 def test_answers_are_not_held_back_until_the_client_has_confirmed_their_first_half() -> None:
     # Otherwise asyncio leaves Nagle's algorithm on, and each answer takes 40 ms.
-    with closing(app._listen("127.0.0.1", 0)) as listening:
+    with closing(app._open_socket("127.0.0.1", 0)) as listening:
         assert listening.proto == socket.IPPROTO_TCP
 
 
