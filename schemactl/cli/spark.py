@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import Command, Parser, add_format, add_options, number
+from schemactl.cli.parser import Parser, add_format, add_options, number
 from schemactl.cli.topic_selection import (
     STRICT_OPTION,
     TOPIC_HELP,
@@ -27,13 +27,13 @@ from schemactl.cli.topic_selection import (
 )
 from schemactl.core.atomic_files import reject_links
 from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError
-from schemactl.core.terminal import table as style_table
-from schemactl.core.terminal import terminal_width
+from schemactl.core.terminal import table, terminal_width
 from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
     from schemactl.codec.topic import Count
+    from schemactl.codegen.topic_struct import StructOptions
     from schemactl.codegen.topics import OnTarget
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
@@ -43,10 +43,7 @@ if TYPE_CHECKING:
     from schemactl.spark.stored_messages import RawMessages, Unread, Verified
 
 
-# `schemactl spark`.
-
-
-ACTIONS: Final = {
+_ACTIONS: Final = {
     "verify": "verify that every stored message of a topic is readable: a gate for pull requests",
     "land": "land stored messages of every version as typed rows in Parquet, Delta or Iceberg, with the rejected ones apart",
 }
@@ -67,6 +64,13 @@ examples:
   schemactl spark land orders --messages /mnt/archive/orders --out /mnt/lake/orders --master spark://master:7077
 """
 
+# These repeat constants of `schemactl.spark`, which needs PySpark.
+FORMATS: Final = ("parquet", "delta", "iceberg")
+EVOLUTIONS: Final = ("none", "add", "widen", "rename")
+COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
+
+_SHOWN_PAYLOAD_BYTES: Final = 48
+
 
 def configure_spark(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `spark`."""
@@ -75,7 +79,7 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
     if isinstance(parser, Parser):
         parser.renamed = {"decode": "spark land"}
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, summary in ACTIONS.items():
+    for name, summary in _ACTIONS.items():
         action = actions.add_parser(name, help=summary, description=summary, epilog=_EPILOG)
         if isinstance(action, Parser):
             action.renamed = {"--refused": "--rejected"}
@@ -98,12 +102,12 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
             action, "--option NAME=VALUE...: an option of that format's reader, or of pulsar-schemactl; may be repeated"
         )
         versions = action.add_mutually_exclusive_group()
-        for where, option, columns in (
+        for group, option, columns in (
             (action, "payload", "payload or value"),
             (versions, "version", "schema_version or __schemaVersion"),
             (action, "key", "key or __key"),
         ):
-            where.add_argument(f"--{option}-column", metavar="NAME", help=f"(default: {columns}, whichever is there)")
+            group.add_argument(f"--{option}-column", metavar="NAME", help=f"(default: {columns}, whichever is there)")
         add_options(
             versions, "--unversioned: no message has a version: each is read as written with the reader's own schema"
         )
@@ -111,57 +115,56 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
         add_numbers_of(action)
         add_options(action, STRICT_OPTION)
         add_recursion_depth(action)
-        _load(name).configure(action)
+        configure = configure_land if name == "land" else configure_verify
+        configure(action)
 
 
 def run_spark(args: argparse.Namespace, context: Context) -> int:
     """Run the action and return its exit code."""
-    return _load(args.action).run(args, context)
-
-
-def _load(name: str) -> Command:
-    commands = {"land": Command(configure_land, run_land), "verify": Command(configure_verify, run_verify)}
-    return commands[name]
+    run = run_land if args.action == "land" else run_verify
+    return run(args, context)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicOfMessages:
-    """The topic whose messages are read.
+    """The topic whose messages are read, and the schema that they are decoded into.
 
     Attributes:
         project: the project file.
-        top: the folder that its relative paths start from.
-        topic: with its versions, as the approved history has them.
-        reader: the schema of the version asked for; else the one in force, or that of the version the declaration pins; of a
-            topic that is gone, its last.
-        number: the reader's.
-        there: the topic's name where the messages come from.
-        on_target: by whose numbers messages are read; None: by Git's.
+        topic: the topic with its versions in the approved history.
+        reader: the schema to decode into.
+        reader_number: the number of its version.
+        source_name: the name of the topic where the messages come from, which differs on a target that renames namespaces.
+        on_target: the target whose version numbers the messages carry, or None if they carry Git's.
     """
 
     project: Project
-    top: str
     topic: Topic
     reader: SchemaInfo
-    number: int
-    there: TopicName
+    reader_number: int
+    source_name: TopicName
     on_target: OnTarget | None = None
 
-    def codec(self, args: argparse.Namespace, reader: SchemaInfo) -> Codec:
-        """Return the topic's codec that reads into `reader`.
+    @property
+    def struct_options(self) -> StructOptions:
+        """The options of Spark's types, from `generate` of the project file."""
+        from schemactl.codegen.topic_struct import StructOptions
+
+        generate = self.project.generate
+        return StructOptions(generate.spark) if generate else StructOptions()
+
+    def make_codec(self, args: argparse.Namespace, reader: SchemaInfo) -> Codec:
+        """Return a codec of the topic that decodes into `reader`.
 
         Raises:
-            SchemactlError: there is none for this type of schema.
+            SchemactlError: if messages of this schema cannot be decoded.
         """
         from schemactl.codec import CodecError, Options
-        from schemactl.codegen import topic_struct
         from schemactl.codegen.topics import codec_of
 
         generate = self.project.generate
         options = Options(
-            time_type=(
-                topic_struct.StructOptions(generate.spark) if generate else topic_struct.StructOptions()
-            ).has_time,
+            time_type=self.struct_options.has_time,
             recursion_depth=args.recursion_depth,
             strict=args.strict,
             json_defaults=generate is not None and generate.json_defaults,
@@ -173,56 +176,60 @@ class TopicOfMessages:
             raise SchemactlError(f"{self.topic.name}: {error}") from None
         return codec
 
-    def former_names(self) -> dict[str, tuple[str, ...]]:
-        """Return what the reader's columns were called, the newest name first, by their paths."""
-        from schemactl.codegen import topic_struct
+    def find_former_names(self) -> dict[str, tuple[str, ...]]:
+        """Map the path of each renamed column of the reader to its former names, newest first."""
         from schemactl.codegen.topic_struct import former_names
 
-        generate = self.project.generate
-        options = topic_struct.StructOptions(generate.spark) if generate else topic_struct.StructOptions()
-        older = [each.info for each in reversed(self.topic.versions) if each.info and each.number < self.number]
-        found = former_names(self.reader, older, options, self.project.release)
-        return {".".join(path): names for path, names in found.items()}
+        older_schemas = [
+            version.info
+            for version in reversed(self.topic.versions)
+            if version.info and version.number < self.reader_number
+        ]
+        names_by_path = former_names(self.reader, older_schemas, self.struct_options, self.project.release)
+        return {".".join(path): names for path, names in names_by_path.items()}
 
-    def writer(self, number: int | None) -> SchemaVersion | None:
-        """Return the version that wrote the messages of that number, if it is known."""
+    def find_writer(self, number: int | None) -> SchemaVersion | None:
+        """Return the version that messages of this version number were written with, or None if it is unknown."""
         versions = self.on_target.versions if self.on_target else self.topic.versions
         return next((version for version in versions if version.number == number), None)
 
-    def named(self, number: int | None) -> tuple[str, str]:
-        """Return how a report names a version that messages say they have: its number, and the commit that brought it."""
+    def describe_writer(self, number: int | None) -> tuple[str, str]:
+        """Return the cells `version` and `commit` of a report for messages of this version number."""
         if number is None:
             return "none", ""
-        known = self.writer(number)
-        if known is None:
+        writer = self.find_writer(number)
+        if writer is None:
             return str(number), "not approved" if self.on_target is None else "not recorded"
         if self.on_target and number in self.on_target.foreign:
             return str(number), "foreign"
-        return str(number), known.commit.short if known.commit else ""
+        return str(number), writer.commit.short if writer.commit else ""
 
 
-def subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
-    """Return the topic that the command line names, and the schema that its messages are read with.
+def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
+    """Return the topic that the command line names, and the schema to decode its messages into.
+
+    The schema is that of the version asked for. Without one, it is the schema in force, or the version that the declaration pins; for
+    a topic that is no longer declared, its last schema.
 
     Raises:
-        UsageError: there is none, or it never had a schema.
-        SchemactlError: what Spark needs is not installed.
+        UsageError: if there is no such topic, or it never had a schema.
+        SchemactlError: if PySpark or the packages of the codec are not installed.
     """
     from schemactl.codegen.topics import require_codec
 
     require_codec()
     try:
-        from schemactl import spark as schemactl  # noqa: F401  only whether it can be
+        from schemactl import spark as schemactl  # noqa: F401  tests that it can be imported
     except ImportError:
         raise SchemactlError(
             "this needs PySpark, which is not installed", fix='pip install "pulsar-schemactl[spark]"'
         ) from None
     from schemactl.codegen.topics import Approved
 
-    read = reading(context, args.target)
-    approved = read.approved
+    history = reading(context, args.target)
+    approved = history.approved
     topic, version = choose(args.topic, approved.catalog)
-    read.require_target([topic], context)
+    history.require_target([topic], context)
     topic.load()
     current = approved.current(topic.name)
     last = next((version for version in reversed(topic.versions) if version.info is not None), None)
@@ -234,14 +241,19 @@ def subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
         number, reader = last.number, last.info
     else:
         raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
-    read = read.verified([topic], context)
-    there = read.target.names.there(topic.name) if read.target else topic.name
-    return TopicOfMessages(read.project, read.top, topic, reader, number, there, read.on_target(topic, number))
+    history = history.verified([topic], context)
+    source_name = history.target.names.there(topic.name) if history.target else topic.name
+    return TopicOfMessages(history.project, topic, reader, number, source_name, history.on_target(topic, number))
 
 
 @contextmanager
-def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Iterator[RawMessages]:
-    """Yield the --messages of `topic` in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
+def open_messages(args: argparse.Namespace, context: Context, topic: TopicName) -> Iterator[RawMessages]:
+    """Yield the --messages of `topic` in a Spark session.
+
+    Raises:
+        UsageError: if an argument does not fit the messages.
+        SchemactlError: if Java is not installed, or Spark fails inside of the context.
+    """
     from schemactl.spark.session import JavaNotFound, SparkProblem, session
     from schemactl.spark.stored_messages import RawMessages
 
@@ -253,12 +265,22 @@ def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Ite
         carried = partial(_runtime, Path(folder))
         try:
             with as_usage_error(), session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
-                place = located(args.messages, context)
-                yield RawMessages(spark, place, topic=str(topic), kind=args.messages_format, options=options)
+                path = _resolve_path(args.messages, context)
+                yield RawMessages(spark, path, topic=str(topic), kind=args.messages_format, options=options)
         except JavaNotFound as error:
             raise SchemactlError(str(error)) from None
         except SparkProblem as error:
             raise SchemactlError(f"Spark: {error}") from None
+
+
+def _runtime(folder: Path) -> Path:
+    """Write a zip with the modules that Spark's workers import, and return its path."""
+    from schemactl.codegen.package import pack, run_time
+
+    modules = {"__init__.py": "", **run_time("spark/landing.py", "spark/stored_messages.py")}
+    archive = folder / "schemactl.zip"
+    pack({f"schemactl/{path}": text for path, text in sorted(modules.items())}, archive)
+    return archive
 
 
 @contextmanager
@@ -272,48 +294,26 @@ def as_usage_error() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-def located(path: str, context: Context) -> str:
-    """Return the path as Spark takes it: a relative one starts from the folder to work in."""
+def _resolve_path(path: str, context: Context) -> str:
+    """Return a URL as it is, and a path as an absolute one: Spark would start a relative path elsewhere."""
     return path if "://" in path else os.path.normpath(Path(context.directory, path))
 
 
-def columns(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the names of the messages' columns that the user gave, as the functions of `schemactl.spark` take them."""
-    given = {"payload": args.payload_column, "version": args.version_column, "key": args.key_column}
-    named = {what: name for what, name in given.items() if name is not None}
-    return named | {"version": None} if args.unversioned else named
+def _column_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the columns that the user named, as keyword arguments of the functions of `schemactl.spark`."""
+    options = {"payload": args.payload_column, "version": args.version_column, "key": args.key_column}
+    columns = {parameter: column for parameter, column in options.items() if column is not None}
+    return columns | {"version": None} if args.unversioned else columns
 
 
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table whose first two columns are words and the others numbers."""
+def _render_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the indented lines of a table; the first two columns are text, the others are numbers."""
     columns = terminal_width()
     width = columns and columns - 2
-    return [f"  {line}" for line in style_table(rows, width=width, numeric=range(2, len(rows[0])))]
-
-
-def _runtime(folder: Path) -> Path:
-    """Write a zip of what workers import, and return its path."""
-    from schemactl.codegen.package import pack, run_time
-
-    modules = {"__init__.py": "", **run_time("spark/landing.py", "spark/stored_messages.py")}
-    archive = folder / "schemactl.zip"
-    pack({f"schemactl/{path}": text for path, text in sorted(modules.items())}, archive)
-    return archive
+    return [f"  {line}" for line in table(rows, width=width, numeric=range(2, len(rows[0])))]
 
 
 # `schemactl spark land`.
-
-
-_MEANT: Final = (
-    "where another topic, or another column (--payload-column, --version-column, --unversioned), was meant, land into another "
-    "folder: what was rejected here counts as landed"
-)
-
-COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
-
-FORMATS: Final = ("parquet", "delta", "iceberg")
-
-EVOLUTIONS: Final = ("none", "add", "widen", "rename")
 
 
 def configure_land(parser: argparse.ArgumentParser) -> None:
@@ -359,54 +359,55 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
 
 
 def run_land(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: every message was landed, or rejected with its reason; 100: with --strict, one was rejected."""
+    """Land the messages; return 100 if one was rejected and --strict is set, else 0."""
     of_iceberg = args.format == "iceberg"
     if of_iceberg and not (args.catalog and args.checkpoint):
         raise UsageError(
             "--format iceberg needs --catalog NAME, which pyiceberg's configuration knows, and --checkpoint PATH, where Spark keeps "
             "what was landed"
         )
-    read = subject(args, context)
-    codec = read.codec(args, read.reader)
+    subject = choose_subject(args, context)
+    codec = subject.make_codec(args, subject.reader)
     from schemactl.spark import sink
     from schemactl.spark.landing import REJECTED, tables_of
     from schemactl.spark.session import as_spark_problem, watched
 
-    def placed(path: str) -> str:
-        return path if of_iceberg else located(path, context)
-
-    out = placed(args.out)
-    rejected = placed(args.rejected) if args.rejected else None
-    inside = "/" if args.format == "parquet" else ""
-    rejected_place = rejected or f"{out.rstrip('/')}{inside}{REJECTED}"
-    messages_at = located(args.messages, context)
-    checkpoint = (
-        located(args.checkpoint, context)
-        if args.checkpoint
-        else own_checkpoint(out, args.format, topic=str(read.there), place=messages_at, kind=args.messages_format)
-    )
-    for place in (checkpoint, *(() if of_iceberg else (out, rejected_place))):
-        if "://" not in place or place.startswith("file://"):
-            reject_links(place.removeprefix("file://"), below=context.top)
+    messages_path = _resolve_path(args.messages, context)
+    out = args.out if of_iceberg else _resolve_path(args.out, context)
+    rejected = args.rejected
+    if rejected and not of_iceberg:
+        rejected = _resolve_path(rejected, context)
+    separator = "/" if args.format == "parquet" else ""
+    rejected_path = rejected or f"{out.rstrip('/')}{separator}{REJECTED}"
+    if args.checkpoint:
+        checkpoint = _resolve_path(args.checkpoint, context)
+    else:
+        checkpoint = own_checkpoint(
+            out, args.format, topic=str(subject.source_name), place=messages_path, kind=args.messages_format
+        )
+    written_paths = [checkpoint] if of_iceberg else [checkpoint, out, rejected_path]
+    for path in written_paths:
+        if "://" not in path or path.startswith("file://"):
+            reject_links(path.removeprefix("file://"), below=context.top)
     options: Any = {
         "format": args.format,
         "evolve": args.evolve,
-        "former_names": read.former_names(),
+        "former_names": subject.find_former_names(),
         "partitionBy": args.partition_by,
         "rejected": rejected,
         "compression": args.compression,
         "maxRecordsPerFile": args.rows_per_file,
         "catalog": args.catalog,
-        **columns(args),
+        **_column_arguments(args),
     }
     with as_usage_error():
         landing = sink(codec, out, **options)
-        # A catalog that does not answer, or a place that is no table, is no reason to start Spark.
+        # Fail before Spark starts if the catalog does not respond or the output is not a table.
         tables_of(out, options)[0].partitioned_by()
-    with running(args, context, read.there) as messages:
+    with open_messages(args, context, subject.source_name) as messages:
         stream = messages.stream(args.files_at_once)
         landing.check(stream)
-        again = messages.has_begun(checkpoint)
+        is_resumed = messages.has_begun(checkpoint)
         started_s = time.monotonic()
         with watched(messages.spark, context.progress("landing", "tasks")), as_spark_problem():
             writer = stream.writeStream.foreachBatch(landing).option("checkpointLocation", checkpoint)
@@ -415,68 +416,67 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
     landed = landing.landed
     if landed.rejected and not landed.rows:
         context.note(*nothing_readable(landed))
-    if not again and not landed.rows + landed.rejected:
-        raise SchemactlError(f"{messages_at} has no messages of {read.topic.name}")
+    if not is_resumed and not landed.rows + landed.rejected:
+        raise SchemactlError(f"{messages_path} has no messages of {subject.topic.name}")
     if args.report == "json":
         context.report_json(
-            topic=str(read.topic.name),
-            reader=read.number,
+            topic=str(subject.topic.name),
+            reader=subject.reader_number,
             out=out,
             **landed.to_json(),
             seconds=round(took_s, 3),
             messages_per_second=round((landed.rows + landed.rejected) / took_s),
         )
     else:
-        context.report(_landed_text(read, landed, out, took_s, rejected=rejected_place))
+        context.report(_render_landing(subject, landed, out, took_s, rejected_path=rejected_path))
     return NEGATIVE if args.strict and landed.rejected else 0
 
 
 def own_checkpoint(out: str, form: str, *, topic: str, place: str, kind: str) -> str:
-    """Return where the landing of these messages keeps how far it is, unless the user says.
+    """Return the default checkpoint folder of a landing.
 
-    Other messages have another place: an archive may hold those of several topics. So has another format: that of no table has their rows.
+    An archive may contain messages of several topics, and a table in one format lacks the rows that were landed in another, so the
+    checkpoint depends on the messages and on the format.
     """
-    what = f"{form}\n{topic}\n{place}\n{kind}"
-    return f"{out.rstrip('/')}/_checkpoints/{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+    landing = f"{form}\n{topic}\n{place}\n{kind}"
+    return f"{out.rstrip('/')}/_checkpoints/{hashlib.sha256(landing.encode()).hexdigest()[:16]}"
 
 
 def nothing_readable(landed: Landed) -> tuple[str, str]:
     """Return the notes on a landing that made no row."""
     reason = max(landed.reasons, key=landed.reasons.__getitem__)
-    return (f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}", _MEANT)
+    advice = (
+        "where another topic, or another column (--payload-column, --version-column, --unversioned), was meant, land into another "
+        "folder: what was rejected here counts as landed"
+    )
+    return f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}", advice
 
 
-def _landed_text(read: TopicOfMessages, landed: Landed, out: str, took_s: float, *, rejected: str) -> str:
+def _render_landing(subject: TopicOfMessages, landed: Landed, out: str, took_s: float, *, rejected_path: str) -> str:
     total = landed.rows + landed.rejected
     if not total:
-        return f"{read.topic.name}: nothing new to land"
-    rows = [
-        ("version", "commit", "messages", "rows", "rejected"),
-        *(
-            (*read.named(version), f"{sum(counts):,}", f"{counts.rows:,}", f"{counts.rejected:,}")
-            for version, counts in landed.versions.items()
-        ),
-    ]
-    if len(rows) > 2:
+        return f"{subject.topic.name}: nothing new to land"
+    rows = [("version", "commit", "messages", "rows", "rejected")]
+    for version, counts in landed.versions.items():
+        cells = (f"{sum(counts):,}", f"{counts.rows:,}", f"{counts.rejected:,}")
+        rows.append((*subject.describe_writer(version), *cells))
+    if len(landed.versions) > 1:
         rows.append(("all", "", f"{total:,}", f"{landed.rows:,}", f"{landed.rejected:,}"))
-    each_s = round(total / took_s)
-    pace = f", {counted(each_s, 'message')} a second" if each_s else ""
-    return "\n".join(
-        [
-            f"{read.topic.name}: {counted(total, 'message')} landed in {out}, read with version {read.number}",
-            "",
-            *table(rows),
-            "",
-            f"{counted(landed.files, 'file')}, {landed.bytes:,} bytes; {took_s:.1f} s{pace}",
-            *([f"The rejected messages are in {rejected}, with their reasons."] if landed.rejected else []),
-        ]
-    )
+    messages_per_s = round(total / took_s)
+    pace = f", {counted(messages_per_s, 'message')} a second" if messages_per_s else ""
+    lines = [
+        f"{subject.topic.name}: {counted(total, 'message')} landed in {out}, read with version {subject.reader_number}",
+        "",
+        *_render_table(rows),
+        "",
+        f"{counted(landed.files, 'file')}, {landed.bytes:,} bytes; {took_s:.1f} s{pace}",
+    ]
+    if landed.rejected:
+        lines.append(f"The rejected messages are in {rejected_path}, with their reasons.")
+    return "\n".join(lines)
 
 
 # `schemactl spark verify`.
-
-
-_SHOWN_BYTES: Final = 48
 
 
 def configure_verify(parser: argparse.ArgumentParser) -> None:
@@ -496,45 +496,45 @@ def configure_verify(parser: argparse.ArgumentParser) -> None:
 
 
 def run_verify(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: every message is read; 100: one is not."""
+    """Decode the messages; return 0 if all are readable, else 100."""
     if args.only_new_loss and not args.candidate:
         raise UsageError("--only-new-loss compares with the approved schema: it goes with --candidate")
-    read = subject(args, context)
-    proposed = _candidate(read, context) if args.candidate else None
-    approved = read.codec(args, read.reader)
-    codec = approved if proposed is None else read.codec(args, proposed)
+    subject = choose_subject(args, context)
+    candidate = _read_candidate(subject, context) if args.candidate else None
+    approved_codec = subject.make_codec(args, subject.reader)
+    codec = approved_codec if candidate is None else subject.make_codec(args, candidate)
     from schemactl.spark.session import watched
     from schemactl.spark.stored_messages import verify
 
     with (
-        running(args, context, read.there) as messages,
+        open_messages(args, context, subject.source_name) as messages,
         watched(messages.spark, context.progress("reading the messages", "tasks")),
     ):
         verified = verify(
             messages.read(),
             codec,
-            against=None if proposed is None else approved,
+            against=None if candidate is None else approved_codec,
             only_new_loss=args.only_new_loss,
             shown=args.shown,
-            **columns(args),
+            **_column_arguments(args),
         )
     total = verified.total
     if not total.messages:
-        raise SchemactlError(f"{located(args.messages, context)} has no messages of {read.topic.name}")
+        raise SchemactlError(f"{_resolve_path(args.messages, context)} has no messages of {subject.topic.name}")
     lost = total.unreadable - total.unreadable_with_approved if args.only_new_loss else total.unreadable
     if args.report == "json":
-        context.report_json(**_facts(read, verified, candidate=args.candidate))
+        context.report_json(**_verification_value(subject, verified, candidate=args.candidate))
     else:
-        context.report(_verified_text(read, verified, args))
+        context.report(_render_verification(subject, verified, args))
     return NEGATIVE if lost else 0
 
 
-def _candidate(read: TopicOfMessages, context: Context) -> SchemaInfo:
+def _read_candidate(subject: TopicOfMessages, context: Context) -> SchemaInfo:
     """Return the schema that the files declare for the topic.
 
     Raises:
-        DeclarationError: the files have problems.
-        SchemactlError: they declare no schema for it.
+        DeclarationError: if the files have problems.
+        SchemactlError: if they declare no schema for the topic.
     """
     from schemactl.declare import files
     from schemactl.declare import project as declare_project
@@ -544,52 +544,59 @@ def _candidate(read: TopicOfMessages, context: Context) -> SchemaInfo:
     declared = declare_reader.read(files.WorktreeFiles(top, folders=(*project.roots,)), project)
     if declared.problems:
         raise DeclarationError(declared.problems)
-    topic = declared.catalog.topics.get(read.topic.name)
+    topic = declared.catalog.topics.get(subject.topic.name)
     if topic is None or topic.schema is None:
-        raise SchemactlError(f"the files declare no schema for {read.topic.name}: there is no candidate")
+        raise SchemactlError(f"the files declare no schema for {subject.topic.name}: there is no candidate")
     return topic.schema
 
 
-def _verified_text(read: TopicOfMessages, verified: Verified, args: argparse.Namespace) -> str:
+def _render_verification(subject: TopicOfMessages, verified: Verified, args: argparse.Namespace) -> str:
     candidate = args.candidate
     total = verified.total
-    how = "the schema that the files declare" if candidate else f"the approved schema, version {read.number}"
-    lines = [f"{read.topic.name}: {counted(total.messages, 'message')}, read with {how}", ""]
+    reader = (
+        "the schema that the files declare" if candidate else f"the approved schema, version {subject.reader_number}"
+    )
+    lines = [f"{subject.topic.name}: {counted(total.messages, 'message')}, read with {reader}", ""]
     rows = [["version", "commit", "messages", "unreadable", *(["of these approved cannot"] if candidate else [])]]
-    rows += [[*read.named(count.version), *_numbers(count, candidate=candidate)] for count in verified.counts]
-    if len(rows) > 2:
-        rows.append(["all", "", *_numbers(total, candidate=candidate)])
-    lines += table(rows)
-    lines.append("")
+    rows += [
+        [*subject.describe_writer(count.version), *_count_cells(count, candidate=candidate)]
+        for count in verified.counts
+    ]
+    if len(verified.counts) > 1:
+        rows.append(["all", "", *_count_cells(total, candidate=candidate)])
+    lines += [*_render_table(rows), ""]
     if not total.unreadable:
         return "\n".join([*lines, "Every message is read."])
-    new = total.unreadable - total.unreadable_with_approved
-    cannot = f"{total.unreadable:,} cannot be read"
-    change = f"{new:,} would be lost by this change" if new else "None of them would be lost by this change"
+    new_loss = total.unreadable - total.unreadable_with_approved
+    unreadable_text = f"{total.unreadable:,} cannot be read"
+    loss_text = (
+        f"{new_loss:,} would be lost by this change" if new_loss else "None of them would be lost by this change"
+    )
     if args.only_new_loss:
-        lines += [f"{cannot}.", "", *_listed(change, new, verified.first, candidate=candidate)]
+        lines += [
+            f"{unreadable_text}.",
+            "",
+            *_list_unreadable(loss_text, new_loss, verified.first, candidate=candidate),
+        ]
     else:
-        lines += _listed(cannot, total.unreadable, verified.first, candidate=candidate)
-        lines += ["", f"{change}."] if candidate else []
+        lines += _list_unreadable(unreadable_text, total.unreadable, verified.first, candidate=candidate)
+        lines += ["", f"{loss_text}."] if candidate else []
     return "\n".join(lines)
 
 
-def _listed(what: str, count: int, first: Sequence[Unread], *, candidate: bool) -> Iterator[str]:
-    shown = len(first)
-    yield what + ("." if not shown else ":" if shown == count else f"; the first {shown}:")
+def _count_cells(count: Count, *, candidate: bool) -> list[str]:
+    numbers = [count.messages, count.unreadable, *([count.unreadable_with_approved] if candidate else [])]
+    return [f"{number:,}" for number in numbers]
+
+
+def _list_unreadable(heading: str, total: int, first: Sequence[Unread], *, candidate: bool) -> Iterator[str]:
+    """Yield the heading, and the first of the unreadable messages."""
+    yield heading + ("." if not first else ":" if len(first) == total else f"; the first {len(first)}:")
     for unread in first:
-        yield from _unread_lines(unread, candidate=candidate)
+        yield from _render_unreadable(unread, candidate=candidate)
 
 
-def _numbers(count: Count, *, candidate: bool) -> list[str]:
-    return [
-        f"{count.messages:,}",
-        f"{count.unreadable:,}",
-        *([f"{count.unreadable_with_approved:,}"] if candidate else []),
-    ]
-
-
-def _unread_lines(unread: Unread, *, candidate: bool) -> list[str]:
+def _render_unreadable(unread: Unread, *, candidate: bool) -> list[str]:
     version = "no version" if unread.version is None else f"version {unread.version}"
     place = f", message {unread.message_id}" if unread.message_id else ""
     payload = unread.payload
@@ -597,37 +604,37 @@ def _unread_lines(unread: Unread, *, candidate: bool) -> list[str]:
     if candidate and unread.unreadable_with_approved is not None:
         lines.append(f"    with the approved schema: {unread.unreadable_with_approved}")
     if payload is not None:
-        cut = f" and {len(payload) - _SHOWN_BYTES} bytes more" if len(payload) > _SHOWN_BYTES else ""
-        lines.append(f"    payload (base64): {base64.b64encode(payload[:_SHOWN_BYTES]).decode()}{cut}")
+        cut = f" and {len(payload) - _SHOWN_PAYLOAD_BYTES} bytes more" if len(payload) > _SHOWN_PAYLOAD_BYTES else ""
+        lines.append(f"    payload (base64): {base64.b64encode(payload[:_SHOWN_PAYLOAD_BYTES]).decode()}{cut}")
     return lines
 
 
-def _facts(read: TopicOfMessages, verified: Verified, *, candidate: bool) -> dict[str, Any]:
-    def counts_of(count: Count) -> dict[str, Any]:
-        known = {"unreadable_when_approved": count.unreadable_with_approved} if candidate else {}
-        return {"messages": count.messages, "unreadable": count.unreadable, **known}
+def _verification_value(subject: TopicOfMessages, verified: Verified, *, candidate: bool) -> dict[str, Any]:
+    """Return the JSON report; only with --candidate it compares with the approved schema."""
 
-    def shown(unread: Unread) -> dict[str, Any]:
-        payload = None if unread.payload is None else base64.b64encode(unread.payload).decode()
-        known = {"reason_when_approved": unread.unreadable_with_approved} if candidate else {}
-        return {
+    def count_value(count: Count) -> dict[str, Any]:
+        approved = {"unreadable_when_approved": count.unreadable_with_approved} if candidate else {}
+        return {"messages": count.messages, "unreadable": count.unreadable, **approved}
+
+    versions = []
+    for count in verified.counts:
+        writer = subject.find_writer(count.version)
+        commit = writer.commit.id if writer and writer.commit else None
+        versions.append({"version": count.version, "commit": commit, **count_value(count)})
+    first_unreadable = [
+        {
             "version": unread.version,
             "message_id": unread.message_id,
             "reason": unread.reason,
-            **known,
-            "payload_base64": payload,
+            **({"reason_when_approved": unread.unreadable_with_approved} if candidate else {}),
+            "payload_base64": None if unread.payload is None else base64.b64encode(unread.payload).decode(),
         }
-
-    def commit(count: Count) -> str | None:
-        version = read.writer(count.version)
-        return version.commit.id if version and version.commit else None
-
+        for unread in verified.first
+    ]
     return {
-        "topic": str(read.topic.name),
+        "topic": str(subject.topic.name),
         "candidate": candidate,
-        **counts_of(verified.total),
-        "versions": [
-            {"version": count.version, "commit": commit(count), **counts_of(count)} for count in verified.counts
-        ],
-        "first_unreadable": [shown(unread) for unread in verified.first],
+        **count_value(verified.total),
+        "versions": versions,
+        "first_unreadable": first_unreadable,
     }
