@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import base64
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -40,13 +40,25 @@ if TYPE_CHECKING:
     from schemactl.history import History
 
 
-# `schemactl show`.
-
-
 Role = Literal["reader", "writer"]
 
-_SHOWN: Final = 20
-"""The most reasons that are shown to people."""
+_MAX_REASONS: Final = 20
+"""How many reasons for a gap the text report shows."""
+
+_ORIGINS: Final = {
+    "topic": "",
+    "namespace": " (namespace)",
+    "overlay": " (overlay)",
+    "namespace overlay": " (namespace, overlay)",
+    "project": " (default of the project)",
+    "pulsar": "Pulsar's default",
+    "target": "the target's name",
+    "declared": "as declared",
+}
+"""How the text report names the level that sets a value; the source location, if there is one, precedes it."""
+
+
+# `schemactl show`.
 
 
 def configure_show(parser: argparse.ArgumentParser) -> None:
@@ -77,11 +89,11 @@ def configure_show(parser: argparse.ArgumentParser) -> None:
 
 
 def run_show(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the definition is on standard output."""
+    """Print the definition to standard output and its versions to standard error, or with --effective the values in force."""
     if args.textconv:
         return _print_outline(Path(context.directory, args.topic))
     if args.effective:
-        return show_effective(args, context)
+        return _show_effective(args, context)
     if args.target is not None and not isinstance(args.target, EnvironmentTarget):
         raise UsageError("--target belongs to --effective: a definition is the same on every target")
     states = States(context)
@@ -93,15 +105,15 @@ def run_show(args: argparse.Namespace, context: Context) -> int:
             f"{chosen.topic.name} has {f'no schema at {chosen.state}' if chosen.state else 'never had a schema'}"
         )
     if args.format == "json":
-        context.report_json(**_facts(history, chosen, info))
+        context.report_json(**_definition_report(history, chosen, info))
         return 0
-    context.say(headline(history, chosen, info))
+    context.say(_render_headline(history, chosen, info))
     print_definition(info, chosen.topic.name)
     return 0
 
 
 def _print_outline(path: Path) -> int:
-    """Print a line for each field of an Avro file; print any other file as it is, since git shows no diff if this fails."""
+    """Print a line for each field of an Avro file; print any other file unchanged, since git shows no diff if this fails."""
     from schemactl.core.errors import InvalidSchema
     from schemactl.formats.avro.explanation import file_lines
 
@@ -114,7 +126,11 @@ def _print_outline(path: Path) -> int:
 
 
 def print_definition(info: SchemaInfo, of: TopicName) -> None:
-    """Print the definition as it is stored; raise SchemactlError if it is not text."""
+    """Print the stored definition of the topic `of`.
+
+    Raises:
+        SchemactlError: if the definition is not text.
+    """
     from schemactl.formats import spec
 
     text = spec(info).text(info)
@@ -124,7 +140,7 @@ def print_definition(info: SchemaInfo, of: TopicName) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a definition as it is."""
+    """Print a definition, with a line break at its end."""
     print(text, end="" if text.endswith("\n") or not text else "\n", file=redirected(sys.stdout))
 
 
@@ -141,27 +157,25 @@ def definition_value(info: SchemaInfo) -> dict[str, Any]:
     }
 
 
-def headline(history: History, chosen: NamedDefinition, info: SchemaInfo) -> str:
-    """Return a line that names the definition, and lines that say which versions it can read and be read by."""
-    what = f"{chosen.topic.name}: {title(history, chosen)}, {info.type.name}"
-    if not info.schema:
-        what += " (the type alone, without a definition)"
-    for key, said in history.catalog.metadata(chosen.topic.name).words().items():
-        what += f"\n  {key}: {said}"
-    at, line = chosen.number_or_next, chosen.topic.versions
-    for verb, cannot, broken in (
-        ("reads", "cannot read", gaps(info, at, line, role="reader")),
-        ("is read by", "cannot be read by", gaps(info, at, line, role="writer")),
-    ):
-        these = _others(chosen, broken)
-        what += f"\n  {verb} {versions(these)}" if these else f"\n  {verb} no version"
-        for gap in broken:
-            what += f"\n  {cannot} " + "\n  ".join(gap.lines())
-    return what
+def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo) -> str:
+    """Return a line that names the definition, and lines with the versions that it can read and that can read it."""
+    type_alone = "" if info.schema else " (the type alone, without a definition)"
+    lines = [f"{chosen.topic.name}: {_describe_definition(history, chosen)}, {info.type.name}{type_alone}"]
+    lines += [f"  {key}: {text}" for key, text in history.catalog.metadata(chosen.topic.name).words().items()]
+    verbs_by_role: dict[Role, tuple[str, str]] = {
+        "reader": ("reads", "cannot read"),
+        "writer": ("is read by", "cannot be read by"),
+    }
+    for role, (verb, negated) in verbs_by_role.items():
+        gaps = _find_gaps(chosen, info, role=role)
+        numbers = _list_numbers_outside(chosen, gaps)
+        lines.append(f"  {verb} {versions(numbers)}" if numbers else f"  {verb} no version")
+        lines += [f"  {negated} " + "\n  ".join(gap.lines()) for gap in gaps]
+    return "\n".join(lines)
 
 
-def title(history: History, chosen: NamedDefinition) -> str:
-    """Return a name for the definition: `version 3 (9f2c1abcd, 2026-03-02)`, `in force, ...`, or that of another state."""
+def _describe_definition(history: History, chosen: NamedDefinition) -> str:
+    """Return what the definition is: `version 3 (9f2c1abcd, 2026-03-02)`, `in force, ...`, `in the working tree, ...`."""
     if chosen.version:
         return format_version(chosen.version)
     if chosen.state:
@@ -171,17 +185,21 @@ def title(history: History, chosen: NamedDefinition) -> str:
     return f"in force, {chosen.standing}"
 
 
-def _others(chosen: NamedDefinition, broken: Sequence[Gap]) -> list[int]:
-    """Return the numbers of the versions outside of these gaps."""
-    missing = {number for gap in broken for number in gap.numbers}
-    return [each.number for each in chosen.topic.versions if each.info and each.number not in missing]
+def _list_numbers_outside(chosen: NamedDefinition, gaps: Sequence[Gap]) -> list[int]:
+    """Return the numbers of the versions that are in none of the gaps."""
+    gap_numbers = {number for gap in gaps for number in gap.numbers}
+    return [version.number for version in chosen.topic.versions if version.info and version.number not in gap_numbers]
 
 
-def _facts(history: History, chosen: NamedDefinition, info: SchemaInfo) -> dict[str, Any]:
+def _definition_report(history: History, chosen: NamedDefinition, info: SchemaInfo) -> dict[str, Any]:
     topic = chosen.topic
-    unreadable = gaps(info, chosen.number_or_next, topic.versions, role="reader")
-    unread_by = gaps(info, chosen.number_or_next, topic.versions, role="writer")
-    commit = chosen.version.commit if chosen.version else None if chosen.state else history.since(topic.name)
+    unreadable = _find_gaps(chosen, info, role="reader")
+    unread_by = _find_gaps(chosen, info, role="writer")
+    commit = None
+    if chosen.version:
+        commit = chosen.version.commit
+    elif not chosen.state:
+        commit = history.since(topic.name)
     return {
         "topic": str(topic.name),
         **metadata_value(history.catalog.metadata(topic.name)),
@@ -193,8 +211,8 @@ def _facts(history: History, chosen: NamedDefinition, info: SchemaInfo) -> dict[
         **definition_value(info),
         "source": str(info.source) if info.source else None,
         "commit": commit_value(commit),
-        "reads": _others(chosen, unreadable),
-        "read_by": _others(chosen, unread_by),
+        "reads": _list_numbers_outside(chosen, unreadable),
+        "read_by": _list_numbers_outside(chosen, unread_by),
         "unreadable": [gap.value() for gap in unreadable],
         "unread_by": [gap.value() for gap in unread_by],
     }
@@ -206,20 +224,20 @@ class Gap:
 
     Attributes:
         numbers: their numbers, ascending.
-        border: the version of them that is nearest to the definition.
-        found: the incompatibilities with the border.
-        texts: the same for people.
+        border: the version that is nearest to the definition.
+        incompatibilities: the reasons why the border cannot read or be read.
+        texts: the same reasons, as a change from the older definition to the newer one.
     """
 
     numbers: tuple[int, ...]
     border: SchemaVersion
-    found: tuple[Incompatibility, ...]
+    incompatibilities: tuple[Incompatibility, ...]
     texts: tuple[str, ...]
 
     @property
     def strict_only(self) -> bool:
         """Whether only strict readers fail, and Pulsar's Java readers do not."""
-        return _is_strict(self.found)
+        return _concerns_strict_readers_only(self.incompatibilities)
 
     def value(self) -> dict[str, Any]:
         """Return the JSON value."""
@@ -229,99 +247,97 @@ class Gap:
             "commit": commit_value(self.border.commit),
             "strict_readers_only": self.strict_only,
             "reasons": [
-                {**reason_value(each), "told": text} for each, text in zip(self.found, self.texts, strict=True)
+                {**reason_value(incompatibility), "told": text}
+                for incompatibility, text in zip(self.incompatibilities, self.texts, strict=True)
             ],
         }
 
     def lines(self) -> Iterator[str]:
-        """Return a line such as `versions 5-6, from version 5 (9f2c1abcd, 2026-03-02) "Count the orders"`, and indented reasons."""
-        end = "from" if self.border.number == self.numbers[0] else "up to"
-        row = f"{versions(self.numbers)}, {end} " if len(self.numbers) > 1 else ""
+        """Yield a line such as `versions 5-6, from version 5 (9f2c1abcd, 2026-03-02) "Count the orders"`, and indented reasons."""
+        preposition = "from" if self.border.number == self.numbers[0] else "up to"
+        row = f"{versions(self.numbers)}, {preposition} " if len(self.numbers) > 1 else ""
         subject = f' "{self.border.commit.subject}"' if self.border.commit else ""
-        aside = "; Java can, strict readers cannot" if self.strict_only else ""
-        yield f"{row}{format_version(self.border)}{subject}{aside}"
-        for each, text in zip(self.found[:_SHOWN], self.texts[:_SHOWN], strict=True):
-            yield f"  {each.rule}: {text}"
-        left = len(self.found) - _SHOWN
-        if left > 0:
-            yield f"  and {left:,} {'reason' if left == 1 else 'reasons'} more: `--format json` has them all"
+        remark = "; Java can, strict readers cannot" if self.strict_only else ""
+        yield f"{row}{format_version(self.border)}{subject}{remark}"
+        for incompatibility, text in [*zip(self.incompatibilities, self.texts, strict=True)][:_MAX_REASONS]:
+            yield f"  {incompatibility.rule}: {text}"
+        more = len(self.incompatibilities) - _MAX_REASONS
+        if more > 0:
+            yield f"  and {more:,} {'reason' if more == 1 else 'reasons'} more: `--format json` has them all"
 
 
-def reason_value(each: Incompatibility) -> dict[str, Any]:
+def reason_value(incompatibility: Incompatibility) -> dict[str, Any]:
     """Return the JSON value of an incompatibility."""
-    return {"rule": each.rule, "pointer": each.pointer, "message": each.message, "strict_only": each.strict_only}
+    return {
+        "rule": incompatibility.rule,
+        "pointer": incompatibility.pointer,
+        "message": incompatibility.message,
+        "strict_only": incompatibility.strict_only,
+    }
 
 
-def gaps(info: SchemaInfo, at: int, line: Sequence[SchemaVersion], *, role: Role) -> list[Gap]:
-    """Return the versions of `line` that `info` cannot read (role `reader`), or that cannot read it (role `writer`).
-
-    `at` is the number of the version that `info` is, or would become.
-    """
+def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role) -> list[Gap]:
+    """Return the versions of the topic that `info` cannot read (role `reader`), or that cannot read it (role `writer`)."""
     from schemactl.formats import resolve
 
-    found: list[list[tuple[SchemaVersion, list[Incompatibility]]]] = []
-    for version in line:
+    number = chosen.number_or_next
+    rows: list[list[tuple[SchemaVersion, list[Incompatibility]]]] = []
+    for version in chosen.topic.versions:
         if version.info is None:
             continue
         reader, writer = (info, version.info) if role == "reader" else (version.info, info)
-        bad = list(resolve(reader=reader, writer=writer))
-        if not bad:
+        incompatibilities = list(resolve(reader=reader, writer=writer))
+        if not incompatibilities:
             continue
-        # A row ends where a version in between can be read, where it is another sort of reader that cannot, and here.
-        last, before = found[-1][-1] if found else (None, [])
+        # A row continues with the next version on the same side of the definition if the same readers fail.
+        last, last_incompatibilities = rows[-1][-1] if rows else (None, [])
         if (
             last
             and last.number == version.number - 1
-            and not last.number <= at < version.number
-            and _is_strict(before) == _is_strict(bad)
+            and not last.number <= number < version.number
+            and _concerns_strict_readers_only(last_incompatibilities)
+            == _concerns_strict_readers_only(incompatibilities)
         ):
-            found[-1].append((version, bad))
+            rows[-1].append((version, incompatibilities))
         else:
-            found.append([(version, bad)])
-    result = []
-    for row in found:
-        border, bad = row[0] if row[0][0].number > at else row[-1]
-        texts = tuple(_reason(each, info, at, border, role) for each in bad)
-        result.append(Gap(tuple(version.number for version, _ in row), border, tuple(bad), texts))
-    return result
+            rows.append([(version, incompatibilities)])
+    gaps = []
+    for row in rows:
+        border, incompatibilities = row[0] if row[0][0].number > number else row[-1]
+        texts = [
+            _explain_incompatibility(incompatibility, info, number, border, role)
+            for incompatibility in incompatibilities
+        ]
+        gaps.append(Gap(tuple(version.number for version, _ in row), border, tuple(incompatibilities), tuple(texts)))
+    return gaps
 
 
-def _is_strict(found: Sequence[Incompatibility]) -> bool:
-    return all(each.strict_only for each in found)
+def _concerns_strict_readers_only(incompatibilities: Sequence[Incompatibility]) -> bool:
+    return all(incompatibility.strict_only for incompatibility in incompatibilities)
 
 
-def _reason(found: Incompatibility, info: SchemaInfo, at: int, border: SchemaVersion, role: Role) -> str:
-    """Return the reason for people, as a change from the older of the two definitions to the newer."""
+def _explain_incompatibility(
+    incompatibility: Incompatibility, info: SchemaInfo, number: int, border: SchemaVersion, role: Role
+) -> str:
+    """Return the reason as a change from the older of the two definitions to the newer one."""
     from schemactl.core.findings import Breakage
     from schemactl.formats import explain
 
     if border.info is None:
-        return found.message
-    is_newer = border.number <= at
+        return incompatibility.message
+    is_newer = border.number <= number
     new, old = (info, border.info) if is_newer else (border.info, info)
     is_new_reading = is_newer == (role == "reader")
     direction: Direction = "new_reads_old" if is_new_reading else "old_reads_new"
-    return explain(Breakage(found, direction, min(at, border.number)), new=new, old=old).reason
+    return explain(Breakage(incompatibility, direction, min(number, border.number)), new=new, old=old).reason
 
 
 # `schemactl show --effective`.
 
 
-_ORIGINS: Final = {
-    "topic": "",
-    "namespace": " (namespace)",
-    "overlay": " (overlay)",
-    "namespace overlay": " (namespace, overlay)",
-    "project": " (default of the project)",
-    "pulsar": "Pulsar's default",
-    "target": "the target's name",
-    "declared": "as declared",
-}
-
-
 @dataclass(frozen=True, slots=True)
-class _Value:
-    """A value in force, the level that sets it (see `_ORIGINS`), and its place in a file, if it has one."""
+class _EffectiveValue:
+    """A value in force, the level that sets it (see `_ORIGINS`), and its source location, if it has one."""
 
     key: str
     value: Any
@@ -333,96 +349,97 @@ class _Value:
         return f"{self.source or ''}{_ORIGINS[self.level]}"
 
 
-def show_effective(args: argparse.Namespace, context: Context) -> int:
+def _show_effective(args: argparse.Namespace, context: Context) -> int:
     """Print the values in force for a topic, on a target or as declared. Return 0."""
     project, top = context.project()
     target = None
     if args.target is not None:
-        chosen = approved_target(args.target, project, top, context)
-        project, target = chosen.project, chosen.target
+        chosen_target = approved_target(args.target, project, top, context)
+        project, target = chosen_target.project, chosen_target.target
     approved = context.approved(project, target)
     topic = find(args.topic, approved.catalog)
-    values = [*_values(topic, approved, project, target, context)]
+    values = [*_list_values(topic, approved, project, target, context)]
     if args.format == "json":
         context.report_json(
             topic=str(topic.name),
             target=target.name if target else None,
             ref=approved.ref,
-            values={each.key: _json(each) for each in values},
+            values={value.key: _value_json(value) for value in values},
         )
         return 0
-    rows = [(each.key, policy_word(each.value), each.origin) for each in values]
+    rows = [(value.key, policy_word(value.value), value.origin) for value in values]
     head = f"{topic.name}{f' on {target.name}' if target else ''}, as {approved.ref} has it"
     context.report("\n".join([head, *(f"  {line}" for line in table(rows))]))
     return 0
 
 
-def _json(value: _Value) -> Json:
-    place = value.source
+def _value_json(value: _EffectiveValue) -> Json:
+    source = value.source
     return {
         "value": value.value,
         "level": value.level,
-        "file": place.path if place else None,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
+        "file": source.path if source else None,
+        "line": source.line if source else None,
+        "column": source.column if source else None,
     }
 
 
-def _values(
+def _list_values(
     topic: Topic, approved: History, project: Project, target: Target | None, context: Context
-) -> Iterator[_Value]:
+) -> Iterator[_EffectiveValue]:
     overlays = target.overlays if target else ()
 
-    def level(kind: str, source: Source | None) -> str:
+    def level_of(kind: str, source: Source | None) -> str:
         is_overlay = source is not None and source.path in overlays
         return {"topic": "overlay", "namespace": "namespace overlay"}[kind] if is_overlay else kind
 
     if target:
-        there = target.names.there(topic.name)
-        yield _Value("name", str(there), "declared" if there == topic.name else "target")
+        target_name = target.names.there(topic.name)
+        yield _EffectiveValue("name", str(target_name), "declared" if target_name == topic.name else "target")
     if topic.partitions is None:
-        yield _Value("partitions", "none", "pulsar")
+        yield _EffectiveValue("partitions", "none", "pulsar")
     else:
-        place = topic.locate("/partitions")
-        yield _Value("partitions", topic.partitions, level("topic", place), place)
-    for each in _policies(topic, approved.catalog, project):
-        if each.level == "project":
-            yield replace(each, source=_project_place(each.key, approved, project, context))
+        source = topic.locate("/partitions")
+        yield _EffectiveValue("partitions", topic.partitions, level_of("topic", source), source)
+    for policy in _list_policies(topic, approved.catalog, project):
+        if policy.level == "project":
+            yield replace(policy, source=_locate_default(policy.key, approved, project, context))
         else:
-            yield replace(each, level=level(each.level, each.source) if each.source else each.level)
-    for key, usual in (("generation", 1), ("renamed_from", None), ("reader", "latest"), ("lifecycle", "stable")):
-        if (value := getattr(topic, key)) != usual:
-            yield _Value(key, value if isinstance(value, int) else str(value), "topic", topic.locate(f"/{key}"))
-    space = approved.catalog.namespaces.get(topic.name.namespace_name)
-    own, words = topic.metadata.values(), approved.catalog.metadata(topic.name).words()
-    for key, said in words.items():
-        holder, at = (space, "namespace") if space and key not in own else (topic, "topic")
-        yield _Value(key, said, at, holder.locate(f"/{key}"))
+            yield replace(policy, level=level_of(policy.level, policy.source) if policy.source else policy.level)
+    for key, default in (("generation", 1), ("renamed_from", None), ("reader", "latest"), ("lifecycle", "stable")):
+        if (value := getattr(topic, key)) != default:
+            text = value if isinstance(value, int) else str(value)
+            yield _EffectiveValue(key, text, "topic", topic.locate(f"/{key}"))
+    namespace = approved.catalog.namespaces.get(topic.name.namespace_name)
+    topic_metadata = topic.metadata.values()
+    for key, text in approved.catalog.metadata(topic.name).words().items():
+        holder, level = (namespace, "namespace") if namespace and key not in topic_metadata else (topic, "topic")
+        yield _EffectiveValue(key, text, level, holder.locate(f"/{key}"))
     if topic.schema:
-        yield _Value("schema", topic.schema.type.name, "topic", topic.locate("/schema/type"))
+        yield _EffectiveValue("schema", topic.schema.type.name, "topic", topic.locate("/schema/type"))
 
 
-def _policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator[_Value]:
-    """Yield each policy in force: that of the topic, else of the namespace, else the default of brokers."""
+def _list_policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator[_EffectiveValue]:
+    """Yield each policy in force, from the topic, else its namespace, else the defaults of the brokers."""
     from schemactl.core.policies import SETTINGS, BrokerDefaults, Policies
 
-    space = catalog.namespaces.get(topic.name.namespace_name)
+    namespace = catalog.namespaces.get(topic.name.namespace_name)
     for key in Policies.names():
-        for level, holder in (("topic", topic), ("namespace", space)):
+        for level, holder in (("topic", topic), ("namespace", namespace)):
             value = holder.policies.get(key) if holder else None
             if holder and value not in (None, "UNDEFINED"):
-                shown = str(value) if isinstance(value, str) else value
-                yield _Value(key, shown, level, holder.locate(f"/{key}"))
+                text = str(value) if isinstance(value, str) else value
+                yield _EffectiveValue(key, text, level, holder.locate(f"/{key}"))
                 break
         else:
             if key in SETTINGS:
-                continue  # not managed: what counts is not known here
+                continue  # The project does not manage it, and the broker's value is not known here.
             value = getattr(project.defaults, key)
-            is_said = value != getattr(BrokerDefaults(), key)
-            yield _Value(key, value if isinstance(value, bool) else str(value), "project" if is_said else "pulsar")
+            level = "pulsar" if value == getattr(BrokerDefaults(), key) else "project"
+            yield _EffectiveValue(key, value if isinstance(value, bool) else str(value), level)
 
 
-def _project_place(key: str, approved: History, project: Project, context: Context) -> Source:
+def _locate_default(key: str, approved: History, project: Project, context: Context) -> Source:
     from schemactl import history as schemactl_history
     from schemactl.declare import project as declare_project
 
@@ -458,73 +475,75 @@ def configure_log(parser: argparse.ArgumentParser) -> None:
 
 
 def run_log(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the list is printed; 100: with --target, messages would be misread."""
+    """Print the list; return 100 if, with --target, messages would be decoded with the wrong schema, else 0."""
     if bool(args.topic) == args.all:
         raise UsageError("name one TOPIC, or ask for --all")
     if args.version_bytes is not None and args.all:
         raise UsageError("--version-bytes are those of one topic's message: name the TOPIC")
     target = target_of(args.target, context) if args.target else None
     history = context.approved(*((target.project, target.target) if target else ()))
-    asked = None
+    version = None
     if args.all:
         topics = [history.catalog.topics[name] for name in sorted(history.catalog.topics)]
     else:
-        topic, asked = choose(args.topic, history.catalog)
+        topic, version = choose(args.topic, history.catalog)
         topics = [topic]
-    if asked and args.version_bytes is not None:
+    if version and args.version_bytes is not None:
         raise UsageError("--version-bytes and @N both name a version: leave one out")
     if target:
-        return _print_on_target(args, context, history, topics, target, asked)
-    if asked:
-        return _print_version(topics[0], asked, args.format, context)
+        return _print_log_on_target(args, context, history, topics, target, version)
+    if version:
+        return _print_version(topics[0], version, args.format, context)
     if args.version_bytes is not None:
         reading(context, None).require_target(topics, context)
-        return _print_version(
-            topics[0], _writer(topics[0], number_of_version_bytes(args.version_bytes)), args.format, context
-        )
+        writer = _find_writer(topics[0], number_of_version_bytes(args.version_bytes))
+        return _print_version(topics[0], writer, args.format, context)
     if args.format == "json":
         context.report_json(
             ref=history.ref,
             tip=commit_value(history.tip),
-            topics=[_topic(history, topic) for topic in topics],
+            topics=[_log_value(history, topic) for topic in topics],
             notes=[str(note) for note in history.notes],
             repaired=[str(note) for note in history.repaired],
         )
     else:
-        context.report("\n\n".join(_text(history, topic, color=context.color) for topic in topics))
+        context.report("\n\n".join(_render_log(history, topic, color=context.color) for topic in topics))
     return 0
 
 
-def _writer(topic: Topic, number: int) -> SchemaVersion:
-    """Return the version of that number, which a message says it was written with."""
-    found = next((version for version in topic.versions if version.number == number), None)
-    if found is None:
+def _find_writer(topic: Topic, number: int) -> SchemaVersion:
+    """Return the version that messages of this version number were written with; raise SchemactlError if Git does not have it."""
+    writer = next((version for version in topic.versions if version.number == number), None)
+    if writer is None:
         known = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has none"
         raise SchemactlError(
             f"{topic.name} has no version {number} in the approved history: {known}",
             fix="the registry may have versions that Git does not know: `schemactl drift --target T` compares the two",
         )
-    return found
+    return writer
 
 
 def _print_version(topic: Topic, version: SchemaVersion, form: str, context: Context) -> int:
     if form == "json":
-        context.report_json(topic=str(topic.name), **_version(version))
+        context.report_json(topic=str(topic.name), **_version_value(version))
     else:
         subject = version.commit.subject if version.commit else ""
         print(f"{topic.name}: {format_version(version)}: {subject}")
     return 0
 
 
-def _print_on_target(
+def _print_log_on_target(
     args: argparse.Namespace,
     context: Context,
     history: History,
     topics: list[Topic],
     chosen: ChosenTarget,
-    asked: SchemaVersion | None,
+    version: SchemaVersion | None,
 ) -> int:
-    """Print the topics' numbers in Git and in the target's registry; of one message's, or one of Git's versions, only that."""
+    """Print the version numbers of the topics in Git and in the target's registry, side by side.
+
+    With --version-bytes, or a `version` of Git, print only that one. Return 100 if messages would be decoded with the wrong schema.
+    """
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.planner import applicable, renamed, renamed_numbers
     from schemactl.deploy.version_numbers import apart_values, find_apart, pair_up, topic_value
@@ -533,66 +552,66 @@ def _print_on_target(
     from schemactl.report import drift
 
     target = chosen.target
-    names = {topic.name: target.names.there(topic.name) for topic in topics}
-    held = chosen.read(Scope(frozenset(), frozenset(names.values())), context).topics
-    pairs = {
-        names[topic.name]: pair_up(
-            git=topic.versions, registry=held[there].versions if (there := names[topic.name]) in held else ()
-        )
-        for topic in topics
-    }
+    target_names = {topic.name: target.names.there(topic.name) for topic in topics}
+    registered = chosen.read(Scope(frozenset(), frozenset(target_names.values())), context).topics
+    pairs_by_topic = {}
+    for topic in topics:
+        name = target_names[topic.name]
+        entries = registered[name].versions if name in registered else ()
+        pairs_by_topic[name] = pair_up(git=topic.versions, registry=entries)
     declared = applicable(renamed(Catalog(topics={topic.name: topic for topic in topics}), target.names))
     recorded = numbers_of(target, chosen.project, context.repository, history)
-    apart = find_apart(declared, Catalog(topics=held), renamed_numbers(recorded, target.names))
+    topics_apart = find_apart(declared, Catalog(topics=registered), renamed_numbers(recorded, target.names))
     if args.version_bytes is not None:
-        [(name, found)] = pairs.items()
+        [(name, pairs)] = pairs_by_topic.items()
         number = number_of_version_bytes(args.version_bytes)
-        pairs = {name: tuple(pair for pair in found if pair.registry and pair.registry.number == number)}
-        if not pairs[name]:
+        pairs_by_topic = {name: tuple(pair for pair in pairs if pair.registry and pair.registry.number == number)}
+        if not pairs_by_topic[name]:
             raise SchemactlError(f"{name} has no version {number} in {target.name} ({target.registry})")
-        apart = tuple(
-            replace(topic, numbers=tuple(each for each in topic.numbers if each.registry == number)) for topic in apart
+        topics_apart = tuple(
+            replace(apart, numbers=tuple(entry for entry in apart.numbers if entry.registry == number))
+            for apart in topics_apart
         )
-    if asked:
-        [(name, found)] = pairs.items()
-        pairs = {name: tuple(pair for pair in found if pair.git and pair.git.number == asked.number)}
-    misread = [topic for topic in apart if not topic.recorded]
+    if version:
+        [(name, pairs)] = pairs_by_topic.items()
+        pairs_by_topic = {name: tuple(pair for pair in pairs if pair.git and pair.git.number == version.number)}
+    misread = [apart for apart in topics_apart if not apart.recorded]
     if args.format == "json":
         context.report_json(
             ref=history.ref,
             tip=commit_value(history.tip),
             target=target.name,
             registry=target.registry,
-            topics=[topic_value(name, each) for name, each in pairs.items()],
-            numbers_apart=apart_values(apart),
+            topics=[topic_value(name, pairs) for name, pairs in pairs_by_topic.items()],
+            numbers_apart=apart_values(topics_apart),
         )
     else:
-        blocks = [drift.render_pairs(name, each, color=context.color) for name, each in pairs.items()]
+        blocks = [drift.render_pairs(name, pairs, color=context.color) for name, pairs in pairs_by_topic.items()]
         if misread:
             blocks.append(drift.render(misread, target=target.name, color=context.color))
         context.report("\n\n".join(blocks))
     return NEGATIVE if misread else 0
 
 
-def _text(history: History, topic: Topic, *, color: bool) -> str:
-    """Return the topic, what is to be said of it, and its versions, newest first."""
-    lines = [paint(str(topic.name), "bold", color=color), *_notes(history, topic)]
+def _render_log(history: History, topic: Topic, *, color: bool) -> str:
+    """Return the name of the topic, its metadata and state, and its versions, newest first."""
+    lines = [paint(str(topic.name), "bold", color=color), *_render_notes(history, topic)]
     current = history.current(topic.name)
     rows: list[tuple[str, ...]] = [("VERSION", "TYPE", "COMMIT", "DAY", "SUBJECT")]
     for version in reversed(topic.versions):
         mark = " (in force)" if version.number == current else ""
         kind = version.info.type.name if version.info else "tombstone"
         commit = version.commit
-        facts = (commit.short, day(commit), commit.subject) if commit else ("", "", "")
-        rows.append((f"{version.number}{mark}", kind, *facts))
+        commit_cells = (commit.short, day(commit), commit.subject) if commit else ("", "", "")
+        rows.append((f"{version.number}{mark}", kind, *commit_cells))
     if topic.versions:
         columns = terminal_width()
         lines += [f"  {line}" for line in table(rows, width=columns and columns - 2)]
     return "\n".join(lines)
 
 
-def _notes(history: History, topic: Topic) -> Iterable[str]:
-    yield from (f"  {key}: {said}" for key, said in history.catalog.metadata(topic.name).words().items())
+def _render_notes(history: History, topic: Topic) -> Iterator[str]:
+    yield from (f"  {key}: {text}" for key, text in history.catalog.metadata(topic.name).words().items())
     since = history.since(topic.name)
     current = history.current(topic.name)
     latest = topic.versions[-1].number if topic.versions else None
@@ -607,7 +626,7 @@ def _notes(history: History, topic: Topic) -> Iterable[str]:
         yield f"  version {current} is in force again {when}; a registry's latest stays {latest}"
 
 
-def _topic(history: History, topic: Topic) -> dict[str, Any]:
+def _log_value(history: History, topic: Topic) -> dict[str, Any]:
     return {
         "topic": str(topic.name),
         **metadata_value(history.catalog.metadata(topic.name)),
@@ -615,11 +634,11 @@ def _topic(history: History, topic: Topic) -> dict[str, Any]:
         "current": history.current(topic.name),
         "since": commit_value(history.since(topic.name)),
         "latest": topic.versions[-1].number if topic.versions else None,
-        "versions": [_version(version) for version in topic.versions],
+        "versions": [_version_value(version) for version in topic.versions],
     }
 
 
-def _version(version: SchemaVersion) -> dict[str, Any]:
+def _version_value(version: SchemaVersion) -> dict[str, Any]:
     return {
         "version": version.number,
         "version_bytes": version.number.to_bytes(8, "big").hex(),
