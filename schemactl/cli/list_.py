@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -27,6 +27,25 @@ if TYPE_CHECKING:
     from schemactl.declare.reader import Declared
     from schemactl.history import History, Repository
     from schemactl.registry.interface import ConnectedClient, TopicClients
+
+
+_FIRST_HIDDEN_COLUMNS: Final = ("labels", "deprecated", "set by", "owner")
+"""The columns of `list` that a narrow terminal hides, in this order."""
+
+_CLIENTS_EPILOG: Final = """\
+A connection belongs to the declared client whose name it, or its subscription, has: billing, or billing-1, billing-2, ... Its version is the one
+that it reports in the property `schemactl.version`, as generated packages do and any client can; otherwise it is unknown.
+
+Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (where no client is
+declared, this is asked of all that are connected);
+with --drained: a subscription has messages left to read, with or without a connection.
+
+examples:
+  schemactl clients                                     who is declared, of all topics
+  schemactl clients orders --target prod                and who is connected
+  schemactl clients orders --target prod --expect 5     do all clients run version 5?
+  schemactl clients orders --target prod --expect 5 --client billing --client audit
+"""
 
 
 # `schemactl list`.
@@ -68,8 +87,8 @@ class _Entry:
     Attributes:
         topic: the topic as declared by the files, or as approved if they no longer declare it.
         catalog: the catalog that has the topic.
-        version: the number of the version in force; None: there is none.
-        change: what the files change of the topic; None: nothing.
+        version: the number of the version in force, or None if the topic has no schema.
+        change: the difference between the files and the approved topic, or None if there is none.
     """
 
     topic: Topic
@@ -77,7 +96,7 @@ class _Entry:
     version: int | None
     change: TopicCheck | None
 
-    def value(self, project: Project) -> dict[str, Any]:
+    def to_json(self, project: Project) -> dict[str, Any]:
         """Return the JSON value."""
         topic = self.topic
         strategy, level = self.catalog.strategy(topic.name, project.defaults)
@@ -96,39 +115,56 @@ class _Entry:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The topics to list, sorted by name.
+
+    Attributes:
+        declared: the declared files, or None if only the approved history could be read.
+        approved: the approved history.
+        entries: the topics of both.
+    """
+
+    declared: Declared | None
+    approved: History
+    entries: list[_Entry]
+
+
 def run_list(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the list is printed."""
+    """Print the topics that match every option."""
     project, _ = context.project()
-    declared, approved, entries = _read(context.repository, project, context)
-    patterns = [*args.topics, *args.topic]
-    names = [each.topic.name for each in entries]
-    chosen = select_known(names, patterns, args.namespace, where="the files or the approved history")
-    values = [(each, each.value(project)) for each in entries if each.topic.name in chosen]
-    _require_known(args, [value for _, value in values])
-    values = [(each, value) for each, value in values if _is_asked(value, args)]
+    listing = _read_listing(context.repository, project, context)
+    approved = listing.approved
+    values_by_topic = {entry.topic.name: entry.to_json(project) for entry in listing.entries}
+    selected = select_known(
+        values_by_topic, [*args.topics, *args.topic], args.namespace, where="the files or the approved history"
+    )
+    values_by_topic = {name: value for name, value in values_by_topic.items() if name in selected}
+    _require_known_words(args, values_by_topic.values())
+    values_by_topic = {name: value for name, value in values_by_topic.items() if _matches_filters(value, args)}
+    values = [*values_by_topic.values()]
     if args.format == "codeowners":
-        _print_codeowners(declared, frozenset(each.topic.name for each, _ in values), context)
+        _print_codeowners(listing.declared, frozenset(values_by_topic), context)
     elif args.format == "json":
-        topics = [value for _, value in values]
-        context.report_json(ref=approved.ref, tip=commit_value(approved.tip), topics=topics)
+        context.report_json(ref=approved.ref, tip=commit_value(approved.tip), topics=values)
     elif values:
         columns = terminal_width()
-        rows = _topic_rows([value for _, value in values], columns)
+        rows = _make_topic_rows(values, columns)
         context.report("\n".join(table(rows, width=columns, numeric={2}, whole={0})))
-    elif entries:
+    elif listing.entries:
         context.report("No topic matches.")
     else:
         context.report(f"Neither the files nor {approved.ref} declare a topic.")
     return 0
 
 
-def _read(repository: Repository, project: Project, context: Context) -> tuple[Declared | None, History, list[_Entry]]:
-    """Return the declared files, the approved history, and the topics of both by name.
+def _read_listing(repository: Repository, project: Project, context: Context) -> _Listing:
+    """Read the files and the approved history.
 
-    In a bare repository, and if the files have problems (which prints a note), the topics are those that were approved.
+    In a bare repository, and if the files have problems (which prints a note), the topics are the approved ones.
     """
     from schemactl import history
-    from schemactl.checks.check import Fork, check
+    from schemactl.checks import check as topic_checks
     from schemactl.checks.environments import read_files
     from schemactl.declare import files as declare_files
 
@@ -137,71 +173,73 @@ def _read(repository: Repository, project: Project, context: Context) -> tuple[D
     approved, base = forked.approved, forked.base
     context.note(*approved.notes)
     if repository.top is None:
-        return None, approved, [*_entries(approved, approved.catalog, {})]
+        return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
     worktree = declare_files.WorktreeFiles(str(repository.top), folders=project.roots)
     files = history.HashedFiles(worktree, repository.object_format)
     try:
-        # What targets differ in is no part of the list.
+        # The list shows the declarations, without the overlays of targets.
         declared = read_files(repository, replace(project, targets={}), files).declared
     except DeclarationError as error:
         more = f" and {counted(len(error.problems) - 1, 'problem')} more" if len(error.problems) > 1 else ""
         context.note(f"this is what was approved, for the files cannot be read: {error.problems[0]}{more}")
-        return None, approved, [*_entries(approved, approved.catalog, {})]
+        return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
     changes = forked.changes(files, declared)
-    report = check(
+    report = topic_checks.check(
         declared.catalog,
         approved=approved.catalog,
         project=project,
         label="",
-        fork=Fork(base.catalog, base.tip, changes.unchanged, changes.combined, changes.settled),
+        fork=topic_checks.Fork(base.catalog, base.tip, changes.unchanged, changes.combined, changes.settled),
     )
-    found = {each.topic: each for each in report.topics}
-    return declared, approved, [*_entries(approved, declared.catalog, found)]
+    checks_by_topic = {check.topic: check for check in report.topics}
+    return _Listing(declared, approved, _make_entries(approved, declared.catalog, checks_by_topic))
 
 
-def _entries(approved: History, catalog: Catalog, changes: Mapping[TopicName, TopicCheck]) -> Iterator[_Entry]:
-    gone = {name for name, each in changes.items() if each.change == "removed"}
-    for name in sorted({*catalog.topics, *gone}):
-        held = approved.catalog if name in gone else catalog
-        if not held.topics[name].deleted:
-            yield _Entry(held.topics[name], held, approved.current(name), changes.get(name))
+def _make_entries(approved: History, catalog: Catalog, checks: Mapping[TopicName, TopicCheck]) -> list[_Entry]:
+    """Return an entry for each topic of `catalog`, and for each approved topic that the files remove."""
+    removed = {name for name, check in checks.items() if check.change == "removed"}
+    entries = []
+    for name in sorted({*catalog.topics, *removed}):
+        source = approved.catalog if name in removed else catalog
+        if not source.topics[name].deleted:
+            entries.append(_Entry(source.topics[name], source, approved.current(name), checks.get(name)))
+    return entries
 
 
-def _is_asked(value: Mapping[str, Any], args: argparse.Namespace) -> bool:
-    labels = (label.partition("=") for label in args.label)
-    return (
-        (not args.owner or value["owner"] in args.owner)
-        and (not args.type or value["type"] in args.type)
-        and all(
-            name in value["labels"] and (not equals or value["labels"][name] == text) for name, equals, text in labels
-        )
-        and (not args.deprecated or value["deprecated"] is not None)
-        and (not args.changed or value["change"] is not None)
-    )
-
-
-def _require_known(args: argparse.Namespace, values: list[dict[str, Any]]) -> None:
+def _require_known_words(args: argparse.Namespace, values: Collection[Mapping[str, Any]]) -> None:
     """Raise UsageError for an owner, label or type that none of the topics has."""
-    known = {
+    label_names = [label.partition("=")[0] for label in args.label]
+    words_by_option = {
         "--owner": (args.owner, {value["owner"] for value in values} - {""}),
-        "--label": (
-            [each.partition("=")[0] for each in args.label],
-            {name for each in values for name in each["labels"]},
-        ),
+        "--label": (label_names, {name for value in values for name in value["labels"]}),
         "--type": (args.type, {value["type"] for value in values} - {None}),
     }
-    for option, (asked, held) in known.items():
-        for text in asked:
-            if text not in held:
-                raise UsageError(f"{option} {text}: no topic has that{did_you_mean(text, held)}")
+    for option, (words, known_words) in words_by_option.items():
+        for word in words:
+            if word not in known_words:
+                raise UsageError(f"{option} {word}: no topic has that{did_you_mean(word, known_words)}")
 
 
-_LEFT_OUT_FIRST: Final = ("labels", "deprecated", "set by", "owner")
-"""The columns that a narrow terminal has no place for."""
+def _matches_filters(value: Mapping[str, Any], args: argparse.Namespace) -> bool:
+    """Return whether the topic matches --owner, --type, --label, --deprecated and --changed."""
+    if args.owner and value["owner"] not in args.owner:
+        return False
+    if args.type and value["type"] not in args.type:
+        return False
+    for label in args.label:
+        name, equals, text = label.partition("=")
+        if name not in value["labels"] or (equals and value["labels"][name] != text):
+            return False
+    if args.deprecated and value["deprecated"] is None:
+        return False
+    return not args.changed or value["change"] is not None
 
 
-def _topic_rows(values: list[Json], width: int | None) -> list[list[str]]:
-    """Return the head and a row for each topic, for a terminal of that width, without empty columns."""
+def _make_topic_rows(values: list[Json], width: int | None) -> list[list[str]]:
+    """Return the head and a row for each topic, without empty columns, and without those that a terminal of `width` hides.
+
+    Without a width, no column is hidden.
+    """
     columns: dict[str, Callable[[Json], object]] = {
         "topic": lambda value: value["topic"].removeprefix("persistent://"),
         "type": lambda value: value["type"],
@@ -211,53 +249,52 @@ def _topic_rows(values: list[Json], width: int | None) -> list[list[str]]:
         "owner": lambda value: value["owner"],
         "labels": lambda value: ",".join(f"{name}={text}" for name, text in value["labels"].items()),
         "deprecated": lambda value: value["deprecated"] and value["deprecated"].get("remove_after", "yes"),
-        "change": _change,
+        "change": _describe_change,
     }
-    cells = {name: [of(value) for value in values] for name, of in columns.items()}
-    shown = {
-        name: [name.upper(), *("-" if each in (None, "") else on_one_line(str(each)) for each in column)]
-        for name, column in cells.items()
-        if name in ("type", "version") or any(each not in (None, "") for each in column)
-    }
-    for name in _LEFT_OUT_FIRST:
-        if width is not None and sum(2 + max(map(len, column)) for column in shown.values()) - 2 > width:
-            shown.pop(name, None)
-    return [list(row) for row in zip(*shown.values(), strict=True)]
+    texts_by_column = {}
+    for name, read_cell in columns.items():
+        cells = [read_cell(value) for value in values]
+        if name in ("type", "version") or any(cell not in (None, "") for cell in cells):
+            texts = ["-" if cell in (None, "") else on_one_line(str(cell)) for cell in cells]
+            texts_by_column[name] = [name.upper(), *texts]
+    for name in _FIRST_HIDDEN_COLUMNS:
+        if width is not None and sum(2 + max(map(len, texts)) for texts in texts_by_column.values()) - 2 > width:
+            texts_by_column.pop(name, None)
+    return [list(row) for row in zip(*texts_by_column.values(), strict=True)]
 
 
-def _change(value: Mapping[str, Any]) -> str | None:
-    """Return in a few words what the files change of a topic."""
+def _describe_change(value: Mapping[str, Any]) -> str | None:
     number = value["next_version"]
     match value["change"]:
         case "added":
             return "new"
         case "new version" | "older version":
             return f"version {number}"
-        case other:
-            return cast("str | None", other)
+        case change:
+            return cast("str | None", change)
 
 
-def _print_codeowners(declared: Declared | None, chosen: frozenset[TopicName], context: Context) -> None:
-    """Print the owners of all files of the `chosen` topics and of their namespaces."""
+def _print_codeowners(declared: Declared | None, topics: frozenset[TopicName], context: Context) -> None:
+    """Print the owners of all files of the topics and of their namespaces."""
     from schemactl.report import github
 
     if declared is None:
         raise UsageError("--format codeowners names files: it needs a working tree without problems")
     owners: defaultdict[str, set[str]] = defaultdict(set)
     catalog = declared.catalog
-    names: list[NamespaceName | TopicName] = [*chosen, *{name.namespace_name for name in chosen}]
+    names: list[NamespaceName | TopicName] = [*topics, *{name.namespace_name for name in topics}]
     for name in names:
-        held = catalog.get(name)
+        declaration = catalog.get(name)
         owner = catalog.metadata(name).owner
-        if owner and held and held.source:
-            definition = declared.dependencies.get(name, ()) if isinstance(name, TopicName) else ()
-            for path in (held.source.path, *definition):
-                # Of a folder that offers types, only what is taken has an owner.
+        if owner and declaration and declaration.source:
+            definition_paths = declared.dependencies.get(name, ()) if isinstance(name, TopicName) else ()
+            for path in (declaration.source.path, *definition_paths):
+                # A folder in `references` also has types that the topic does not use.
                 if not path.endswith("/"):
                     owners[path].add(owner)
-    text, unknown = github.render_codeowners(owners)
-    for each in unknown:
-        context.note(f"left out: `{each}` is none to GitHub: write @user, @organization/team or an e-mail address")
+    text, unknown_owners = github.render_codeowners(owners)
+    for owner in unknown_owners:
+        context.note(f"left out: `{owner}` is none to GitHub: write @user, @organization/team or an e-mail address")
     print(text, end="")
 
 
@@ -275,32 +312,35 @@ def configure_targets(parser: argparse.ArgumentParser) -> None:
 
 
 def run_targets(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the list is printed."""
+    """Print the targets."""
     from schemactl.core.catalog import chosen_topics
 
-    found, _ = context.project()
-    approved = reviewed_project(found, context)
-    project = approved.project if approved else found
+    project, _ = context.project()
+    approved = reviewed_project(project, context)
+    if approved:
+        project = approved.project
     topics = context.approved(project).catalog.topics
     declared = [name for name in topics if not topics[name].deleted]
-    targets = [_target(target, project, len(chosen_topics(declared, target))) for target in project.targets.values()]
+    values = [
+        _target_value(target, project, len(chosen_topics(declared, target))) for target in project.targets.values()
+    ]
     if args.format == "json":
-        context.report_json(topics=len(declared), targets=targets)
-    elif targets:
-        context.report("\n\n".join(_target_text(each, len(declared)) for each in targets))
+        context.report_json(topics=len(declared), targets=values)
+    elif values:
+        context.report("\n\n".join(_render_target(value, len(declared)) for value in values))
     else:
         context.report(f"{project.path} has no targets.")
     return 0
 
 
-def _target(target: Target, project: Project, topics: int) -> dict[str, Any]:
+def _target_value(target: Target, project: Project, topics: int) -> dict[str, Any]:
     return {
         "target": target.name,
         "registry": target.registry,
         "pulsar": target.pulsar or project.pulsar,
         "topics": topics,
         "tenants": dict(target.tenants),
-        "namespaces": {str(own): str(there) for own, there in target.namespaces.items()},
+        "namespaces": {str(declared): str(renamed) for declared, renamed in target.namespaces.items()},
         "overlays": list(target.overlays),
         "include": list(target.include),
         "exclude": list(target.exclude),
@@ -311,38 +351,19 @@ def _target(target: Target, project: Project, topics: int) -> dict[str, Any]:
     }
 
 
-def _target_text(facts: dict[str, Any], declared: int) -> str:
-    return "\n".join(
-        [f"{facts['target']}  {facts['registry']}", *(f"  {row}" for row in table([*_target_rows(facts, declared)]))]
-    )
-
-
-def _target_rows(facts: dict[str, Any], declared: int) -> Iterator[tuple[str, str]]:
-    yield "pulsar", facts["pulsar"]
-    yield "topics", str(declared) if facts["topics"] == declared else f"{facts['topics']} of {declared}"
-    for key, value in facts.items():
-        entries = [f"{one}: {other}" for one, other in value.items()] if isinstance(value, dict) else value
-        if value and key not in ("target", "registry", "pulsar", "topics"):
-            yield key, value if isinstance(value, str) else ", ".join(entries)
+def _render_target(target: dict[str, Any], declared: int) -> str:
+    """Return the target with a row for each setting; `declared` is the number of declared topics."""
+    topics = str(declared) if target["topics"] == declared else f"{target['topics']} of {declared}"
+    rows = [("pulsar", target["pulsar"]), ("topics", topics)]
+    for key, value in target.items():
+        if not value or key in ("target", "registry", "pulsar", "topics"):
+            continue
+        items = [f"{name}: {text}" for name, text in value.items()] if isinstance(value, dict) else value
+        rows.append((key, value if isinstance(value, str) else ", ".join(items)))
+    return "\n".join([f"{target['target']}  {target['registry']}", *(f"  {line}" for line in table(rows))])
 
 
 # `schemactl clients`.
-
-
-_EPILOG = """\
-A connection belongs to the declared client whose name it, or its subscription, has: billing, or billing-1, billing-2, ... Its version is the one
-that it reports in the property `schemactl.version`, as generated packages do and any client can; otherwise it is unknown.
-
-Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (where no client is
-declared, this is asked of all that are connected);
-with --drained: a subscription has messages left to read, with or without a connection.
-
-examples:
-  schemactl clients                                     who is declared, of all topics
-  schemactl clients orders --target prod                and who is connected
-  schemactl clients orders --target prod --expect 5     do all clients run version 5?
-  schemactl clients orders --target prod --expect 5 --client billing --client audit
-"""
 
 
 def configure_clients(parser: argparse.ArgumentParser) -> None:
@@ -351,7 +372,7 @@ def configure_clients(parser: argparse.ArgumentParser) -> None:
         "List the producers and consumers that topics declare. With a target, compare them with the connections to its brokers: the version "
         "that each reports, clients that are declared and not connected, and clients that are connected and not declared."
     )
-    parser.epilog = _EPILOG
+    parser.epilog = _CLIENTS_EPILOG
     parser.add_argument("one", nargs="?", metavar="TOPIC", help=TOPIC_HELP)
     add_selection(parser)
     add_options(
@@ -365,12 +386,13 @@ def configure_clients(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
 
 
-class _Seen(NamedTuple):
-    """A client and its connections.
+class _ConnectedClient(NamedTuple):
+    """A declared client with its connections, or a connection that belongs to no declared client.
 
     Attributes:
-        client: as it is declared; None: the connection is of no declared client.
-        backlog: how many messages its subscriptions have left to read; None: it has none.
+        client: the declared client, or None.
+        connections: the connections of the client, or the one connection.
+        backlog: the number of messages that its subscriptions have left to read, or None if it has no subscription.
     """
 
     client: Client | None
@@ -378,16 +400,16 @@ class _Seen(NamedTuple):
     backlog: int | None = None
 
     @property
-    def produces(self) -> bool:
+    def is_producer(self) -> bool:
         """Whether it writes messages."""
         return (self.client or self.connections[0]).role == "producer"
 
 
 def run_clients(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the list is printed; 100: a client is behind the version of --expect, or --drained finds messages left to read."""
+    """Print the clients; return 100 if one is behind the version of --expect or --drained finds messages left to read, else 0."""
     from schemactl.core.catalog import chosen_topics
 
-    _require_usage(args)
+    _require_compatible_options(args)
     target = target_of(args.target, context) if args.target else None
     catalog = context.approved(*((target.project, target.target) if target else ())).catalog
     if args.one:
@@ -397,31 +419,33 @@ def run_clients(args: argparse.Namespace, context: Context) -> int:
         names = chosen_topics(names, target.target) if target else names
         topics = [topic for name in sorted(names) if not (topic := catalog.topics[name]).deleted]
     if target is None:
-        _print(context, args.format, None, [(each, [*map(_Seen, each.clients)]) for each in topics])
+        _print_clients(
+            context, args.format, None, [(topic, [*map(_ConnectedClient, topic.clients)]) for topic in topics]
+        )
         return 0
-    there = {each.name: target.target.names.there(each.name) for each in topics}
+    target_names = {topic.name: target.target.names.there(topic.name) for topic in topics}
     with closing(target.open(context)) as registry:
-        found = registry.clients(there.values())
-    seen = [(each, _compared(each, target.target, found[there[each.name]])) for each in topics]
-    behind: list[str] = []
+        connected = registry.clients(target_names.values())
+    clients_by_topic = [
+        (topic, _match_connections(topic, target.target, connected[target_names[topic.name]])) for topic in topics
+    ]
+    complaints: list[str] = []
     if args.expect is not None or args.drained:
-        [(topic, clients)] = seen
+        [(topic, clients)] = clients_by_topic
         if args.expect is not None:
-            asked = [each for each in clients if not args.role or each.produces == (args.role == "producer")]
-            behind += _behind(topic, asked, args.expect, args.client)
+            if args.role:
+                clients = [client for client in clients if client.is_producer == (args.role == "producer")]
+            complaints += _check_versions(topic, clients, args.expect, args.client)
         if args.drained:
-            backlogs = found[there[topic.name]].backlogs
-            behind += [
-                f"{on_one_line(name)} has {counted(left, 'message')} left to read"
-                for name, left in backlogs.items()
-                if left
-            ]
-    _print(context, args.format, target.target, seen, there, behind)
-    return NEGATIVE if behind else 0
+            for subscription, backlog in connected[target_names[topic.name]].backlogs.items():
+                if backlog:
+                    complaints.append(f"{on_one_line(subscription)} has {counted(backlog, 'message')} left to read")
+    _print_clients(context, args.format, target.target, clients_by_topic, target_names, complaints)
+    return NEGATIVE if complaints else 0
 
 
-def _require_usage(args: argparse.Namespace) -> None:
-    """Raise UsageError where options do not go together."""
+def _require_compatible_options(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that cannot be combined."""
     if args.expect is not None and not (args.target and args.one):
         raise UsageError("--expect asks a target about one topic: schemactl clients TOPIC --target T --expect N")
     if args.drained and not (args.target and args.one):
@@ -432,138 +456,154 @@ def _require_usage(args: argparse.Namespace) -> None:
         raise UsageError("give only one of --client and --role")
 
 
-def _compared(topic: Topic, target: Target, there: TopicClients) -> list[_Seen]:
-    """Return the clients that are declared for the target, each with its connections; then all other connections."""
-    clients = [each for each in topic.clients if each.runs_on(target.name)]
-    connections: dict[str, list[ConnectedClient]] = {each.name: [] for each in clients}
-    others: list[ConnectedClient] = []
-    for connected in there.connected:
-        # `billing-eu-1` is of `billing-eu`, where `billing` is declared, too.
-        names = [each.name for each in clients if _is(connected, each)]
-        connections.get(max(names, key=len, default=""), others).append(connected)
-    found = []
+def _match_connections(topic: Topic, target: Target, connected: TopicClients) -> list[_ConnectedClient]:
+    """Return the clients that are declared for the target, each with its connections, then all other connections."""
+
+    def sum_backlogs(subscriptions: Iterable[str]) -> int | None:
+        backlogs = [connected.backlogs[name] for name in subscriptions if name in connected.backlogs]
+        return sum(backlogs) if backlogs else None
+
+    clients = [client for client in topic.clients if client.runs_on(target.name)]
+    connections_by_client: dict[str, list[ConnectedClient]] = {client.name: [] for client in clients}
+    other_connections: list[ConnectedClient] = []
+    for connection in connected.connected:
+        # `billing-eu-1` belongs to `billing-eu`, even if `billing` is declared as well.
+        names = [client.name for client in clients if _belongs_to(connection, client)]
+        connections_by_client.get(max(names, key=len, default=""), other_connections).append(connection)
+    matches = []
     for client in clients:
-        own = connections[client.name]
-        subscriptions = {each.subscription for each in own} | ({client.name} if client.reads else set())
-        found.append(_Seen(client, tuple(own), _backlog(there, subscriptions)))
-    return [*found, *(_Seen(None, (each,), _backlog(there, {each.subscription})) for each in others)]
+        connections = connections_by_client[client.name]
+        subscriptions = {connection.subscription for connection in connections}
+        if client.reads:
+            subscriptions.add(client.name)
+        matches.append(_ConnectedClient(client, tuple(connections), sum_backlogs(subscriptions)))
+    return matches + [
+        _ConnectedClient(None, (connection,), sum_backlogs([connection.subscription]))
+        for connection in other_connections
+    ]
 
 
-def _backlog(there: TopicClients, subscriptions: Iterable[str]) -> int | None:
-    """Return how many messages these have left to read; None: none of them is there."""
-    counts = [there.backlogs[name] for name in subscriptions if name in there.backlogs]
-    return sum(counts) if counts else None
+def _belongs_to(connection: ConnectedClient, client: Client) -> bool:
+    """Return whether the connection, or its subscription, has the name of the client, and the same role."""
+    names = (connection.name, connection.subscription)
+    has_name = any(name == client.name or name.startswith(f"{client.name}-") for name in names)
+    return has_name and (connection.role == "producer") == (client.role == "producer")
 
 
-def _is(connected: ConnectedClient, client: Client) -> bool:
-    """Return whether the connection is the declared client's, by its name or its subscription's."""
-    names = (connected.name, connected.subscription)
-    is_called = any(name == client.name or name.startswith(f"{client.name}-") for name in names)
-    return is_called and (connected.role == "producer") == (client.role == "producer")
+def _check_versions(
+    topic: Topic, clients: Sequence[_ConnectedClient], expected: int, names: Sequence[str]
+) -> Iterator[str]:
+    """Yield a complaint about each client that is not known to run version `expected` or a later one.
 
-
-def _behind(topic: Topic, clients: Sequence[_Seen], expected: int, names: Sequence[str]) -> Iterator[str]:
-    """Yield, for each client of `names` (none: each one), why it is not known to run that version or a later one."""
-    declared = {seen.client.name: seen for seen in clients if seen.client}
+    `names` are the declared clients to check. Without names, check all of them, or all connections if no client is declared.
+    """
+    declared = {match.client.name: match for match in clients if match.client}
     for name in names:
         if name not in declared:
             near = did_you_mean(name, declared) or f": it has {', '.join(declared) or 'none'}"
             raise UsageError(f"{topic.name} declares no client {name} there{near}")
-    asked = [(name, declared[name].connections) for name in names or declared]
-    if not asked:
-        # Where no client is declared, all that are connected.
-        asked = [(each.name or each.subscription, (each,)) for seen in clients for each in seen.connections]
-    if not asked:
+    candidates = [(name, declared[name].connections) for name in names or declared]
+    if not candidates:
+        candidates = [
+            (connection.name or connection.subscription, (connection,))
+            for match in clients
+            for connection in match.connections
+        ]
+    if not candidates:
         yield "nobody is declared, and nobody is connected"
-    for name, connections in asked:
+    for name, connections in candidates:
+        versions = [connection.version for connection in connections]
         if not connections:
             yield f"{on_one_line(name)} is not connected"
-        elif any(each.version is None for each in connections):
+        elif None in versions:
             yield f"{on_one_line(name)} does not tell its version: give it the property schemactl.version"
-        elif any(each.version < expected for each in connections if each.version is not None):
-            yield f"{on_one_line(name)} is at {_versions(connections)}, not yet at {expected}"
+        elif any(version < expected for version in versions if version is not None):
+            yield f"{on_one_line(name)} is at {_list_versions(connections)}, not yet at {expected}"
 
 
-def _print(
+def _print_clients(
     context: Context,
     form: str,
     target: Target | None,
-    topics: Sequence[tuple[Topic, Sequence[_Seen]]],
-    there: Mapping[TopicName, TopicName] | None = None,
-    behind: Sequence[str] = (),
+    topics: Sequence[tuple[Topic, Sequence[_ConnectedClient]]],
+    target_names: Mapping[TopicName, TopicName] | None = None,
+    complaints: Sequence[str] = (),
 ) -> None:
-    """Print the clients of each topic; `behind` says why the answer to --expect or --drained is no."""
+    """Print the clients of each topic, and the reasons why --expect or --drained fails."""
     if form == "json":
         context.report_json(
             target=target.name if target else None,
             topics=[
                 {
                     "topic": str(topic.name),
-                    "name_there": str(there[topic.name]) if there else None,
-                    "clients": [_value(each, is_asked=target is not None) for each in clients],
+                    "name_there": str(target_names[topic.name]) if target_names else None,
+                    "clients": [_client_value(client, has_target=target is not None) for client in clients],
                 }
                 for topic, clients in topics
             ],
-            behind=list(behind),
+            behind=list(complaints),
         )
         return
-    none = "No client is declared." if target is None else "No client is declared, and none is connected."
-    shown = [_clients_text(topic, clients, target) for topic, clients in topics if clients] or [none]
-    context.report("\n\n".join([*shown, "\n".join(behind)] if behind else shown))
+    blocks = [_render_clients(topic, clients, target) for topic, clients in topics if clients]
+    if not blocks:
+        blocks = ["No client is declared." if target is None else "No client is declared, and none is connected."]
+    if complaints:
+        blocks.append("\n".join(complaints))
+    context.report("\n\n".join(blocks))
 
 
-def _state(seen: _Seen) -> str:
-    if seen.client is None:
-        return "not declared"
-    return "connected" if seen.connections else "not connected"
-
-
-def _value(seen: _Seen, *, is_asked: bool) -> dict[str, Any]:
+def _client_value(match: _ConnectedClient, *, has_target: bool) -> dict[str, Any]:
+    """Return the JSON value; without a target it is not known who is connected."""
     from schemactl.core.json_values import client_value
 
+    state = "connected" if match.connections else "not connected"
+    if match.client is None:
+        state = "not declared"
     return {
-        "declared": client_value(seen.client) if seen.client else None,
-        "state": _state(seen) if is_asked else None,
-        "backlog": seen.backlog,
-        "connections": [each._asdict() for each in seen.connections],
+        "declared": client_value(match.client) if match.client else None,
+        "state": state if has_target else None,
+        "backlog": match.backlog,
+        "connections": [connection._asdict() for connection in match.connections],
     }
 
 
-def _clients_text(topic: Topic, clients: Sequence[_Seen], target: Target | None) -> str:
-
+def _render_clients(topic: Topic, matches: Sequence[_ConnectedClient], target: Target | None) -> str:
+    """Return the clients of a topic as a table; with a target, the versions and backlogs of their connections."""
     head = ["client", "role", "built with"]
     head += ["runs", "connections", "backlog"] if target else ["language", "targets", "contact"]
     rows = [head]
-    for seen in clients:
-        client = seen.client
+    for client, connections, backlog in matches:
         if client is None:
-            [each] = seen.connections
-            name = each.name or each.subscription or "-"
-            first = [f"{name} ({', '.join(filter(None, (each.software, each.address)))})", each.role, "not declared"]
+            [connection] = connections
+            name = connection.name or connection.subscription or "-"
+            origin = ", ".join(filter(None, (connection.software, connection.address)))
+            cells = [f"{name} ({origin})", connection.role, "not declared"]
         else:
-            first = [client.who, client.role, client.built]
+            cells = [client.who, client.role, client.built]
         if target:
-            runs = _versions(seen.connections) if seen.connections else "not connected"
-            last = [runs, str(len(seen.connections)), "-" if seen.backlog is None else str(seen.backlog)]
+            runs = _list_versions(connections) if connections else "not connected"
+            cells += [runs, str(len(connections)), "-" if backlog is None else str(backlog)]
         elif client:
-            last = [client.language or "-", ", ".join(client.targets) or "all", client.contact or "-"]
-        rows.append([on_one_line(text) for text in (*first, *last)])
-    where = f" on {target.name}" if target else ""
-    lines = [f"{topic.name}{where}", *(f"  {line}" for line in table(rows))]
+            cells += [client.language or "-", ", ".join(client.targets) or "all", client.contact or "-"]
+        rows.append([on_one_line(cell) for cell in cells])
+    on_target = f" on {target.name}" if target else ""
+    lines = [f"{topic.name}{on_target}", *(f"  {line}" for line in table(rows))]
     if target:
-        gone = [seen.client.name for seen in clients if seen.client and not seen.connections]
-        more = sum(seen.client is None for seen in clients)
-        lines += [f"  declared and not connected: {on_one_line(', '.join(gone))}"] if gone else []
-        lines += [f"  connected and not declared: {more}"] if more else []
+        absent = [match.client.name for match in matches if match.client and not match.connections]
+        undeclared_count = sum(match.client is None for match in matches)
+        if absent:
+            lines.append(f"  declared and not connected: {on_one_line(', '.join(absent))}")
+        if undeclared_count:
+            lines.append(f"  connected and not declared: {undeclared_count}")
     return "\n".join(lines)
 
 
-def _versions(connections: Sequence[ConnectedClient]) -> str:
+def _list_versions(connections: Sequence[ConnectedClient]) -> str:
     """Return the versions that the connections report: `4`, `4-5 and unknown`."""
     from schemactl.core.wording import numbers
 
-    told = {each.version for each in connections if each.version is not None}
-    known = numbers(told)
-    if any(each.version is None for each in connections):
-        return f"{known} and unknown" if known else "unknown"
-    return known
+    versions = {connection.version for connection in connections}
+    known_versions = numbers(version for version in versions if version is not None)
+    if None in versions:
+        return f"{known_versions} and unknown" if known_versions else "unknown"
+    return known_versions
