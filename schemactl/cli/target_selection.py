@@ -32,11 +32,14 @@ U = TypeVar("U")
 V = TypeVar("V")
 
 Stop = Callable[[KeyboardInterrupt | OutOfTime], bool]
-"""Handles an interrupt of the main thread; returns whether to wait for all targets, or to give up those that have not ended."""
+"""A handler of an interrupt of the main thread; returns whether to wait for the remaining targets, or to cancel them."""
 
 TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
-_WORST_FIRST: Final = (64, 1, 3, 4, 100, 2, 0)
-_LOOK_EVERY_S: Final = 0.2
+
+_EXIT_CODES_WORST_FIRST: Final = (64, 1, 3, 4, 100, 2, 0)
+
+_POLL_INTERVAL_S: Final = 0.2
+
 _TENANT_OF_EVERY_CLUSTER: Final = "public"
 
 
@@ -47,9 +50,9 @@ class EnvironmentTarget(str):
 
 
 def environment_target() -> EnvironmentTarget | None:
-    """Return the target that SCHEMACTL_TARGET names; None if it is not set."""
-    named = os.environ.get(TARGET_VARIABLE)
-    return EnvironmentTarget(named) if named else None
+    """Return the target that SCHEMACTL_TARGET names, or None if it is not set."""
+    name = os.environ.get(TARGET_VARIABLE)
+    return EnvironmentTarget(name) if name else None
 
 
 def add_target(
@@ -60,7 +63,7 @@ def add_target(
 ) -> None:
     """Add the argument that names a target, and --trust-working-tree.
 
-    A command that works without a target must not take one from the environment: it would contact a registry unasked.
+    A command that works without a target must not take one from the environment: it would contact a registry unexpectedly.
     """
     default = environment_target() if from_environment else None
     add_options(parser, f"--target NAME: {help_text}", default=default)
@@ -68,7 +71,7 @@ def add_target(
 
 
 def add_targets(parser: argparse.ArgumentParser, default: str = "$SCHEMACTL_TARGET, or the only one") -> None:
-    """Add the arguments that name targets, and the one that takes them from the files at hand."""
+    """Add the arguments that name targets, and --trust-working-tree."""
     add_options(
         parser,
         f"--target NAME...: one of the approved project file's targets; may be repeated (default: {default})",
@@ -91,10 +94,10 @@ class ChosenTarget:
     """A target, and the project that declares it.
 
     Attributes:
-        target: names the registry and its credentials.
-        project: declares the target, and the release and defaults to assume where the registry reports none.
+        target: the registry and its credentials.
+        project: the project, with the release and defaults to assume if the registry does not report them.
         top: the folder that the project's folder is relative to.
-        proposed: target and project are from a change that is not approved yet.
+        proposed: whether target and project are from a change that is not approved yet.
     """
 
     target: Target
@@ -121,7 +124,7 @@ class ChosenTarget:
         )
 
     def read(self, scope: Scope, context: Context) -> Catalog:
-        """Return what the registry holds of `scope`; raise SchemactlError if it does not answer."""
+        """Read `scope` from the registry; raise SchemactlError if it does not respond."""
         with closing(self.open(context)) as registry:
             return registry.read(scope)
 
@@ -133,28 +136,28 @@ def target_of(name: str | None, context: Context) -> ChosenTarget:
 
 
 def approved_target(name: str | None, project: Project, top: str, context: Context) -> ChosenTarget:
-    """Return the target called `name` (None: the only one), as the approved ref declares it.
+    """Return the target called `name`, or the only one, as the approved ref declares it.
 
-    It is taken from `project`, the files at hand, only if nothing has been approved yet, or the user trusts the working tree:
+    The target of `project`, the working tree, is used only if nothing has been approved yet or the user trusts the working tree:
     otherwise the author of a change could send any secret anywhere. Warn about a difference.
 
     Raises:
-        UsageError: there is no such target, or more than one.
-        SchemactlError: what was approved cannot be read.
+        UsageError: if there is no such target, or more than one.
+        SchemactlError: if the approved project cannot be read.
     """
-    return _chosen(name, project, top, reviewed_project(project, context), context)
+    return _choose_target(name, project, top, reviewed_project(project, context), context)
 
 
 def approved_targets(names: Sequence[str | None] | None, context: Context) -> list[ChosenTarget]:
-    """Return the targets called `names`, each as `target_of` returns it; None: all targets."""
+    """Return the targets called `names`, or all targets, as the approved ref declares them."""
     project, top = context.project()
     approved = reviewed_project(project, context)
-    # Where there is none, choosing the only one says what to do.
-    known = names or list((approved.project if approved else project).targets) or [None]
-    return [_chosen(name, project, top, approved, context) for name in known]
+    # A project without targets: the error about the missing only target gives the fix.
+    names = names or list((approved.project if approved else project).targets) or [None]
+    return [_choose_target(name, project, top, approved, context) for name in names]
 
 
-def _chosen(
+def _choose_target(
     name: str | None, project: Project, top: str, approved: ApprovedProject | None, context: Context
 ) -> ChosenTarget:
     from schemactl.declare import project as declare_project
@@ -163,28 +166,28 @@ def _chosen(
         chosen = ChosenTarget(declare_project.choose_target(project, name, shown_target(name)), project, top)
     else:
         try:
-            found = declare_project.choose_target(approved.project, name, shown_target(name))
-            chosen = ChosenTarget(found, approved.project, top)
+            target = declare_project.choose_target(approved.project, name, shown_target(name))
+            chosen = ChosenTarget(target, approved.project, top)
         except UsageError as error:
-            own = {key for key in project.targets if name in (None, key)} - approved.project.targets.keys()
-            if not own:
+            unapproved = {key for key in project.targets if name in (None, key)} - approved.project.targets.keys()
+            if not unapproved:
                 raise
             raise UsageError(
-                f"target {', '.join(sorted(own))} is not in {approved.project.path} as {approved.ref} has it",
+                f"target {', '.join(sorted(unapproved))} is not in {approved.project.path} as {approved.ref} has it",
                 fix="merge it first; or, if you trust the project file here, use --trust-working-tree",
             ) from error
-        if _differ(chosen, project):
+        if _differs_in(project, chosen):
             context.say(
                 f"warning: target {chosen.target.name} is used as {approved.ref} defines it; {project.path} here differs "
                 "(--trust-working-tree uses that)"
             )
-    where = f", from {TARGET_VARIABLE}" if isinstance(name, EnvironmentTarget) else ""
-    context.detail(f"target: {chosen.target.name} ({chosen.target.registry}){where}")
+    origin = f", from {TARGET_VARIABLE}" if isinstance(name, EnvironmentTarget) else ""
+    context.detail(f"target: {chosen.target.name} ({chosen.target.registry}){origin}")
     return chosen
 
 
 def reviewed_project(project: Project, context: Context) -> ApprovedProject | None:
-    """Return `project` as it was approved; None: nothing is approved yet, or the user trusts the working tree."""
+    """Return `project` as it was approved, or None if nothing is approved yet or the user trusts the working tree."""
     from schemactl import history
 
     if context.trust_working_tree:
@@ -192,24 +195,24 @@ def reviewed_project(project: Project, context: Context) -> ApprovedProject | No
     return history.approved_project(context.directory, context.config, project)
 
 
-def _differ(chosen: ChosenTarget, project: Project) -> bool:
-    """Return whether the target, or the defaults for its registry, differ in `project`."""
-    ours = chosen.project
+def _differs_in(project: Project, chosen: ChosenTarget) -> bool:
+    """Return whether `project` has other settings of the target, or other defaults for its registry."""
+    approved = chosen.project
     return (
         project.targets.get(chosen.target.name) != chosen.target
-        or project.defaults != ours.defaults
-        or (chosen.target.release is None and project.release != ours.release)
+        or project.defaults != approved.defaults
+        or (chosen.target.release is None and project.release != approved.release)
     )
 
 
 def shown_target(name: str | None) -> str:
-    """Return how the user named the target: `--target prod`, or `SCHEMACTL_TARGET=prod`."""
+    """Return the target as the user wrote it: `--target prod`, or `SCHEMACTL_TARGET=prod`."""
     return f"{TARGET_VARIABLE}={name}" if isinstance(name, EnvironmentTarget) else f"--target {name}"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTarget:
-    """A target whose registry is open, and what was approved for it.
+    """A target whose registry is open, and its approved history.
 
     Attributes:
         place: the target and its project.
@@ -230,22 +233,22 @@ class OpenTarget:
 
     @property
     def names(self) -> TargetNames:
-        """What the target calls declared namespaces."""
+        """The names of declared namespaces on the target."""
         return self.place.target.names
 
     @property
     def origin(self) -> Origin:
-        """What a plan compares: the approved history as it is now, and the registry."""
+        """Both sides of a plan's comparison: the current approved history and the registry."""
         from schemactl.broker.checkers import known_to
         from schemactl.core.catalog import namespaces_of
         from schemactl.core.names import NamespaceName
         from schemactl.deploy.steps import Origin
 
         place, approved, target, release = self.place, self.approved, self.place.target, self.registry.release
-        there = self.names.there
-        once = {name for name in approved.catalog.former if isinstance(name, NamespaceName)}
-        spaces = {there(name) for name in approved.catalog.namespaces.keys() | once}
-        named = {*target.tenants.values(), *(name.tenant for name in target.namespaces.values())}
+        to_target_name = self.names.there
+        former_namespaces = {name for name in approved.catalog.former if isinstance(name, NamespaceName)}
+        namespaces = {to_target_name(name) for name in approved.catalog.namespaces.keys() | former_namespaces}
+        renamed_tenants = {*target.tenants.values(), *(name.tenant for name in target.namespaces.values())}
         return Origin(
             target.name,
             target.registry,
@@ -254,9 +257,9 @@ class OpenTarget:
             approved.tip,
             self.registry.version,
             known_to(release, place.project.defaults.checkers),
-            {there(name): name for name in namespaces_of(approved.catalog)},
+            {to_target_name(name): name for name in namespaces_of(approved.catalog)},
             place.project.require_declared_namespaces,
-            frozenset({_TENANT_OF_EVERY_CLUSTER, *named, *(name.tenant for name in spaces)}),
+            frozenset({_TENANT_OF_EVERY_CLUSTER, *renamed_tenants, *(name.tenant for name in namespaces)}),
             approved.later,
             place.proposed,
             target.cluster,
@@ -271,7 +274,11 @@ class OpenTarget:
 
     @property
     def numbers(self) -> TargetNumbers | None:
-        """What is recorded of the target's version numbers, by its own names; None: nothing. Raise DeclarationError where that has problems."""
+        """The recorded version numbers of the target, by the target's names, or None if there is no record.
+
+        Raises:
+            DeclarationError: if the record has problems.
+        """
         from schemactl.deploy.planner import renamed_numbers
         from schemactl.history.target_history import numbers_of
 
@@ -280,15 +287,22 @@ class OpenTarget:
         return renamed_numbers(recorded, self.names)
 
     def with_held(self, git: Catalog, held: Catalog) -> Catalog:
-        """Return `git`, what is approved up to where the target is, with the later versions that its registry holds already.
+        """Add to `git` the versions after the target's position that its registry has already.
 
-        Both catalogs go by the target's names.
+        Args:
+            git: the approved catalog up to the target's position, by the target's names.
+            held: the catalog of the registry.
         """
         from schemactl.deploy.planner import with_later
 
-        later = self.approved.later_versions()
-        declared = {name: self.names.declared(name) for name in git.topics} if later else {}
-        return with_later(git, {name: later[own] for name, own in declared.items() if own in later}, held)
+        later_versions = self.approved.later_versions()
+        if not later_versions:
+            return with_later(git, {}, held)
+        declared_names = {name: self.names.declared(name) for name in git.topics}
+        later_by_target_name = {
+            name: later_versions[declared] for name, declared in declared_names.items() if declared in later_versions
+        }
+        return with_later(git, later_by_target_name, held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,12 +310,12 @@ class OpenTargets:
     """The targets of a run.
 
     Attributes:
-        names: the names of all, in the order in which they were given.
-        targets: those whose registries are open.
-        several: more than one may have been meant; reports then name the target.
-        failures: why the others could not be opened, by name.
-        left_out: how many were left out, with a message, because their credentials are missing.
-        as_rows: report a failure as a row even where only one target was named.
+        names: the names of all targets, in the order of the command line.
+        targets: the targets whose registries are open.
+        several: whether the user may have named more than one target; reports then name the target.
+        failures: the errors of targets that could not be opened, by name.
+        left_out: the number of targets that were skipped with a message, because their credentials are missing.
+        as_rows: whether a failure becomes a row even if the user named only one target.
     """
 
     names: tuple[str, ...]
@@ -312,7 +326,7 @@ class OpenTargets:
     as_rows: bool = False
 
     def exit_code(self, codes: Iterable[int]) -> int:
-        """Return the worst of `codes`; a target that was left out counts as an error."""
+        """Return the worst of `codes`; a skipped target counts as an error."""
         return worst([*codes, *[SchemactlError.exit_code] * self.left_out])
 
 
@@ -320,8 +334,8 @@ class AskedTargets(NamedTuple):
     """The targets that the command line names.
 
     Attributes:
-        names: without duplicates; None stands for the project's only target.
-        are_all: all targets; `names` are ignored.
+        names: the names without duplicates; None means the project's only target.
+        are_all: whether all targets are meant; `names` are then ignored.
     """
 
     names: Sequence[str | None] = (None,)
@@ -329,18 +343,21 @@ class AskedTargets(NamedTuple):
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> AskedTargets:
-        """Return the targets that `args` name, else the one that the environment names; raise UsageError for contradicting options."""
+        """Return the targets that `args` name, else the one in the environment; raise UsageError for contradicting options."""
         if args.all_targets and args.target:
             raise UsageError("--all-targets are all: nothing is named beside it", fix="leave --target out")
         return cls(list(dict.fromkeys(args.target)) or [environment_target()], args.all_targets)
 
     @property
     def several(self) -> bool:
-        """Whether more than one target may be meant."""
+        """Whether the user may have named more than one target."""
         return self.are_all or len(self.names) > 1
 
     def expect_one(self, option: str, instead: Callable[[str], str]) -> None:
-        """Raise UsageError if there are several: `option` is for one. `instead` returns the command for one of them."""
+        """Raise UsageError if there are several targets, because `option` works for one.
+
+        `instead` returns the command to run for a target's name.
+        """
         if self.several:
             names = ["NAME"] if self.are_all else [str(name) for name in self.names]
             raise UsageError(f"{option} is for one target", fix=" && ".join(instead(quote(name)) for name in names))
@@ -357,34 +374,34 @@ def opened(
         context: where to work.
         at: a commit that replaces the targets' own positions.
         base: a ref into which HEAD is to be merged; the result of that merge counts as approved.
-        as_rows: record a failure for its target alone, even where only one is named.
+        as_rows: record a failure for its target alone, even if the user named only one.
 
     Raises:
-        UsageError: there is no such target, or one has to be named.
-        MissingCredentials: a named target's credentials are not here.
-        SchemactlError: there is no project, or Git cannot say which schemas were approved; or anything of the only target.
+        UsageError: if there is no such target, or one has to be named.
+        MissingCredentials: if the credentials of a named target are missing.
+        SchemactlError: if there is no project, the approved history cannot be read, or the only target cannot be opened.
     """
     from schemactl.history.target_history import read_effective
 
     several = asked.several
     places = approved_targets(None if asked.are_all else asked.names, context)
-    found: list[OpenTarget] = []
+    open_targets: list[OpenTarget] = []
     failures: dict[str, SchemactlError] = {}
     left_out = 0
     repository = context.repository
     with ExitStack() as stack:
         if base:
-            places, whole = _proposed(places, base, repository, context)
+            places, whole = _read_merge(places, base, repository, context)
             context.note(*whole.notes)
         else:
             whole = context.approved(places[0].project)
         for place in places:
             name = place.target.name
-            own = context.about(name) if several else context
+            target_context = context.about(name) if several else context
             try:
-                registry = stack.enter_context(closing(place.open(own)))
+                registry = stack.enter_context(closing(place.open(target_context)))
                 approved = read_effective(repository, place.project, place.target, at=at, whole=whole)
-                found.append(OpenTarget(place, approved, registry, own))
+                open_targets.append(OpenTarget(place, approved, registry, target_context))
             except SchemactlError as error:
                 is_missing = isinstance(error, MissingCredentials)
                 if is_missing and asked.are_all and not as_rows:
@@ -396,20 +413,19 @@ def opened(
                     error.what = f"{name}: {error.what}" if several else error.what
                     raise
         names = tuple(place.target.name for place in places)
-        yield OpenTargets(names, tuple(found), several, failures, left_out, as_rows)
+        yield OpenTargets(names, tuple(open_targets), several, failures, left_out, as_rows)
 
 
-def _proposed(
+def _read_merge(
     places: Sequence[ChosenTarget], base: str, repository: Repository, context: Context
 ) -> tuple[list[ChosenTarget], History]:
-    """Return the targets and the history as they will be once HEAD is merged into `base`.
+    """Return the targets and the history after a merge of HEAD into `base`.
 
-    A change must not choose where secrets are sent: if it names another registry or other credentials than the approved
-    `places`, no registry is asked.
+    A change must not choose where secrets are sent, so the registries and credentials have to be those of the approved `places`.
 
     Raises:
-        SchemactlError: HEAD and `base` cannot be merged, or that changes which registry is to be asked, or how.
-        DeclarationError: the project file is wrong after the merge.
+        SchemactlError: if HEAD and `base` cannot be merged, or the merge changes a registry or credentials.
+        DeclarationError: if the project file has problems after the merge.
     """
     from schemactl.history import proposed
     from schemactl.history.approved_history import read_project_at
@@ -419,29 +435,30 @@ def _proposed(
     project = read_project_at(repository, merge.commit, approved.path)
     if project is None:
         raise SchemactlError(f"the merge of HEAD removes {approved.path}: there is nothing to plan for")
-    found = [
-        replace(each, target=_merged(each.target, approved, project), project=project, proposed=True) for each in places
+    proposed_places = [
+        replace(place, target=_find_merged_target(place.target.name, approved, project), project=project, proposed=True)
+        for place in places
     ]
-    return found, merge.read(repository, project, progress=context.reading_history())
+    return proposed_places, merge.read(repository, project, progress=context.reading_history())
 
 
-def _merged(target: Target, approved: Project, project: Project) -> Target:
-    """Return `target` as `project` has it; raise SchemactlError if its registry or credentials, or those of one it waits for, differ."""
-    found = project.targets.get(target.name)
-    for name in (target.name, *(found.after if found else ())):
-        before, after = approved.targets.get(name), project.targets.get(name)
-        if (
-            before is None
-            or after is None
-            or (before.registry, before.credentials) != (after.registry, after.credentials)
-        ):
+def _find_merged_target(target_name: str, approved: Project, merged: Project) -> Target:
+    """Return the target of `merged`.
+
+    Raises:
+        SchemactlError: if the registry or the credentials of this target, or of one that it waits for, differ from the approved ones.
+    """
+    target = merged.targets.get(target_name)
+    for name in (target_name, *(target.after if target else ())):
+        old, new = approved.targets.get(name), merged.targets.get(name)
+        if old is None or new is None or (old.registry, old.credentials) != (new.registry, new.credentials):
             raise SchemactlError(
                 f"the merge of HEAD adds the target {name}, removes it, or has it at another registry or with other credentials: that "
                 "counts once it is approved",
-                fix=f"have what {project.path} says of {name} approved first, by a change of its own",
+                fix=f"have what {merged.path} says of {name} approved first, by a change of its own",
             )
-    assert found  # noqa: S101  it was looked at above
-    return found
+    assert target  # noqa: S101  the loop has checked it
+    return target
 
 
 def each_target(
@@ -458,113 +475,115 @@ def each_target(
         targets: the open targets.
         prepare: returns the request for a target.
         ask: sends the request to the target's registry; runs in parallel for several targets.
-        finish: returns the result for a request and its answer.
+        finish: returns the result for a request and its response.
         stop: see `side_by_side`.
 
     Raises:
-        UsageError: the command line is wrong, for whichever target.
-        SchemactlError: anything that concerns the only target.
+        UsageError: if the command line is wrong, for any of the targets.
+        SchemactlError: if the only target fails.
     """
-    found: dict[str, V | SchemactlError] = dict(targets.failures)
+    results: dict[str, V | SchemactlError] = dict(targets.failures)
     requests: dict[str, T] = {}
 
-    def failed(name: str, error: SchemactlError) -> None:
+    def record_error(name: str, error: SchemactlError) -> None:
         if isinstance(error, UsageError) or not (targets.several or targets.as_rows):
             raise error
-        found[name] = error
+        results[name] = error
 
     for target in targets.targets:
         try:
             requests[target.name] = prepare(target)
         except SchemactlError as error:
-            failed(target.name, error)
-    answers = side_by_side([partial(ask, request) for request in requests.values()], stop=stop)
-    for (name, request), answer in zip(requests.items(), answers, strict=True):
-        result = answer if isinstance(answer, SchemactlError) else _alone(partial(finish, request, answer), stop)
+            record_error(target.name, error)
+    responses = side_by_side([partial(ask, request) for request in requests.values()], stop=stop)
+    for (name, request), response in zip(requests.items(), responses, strict=True):
+        result = (
+            response if isinstance(response, SchemactlError) else _run_one(partial(finish, request, response), stop)
+        )
         if isinstance(result, SchemactlError):
-            failed(name, result)
+            record_error(name, result)
         else:
-            found[name] = result
-    return {name: found[name] for name in targets.names if name in found}
+            results[name] = result
+    return {name: results[name] for name in targets.names if name in results}
 
 
 def looked_up(catalog: Catalog) -> Catalog:
-    """Return `catalog` with everything in it read from Git now, so that threads need not ask Git."""
+    """Read everything in `catalog` from Git now, so that threads do not call Git."""
     from schemactl.core.catalog import Catalog
 
     return Catalog(dict(catalog.namespaces), dict(catalog.topics), dict(catalog.former))
 
 
 def side_by_side(works: Sequence[Callable[[], T]], *, stop: Stop | None = None) -> list[T | SchemactlError]:
-    """Return what each of `works` returns, or the error that it raises; several run in parallel, each in a thread.
+    """Call the functions in parallel, each in a thread, and return the result of each or the error that it raised.
 
     Args:
-        works: the functions to call.
-        stop: handles an interrupt; None: an interrupt ends everything.
+        works: the functions to call; a single one is called in the main thread.
+        stop: handles an interrupt; without it, an interrupt ends everything.
     """
     if len(works) == 1:
-        return [_alone(works[0], stop)]
+        return [_run_one(works[0], stop)]
     results: dict[int, T | SchemactlError] = {}
     bugs: list[BaseException] = []
 
     def run(number: int, work: Callable[[], T]) -> None:
         try:
-            results[number] = _result(work)
+            results[number] = _call(work)
         except BaseException as error:  # noqa: BLE001  raised again in the main thread
             bugs.append(error)
 
-    workers = [Worker(partial(run, *each)) for each in enumerate(works)]
+    workers = [Worker(partial(run, number, work)) for number, work in enumerate(works)]
     for worker in workers:
         worker.start()
-    given_up = _given_up(workers, stop)
+    cancellation = _wait_for_workers(workers, stop)
     if bugs:
         raise bugs[0]
-    return [results.get(number, given_up) for number in range(len(works))]
+    return [results.get(number, cancellation) for number in range(len(works))]
 
 
-def _given_up(workers: Sequence[Worker], stop: Stop | None) -> SchemactlError:
-    """Wait until all have ended, or `stop` gives up the rest; return the error of those that were given up."""
-    while left := [worker for worker in workers if not worker.has_ended]:
+def _wait_for_workers(workers: Sequence[Worker], stop: Stop | None) -> SchemactlError:
+    """Wait until all workers have ended, or `stop` cancels the rest; return the error of the canceled ones."""
+    while running := [worker for worker in workers if not worker.has_ended]:
         try:
-            left[0].wait(_LOOK_EVERY_S)
+            running[0].wait(_POLL_INTERVAL_S)
         except (KeyboardInterrupt, OutOfTime) as error:
             if stop is None:
                 raise
             if not stop(error):
-                return _not_done(error)
+                return _to_target_error(error)
     return SchemactlError("it gave no answer")
 
 
-def _alone(work: Callable[[], T], stop: Stop | None) -> T | SchemactlError:
+def _run_one(work: Callable[[], T], stop: Stop | None) -> T | SchemactlError:
     try:
-        return _result(work)
+        return _call(work)
     except OutOfTime as error:
         if stop is None or stop(error):
             raise
-        return _not_done(error)
+        return _to_target_error(error)
 
 
-def _not_done(error: KeyboardInterrupt | OutOfTime) -> SchemactlError:
-    return SchemactlError(error.what, fix=error.fix) if isinstance(error, OutOfTime) else SchemactlError("interrupted")
-
-
-def _result(work: Callable[[], T]) -> T | SchemactlError:
+def _call(work: Callable[[], T]) -> T | SchemactlError:
     try:
         return work()
     except SchemactlError as error:
         return error
 
 
+def _to_target_error(error: KeyboardInterrupt | OutOfTime) -> SchemactlError:
+    return SchemactlError(error.what, fix=error.fix) if isinstance(error, OutOfTime) else SchemactlError("interrupted")
+
+
 def worst(codes: Iterable[int]) -> int:
-    """Return the worst of `codes`; 0 if there are none."""
-    return min(codes, key=_WORST_FIRST.index, default=0)
+    """Return the worst of the exit codes, or 0 without codes."""
+    return min(codes, key=_EXIT_CODES_WORST_FIRST.index, default=0)
 
 
-def succeeded(found: Mapping[str, T | SchemactlError], codes: list[int], context: Context) -> Iterator[T]:
+def succeeded(results: Mapping[str, T | SchemactlError], codes: list[int], context: Context) -> Iterator[T]:
     """Yield the results of the targets that succeeded; print the errors of the others, and add their exit codes to `codes`."""
-    for name, each in found.items():
-        if not isinstance(each, SchemactlError):
-            yield each
+    for name, result in results.items():
+        if not isinstance(result, SchemactlError):
+            yield result
             continue
-        codes.append(each.exit_code)
-        context.report(f"{name}: {each}\n")
+        codes.append(result.exit_code)
+        context.report(f"{name}: {result}\n")
