@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from schemactl.registry.embedded import EmbeddedRegistry
 
 
-# `schemactl admit`.
-
-
-_MOST_SHOWN = 3
 _ROLES: Final[tuple[Role, ...]] = ("producer", "consumer", "reader")
+
+_MATRIX_ROLES: Final[tuple[Role, ...]] = ("producer", "consumer")
+"""The roles in the tables of --all: brokers treat readers as they do consumers."""
+
+_MAX_REASONS: Final = 3
+
+_JSONL_NAMESPACE: Final = NamespaceName("tenant", "namespace")
 
 _EPILOG = """\
 Exit code 100: the broker, or Java's client itself, would reject it, with --all a declared client; the answer and the fix are on standard output. Each
@@ -51,6 +54,9 @@ examples:
   schemactl admit --all orders                           every declared client, and every version
   schemactl admit --jsonl < connects.jsonl
 """
+
+
+# `schemactl admit`.
 
 
 def configure_admit(parser: argparse.ArgumentParser) -> None:
@@ -78,88 +84,98 @@ def configure_admit(parser: argparse.ArgumentParser) -> None:
 
 
 def run_admit(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: accepted; 100: rejected. With --jsonl 0: every line was read; 1: at least one was not."""
+    """Predict the decision; return 0 if the broker accepts the client, else 100.
+
+    With --jsonl, return 0 if every line was answered, else 1.
+    """
     if args.jsonl:
         if args.role or args.topic or args.all:
             raise UsageError("--jsonl reads its questions from standard input, not from the command line")
-
         from schemactl.cli.schema_input import answer_lines
 
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, connect) else 1
     if args.all:
-        return _all(args, context)
+        return _run_all(args, context)
     if args.role is None or args.topic is None:
         missing = "TOPIC is missing" if args.role else "ROLE and TOPIC are missing"
         raise UsageError(missing, fix="schemactl admit producer|consumer|reader TOPIC, or --all TOPIC")
     from schemactl.broker.connect import TopicState, admit
 
-    question = _question(args, context)
+    question = _make_question(args, context)
     state = TopicState(question.topic.versions, args.producers, args.consumers, args.has_data)
     decision = admit(args.role, question.client, state, question.policies, question.release)
     if args.format == "json":
-        context.report_json(**_facts(question, decision, args.role))
+        context.report_json(**_decision_report(question, decision, args.role))
     else:
-        context.report(_text(question, decision, args.role))
+        context.report(_render_decision(question, decision, args.role))
     return 0 if decision.allowed else NEGATIVE
 
 
-def _all(args: argparse.Namespace, context: Context) -> int:
+def _run_all(args: argparse.Namespace, context: Context) -> int:
     from schemactl.broker.connect import TopicState
 
     if args.role or is_given(args) or args.without_schema or args.auto:
         raise UsageError("--all asks about every client: leave out the role, the schema and --auto")
     approved = context.approved()
-    chosen = find(args.all, approved.catalog)
-    topic, policies, release = _state(args, context, chosen, approved.catalog)
+    approved_topic = find(args.all, approved.catalog)
+    topic, policies, release = _read_topic(args, context, approved_topic, approved.catalog)
     state = TopicState(topic.versions, args.producers, args.consumers, args.has_data)
-    found = matrix(chosen.load(), state, policies, release, args.target)
+    matrix = _make_matrix(approved_topic.load(), state, policies, release, args.target)
     if args.format == "json":
-        context.report_json(**facts(found), policies=_policies(policies))
+        context.report_json(**_matrix_value(matrix), policies=_policies_value(policies))
     else:
-        context.report(text(found))
-    return 0 if all(entry.decision.allowed for entry in found.declared) else NEGATIVE
+        context.report(_render_matrix(matrix))
+    return 0 if all(entry.decision.allowed for entry in matrix.declared) else NEGATIVE
 
 
 class _Question(NamedTuple):
-    """A client and the topic it comes to. `what` says what it brings."""
+    """A client that connects to a topic.
+
+    Attributes:
+        topic: the topic in the approved history or in a registry.
+        client: the schema of the client, or None for a client without schema.
+        client_text: a description of that schema.
+        policies: the policies in force for the topic.
+        release: the release of the broker.
+    """
 
     topic: Topic
     client: SchemaInfo | None
-    what: str
+    client_text: str
     policies: PoliciesInForce
     release: Release
 
 
-def _question(args: argparse.Namespace, context: Context) -> _Question:
+def _make_question(args: argparse.Namespace, context: Context) -> _Question:
     if sum((is_given(args), args.without_schema, args.auto)) > 1:
         raise UsageError("give only one of --file or --type, --without-schema, --auto")
     approved = context.approved()
     chosen = choose(args.topic, approved.catalog)
-    client, what = _client(args, context, chosen)
-    topic, policies, release = _state(args, context, chosen.topic, approved.catalog)
-    return _Question(topic, client, what, policies, release)
+    client, client_text = _choose_client(args, context, chosen)
+    topic, policies, release = _read_topic(args, context, chosen.topic, approved.catalog)
+    return _Question(topic, client, client_text, policies, release)
 
 
-def _client(args: argparse.Namespace, context: Context, chosen: ChosenTopic) -> tuple[SchemaInfo | None, str]:
-    """Return the schema that the client brings, and what to call it."""
+def _choose_client(args: argparse.Namespace, context: Context, chosen: ChosenTopic) -> tuple[SchemaInfo | None, str]:
+    """Return the schema of the client, and a description of it."""
     if args.without_schema:
         return None, "no schema"
     if args.auto:
         kind = SchemaType.AUTO_PUBLISH if args.role == "producer" else SchemaType.AUTO_CONSUME
         return SchemaInfo(kind), "the topic's own schema, whatever it is"
     if is_given(args):
-        brought = read_schema(args, context, chosen.topic.name)
-        return brought, f"{args.file} ({brought.type.name})" if args.file else brought.type.name
+        info = read_schema(args, context, chosen.topic.name)
+        return info, f"{args.file} ({info.type.name})" if args.file else info.type.name
     if chosen.info is None:
         return None, "no schema, as it is approved"
-    which = f"version {chosen.version.number}" if chosen.version else "the definition in force"
-    return chosen.info, f"{which} ({chosen.info.type.name})"
+    described_as = f"version {chosen.version.number}" if chosen.version else "the definition in force"
+    return chosen.info, f"{described_as} ({chosen.info.type.name})"
 
 
-def _state(
+def _read_topic(
     args: argparse.Namespace, context: Context, topic: Topic, approved: Catalog
 ) -> tuple[Topic, PoliciesInForce, Release]:
-    """Return the topic as history or a registry has it, and what is in force there."""
+    """Return the topic in the approved history or on the target, with the policies in force and the release of the broker."""
     from schemactl.broker.connect import policies_at
     from schemactl.core.catalog import Topic
     from schemactl.registry.interface import Scope
@@ -167,21 +183,21 @@ def _state(
     if args.target is None:
         project, _ = context.project()
         strategy, _ = approved.strategy(topic.name, project.defaults)
-        found, release = approved, project.release
+        catalog, release = approved, project.release
     else:
         chosen = target_of(args.target, context)
         project = chosen.project
         name = chosen.target.names.there(topic.name)
         with closing(chosen.open(context)) as registry:
-            found = registry.read(Scope(frozenset({name.namespace_name}), frozenset({name})))
+            catalog = registry.read(Scope(frozenset({name.namespace_name}), frozenset({name})))
             strategy, release = registry.strategy(name), registry.release
-        topic = found.topics.get(name) or Topic(name)
-    return topic.load(), policies_at(found, topic.name, project.defaults, strategy=strategy), release
+        topic = catalog.topics.get(name) or Topic(name)
+    return topic.load(), policies_at(catalog, topic.name, project.defaults, strategy=strategy), release
 
 
-def _text(question: _Question, decision: Decision, role: str) -> str:
+def _render_decision(question: _Question, decision: Decision, role: str) -> str:
     verdict = "accepted" if decision.allowed else "rejected"
-    lines = [f"{verdict} ({decision.row}): a {role} of {question.topic.name} with {question.what}"]
+    lines = [f"{verdict} ({decision.row}): a {role} of {question.topic.name} with {question.client_text}"]
     if decision.registered is not None:
         lines.append(f"  the broker registers it as version {decision.registered}")
     elif decision.allowed and role == "producer" and decision.version is not None:
@@ -189,37 +205,36 @@ def _text(question: _Question, decision: Decision, role: str) -> str:
     elif decision.allowed and role == "producer":
         lines.append("  its messages carry no version")
     if not decision.allowed:
-        # Both definitions follow in the broker's message; whoever wants them asks for JSON.
-        who = "Java's client itself throws" if decision.by_client else "the broker answers"
-        lines.append(f"  {who} {decision.error}: {decision.first_line}")
-        lines += [f"  {reason}" for reason in _reasons(question, decision)]
-        lines.append(f"  Fix: {_fix(question, decision)}")
+        # The broker's message continues with both definitions, which only the JSON report shows.
+        subject = "Java's client itself throws" if decision.by_client else "the broker answers"
+        lines.append(f"  {subject} {decision.error}: {decision.first_line}")
+        lines += [f"  {reason}" for reason in _explain_rejection(question, decision)]
+        lines.append(f"  Fix: {_suggest_fix(question, decision)}")
     return "\n".join(lines)
 
 
-def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
-    """Say what the broker's message means, where it only has the definitions that it compared."""
+def _explain_rejection(question: _Question, decision: Decision) -> Iterator[str]:
+    """Yield the reasons for a rejection, if the broker's message only has the definitions that it compared."""
     from schemactl.comparison.compatibility import judge
     from schemactl.formats import explain
 
     if question.client is None or decision.by_client or "\n" not in decision.message:
         return
     topic, policies = question.topic, question.policies
-    data = judge(topic.versions, question.client, policies.strategy, question.release).data or ()
+    breakages = judge(topic.versions, question.client, policies.strategy, question.release).data or ()
     stored = {version.number: version.info for version in topic.versions}
-    nearest = [breakage for breakage in data if breakage.against == data[0].against]
-    for breakage in nearest[:_MOST_SHOWN]:
+    nearest = [breakage for breakage in breakages if breakage.against == breakages[0].against]
+    for breakage in nearest[:_MAX_REASONS]:
         if old := stored[breakage.against]:
             reason = explain(breakage, new=question.client, old=old).reason
             yield f"{breakage.incompatibility.rule}: {reason}"
-    if len(nearest) > _MOST_SHOWN:
-        yield f"and {len(nearest) - _MOST_SHOWN} more reasons"
-    if not data:
+    if len(nearest) > _MAX_REASONS:
+        yield f"and {len(nearest) - _MAX_REASONS} more reasons"
+    if not breakages:
         yield "the broker's check rejects the two definitions, although messages can be read: --format json shows both answers"
 
 
-def _fix(question: _Question, decision: Decision) -> str:
-
+def _suggest_fix(question: _Question, decision: Decision) -> str:
     if decision.by_client:
         return (
             "give the client the topic's schema by a class of its own; a consumer may take bytes instead (Schema.BYTES)"
@@ -236,18 +251,17 @@ def _fix(question: _Question, decision: Decision) -> str:
     return "`schemactl diff` shows what it is that breaks between two versions, `schemactl check` for a changed file"
 
 
-def _facts(question: _Question, decision: Decision, role: str) -> dict[str, Any]:
-
+def _decision_report(question: _Question, decision: Decision, role: str) -> dict[str, Any]:
     return {
         "role": role,
         "topic": str(question.topic.name),
         "client": question.client.type.name if question.client else None,
-        **decision_value(decision),
-        "policies": _policies(question.policies),
+        **_decision_value(decision),
+        "policies": _policies_value(question.policies),
     }
 
 
-def _policies(policies: PoliciesInForce) -> dict[str, Any]:
+def _policies_value(policies: PoliciesInForce) -> dict[str, Any]:
     return {
         "schema_compatibility_strategy": policies.strategy.value,
         "is_allow_auto_update_schema": policies.is_allow_auto_update_schema,
@@ -258,54 +272,53 @@ def _policies(policies: PoliciesInForce) -> dict[str, Any]:
 # `schemactl admit --jsonl`.
 
 
-_SPACE = NamespaceName("tenant", "namespace")
-
-
 def connect(request: Request) -> Answer:
-    """Return whether the client of one line is let in, and which versions are live then.
+    """Connect the client of one JSON line to a new embedded registry, and return the decision and the live versions after it.
 
     Raises:
-        InvalidInput: the line is not what is expected.
+        InvalidInput: if the line is not a valid request.
     """
     from schemactl.broker.connect import Role
     from schemactl.formats import InvalidInput
     from schemactl.registry.embedded import EmbeddedRegistry
     from schemactl.registry.storage import MEMORY
 
-    state, policies = _object(request, "topic_state"), _object(request, "policies")
-    role = _one_of(request.get("role"), get_args(Role), "role")
-    client = _schema(request.get("client_schema"), "client_schema")
+    state, policies = _get_object(request, "topic_state"), _get_object(request, "policies")
+    role = _check_choice(request.get("role"), get_args(Role), "role")
+    client = _parse_schema(request.get("client_schema"), "client_schema")
     try:
-        topic = TopicName.parse(f"{state.get('domain', 'persistent')}://{_SPACE}/topic")
+        topic = TopicName.parse(f"{state.get('domain', 'persistent')}://{_JSONL_NAMESPACE}/topic")
     except ValueError as error:
         raise InvalidInput(f"`topic_state.domain`: {error}") from None
-    defaults = BrokerDefaults(_strategy_of(policies, "broker_strategy") or CompatibilityStrategy.FULL)
+    defaults = BrokerDefaults(_get_strategy(policies, "broker_strategy") or CompatibilityStrategy.FULL)
     with closing(EmbeddedRegistry(MEMORY, release=Release.R4_0, defaults=defaults)) as registry:
-        registry.create_namespace(_SPACE)
-        _prepare(registry, topic, state)
+        registry.create_namespace(_JSONL_NAMESPACE)
+        _run_steps(registry, topic, state)
         _set_policies(registry, topic, policies)
         decision = registry.connect(
             topic,
             role,  # type: ignore[arg-type]  # one of the roles
             client,
-            producers=_count(state, "open_producers"),
-            consumers=_count(state, "open_consumers"),
+            producers=_get_count(state, "open_producers"),
+            consumers=_get_count(state, "open_consumers"),
             has_data=state.get("has_data") is True,
         )
-        held = live(registry.versions(topic))
+        live_versions = live(registry.versions(topic))
     return {
         "allowed": decision.allowed,
-        "live_after": [{"type": version.info.type.name, "version": version.number} for version in held if version.info],
+        "live_after": [
+            {"type": version.info.type.name, "version": version.number} for version in live_versions if version.info
+        ],
         "reason": f"{decision.error}: {decision.message}" if decision.error else None,
     }
 
 
-def _prepare(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]) -> None:
-    """Take the topic through the steps, under policies that refuse nothing."""
+def _run_steps(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]) -> None:
+    """Create the state of the topic by running its steps, under policies that allow everything."""
     from schemactl.formats import InvalidInput
 
     registry.set_namespace_policies(
-        _SPACE,
+        _JSONL_NAMESPACE,
         Policies(
             CompatibilityStrategy.ALWAYS_COMPATIBLE, is_allow_auto_update_schema=True, schema_validation_enforced=False
         ),
@@ -316,24 +329,24 @@ def _prepare(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]
     for position, step in enumerate(steps):
         where = f"topic_state.steps[{position}]"
         try:
-            _step(registry, topic, step, where)
+            _run_step(registry, topic, step, where)
         except RegistryError as error:
-            aside = " is rejected" if isinstance(error, SchemaRejected) else ""
-            raise InvalidInput(f"`{where}`{aside}: {error.what}") from None
+            rejection = " is rejected" if isinstance(error, SchemaRejected) else ""
+            raise InvalidInput(f"`{where}`{rejection}: {error.what}") from None
 
 
-def _step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], where: str) -> None:
+def _run_step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], where: str) -> None:
     from schemactl.broker.connect import Role
     from schemactl.formats import InvalidInput
 
-    info = _schema(step.get("schema"), f"{where}.schema")
+    info = _parse_schema(step.get("schema"), f"{where}.schema")
     match step.get("op"):
         case "create_topic":
             registry.create_topic(topic, None)
         case "upload" if info is not None:
             registry.put_schema(topic, info)
         case "open" | "publish":
-            role = _one_of(step.get("role", "producer"), get_args(Role), f"{where}.role")
+            role = _check_choice(step.get("role", "producer"), get_args(Role), f"{where}.role")
             decision = registry.connect(topic, role, info)  # type: ignore[arg-type]  # one of the roles
             if not decision.allowed:
                 raise InvalidInput(f"`{where}` is rejected: {decision.message}")
@@ -342,97 +355,91 @@ def _step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], wh
         case "force_delete":
             registry.delete_schema(topic, force=True)
         case "consume_all":
-            pass  # what is read stays stored, and `has_data` says what matters
-        case other:
-            raise InvalidInput(f"`{where}.op` is {other!r}, which is not a step")
+            pass  # Consumed messages stay stored; whether there are any is in `has_data`.
+        case op:
+            raise InvalidInput(f"`{where}.op` is {op!r}, which is not a step")
 
 
-def _set_policies(registry: EmbeddedRegistry, topic: TopicName, given: dict[str, Any]) -> None:
-    # A flag that is not set at any level is the broker's own.
-    auto_update = given.get("allow_auto_update", True) is not False
-    enforced = given.get("validation_enforced") is True
-    strategy = _strategy_of(given, "namespace_strategy") or CompatibilityStrategy.UNDEFINED
-    registry.set_namespace_policies(_SPACE, Policies(strategy, auto_update, enforced))
-    own = _strategy_of(given, "topic_strategy")
-    if own is not None:
+def _set_policies(registry: EmbeddedRegistry, topic: TopicName, values: dict[str, Any]) -> None:
+    # A flag that no level sets has the broker's default.
+    auto_update = values.get("allow_auto_update", True) is not False
+    enforced = values.get("validation_enforced") is True
+    strategy = _get_strategy(values, "namespace_strategy") or CompatibilityStrategy.UNDEFINED
+    registry.set_namespace_policies(_JSONL_NAMESPACE, Policies(strategy, auto_update, enforced))
+    topic_strategy = _get_strategy(values, "topic_strategy")
+    if topic_strategy is not None:
         if registry.topic(topic) is None:
             registry.create_topic(topic, None)
-        registry.set_topic_policies(topic, Policies(own))
+        registry.set_topic_policies(topic, Policies(topic_strategy))
 
 
-def _schema(given: object, where: str) -> SchemaInfo | None:
+def _parse_schema(value: object, where: str) -> SchemaInfo | None:
     from schemactl.formats import InvalidInput, properties_of
 
-    if given is None:
+    if value is None:
         return None
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         raise InvalidInput(f"`{where}` is not an object")
-    name = given.get("type")
+    name = value.get("type")
     if name == "AUTO_PRODUCE":
         return SchemaInfo(SchemaType.AUTO_PUBLISH)
     if not isinstance(name, str) or name not in SchemaType.__members__:
         raise InvalidInput(f"`{where}.type` is {name!r}, which is not a schema type")
-    return SchemaInfo(SchemaType[name], _content(given, where), properties_of(given, where))
+    return SchemaInfo(SchemaType[name], _parse_content(value, where), properties_of(value, where))
 
 
-def _content(given: dict[str, Any], where: str) -> bytes:
+def _parse_content(schema: dict[str, Any], where: str) -> bytes:
     from schemactl.formats import InvalidInput
 
-    text, encoded = given.get("text"), given.get("base64")
+    _render_matrix, encoded = schema.get("text"), schema.get("base64")
     if isinstance(encoded, str):
         try:
             return base64.b64decode(encoded, validate=True)
         except ValueError:
             raise InvalidInput(f"`{where}.base64` is not base64") from None
-    if text is not None and not isinstance(text, str):
+    if _render_matrix is not None and not isinstance(_render_matrix, str):
         raise InvalidInput(f"`{where}.text` is not a string")
-    return (text or "").encode(errors="replace")
+    return (_render_matrix or "").encode(errors="replace")
 
 
-def _object(request: Request, name: str) -> dict[str, Any]:
+def _get_object(request: Request, name: str) -> dict[str, Any]:
     from schemactl.formats import InvalidInput
 
-    found = request.get(name)
-    if not isinstance(found, dict):
+    value = request.get(name)
+    if not isinstance(value, dict):
         raise InvalidInput(f"`{name}` is not an object")
-    return found
-
-
-def _strategy_of(given: dict[str, Any], name: str) -> CompatibilityStrategy | None:
-    found = given.get(name)
-    return (
-        None
-        if found is None
-        else CompatibilityStrategy(_one_of(found, tuple(CompatibilityStrategy), f"policies.{name}"))
-    )
-
-
-def _one_of(value: object, known: tuple[str, ...], where: str) -> str:
-    from schemactl.formats import InvalidInput
-
-    if not isinstance(value, str) or value not in known:
-        raise InvalidInput(f"`{where}` is {value!r}; expected one of {', '.join(known)}")
     return value
 
 
-def _count(given: dict[str, Any], name: str) -> int:
+def _get_strategy(policies: dict[str, Any], name: str) -> CompatibilityStrategy | None:
+    value = policies.get(name)
+    if value is None:
+        return None
+    return CompatibilityStrategy(_check_choice(value, tuple(CompatibilityStrategy), f"policies.{name}"))
+
+
+def _check_choice(value: object, choices: tuple[str, ...], where: str) -> str:
     from schemactl.formats import InvalidInput
 
-    found = given.get(name, 0)
-    if not isinstance(found, int) or found < 0:
-        raise InvalidInput(f"`topic_state.{name}` is {found!r}; expected a number")
-    return found
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInput(f"`{where}` is {value!r}; expected one of {', '.join(choices)}")
+    return value
+
+
+def _get_count(state: dict[str, Any], name: str) -> int:
+    from schemactl.formats import InvalidInput
+
+    count = state.get(name, 0)
+    if not isinstance(count, int) or count < 0:
+        raise InvalidInput(f"`topic_state.{name}` is {count!r}; expected a number")
+    return count
 
 
 # `schemactl admit --all`.
 
 
-_MATRIX_ROLES: Final[tuple[Role, ...]] = ("producer", "consumer")
-"""Brokers answer readers as they do consumers."""
-
-
 class ClientDecision(NamedTuple):
-    """The answer to one client: a declared one, or (None) any that is built so."""
+    """The decision about a declared client, or about any client that is built with a version (`client` is then None)."""
 
     client: Client | None
     role: Role
@@ -441,26 +448,28 @@ class ClientDecision(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """All answers about a topic."""
+    """The decisions about all clients of a topic."""
 
     topic: TopicName
     entries: tuple[ClientDecision, ...]
 
     @property
     def declared(self) -> list[ClientDecision]:
-        """The answers to declared clients."""
+        """The decisions about declared clients."""
         return [entry for entry in self.entries if entry.client]
 
 
-def matrix(git: Topic, state: TopicState, policies: PoliciesInForce, release: Release, target: str | None) -> Matrix:
-    """Return the answers to the clients that `git` declares, those on `target` if there is one, and with each version.
+def _make_matrix(
+    git: Topic, state: TopicState, policies: PoliciesInForce, release: Release, target: str | None
+) -> Matrix:
+    """Return the decisions about each declared client, and about a client that is built with each version.
 
     Args:
-        git: the topic as it was approved, read; its numbers are those of clients.
-        state: of the topic that is asked about.
-        policies: in force there.
-        release: of the broker.
-        target: the one that is asked about; None: none in particular.
+        git: the approved topic, loaded; clients are built with its versions.
+        state: the topic that the clients connect to.
+        policies: the policies in force for it.
+        release: the release of the broker.
+        target: the name of the target whose clients are meant; without one, all declared clients.
     """
     from schemactl.broker.connect import admit
 
@@ -473,42 +482,42 @@ def matrix(git: Topic, state: TopicState, policies: PoliciesInForce, release: Re
                 for number, info in reversed(client.builds(git.versions)):
                     built = client.file if number is None else str(number)
                     yield decide(client, client.role, built, info)
-        versions = ((str(each.number), each.info) for each in git.versions if each.info)
-        for built, brought in (*versions, ("no schema", None)):
+        builds = [(str(version.number), version.info) for version in git.versions if version.info]
+        for built, schema in (*builds, ("no schema", None)):
             for role in _MATRIX_ROLES:
-                yield decide(None, role, built, brought)
+                yield decide(None, role, built, schema)
         for role, kind in zip(_MATRIX_ROLES, (SchemaType.AUTO_PUBLISH, SchemaType.AUTO_CONSUME), strict=True):
             yield decide(None, role, "the topic's own", SchemaInfo(kind))
 
     return Matrix(git.name, tuple(entries()))
 
 
-def text(found: Matrix) -> str:
-    """Return the answers as two tables, and the rows of Pulsar's rules that they come from."""
+def _render_matrix(matrix: Matrix) -> str:
+    """Return the decisions as two tables, and the connect rules behind them."""
     from schemactl.broker.connect import connect_rules
 
-    blocks = [str(found.topic)]
-    if found.declared:
+    blocks = [str(matrix.topic)]
+    if matrix.declared:
         rows = [
-            (on_one_line(entry.client.who), entry.role, on_one_line(entry.built), _answer(entry.decision))
-            for entry in found.declared
+            (on_one_line(entry.client.who), entry.role, on_one_line(entry.built), _describe_decision(entry.decision))
+            for entry in matrix.declared
             if entry.client
         ]
         blocks.append("\n".join(table([("client", "role", "built with", "answer"), *rows])))
-    others = [entry for entry in found.entries if not entry.client]
-    built: dict[str, list[str]] = {}
-    for entry in others:
-        built.setdefault(entry.built, []).append(_answer(entry.decision))
+    decisions_by_build: dict[str, list[str]] = {}
+    for entry in matrix.entries:
+        if not entry.client:
+            decisions_by_build.setdefault(entry.built, []).append(_describe_decision(entry.decision))
     head = ("built with", "producer", "consumer or reader")
-    blocks.append("\n".join(table([head, *((name, *answers) for name, answers in built.items())])))
-    used = {entry.decision.row for entry in found.entries}
+    blocks.append("\n".join(table([head, *((built, *texts) for built, texts in decisions_by_build.items())])))
+    used = {entry.decision.row for entry in matrix.entries}
     legend = [(row, f"{rule.when}: {rule.then}") for row, rule in connect_rules().items() if row in used]
     blocks.append("\n".join(["the rows of Pulsar's rules:", *(f"  {line}" for line in table(legend))]))
     return "\n\n".join(blocks)
 
 
-def _answer(decision: Decision) -> str:
-    """Return the answer in a word or two, with its row."""
+def _describe_decision(decision: Decision) -> str:
+    """Return the decision in a word or two, with the connect rule behind it."""
     if not decision.allowed:
         return f"rejected ({decision.row})"
     if decision.registered is not None:
@@ -516,28 +525,28 @@ def _answer(decision: Decision) -> str:
     return f"accepted ({decision.row})"
 
 
-def facts(found: Matrix) -> dict[str, Any]:
-    """Return the answers as JSON has them."""
+def _matrix_value(matrix: Matrix) -> dict[str, Any]:
+    """Return the JSON value of the decisions."""
     from schemactl.broker.connect import connect_rules
 
-    used = {entry.decision.row for entry in found.entries}
+    used = {entry.decision.row for entry in matrix.entries}
     return {
-        "topic": str(found.topic),
+        "topic": str(matrix.topic),
         "decisions": [
             {
                 "client": client_value(entry.client) if entry.client else None,
                 "role": entry.role,
                 "built": entry.built,
-                **decision_value(entry.decision),
+                **_decision_value(entry.decision),
             }
-            for entry in found.entries
+            for entry in matrix.entries
         ],
         "rules": {row: rule._asdict() for row, rule in connect_rules().items() if row in used},
     }
 
 
-def decision_value(decision: Decision) -> dict[str, Any]:
-    """Return a decision as JSON has it."""
+def _decision_value(decision: Decision) -> dict[str, Any]:
+    """Return the JSON value of a decision."""
     return {
         "allowed": decision.allowed,
         "row": decision.row,
