@@ -44,7 +44,7 @@ from schemactl.report import SHEET_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.declare.target_numbers import AcceptanceReason, TargetNumbers, TopicNumbers
-    from schemactl.deploy.drift import DriftItem, DriftKind, DriftReport
+    from schemactl.deploy.drift import DriftItem, DriftReport
     from schemactl.deploy.refusals import Awaited, AwaitedBy
     from schemactl.deploy.registry_state import RegistryState
     from schemactl.deploy.steps import Plan
@@ -52,12 +52,18 @@ if TYPE_CHECKING:
     from schemactl.registry.interface import Registry, Scope
 
 
-# Questions to a target.
+# The drift of targets.
 
 
 @dataclass(frozen=True, slots=True)
 class DriftScope:
-    """The topics (globs) and namespaces to compare, by default all; `unmanaged`: also those that Git never declared."""
+    """The topics to compare.
+
+    Attributes:
+        topics: globs of topic names; empty for all topics.
+        namespaces: names of namespaces; empty for all namespaces.
+        unmanaged: whether to include topics and namespaces that Git never declared.
+    """
 
     topics: Sequence[str] = ()
     namespaces: Sequence[str] = ()
@@ -66,27 +72,27 @@ class DriftScope:
 
 def drifts(
     targets: OpenTargets,
-    asked: DriftScope,
+    scope: DriftScope,
     *,
     awaited: Callable[[OpenTarget, Collection[str], Plan], Mapping[TopicName, Awaited]] = lambda *_: {},
     stop: Stop | None = None,
 ) -> dict[str, DriftReport | SchemactlError]:
     """Return the drift of each target by name, or the error that prevented it; see `each_target`.
 
-    `awaited` returns the topics of a target's plan that wait for other targets; it gets the names of the targets that have answered.
+    `awaited` returns the topics of a target's plan that wait for other targets; it gets the names of the targets that have responded.
     """
-    answered: set[str] = set()
+    observed_targets: set[str] = set()
 
     def observe(request: DriftRequest) -> tuple[Catalog, RegistryState]:
-        answer = request.observe()
-        answered.add(request.target.name)
-        return answer
+        observation = request.observe()
+        observed_targets.add(request.target.name)
+        return observation
 
     return each_target(
         targets,
-        lambda each: DriftRequest.of(each, asked),
+        lambda target: DriftRequest.of(target, scope),
         observe,
-        lambda request, answer: request.report(*answer, partial(awaited, request.target, answered)),
+        lambda request, observation: request.report(*observation, partial(awaited, request.target, observed_targets)),
         stop=stop,
     )
 
@@ -97,52 +103,53 @@ class DriftRequest:
 
     Attributes:
         target: the target.
-        asked: the scope.
-        approved: what was approved up to the target's position, by declared names.
-        everything: all that was approved, also beyond that position; empty unless unmanaged topics are asked for.
+        scope: the topics to compare.
+        approved: the approved catalog up to the target's position, by declared names.
+        everything: the approved catalog beyond that position as well; empty unless the scope has unmanaged topics.
         numbers: the record of the target's version numbers.
     """
 
     target: OpenTarget
-    asked: DriftScope
+    scope: DriftScope
     approved: Catalog
     everything: Catalog
     numbers: TargetNumbers | None
 
     @classmethod
-    def of(cls, target: OpenTarget, asked: DriftScope, numbers: TargetNumbers | None = None) -> DriftRequest:
+    def of(cls, target: OpenTarget, scope: DriftScope, numbers: TargetNumbers | None = None) -> DriftRequest:
         """Return the request for `target`; `numbers` replaces the approved record of its version numbers."""
         from schemactl.deploy.planner import renamed_numbers
 
         approved = target.approved
         recorded = renamed_numbers(numbers, target.names) if numbers else target.numbers
-        everything = approved.whole.catalog if asked.unmanaged else Catalog()
-        return cls(target, asked, looked_up(approved.catalog), looked_up(everything), recorded)
+        everything = approved.whole.catalog if scope.unmanaged else Catalog()
+        return cls(target, scope, looked_up(approved.catalog), looked_up(everything), recorded)
 
     def observe(self) -> tuple[Catalog, RegistryState]:
-        """Return the selected part of Git by the target's names, and the state of the registry. This is what takes long."""
+        """Return the selected part of Git by the target's names, and the state of the registry, which takes long to read."""
         from schemactl.deploy.planner import renamed, scope_of, select
         from schemactl.deploy.registry_state import observe
         from schemactl.registry.interface import Scope
 
-        asked, names, registry = self.asked, self.target.names, self.target.registry
-        nothing = Scope(frozenset(), frozenset())
-        others = _others(registry, renamed(self.everything, names), asked) if asked.unmanaged else nothing
-        chosen = select(self.approved, topics=asked.topics, namespaces=asked.namespaces, known=others.topics)
-        git = renamed(chosen, names)
-        return git, observe(registry, _joined(scope_of(git), others, asked), git=git)
+        scope, names, registry = self.scope, self.target.names, self.target.registry
+        unmanaged = Scope(frozenset(), frozenset())
+        if scope.unmanaged:
+            unmanaged = _read_unmanaged(registry, renamed(self.everything, names), scope)
+        selected = select(self.approved, topics=scope.topics, namespaces=scope.namespaces, known=unmanaged.topics)
+        git = renamed(selected, names)
+        return git, observe(registry, _add_selected(scope_of(git), unmanaged, scope), git=git)
 
     def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
-        """Return the drift of a registry in that state from `git`; `awaited` as for `make_plan`."""
+        """Return the drift between `git` and the state of the registry; `awaited` as for `make_plan`."""
         from schemactl.deploy.drift import find
         from schemactl.deploy.planner import make_plan
         from schemactl.deploy.steps import Permissions
 
-        target, asked = self.target, self.asked
-        held = target.with_held(git, state.catalog)
+        target, scope = self.target, self.scope
+        expected = target.with_held(git, state.catalog)
         plan = make_plan(
             state,
-            held,
+            expected,
             origin=target.origin,
             permissions=Permissions(),
             waivers=target.waivers,
@@ -150,37 +157,38 @@ class DriftRequest:
             awaited=awaited,
         )
         return find(
-            held,
+            expected,
             state,
             plan,
             commit=target.context.repository.commit,
             today=datetime.now(UTC).date(),
             numbers=self.numbers,
-            is_whole=asked.unmanaged and not (asked.topics or asked.namespaces),
+            is_whole=scope.unmanaged and not (scope.topics or scope.namespaces),
         )
 
 
-def _others(registry: Registry, git: Catalog, asked: DriftScope) -> Scope:
+def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope) -> Scope:
     """Return the namespaces and topics of the registry that Git never declared."""
     from schemactl.deploy.planner import scope_of
     from schemactl.registry.interface import Scope
 
-    declared, there = scope_of(git), registry.everything(asked_namespaces(asked.namespaces))
-    managed = {name.schema_id for name in git.topics}
-    topics = frozenset(name for name in there.topics if name.schema_id not in managed)
-    return Scope(there.namespaces - declared.namespaces, topics)
+    declared, registered = scope_of(git), registry.everything(asked_namespaces(scope.namespaces))
+    managed_ids = {name.schema_id for name in git.topics}
+    topics = frozenset(name for name in registered.topics if name.schema_id not in managed_ids)
+    return Scope(registered.namespaces - declared.namespaces, topics)
 
 
-def _joined(scope: Scope, others: Scope, asked: DriftScope) -> Scope:
-    """Return `scope` together with the selected part of `others`."""
+def _add_selected(declared: Scope, unmanaged: Scope, scope: DriftScope) -> Scope:
+    """Return `declared` together with the part of `unmanaged` that the user selected."""
     from schemactl.registry.interface import Scope
 
-    topics = topic_names.select(others.topics, asked.topics, asked.namespaces)
-    spaces = frozenset(
-        name for name in others.namespaces if (str(name) in asked.namespaces if asked.namespaces else not asked.topics)
-    )
-    spaces |= {name.namespace_name for name in topics}
-    return Scope(scope.namespaces | spaces, scope.topics | topics, scope.settings)
+    topics = topic_names.select(unmanaged.topics, scope.topics, scope.namespaces)
+    namespaces = frozenset(name.namespace_name for name in topics)
+    if scope.namespaces:
+        namespaces |= {name for name in unmanaged.namespaces if str(name) in scope.namespaces}
+    elif not scope.topics:
+        namespaces |= unmanaged.namespaces
+    return Scope(declared.namespaces | namespaces, declared.topics | topics, declared.settings)
 
 
 # `schemactl drift`.
@@ -221,11 +229,13 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
 
 
 def run_drift(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: nothing differs, or no --detailed-exitcode; 2: something does; 100: messages would be misread."""
+    """Print the drift of each target.
+
+    Return 100 if messages would be decoded with the wrong schema, 2 if something differs and --detailed-exitcode is set, else 0.
+    """
     if args.accept:
         AskedTargets.of(args).expect_one("--accept", "schemactl drift --target {} --accept --reason TEXT".format)
-
-        return accept_drift(args, context)
+        return _accept_drift(args, context)
     for option in ("reason", "owner", "until"):
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} belongs to --accept")
@@ -233,27 +243,27 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
     from schemactl.report.drift import document, drift_sheet
 
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
-    asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
-    named = AskedTargets.of(args)
-    with errors_in_files("drift", named, outputs, context), opened(named, context) as targets:
-        found = drifts(targets, asked)
-        spaces = replicated(each for each in found.values() if not isinstance(each, SchemactlError))
+    scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
+    selection = AskedTargets.of(args)
+    with errors_in_files("drift", selection, outputs, context), opened(selection, context) as targets:
+        results = drifts(targets, scope)
+        namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
 
-        def sheet(report: DriftReport) -> tuple[SheetReport, int]:
-            shown = drift_sheet(report, spaces), document(report, spaces)
-            return shown, _exit_code(report, detailed=args.detailed_exitcode)
+        def make_sheet(report: DriftReport) -> tuple[SheetReport, int]:
+            sheet_report = drift_sheet(report, namespaces), document(report, namespaces)
+            return sheet_report, _exit_code(report, detailed=args.detailed_exitcode)
 
-        sheets, codes = target_sheets("drift", found, sheet)
+        sheets, codes = target_sheets("drift", results, make_sheet)
         write_sheets(sheets, outputs, context)
-        for each in targets.targets:
-            report = found.get(each.name)
-            if not (report is None or isinstance(report, SchemactlError)) and report.differences:
-                each.context.note(*_unapproved_record(each))
+        for target in targets.targets:
+            result = results.get(target.name)
+            if not (result is None or isinstance(result, SchemactlError)) and result.differences:
+                target.context.note(*_note_unapproved_record(target))
     return targets.exit_code(codes)
 
 
-def _unapproved_record(target: OpenTarget) -> Iterator[str]:
-    """Yield a note if the numbers file of the working tree is not the approved one, by which drift is found."""
+def _note_unapproved_record(target: OpenTarget) -> Iterator[str]:
+    """Yield a note if the numbers file of the working tree differs from the approved one, which `drift` compares with."""
     from schemactl.declare.files import WorktreeFiles
     from schemactl.declare.numbers_file import read_numbers
     from schemactl.history.target_history import numbers_of
@@ -262,11 +272,11 @@ def _unapproved_record(target: OpenTarget) -> Iterator[str]:
     if repository.top is None:
         return
     try:
-        here = read_numbers(WorktreeFiles(place.top), place.project, place.target)
+        record = read_numbers(WorktreeFiles(place.top), place.project, place.target)
     except SchemactlError:
         return
-    if here is not None and here != numbers_of(place.target, place.project, repository, target.approved):
-        yield f"{here.path} in the working tree differs from the approved one, and counts once it is merged"
+    if record is not None and record != numbers_of(place.target, place.project, repository, target.approved):
+        yield f"{record.path} in the working tree differs from the approved one, and counts once it is merged"
 
 
 def _exit_code(report: DriftReport, *, detailed: bool) -> int:
@@ -278,8 +288,8 @@ def _exit_code(report: DriftReport, *, detailed: bool) -> int:
 # `schemactl drift --accept`.
 
 
-def accept_drift(args: argparse.Namespace, context: Context) -> int:
-    """Record what is accepted. Return 0: recorded, or nothing to record; 100: not all of it can be accepted."""
+def _accept_drift(args: argparse.Namespace, context: Context) -> int:
+    """Write the accepted differences to the target's numbers file; return 100 if some cannot be accepted, else 0."""
     from schemactl.declare.numbers_file import write_numbers
     from schemactl.declare.target_numbers import AcceptanceReason
     from schemactl.deploy.planner import select
@@ -301,35 +311,36 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
             raise UsageError("a bare repository has no working tree to record in", fix="work in a clone of it")
         target = place.target
         recorded = numbers_of(target, place.project, repository, approved)
-        before = _before(place, recorded)
-        asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
-        request = DriftRequest.of(open_target, asked, before)
+        old_numbers = _read_old_numbers(place, recorded)
+        scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
+        request = DriftRequest.of(open_target, scope, old_numbers)
         report = request.report(*request.observe())
-        known = {*report.held.topics} - {target.names.there(name) for name in approved.whole.catalog.topics}
-        chosen = select(approved.whole.catalog, topics=args.topic, namespaces=args.namespace, known=known)
-        found = _acceptable(chosen, report.held, before, target, decision)
-        _accept_states(found, report, decision, chosen, target)
-        written = write_numbers(found.numbers, Path(place.top)) if found.numbers != before else []
-        is_approved = found.numbers == recorded or not (recorded or found.numbers.topics or found.numbers.accepted)
-        _print_accepted(found, written, target, is_approved=is_approved)
-    return NEGATIVE if found.left_out else 0
+        unmanaged = {*report.held.topics} - {target.names.there(name) for name in approved.whole.catalog.topics}
+        git = select(approved.whole.catalog, topics=args.topic, namespaces=args.namespace, known=unmanaged)
+        acceptance = _accept_numbers(git, report.held, old_numbers, target, decision)
+        _accept_states(acceptance, report, decision, git, target)
+        numbers = acceptance.numbers
+        written_paths = write_numbers(numbers, Path(place.top)) if numbers != old_numbers else []
+        is_approved = numbers == recorded or not (recorded or numbers.topics or numbers.accepted)
+        _print_acceptance(acceptance, written_paths, target, is_approved=is_approved)
+    return NEGATIVE if acceptance.left_out else 0
 
 
 @dataclass(slots=True)
-class _AcceptedDifferences:
-    """What is to be recorded, and what cannot be.
+class _Acceptance:
+    """The differences to record, and those that cannot be accepted.
 
     Attributes:
-        before: the record so far.
+        old_numbers: the record so far.
         numbers: the new record.
         changed: the topics whose numbers are recorded again.
         left_out: topics with a version from a commit that the approved history does not have.
         accepted: other differences that are accepted from now on.
-        removed: names whose acceptance is removed, because the registry is not, or no longer, as it says.
+        removed: names whose acceptance is removed, because the registry does not match it any longer.
         repairable: differences that cannot be accepted, because they can be repaired.
     """
 
-    before: TargetNumbers
+    old_numbers: TargetNumbers
     numbers: TargetNumbers
     changed: list[TopicApart] = field(default_factory=list)
     left_out: list[TopicApart] = field(default_factory=list)
@@ -338,8 +349,8 @@ class _AcceptedDifferences:
     repairable: list[DriftItem] = field(default_factory=list)
 
 
-def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumbers:
-    """Return the record so far: that of the working tree, which may not be approved yet, else the approved one."""
+def _read_old_numbers(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumbers:
+    """Return the record in the working tree, which may not be approved yet, else the approved one, else an empty one."""
     from schemactl.declare.files import WorktreeFiles
     from schemactl.declare.numbers_file import numbers_path, read_numbers
     from schemactl.declare.reader import in_roots
@@ -358,125 +369,124 @@ def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumber
             f"{path} would be read as a declaration: it lies in one of the roots of {project.path}",
             fix="name a file elsewhere, or in a hidden folder, as `numbers:` of the target: .numbers/prod.yaml",
         )
-    known = read_numbers(WorktreeFiles(place.top), project, target)
-    return known or recorded or TargetNumbers(target.name, path)
+    working_tree_numbers = read_numbers(WorktreeFiles(place.top), project, target)
+    return working_tree_numbers or recorded or TargetNumbers(target.name, path)
 
 
-def _acceptable(
-    git: Catalog, registry: Catalog, before: TargetNumbers, target: Target, decision: AcceptanceReason
-) -> _AcceptedDifferences:
-    """Return the version numbers to record."""
+def _accept_numbers(
+    git: Catalog, registry: Catalog, old_numbers: TargetNumbers, target: Target, decision: AcceptanceReason
+) -> _Acceptance:
+    """Return an acceptance of the version numbers that differ from Git's."""
     from schemactl.declare.numbers_file import accept
     from schemactl.deploy.planner import applicable
     from schemactl.deploy.version_numbers import topic_apart
 
-    topics: dict[TopicName, TopicNumbers] = dict(before.topics)
-    found = _AcceptedDifferences(before, before)
+    topics: dict[TopicName, TopicNumbers] = dict(old_numbers.topics)
+    acceptance = _Acceptance(old_numbers, old_numbers)
     for name, topic in sorted(applicable(git).topics.items()):
-        there = registry.topics.get(target.names.there(name))
-        entries = there.versions if there else ()
-        old = before.topics.get(name)
-        # What need not be recorded may be: a generated package knows of other spellings only from here.
-        apart = topic_apart(topic, entries, old, twin=git.topics.get(name.twin), spellings=True)
+        registered = registry.topics.get(target.names.there(name))
+        entries = registered.versions if registered else ()
+        old_record = old_numbers.topics.get(name)
+        # Other spellings of a version are recorded as well, since a generated package knows them only from this record.
+        apart = topic_apart(topic, entries, old_record, twin=git.topics.get(name.twin), spellings=True)
         if apart.recorded:
             continue
         if apart.unexplained:
-            found.left_out.append(replace(apart, name=name))
+            acceptance.left_out.append(replace(apart, name=name))
             continue
-        owned = replace(decision, owner=decision.owner or git.metadata(name).owner)
-        new = accept(topic.versions, entries, old, owned)
+        reason = replace(decision, owner=decision.owner or git.metadata(name).owner)
+        new_record = accept(topic.versions, entries, old_record, reason)
         topics.pop(name, None)
-        if new:
-            topics[name] = new
-        found.changed.append(replace(apart, name=name))
-    found.numbers = replace(before, topics=topics)
-    return found
+        if new_record:
+            topics[name] = new_record
+        acceptance.changed.append(replace(apart, name=name))
+    acceptance.numbers = replace(old_numbers, topics=topics)
+    return acceptance
 
 
 def _accept_states(
-    found: _AcceptedDifferences, report: DriftReport, decision: AcceptanceReason, git: Catalog, target: Target
+    acceptance: _Acceptance, report: DriftReport, decision: AcceptanceReason, git: Catalog, target: Target
 ) -> None:
-    """Add the other drift to record: for each name with a new difference, everything that can be accepted of it."""
+    """Add the other drift to the acceptance: each name with a new difference, with all its differences that can be accepted."""
     from schemactl.declare.target_numbers import joined
-
-    accepted = dict(found.numbers.accepted)
-    written = {target.names.there(name): name for name in accepted}
-    for name in report.unused:
-        del accepted[written[name]]
-        found.removed.append(written[name])
-    states: dict[NamespaceName | TopicName, list[DriftItem]] = {}
-    for item in report.found:
-        if item.state:
-            states.setdefault(item.name, []).append(item)
-        elif item.accepted is None and item.kind not in _kinds_of_numbers():
-            found.repairable.append(item)
-    for name, items in states.items():
-        new = [each for each in items if each.accepted is None]
-        own: NamespaceName | TopicName | None = target.names.declared(name)
-        if own is None:
-            found.repairable += new
-        elif new or own in found.removed:
-            owned = replace(decision, owner=decision.owner or git.metadata(own).owner)
-            accepted[own] = joined([each.state for each in items if each.state], owned)
-            found.accepted += new
-    found.numbers = replace(found.numbers, accepted=accepted)
-
-
-def _kinds_of_numbers() -> tuple[DriftKind, ...]:
-    """Return the kinds that a record of version numbers accepts, or that `left_out` names."""
     from schemactl.deploy.drift import DriftKind
 
-    return (DriftKind.FOREIGN_VERSION, DriftKind.UNEXPLAINED_VERSION, DriftKind.TOMBSTONE, DriftKind.NUMBERS_APART)
+    accepted = dict(acceptance.numbers.accepted)
+    declared_names = {target.names.there(name): name for name in accepted}
+    for name in report.unused:
+        del accepted[declared_names[name]]
+        acceptance.removed.append(declared_names[name])
+    # The version numbers are accepted already, or left out.
+    kinds_of_numbers = (
+        DriftKind.FOREIGN_VERSION,
+        DriftKind.UNEXPLAINED_VERSION,
+        DriftKind.TOMBSTONE,
+        DriftKind.NUMBERS_APART,
+    )
+    items_by_name: dict[NamespaceName | TopicName, list[DriftItem]] = {}
+    for item in report.found:
+        if item.state:
+            items_by_name.setdefault(item.name, []).append(item)
+        elif item.accepted is None and item.kind not in kinds_of_numbers:
+            acceptance.repairable.append(item)
+    for name, items in items_by_name.items():
+        new_items = [item for item in items if item.accepted is None]
+        declared_name: NamespaceName | TopicName | None = target.names.declared(name)
+        if declared_name is None:
+            acceptance.repairable += new_items
+        elif new_items or declared_name in acceptance.removed:
+            reason = replace(decision, owner=decision.owner or git.metadata(declared_name).owner)
+            accepted[declared_name] = joined([item.state for item in items if item.state], reason)
+            acceptance.accepted += new_items
+    acceptance.numbers = replace(acceptance.numbers, accepted=accepted)
 
 
-def _print_accepted(found: _AcceptedDifferences, written: list[str], target: Target, *, is_approved: bool) -> None:
-    """Print what was recorded, what was not, and what comes next."""
-    path = found.numbers.path
-    if found.changed:
+def _print_acceptance(
+    acceptance: _Acceptance, written_paths: Sequence[str], target: Target, *, is_approved: bool
+) -> None:
+    """Print the recorded differences, those that cannot be accepted, and the next step."""
+    path = acceptance.numbers.path
+    if acceptance.changed:
         print(f"Recorded the version numbers of {target.name} in {path}:")
-        for topic in found.changed:
-            _print_numbers(topic, found)
-    if found.accepted:
+        for topic in acceptance.changed:
+            _print_numbers(topic, acceptance)
+    if acceptance.accepted:
         print(f"Accepted of {target.name} in {path}, as long as it stays so:")
-    for item in found.accepted:
+    for item in acceptance.accepted:
         print(f"  {on_one_line(str(item.name))}: {item.kind}: {item.message}")
-    for name in found.removed:
+    for name in acceptance.removed:
         print(f"Removed from {path}, as it is not so any more: what was accepted of {on_one_line(str(name))}")
-    if written:
-        print("\n".join(["Wrote:", *(f"  {each}" for each in written)]))
-    elif not found.left_out:
-        differs = "its differences are recorded" if found.numbers.topics else "they are Git's"
+    if written_paths:
+        print("\n".join(["Wrote:", *(f"  {written_path}" for written_path in written_paths)]))
+    elif not acceptance.left_out:
+        differs = "its differences are recorded" if acceptance.numbers.topics else "they are Git's"
         print(f"Nothing to record: of the version numbers of {target.name}, {differs}. Nothing was written.")
     if not is_approved:
         print(f"Next: commit {path} with what it names, and merge it; readers use it from then on.")
-    _print_left(found, target)
-
-
-def _print_left(found: _AcceptedDifferences, target: Target) -> None:
-    """Print what is not accepted, and the command that shows what to do."""
-    for topic in found.left_out:
+    for topic in acceptance.left_out:
         print(
             f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"
             f"  Next: schemactl drift --target {target.name} shows how to bring it back."
         )
-    if found.repairable:
-        kinds = ", ".join(sorted({each.kind for each in found.repairable}))
+    if acceptance.repairable:
+        kinds = ", ".join(sorted({item.kind for item in acceptance.repairable}))
         print(
-            f"Not accepted: {counted(len(found.repairable), 'difference')} that can be repaired ({kinds}).\n"
+            f"Not accepted: {counted(len(acceptance.repairable), 'difference')} that can be repaired ({kinds}).\n"
             f"  Next: schemactl drift --target {target.name} shows how."
         )
 
 
-def _print_numbers(topic: TopicApart, found: _AcceptedDifferences) -> None:
-    """Print which numbers of a topic were recorded, and which of its messages will be rejected."""
+def _print_numbers(topic: TopicApart, acceptance: _Acceptance) -> None:
+    """Print the recorded numbers of a topic, and which of its messages will be rejected."""
     print(f"  {on_one_line(str(topic.name))}: {topic}")
-    old, new = (each.topics.get(topic.name) for each in (found.before, found.numbers))
-    entries = new.entries.items() if new else ()
-    rejected = [number for number, each in entries if each.git is None and each.foreign is None]
+    old_record = acceptance.old_numbers.topics.get(topic.name)
+    new_record = acceptance.numbers.topics.get(topic.name)
+    entries = new_record.entries.items() if new_record else ()
+    rejected = [number for number, entry in entries if entry.git is None and entry.foreign is None]
     if rejected:
         print(f"    messages of {versions(rejected)} will be rejected: the registry does not show what wrote them")
-    before = [(number, old.entries.get(number)) for number in rejected] if old else []
-    forgotten = [number for number, was in before if was and (was.git is not None or was.foreign)]
+    old_entries = [(number, old_record.entries.get(number)) for number in rejected] if old_record else []
+    forgotten = [number for number, entry in old_entries if entry and (entry.git is not None or entry.foreign)]
     if forgotten:
         print(
             f"    what was recorded of {versions(forgotten)} is not kept: the registry may have lost its list and "
