@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from schemactl.declare.writer import Start
 
 
-# `schemactl init`.
+N = TypeVar("N")
 
-
-PROJECT = """\
+_PROJECT: Final = """\
 version: 1
 roots: [namespaces]                      # folders that hold declarations
 pulsar: "4.0"                            # whose answers to predict: 4.0, 4.2 or 5.0
@@ -55,20 +54,20 @@ generate:
   spark: "4.1"
 """
 
-NAMESPACE = """\
+_NAMESPACE: Final = """\
 namespace: public/default
 schema_compatibility_strategy: BACKWARD
 is_allow_auto_update_schema: false       # no producer registers a version: `apply` does
 """
 
-TOPIC = """\
+_TOPIC: Final = """\
 topic: persistent://public/default/greetings
 schema:
   type: AVRO
   definition: greetings.avsc
 """
 
-DEFINITION = """\
+_DEFINITION: Final = """\
 {
   "type": "record",
   "name": "Greeting",
@@ -79,8 +78,9 @@ DEFINITION = """\
 }
 """
 
-HOOK_TYPES = "default_install_hook_types: [pre-commit, pre-merge-commit]\n"
-HOOK = """\
+_HOOK_TYPES: Final = "default_install_hook_types: [pre-commit, pre-merge-commit]\n"
+
+_HOOK: Final = """\
   - repo: local
     hooks:
       - id: schemactl-check
@@ -92,11 +92,19 @@ HOOK = """\
         verbose: true
 """
 
+_GIT_LINES: Final = {".gitignore": ".schemactl/", ".gitattributes": "*.avsc diff=schemactl"}
+"""The lines that keep the embedded registry out of Git and name a diff driver, which has no effect until it is configured."""
 
-LINES = {".gitignore": ".schemactl/", ".gitattributes": "*.avsc diff=schemactl"}
-"""What keeps the embedded registry out of Git, and what names Git's diff driver; without the driver it changes nothing."""
+_DRIVER_COMMAND: Final = "git config diff.schemactl.textconv 'schemactl show --textconv'"
 
-DRIVER = "git config diff.schemactl.textconv 'schemactl show --textconv'"
+_TYPES: Final = [type_.name for type_ in SchemaType if type_.value > 0]
+"""The schema types that a topic can be declared with."""
+
+_TYPES_BY_SUFFIX: Final = {".avsc": "AVRO", ".json": "AVRO", ".proto": "PROTOBUF_NATIVE", ".binpb": "PROTOBUF_NATIVE"}
+"""The default type of a topic whose definition is a file with this suffix."""
+
+
+# `schemactl init`.
 
 
 def configure_init(parser: argparse.ArgumentParser) -> None:
@@ -105,9 +113,9 @@ def configure_init(parser: argparse.ArgumentParser) -> None:
         "examples:\n  schemactl init\n  schemactl -C my-repository init --bare\n  schemactl init --schemas\n"
         "  mkdir shop && schemactl -C shop init --example\n"
     )
-    what = parser.add_mutually_exclusive_group()
+    contents = parser.add_mutually_exclusive_group()
     add_options(
-        what,
+        contents,
         "--bare: without a first namespace and topic",
         "--schemas: only the JSON Schemas for editors, anew: after an upgrade of schemactl",
         "--example: in an empty folder, the repository of an example, with its history, to play with",
@@ -115,7 +123,7 @@ def configure_init(parser: argparse.ArgumentParser) -> None:
 
 
 def run_init(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the files are written; nothing that exists is overwritten."""
+    """Write the files of a new project, or of the example; overwrite no existing file."""
     from schemactl.declare.models import editor_schemas
     from schemactl.declare.writer import EDITOR_FOLDER, editor_line
 
@@ -133,32 +141,29 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     package = re.sub(r"\W+", "_", folder.name.lower()).strip("_")
     files = {
         "schemactl.yaml": editor_line("schemactl.yaml", "", "project")
-        + PROJECT.format(package=f"{package or 'my'}_schemas")
+        + _PROJECT.format(package=f"{package or 'my'}_schemas")
     }
     if not args.bare:
-        files |= {
-            **{
-                path: editor_line(path, "", "declarations") + text
-                for path, text in (
-                    ("namespaces/default/namespace.yaml", NAMESPACE),
-                    ("namespaces/default/greetings.yaml", TOPIC),
-                )
-            },
-            "namespaces/default/greetings.avsc": DEFINITION,
-        }
-    hooked = os.path.lexists(folder / ".pre-commit-config.yaml")
-    hook = {} if hooked else {".pre-commit-config.yaml": f"{HOOK_TYPES}repos:\n{HOOK}"}
-    write_new({name: text.encode() for name, text in (files | hook).items()} | schemas, context)
+        for path, text in (
+            ("namespaces/default/namespace.yaml", _NAMESPACE),
+            ("namespaces/default/greetings.yaml", _TOPIC),
+        ):
+            files[path] = editor_line(path, "", "declarations") + text
+        files["namespaces/default/greetings.avsc"] = _DEFINITION
+    has_hooks = os.path.lexists(folder / ".pre-commit-config.yaml")
+    if not has_hooks:
+        files[".pre-commit-config.yaml"] = f"{_HOOK_TYPES}repos:\n{_HOOK}"
+    _write_new({name: text.encode() for name, text in files.items()} | schemas, context)
     try:
-        for name, line in LINES.items():
+        for name, line in _GIT_LINES.items():
             if _add_line(folder / name, line, context.top):
                 print(f"added {line} to {name}")
     except OSError as error:
-        raise _unwritable(error) from error
-    if hooked:
+        raise _make_write_error(error) from error
+    if has_hooks:
         print(
-            f"\n.pre-commit-config.yaml is there already; below its `repos:`, the hook would be:\n\n{HOOK}"
-            f"\nand at its top, so that merges are checked too:\n\n{HOOK_TYPES}",
+            f"\n.pre-commit-config.yaml is there already; below its `repos:`, the hook would be:\n\n{_HOOK}"
+            f"\nand at its top, so that merges are checked too:\n\n{_HOOK_TYPES}",
             end="",
         )
     print("\nNext:")
@@ -170,7 +175,7 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
         "  schemactl plan --target local       what would be registered?\n"
         "  schemactl apply --target local      registers it\n"
         "  pre-commit install                  checks every commit from now on\n"
-        f"  {DRIVER}\n"
+        f"  {_DRIVER_COMMAND}\n"
         "                                      shows .avsc field by field in `git diff`"
     )
     return 0
@@ -184,10 +189,10 @@ def _write_schemas(schemas: Mapping[str, bytes], context: Context) -> int:
 
 
 def _make_example(folder: Path) -> int:
-    """Return 0 after the example's repository is made in the folder."""
+    """Make the repository of the example in the folder, which has to be empty."""
     if any(folder.iterdir()):
         raise SchemactlError(f"{folder} is not empty: nothing was written", fix="name an empty folder with -C DIR")
-    shop("history").make(folder)
+    _import_example("history").make(folder)
     print(
         "A shop's schemas: three namespaces, sixteen topics, nineteen commits.\n\nTry:\n"
         "  git log --oneline --graph\n"
@@ -202,40 +207,40 @@ def _make_example(folder: Path) -> int:
     return 0
 
 
-def write_new(files: Mapping[str, bytes], context: Context) -> None:
+def _write_new(files: Mapping[str, bytes], context: Context) -> None:
     """Write `files`, by path from the folder to work in, and print their paths.
 
     Raises:
-        SchemactlError: one of them is there already, or cannot be written.
+        SchemactlError: if one of them exists already or cannot be written.
     """
     folder = Path(context.directory)
-    taken = [name for name in files if os.path.lexists(folder / name)]
-    if taken:
+    existing = [name for name in files if os.path.lexists(folder / name)]
+    if existing:
         raise SchemactlError(
-            f"{', '.join(taken)} {'exists' if len(taken) == 1 else 'exist'} already in {folder}: nothing was written",
-            fix=f"edit {'it' if len(taken) == 1 else 'them'}, or start in another folder with -C DIR",
+            f"{', '.join(existing)} {'exists' if len(existing) == 1 else 'exist'} already in {folder}: nothing was written",
+            fix=f"edit {'it' if len(existing) == 1 else 'them'}, or start in another folder with -C DIR",
         )
     try:
         for name, data in files.items():
             atomic_files.write(folder / name, data, below=context.top, is_new=True)
             print(f"wrote {name}")
     except OSError as error:
-        raise _unwritable(error) from error
+        raise _make_write_error(error) from error
 
 
-def _unwritable(error: OSError) -> SchemactlError:
+def _make_write_error(error: OSError) -> SchemactlError:
     return SchemactlError(
         f"{error.filename} cannot be written: {error.strerror}", fix="start in a folder you may write to, with -C DIR"
     )
 
 
 def _add_line(path: Path, line: str, top: str) -> bool:
-    """Add a line to a file that may be there, and return whether it lacked it."""
-    present = atomic_files.read(path, below=top) or b""
-    if line.encode() in present.splitlines():
+    """Add a line to a file, which need not exist, and return whether the line was missing."""
+    data = atomic_files.read(path, below=top) or b""
+    if line.encode() in data.splitlines():
         return False
-    joint = b"" if not present or present.endswith(b"\n") else b"\n"
-    atomic_files.write(path, present + joint + f"{line}\n".encode(), below=top)
+    line_break = b"" if not data or data.endswith(b"\n") else b"\n"
+    atomic_files.write(path, data + line_break + f"{line}\n".encode(), below=top)
     return True
 
 
@@ -255,7 +260,7 @@ def configure_demo(parser: argparse.ArgumentParser) -> None:
 
 
 def run_demo(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after all steps went as they should."""
+    """Run the steps of the demo."""
     missing = [name for name in ("pyspark", "pyarrow", "grpc_tools") if find_spec(name) is None]
     if missing:
         raise SchemactlError(
@@ -266,15 +271,15 @@ def run_demo(args: argparse.Namespace, context: Context) -> int:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{args.folder} is a file: name a folder")
     try:
-        shop("demo").main(folder)
-    except SystemExit as ended:
-        raise SchemactlError(str(ended.code)) from None
+        _import_example("demo").main(folder)
+    except SystemExit as error:
+        raise SchemactlError(str(error.code)) from None
     return 0
 
 
-def shop(module: str) -> ModuleType:
-    """Return a module of the example, `history` or `demo`."""
-    # A wheel has the example below this package, a checkout next to it.
+def _import_example(module: str) -> ModuleType:
+    """Import a module of the example, `history` or `demo`."""
+    # The example is below this package in a wheel, and next to it in a checkout.
     try:
         return import_module(f"schemactl._examples.shop.{module}")
     except ModuleNotFoundError as error:
@@ -284,13 +289,6 @@ def shop(module: str) -> ModuleType:
 
 
 # `schemactl new`.
-
-
-N = TypeVar("N")
-
-_TYPES = [type_.name for type_ in SchemaType if type_.value > 0]
-"""Those that a topic can be declared with."""
-_SUFFIXES = {".avsc": "AVRO", ".json": "AVRO", ".proto": "PROTOBUF_NATIVE", ".binpb": "PROTOBUF_NATIVE"}
 
 
 def configure_new(parser: argparse.ArgumentParser) -> None:
@@ -309,26 +307,27 @@ def configure_new(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     for kind, name in (("topic", "TENANT/NAMESPACE/TOPIC"), ("namespace", "TENANT/NAMESPACE")):
         summary = f"write the files of a new {kind}"
-        added = kinds.add_parser(kind, help=summary, description=f"{summary.capitalize()}.", epilog=parser.epilog)
-        added.add_argument("name", metavar=name, help="its name" + "; the domain may be omitted" * (kind == "topic"))
-        strategies = [each.value for each in CompatibilityStrategy if each.value != "UNDEFINED"]
+        subparser = kinds.add_parser(kind, help=summary, description=f"{summary.capitalize()}.", epilog=parser.epilog)
+        omission = "; the domain may be omitted" if kind == "topic" else ""
+        subparser.add_argument("name", metavar=name, help=f"its name{omission}")
+        strategies = [strategy.value for strategy in CompatibilityStrategy if strategy.value != "UNDEFINED"]
         text = "its compatibility strategy (default: what the level above says)"
-        added.add_argument("--strategy", choices=strategies, metavar="STRATEGY", help=text)
-        add_options(added, "--owner NAME: who answers for it", "--description TEXT: what it is for")
+        subparser.add_argument("--strategy", choices=strategies, metavar="STRATEGY", help=text)
+        add_options(subparser, "--owner NAME: who answers for it", "--description TEXT: what it is for")
         if kind == "topic":
-            _add_schema(added)
+            _add_schema_options(subparser)
 
 
-def _add_schema(parser: argparse.ArgumentParser) -> None:
+def _add_schema_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--type",
         choices=[*_TYPES, "NONE"],
         metavar="TYPE",
         help=f"the schema type: {', '.join(_TYPES)}; NONE: without schema (default: AVRO, or what --from needs)",
     )
-    for half, default in (("key", "STRING"), ("value", "AVRO")):
-        text = f"of a KEY_VALUE, the type of the {half} (default: {default})"
-        parser.add_argument(f"--{half}", choices=_TYPES, metavar="TYPE", help=text)
+    for part, default in (("key", "STRING"), ("value", "AVRO")):
+        text = f"of a KEY_VALUE, the type of the {part} (default: {default})"
+        parser.add_argument(f"--{part}", choices=_TYPES, metavar="TYPE", help=text)
     add_options(
         parser,
         "--from FILE: a definition that there is: .avsc, .proto or .binpb; one outside of the repository is copied",
@@ -339,7 +338,7 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def run_new(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the files are written."""
+    """Write the files of a new topic or namespace."""
     from schemactl.declare import files as declare_files
     from schemactl.declare import project as declare_project
     from schemactl.declare import reader as declare_catalog
@@ -347,67 +346,69 @@ def run_new(args: argparse.Namespace, context: Context) -> int:
 
     project, top = declare_project.load_project(context.directory, context.config)
     files = declare_files.WorktreeFiles(top, folders=project.roots)
-    # What is wrong elsewhere stops nobody here.
+    # Problems in other files do not matter here.
     catalog = declare_catalog.read(files, project).catalog
-    said = {key: text for key in ("owner", "description") if (text := getattr(args, key))}
-    copied: dict[str, bytes] = {}
+    metadata = {key: text for key in ("owner", "description") if (text := getattr(args, key))}
+    copied_files: dict[str, bytes] = {}
     if args.kind == "namespace":
-        namespace = _parsed(NamespaceName.parse, args.name)
+        namespace = _parse_name(NamespaceName.parse, args.name)
         _require_new(namespace, catalog.namespaces)
         folder = writer.namespace_folder(namespace, catalog, project)
-        texts = writer.namespace_files(namespace, folder, args.strategy or "", said)
-        following = f"schemactl new topic {namespace}/NAME"
+        texts = writer.namespace_files(namespace, folder, args.strategy or "", metadata)
+        next_command = f"schemactl new topic {namespace}/NAME"
     else:
-        name = _topic_name(args.name, catalog)
+        name = _resolve_topic_name(args.name, catalog)
         stem = writer.topic_stem(name, writer.namespace_folder(name.namespace_name, catalog, project))
-        start, copied = _start(args, context, top, stem)
+        start, copied_files = _choose_start(args, context, top, stem)
         values: dict[str, str | int] = {} if args.partitions is None else {"partitions": args.partitions}
         values |= {"schema_compatibility_strategy": args.strategy} if args.strategy else {}
-        texts = writer.new_topic_files(name, stem, start, values, said)
-        following = "schemactl check"
+        texts = writer.new_topic_files(name, stem, start, values, metadata)
+        next_command = "schemactl check"
     declaration = next(iter(texts))
     if files.kind(posixpath.join(project.folder, writer.EDITOR_FOLDER, "declarations.schema.json")) == "file":
         texts[declaration] = writer.editor_line(declaration, project.folder, "declarations") + texts[declaration]
-    contents = {path: text.encode() for path, text in texts.items()} | copied
-    _expect_sound(contents, files, project, context)
-    shown = {os.path.relpath(Path(top, path), context.directory): data for path, data in contents.items()}
-    write_new(shown, context)
+    contents = {path: text.encode() for path, text in texts.items()} | copied_files
+    _require_valid(contents, files, project, context)
+    files_by_shown_path = {os.path.relpath(Path(top, path), context.directory): data for path, data in contents.items()}
+    _write_new(files_by_shown_path, context)
     print("\nNext:")
-    definitions = [path for path in shown if not path.endswith(".yaml")]
+    definitions = [path for path in files_by_shown_path if not path.endswith(".yaml")]
     if definitions and not getattr(args, "given", None):
         print(f"  edit {' and '.join(map(shlex.quote, definitions))}")
-    print(f"  {following}")
+    print(f"  {next_command}")
     return 0
 
 
-def _topic_name(text: str, catalog: Catalog) -> TopicName:
-    """Return the name of a topic in a declared namespace, of which `text` may leave out what can only be one.
+def _resolve_topic_name(text: str, catalog: Catalog) -> TopicName:
+    """Return the full name of a new topic; `text` may omit tenant and namespace if only one declared namespace fits.
 
     Raises:
-        UsageError: it is none, or that of a topic that is declared.
-        SchemactlError: no file declares its namespace.
+        UsageError: if the text is not a topic's name, or the topic is declared already.
+        SchemactlError: if no file declares the namespace.
     """
-    *space, local = text.split("/")
-    spaces = sorted(each for each in catalog.namespaces if space in ([], [each.name]))
-    if len(spaces) > 1:
-        listed = ", ".join(f"{each}/{local}" for each in spaces[:5])
-        raise UsageError(f"{text!r} may be in {len(spaces)} namespaces", fix=f"write one of {listed}")
-    if len(space) == 1 and not spaces and (near := did_you_mean(space[0], [each.name for each in catalog.namespaces])):
-        raise UsageError(f"no file declares a namespace that is called {space[0]!r}{near}")
-    if spaces:
-        text = f"{spaces[0]}/{local}"
-    name = _parsed(TopicName.parse, text)
-    found = name.namespace_name
-    if found not in catalog.namespaces:
+    *prefix, local_name = text.split("/")
+    candidates = sorted(namespace for namespace in catalog.namespaces if prefix in ([], [namespace.name]))
+    if len(candidates) > 1:
+        listed = ", ".join(f"{namespace}/{local_name}" for namespace in candidates[:5])
+        raise UsageError(f"{text!r} may be in {len(candidates)} namespaces", fix=f"write one of {listed}")
+    if len(prefix) == 1 and not candidates:
+        near = did_you_mean(prefix[0], [namespace.name for namespace in catalog.namespaces])
+        if near:
+            raise UsageError(f"no file declares a namespace that is called {prefix[0]!r}{near}")
+    if candidates:
+        text = f"{candidates[0]}/{local_name}"
+    name = _parse_name(TopicName.parse, text)
+    namespace = name.namespace_name
+    if namespace not in catalog.namespaces:
         raise SchemactlError(
-            f"no file declares the namespace {found}{did_you_mean(str(found), map(str, catalog.namespaces))}",
-            fix=f"schemactl new namespace {found}",
+            f"no file declares the namespace {namespace}{did_you_mean(str(namespace), map(str, catalog.namespaces))}",
+            fix=f"schemactl new namespace {namespace}",
         )
-    _require_new(name, {each: topic for each, topic in catalog.topics.items() if each.schema_id == name.schema_id})
+    _require_new(name, {other: topic for other, topic in catalog.topics.items() if other.schema_id == name.schema_id})
     return name
 
 
-def _parsed(parse: Callable[[str], N], text: str) -> N:
+def _parse_name(parse: Callable[[str], N], text: str) -> N:
     try:
         return parse(text)
     except ValueError as error:
@@ -415,59 +416,59 @@ def _parsed(parse: Callable[[str], N], text: str) -> N:
 
 
 def _require_new(name: TopicName | NamespaceName, known: Mapping[Any, Topic | Namespace]) -> None:
-    """Raise UsageError where something in `known` has the name, or is a topic of it in the other domain."""
-    held = known.get(name) or (next(iter(known.values()), None) if isinstance(name, TopicName) else None)
-    if held:
-        raise UsageError(f"{held.name} is declared already, at {held.source}")
+    """Raise UsageError if `known` has the namespace, or the topic in either domain."""
+    declared = known.get(name) or (next(iter(known.values()), None) if isinstance(name, TopicName) else None)
+    if declared:
+        raise UsageError(f"{declared.name} is declared already, at {declared.source}")
 
 
-def _start(args: argparse.Namespace, context: Context, top: str, stem: str) -> tuple[Start, dict[str, bytes]]:
-    """Return what the definition begins with, and the file that it is copied to, if it is.
+def _choose_start(args: argparse.Namespace, context: Context, top: str, stem: str) -> tuple[Start, dict[str, bytes]]:
+    """Return the first definition of a new topic, and the file to copy a definition from outside of the repository to.
 
     Raises:
-        UsageError: the options do not go together, or the given definition is no file.
+        UsageError: if the options contradict each other, or the given definition cannot be read.
     """
     from schemactl.declare.writer import Start
     from schemactl.formats import SPECS
 
     suffix = Path(args.given or "").suffix
-    if args.given and suffix not in _SUFFIXES:
-        raise UsageError(f"--from {args.given}: a definition's name ends with {', '.join(_SUFFIXES)}")
-    type_ = args.type or ("KEY_VALUE" if args.key or args.value else _SUFFIXES.get(suffix, "AVRO"))
+    if args.given and suffix not in _TYPES_BY_SUFFIX:
+        raise UsageError(f"--from {args.given}: a definition's name ends with {', '.join(_TYPES_BY_SUFFIX)}")
+    type_ = args.type or ("KEY_VALUE" if args.key or args.value else _TYPES_BY_SUFFIX.get(suffix, "AVRO"))
     if (args.key or args.value) and type_ != "KEY_VALUE":
         raise UsageError(f"--key and --value are of a KEY_VALUE, and --type says {type_}")
-    halves = SchemaType[args.key or "STRING"], SchemaType[args.value or _SUFFIXES.get(suffix, "AVRO")]
-    if why := SPECS[halves[0]].unfit_half or SPECS[halves[1]].unfit_half:
-        raise UsageError(why)
+    key_and_value = SchemaType[args.key or "STRING"], SchemaType[args.value or _TYPES_BY_SUFFIX.get(suffix, "AVRO")]
+    if problem := SPECS[key_and_value[0]].unfit_half or SPECS[key_and_value[1]].unfit_half:
+        raise UsageError(problem)
     if args.message and not args.given:
         raise UsageError("--message names one in the file that --from names")
-    start = Start(None if type_ == "NONE" else SchemaType[type_], *halves)
-    return _given(args, context, top, stem, start) if args.given else (start, {})
+    start = Start(None if type_ == "NONE" else SchemaType[type_], *key_and_value)
+    return _read_given_definition(args, context, top, stem, start) if args.given else (start, {})
 
 
-def _given(
+def _read_given_definition(
     args: argparse.Namespace, context: Context, top: str, stem: str, start: Start
 ) -> tuple[Start, dict[str, bytes]]:
-    """Return `start` with the definition that --from names, and the file that it is copied to, if it is."""
+    """Return `start` with the definition that --from names, and the file to copy it to if it is outside of the repository."""
     from schemactl.declare.writer import messages
     from schemactl.formats import SPECS
 
     path, suffix = Path(context.directory, args.given).resolve(), Path(args.given).suffix
-    defined = start.value if start.type is SchemaType.KEY_VALUE else start.type or SchemaType.NONE
-    form = SPECS[defined].declared_as
-    if (form in ("avro", "protobuf")) != (_SUFFIXES[suffix] == "AVRO") or form == "plain":
-        raise UsageError(f"--from {args.given}: {defined.name} is not defined by a file of that kind")
+    schema_type = start.value if start.type is SchemaType.KEY_VALUE else start.type or SchemaType.NONE
+    form = SPECS[schema_type].declared_as
+    if (form in ("avro", "protobuf")) != (_TYPES_BY_SUFFIX[suffix] == "AVRO") or form == "plain":
+        raise UsageError(f"--from {args.given}: {schema_type.name} is not defined by a file of that kind")
     try:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"--from {args.given}: {error.strerror}") from error
     message = args.message or ""
     if form == "proto" and not message:
-        found = messages(data.decode(errors="replace")) if suffix == ".proto" else []
-        if len(found) != 1:
-            listed = f": {', '.join(found[:10])}" if found else ""
+        message_names = messages(data.decode(errors="replace")) if suffix == ".proto" else []
+        if len(message_names) != 1:
+            listed = f": {', '.join(message_names[:10])}" if message_names else ""
             raise UsageError(f"--from {args.given}: name its root message with --message{listed}")
-        [message] = found
+        [message] = message_names
     folder, base = posixpath.split(stem)
     if path.is_relative_to(top):
         given = posixpath.relpath(path.relative_to(top).as_posix(), folder or ".")
@@ -476,10 +477,10 @@ def _given(
     return replace(start, given=given, message=message), {posixpath.join(folder, given): data}
 
 
-def _expect_sound(contents: Mapping[str, bytes], files: WorktreeFiles, project: Project, context: Context) -> None:
-    """Raise DeclarationError where `check` would have something to say of the new files.
+def _require_valid(contents: Mapping[str, bytes], files: WorktreeFiles, project: Project, context: Context) -> None:
+    """Raise DeclarationError if `check` would reject the new files.
 
-    A given definition may be wrong, or need files that the declaration has to refer to.
+    A given definition may have problems, or need files that the declaration has to reference.
     """
     from schemactl.declare import document
     from schemactl.declare import files as declare_files

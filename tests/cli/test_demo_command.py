@@ -46,4 +46,4 @@ def test_an_error_inside_the_example_is_not_taken_for_a_missing_one(monkeypatch:
 
     monkeypatch.setattr(init, "import_module", broken)
     with pytest.raises(ModuleNotFoundError):
-        init.shop("demo")
+        init._import_example("demo")
