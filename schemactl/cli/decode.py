@@ -41,10 +41,7 @@ if TYPE_CHECKING:
     from schemactl.declare.target_numbers import TargetVersion
 
 
-# `schemactl decode`.
-
-
-_DECODE_EPILOG = """\
+_DECODE_EPILOG: Final = """\
 The value goes to standard output as JSON: bytes in base64, dates and times in ISO 8601, decimals as texts. Exit code 100: the
 message cannot be decoded; the reason is on standard error.
 
@@ -62,199 +59,7 @@ examples:
 """
 
 
-def configure_decode(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `decode`."""
-    parser.description = (
-        "Decode one message of a topic, and show which commit introduced the schema it was written with."
-    )
-    parser.epilog = _DECODE_EPILOG
-    if isinstance(parser, Parser):
-        parser.renamed = {"--read-as": "TOPIC@N"}
-    parser.add_argument(
-        "topic",
-        nargs="?",
-        metavar="TOPIC[@N]",
-        help=f"{TOPIC_HELP}; @N: read into the schema of Git's version N (default: the writer's own)",
-    )
-    written = parser.add_mutually_exclusive_group()
-    add_options(written, "--version N: the version number in the message: which schema wrote it", type=int)
-    add_options(written, "--version-bytes HEX: the same, as the message carries it")
-    source = parser.add_mutually_exclusive_group()
-    add_options(
-        source, "--base64 TEXT: the payload", "--file FILE: the file that holds the payload (default: standard input)"
-    )
-    add_options(parser, "--key-base64 TEXT: the message's key, of a SEPARATED KEY_VALUE")
-    add_numbers_of(parser)
-    add_options(
-        parser,
-        STRICT_OPTION,
-        "--json-defaults: missing fields of a JSON payload get their defaults",
-        "--jsonl: any definitions and messages, on JSON lines",
-    )
-
-
-def run_decode(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: read; 100: the message cannot be read; 1: a line of --jsonl cannot."""
-    from schemactl.codegen.topics import codec_of, require_codec
-
-    require_codec()
-    if args.jsonl:
-        one = ("topic", "version", "version_bytes", "base64", "file", "key_base64")
-        target = args.target is not None and not isinstance(args.target, EnvironmentTarget)
-        if any(getattr(args, name) is not None for name in one) or target or args.strict or args.json_defaults:
-            raise UsageError(
-                "--jsonl reads everything from its lines: remove TOPIC and the options of a single message"
-            )
-        from schemactl.cli.schema_input import answer_lines
-
-        return 0 if answer_lines(sys.stdin.buffer, sys.stdout, _lines) else 1
-    if not args.topic:
-        raise UsageError("name the TOPIC of the message, or ask for --jsonl")
-    if args.version is None and args.version_bytes is None:
-        raise UsageError("name the message's schema version with --version or --version-bytes")
-    from schemactl.codec import CodecError, Options, Unreadable
-    from schemactl.codec.topic import json_value
-
-    read = reading(context, args.target)
-    topic, into = choose(args.topic, read.approved.catalog)
-    read.require_target([topic], context)
-    topic.load()
-    number = args.version if args.version is not None else number_of_version_bytes(args.version_bytes)
-    payload = _payload(args)
-    key = None if args.key_base64 is None else _bytes(args.key_base64, "--key-base64")
-    read = read.verified([topic], context)
-    writer = next((each for each in read.versions(topic) if each.number == number), None)
-    if read.target is None:
-        version_of(topic, number)
-    # Where the number stands for nothing, any reader will do: the message is rejected.
-    known = (version.info for version in topic.versions if version.info)
-    reader = into.info if into else (writer and writer.info) or next(known, None)
-    options = Options(strict=args.strict, recursion_depth=64, json_defaults=args.json_defaults)
-    message = f"{topic.name}, {_writer(writer, number, args.target)}"
-    try:
-        codec = codec_of(topic, options, reader=reader, on_target=read.on_target(topic, None))
-        value = codec.decode_one(payload, number, key)
-    except Unreadable as error:
-        print(f"schemactl: {message}: {error.reason}", file=sys.stderr)
-        return NEGATIVE
-    except CodecError as error:
-        raise SchemactlError(f"{topic.name}: {error}") from None
-    context.say(f"{topic.name}, written with {_writer(writer, number, args.target)}")
-    if codec.separated and key is None:
-        context.note(
-            "a SEPARATED KEY_VALUE has its key beside the payload, so here it is null: give it with --key-base64"
-        )
-    print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
-    return 0
-
-
-def _writer(writer: TargetVersion | None, number: int, target: str | None) -> str:
-    """Return what wrote the message, with the commit that brought it."""
-    from schemactl.core.wording import format_version
-
-    git = writer.git if writer else None
-    if target is None and git is not None:
-        return format_version(git)
-    if git is not None:
-        return f"number {number} of {target}: Git's {format_version(git)}"
-    return f"number {number} of {target}" + (", a foreign one" if writer and writer.info else "")
-
-
-def _payload(args: argparse.Namespace) -> bytes:
-    if args.base64 is not None:
-        return _bytes(args.base64, "--base64")
-    if args.file in (None, "-"):
-        return sys.stdin.buffer.read()
-    try:
-        return Path(args.file).read_bytes()
-    except OSError as error:
-        raise SchemactlError(f"cannot read {args.file}: {error.strerror}") from error
-
-
-def _bytes(text: str, option: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except ValueError:
-        raise UsageError(f"{option}: this is not base64") from None
-
-
-def _lines(request: Request) -> Answer:
-    from schemactl.cli.schema_input import options_of, recursion_depth
-    from schemactl.codec import Codec, CodecError, Version
-    from schemactl.codec import Options as CodecOptions
-    from schemactl.codec.topic import json_rows
-    from schemactl.codegen.topics import schema_of
-    from schemactl.core.schema import Release
-    from schemactl.formats import InvalidInput, described, pair_of, spec
-    from schemactl.formats.avro.parser import parse
-
-    line = {"type": "AVRO", **request}
-    options = CodecOptions(recursion_depth=recursion_depth(options_of(line), default=0))
-    writer, reader = (described(line, role) for role in ("writer", "reader"))
-    payloads = _messages(line.get("messages_b64"), "messages_b64")
-    keys = _messages(line["keys_b64"], "keys_b64") if "keys_b64" in line else None
-    if keys is not None and len(keys) != len(payloads):
-        raise InvalidInput("`keys_b64` has not one key for each message")
-    for info in (writer, reader):
-        both = pair_of(info)
-        for each in (both.key, both.value) if both else (info,):
-            if spec(each).payload in ("avro", "json"):
-                # A codec reads what any release of Avro reads.
-                parse(each.schema, Release.R5_0)
-    try:
-        codec = Codec([Version(0, schema_of(writer))], reader=schema_of(reader), options=options)
-        if codec.separated and keys is None:
-            raise InvalidInput("keys are not part of the payloads: give them as `keys_b64`")
-        rows = json_rows(codec, payloads, 0, keys)
-    except CodecError as error:
-        raise InvalidInput(str(error)) from None
-    return {"rows": _as_from_avro(rows, reader, options) if spec(reader).payload == "avro" else rows}
-
-
-def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list[Any]:
-    """Return the rows; of a whole message that is of a union, only those that Spark's `from_avro` has, too."""
-    from schemactl.codegen import spark_types, topic_struct
-    from schemactl.core.schema import Release
-    from schemactl.formats.avro.parser import parse
-    from schemactl.formats.avro.schema import Union
-
-    schema = parse(reader.schema, Release.R5_0)
-    if not isinstance(schema, Union):
-        return rows
-    kind = topic_struct.convert(
-        schema, topic_struct.StructOptions(recursive_field_max_depth=options.recursion_depth)
-    ).type
-    if isinstance(kind, spark_types.Struct):
-        if not kind.fields:
-            return [{} if row is None else row for row in rows]
-        refusal = {"error": "Spark's from_avro has no row for a union of records, or of several types"}
-        return [
-            row if isinstance(row, dict) and isinstance(row.get("error"), str) and len(row) == 1 else refusal
-            for row in rows
-        ]
-    if isinstance(kind, spark_types.Atomic) and kind not in (spark_types.STRING, spark_types.BINARY):
-        return rows
-    refusal = {"error": "Spark's from_avro has no row for a null"}
-    return [refusal if row is None else row for row in rows]
-
-
-def _messages(given: Any, where: str) -> list[bytes | None]:
-    from schemactl.formats import InvalidInput
-
-    if not isinstance(given, list):
-        raise InvalidInput(
-            f"`{where}` is {'missing' if given is None else 'not a list'}: give the bytes of each in base64"
-        )
-    try:
-        return [None if text is None else base64.b64decode(text, validate=True) for text in given]
-    except (TypeError, ValueError):
-        raise InvalidInput(f"`{where}` has an item that is not base64") from None
-
-
-# `schemactl sample`.
-
-
-_FORMATS: Final = ("json", "messages", "bytes")
+_SAMPLE_FORMATS: Final = ("json", "messages", "bytes")
 
 _SAMPLE_EPILOG: Final = """\
 formats:
@@ -271,6 +76,215 @@ examples:
 """
 
 
+# `schemactl decode`.
+
+
+def configure_decode(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `decode`."""
+    parser.description = (
+        "Decode one message of a topic, and show which commit introduced the schema it was written with."
+    )
+    parser.epilog = _DECODE_EPILOG
+    if isinstance(parser, Parser):
+        parser.renamed = {"--read-as": "TOPIC@N"}
+    parser.add_argument(
+        "topic",
+        nargs="?",
+        metavar="TOPIC[@N]",
+        help=f"{TOPIC_HELP}; @N: read into the schema of Git's version N (default: the writer's own)",
+    )
+    version_options = parser.add_mutually_exclusive_group()
+    add_options(version_options, "--version N: the version number in the message: which schema wrote it", type=int)
+    add_options(version_options, "--version-bytes HEX: the same, as the message carries it")
+    payload_options = parser.add_mutually_exclusive_group()
+    add_options(
+        payload_options,
+        "--base64 TEXT: the payload",
+        "--file FILE: the file that holds the payload (default: standard input)",
+    )
+    add_options(parser, "--key-base64 TEXT: the message's key, of a SEPARATED KEY_VALUE")
+    add_numbers_of(parser)
+    add_options(
+        parser,
+        STRICT_OPTION,
+        "--json-defaults: missing fields of a JSON payload get their defaults",
+        "--jsonl: any definitions and messages, on JSON lines",
+    )
+
+
+def run_decode(args: argparse.Namespace, context: Context) -> int:
+    """Print the decoded message; return 100 if it cannot be decoded, else 0.
+
+    With --jsonl, return 1 if a line cannot be answered, else 0.
+    """
+    from schemactl.codegen.topics import codec_of, require_codec
+
+    require_codec()
+    if args.jsonl:
+        single_message_options = ("topic", "version", "version_bytes", "base64", "file", "key_base64")
+        target = args.target is not None and not isinstance(args.target, EnvironmentTarget)
+        if (
+            any(getattr(args, name) is not None for name in single_message_options)
+            or target
+            or args.strict
+            or args.json_defaults
+        ):
+            raise UsageError(
+                "--jsonl reads everything from its lines: remove TOPIC and the options of a single message"
+            )
+        from schemactl.cli.schema_input import answer_lines
+
+        return 0 if answer_lines(sys.stdin.buffer, sys.stdout, _decode_line) else 1
+    if not args.topic:
+        raise UsageError("name the TOPIC of the message, or ask for --jsonl")
+    if args.version is None and args.version_bytes is None:
+        raise UsageError("name the message's schema version with --version or --version-bytes")
+    from schemactl.codec import CodecError, Options, Unreadable
+    from schemactl.codec.topic import json_value
+
+    setup = reading(context, args.target)
+    topic, reader_version = choose(args.topic, setup.approved.catalog)
+    setup.require_target([topic], context)
+    topic.load()
+    number = args.version if args.version is not None else number_of_version_bytes(args.version_bytes)
+    payload = _read_payload(args)
+    key = None if args.key_base64 is None else _decode_base64(args.key_base64, "--key-base64")
+    setup = setup.verified([topic], context)
+    writer = next((version for version in setup.versions(topic) if version.number == number), None)
+    if setup.target is None:
+        version_of(topic, number)
+    if reader_version:
+        reader = reader_version.info
+    else:
+        # A message of an unknown version is rejected with any reader.
+        any_schema = next((version.info for version in topic.versions if version.info), None)
+        reader = (writer and writer.info) or any_schema
+    options = Options(strict=args.strict, recursion_depth=64, json_defaults=args.json_defaults)
+    writer_text = _describe_writer(writer, number, args.target)
+    try:
+        codec = codec_of(topic, options, reader=reader, on_target=setup.on_target(topic, None))
+        value = codec.decode_one(payload, number, key)
+    except Unreadable as error:
+        print(f"schemactl: {topic.name}, {writer_text}: {error.reason}", file=sys.stderr)
+        return NEGATIVE
+    except CodecError as error:
+        raise SchemactlError(f"{topic.name}: {error}") from None
+    context.say(f"{topic.name}, written with {writer_text}")
+    if codec.separated and key is None:
+        context.note(
+            "a SEPARATED KEY_VALUE has its key beside the payload, so here it is null: give it with --key-base64"
+        )
+    print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
+    return 0
+
+
+def _describe_writer(writer: TargetVersion | None, number: int, target: str | None) -> str:
+    """Return the version that wrote the message, with the commit that introduced it."""
+    from schemactl.core.wording import format_version
+
+    git = writer.git if writer else None
+    if target is None and git is not None:
+        return format_version(git)
+    if git is not None:
+        return f"number {number} of {target}: Git's {format_version(git)}"
+    return f"number {number} of {target}" + (", a foreign one" if writer and writer.info else "")
+
+
+def _read_payload(args: argparse.Namespace) -> bytes:
+    if args.base64 is not None:
+        return _decode_base64(args.base64, "--base64")
+    if args.file in (None, "-"):
+        return sys.stdin.buffer.read()
+    try:
+        return Path(args.file).read_bytes()
+    except OSError as error:
+        raise SchemactlError(f"cannot read {args.file}: {error.strerror}") from error
+
+
+def _decode_base64(text: str, option: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise UsageError(f"{option}: this is not base64") from None
+
+
+def _decode_line(request: Request) -> Answer:
+    from schemactl.cli.schema_input import options_of, recursion_depth
+    from schemactl.codec import Codec, CodecError, Version
+    from schemactl.codec import Options as CodecOptions
+    from schemactl.codec.topic import json_rows
+    from schemactl.codegen.topics import schema_of
+    from schemactl.core.schema import Release
+    from schemactl.formats import InvalidInput, described, pair_of, spec
+    from schemactl.formats.avro.parser import parse
+
+    line = {"type": "AVRO", **request}
+    options = CodecOptions(recursion_depth=recursion_depth(options_of(line), default=0))
+    writer, reader = (described(line, role) for role in ("writer", "reader"))
+    payloads = _decode_messages(line.get("messages_b64"), "messages_b64")
+    keys = _decode_messages(line["keys_b64"], "keys_b64") if "keys_b64" in line else None
+    if keys is not None and len(keys) != len(payloads):
+        raise InvalidInput("`keys_b64` has not one key for each message")
+    for info in (writer, reader):
+        pair = pair_of(info)
+        for part in (pair.key, pair.value) if pair else (info,):
+            if spec(part).payload in ("avro", "json"):
+                # The codec accepts what any release accepts, and R5_0 is the most lenient one.
+                parse(part.schema, Release.R5_0)
+    try:
+        codec = Codec([Version(0, schema_of(writer))], reader=schema_of(reader), options=options)
+        if codec.separated and keys is None:
+            raise InvalidInput("keys are not part of the payloads: give them as `keys_b64`")
+        rows = json_rows(codec, payloads, 0, keys)
+    except CodecError as error:
+        raise InvalidInput(str(error)) from None
+    return {"rows": _reject_as_from_avro(rows, reader, options) if spec(reader).payload == "avro" else rows}
+
+
+def _reject_as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list[Any]:
+    """Replace the rows that Spark's `from_avro` does not return by errors; only schemas with a union at the top have such rows."""
+    from schemactl.codegen import spark_types, topic_struct
+    from schemactl.core.schema import Release
+    from schemactl.formats.avro.parser import parse
+    from schemactl.formats.avro.schema import Union
+
+    schema = parse(reader.schema, Release.R5_0)
+    if not isinstance(schema, Union):
+        return rows
+    spark_type = topic_struct.convert(
+        schema, topic_struct.StructOptions(recursive_field_max_depth=options.recursion_depth)
+    ).type
+    if isinstance(spark_type, spark_types.Struct):
+        if not spark_type.fields:
+            return [{} if row is None else row for row in rows]
+        error = {"error": "Spark's from_avro has no row for a union of records, or of several types"}
+
+        def is_error(row: Any) -> bool:
+            return isinstance(row, dict) and isinstance(row.get("error"), str) and len(row) == 1
+
+        return [row if is_error(row) else error for row in rows]
+    if isinstance(spark_type, spark_types.Atomic) and spark_type not in (spark_types.STRING, spark_types.BINARY):
+        return rows
+    error = {"error": "Spark's from_avro has no row for a null"}
+    return [error if row is None else row for row in rows]
+
+
+def _decode_messages(texts: Any, where: str) -> list[bytes | None]:
+    from schemactl.formats import InvalidInput
+
+    if not isinstance(texts, list):
+        raise InvalidInput(
+            f"`{where}` is {'missing' if texts is None else 'not a list'}: give the bytes of each in base64"
+        )
+    try:
+        return [None if text is None else base64.b64decode(text, validate=True) for text in texts]
+    except (TypeError, ValueError):
+        raise InvalidInput(f"`{where}` has an item that is not base64") from None
+
+
+# `schemactl sample`.
+
+
 def configure_sample(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `sample`."""
     parser.description = (
@@ -282,7 +296,9 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC[@N|@work|@REF]", help=STATE_HELP)
     add_options(parser, "-n, --count N: how many messages (default: 1)", type=number(1), default=1)
     add_options(parser, "--seed S: a number; another one gives other messages (default: 0)", type=int)
-    parser.add_argument("--format", choices=_FORMATS, help="see below (default: json; with --out or --from: messages)")
+    parser.add_argument(
+        "--format", choices=_SAMPLE_FORMATS, help="see below (default: json; with --out or --from: messages)"
+    )
     add_options(
         parser, "--from URL: take the messages of the topic at these brokers, pulsar://HOST:6650", dest="brokers"
     )
@@ -298,7 +314,7 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
 
 
 def run_sample(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the messages are written."""
+    """Print the messages, or write them to files with --out."""
     from schemactl.codegen.topics import require_codec, schema_of
 
     form = args.format or ("messages" if args.out or args.brokers else "json")
@@ -312,22 +328,21 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
     if chosen.info is None:
         raise SchemactlError(f"{chosen.topic.name} has no schema there: nothing says what its messages are")
     schema = schema_of(chosen.info)
-    source = _pulled if args.brokers else _plausible
-    made = list(islice(source(args, context, chosen, schema), args.count))
+    read_samples = _read_messages if args.brokers else _make_messages
+    samples = list(islice(read_samples(args, context, chosen, schema), args.count))
     if args.out:
-        _write_files(Path(context.directory, args.out), form, made, chosen, context)
+        _write_files(Path(context.directory, args.out), form, samples, chosen, context)
     elif form == "bytes":
-        sys.stdout.buffer.write(b"".join(message.payload or b"" for message, _ in made))
+        sys.stdout.buffer.write(b"".join(message.payload or b"" for message, _ in samples))
     else:
         from schemactl.codec.topic import json_value
 
-        for message, value in made:
-            shown = json.dumps(json_value(value), ensure_ascii=False) if form == "json" else message.line(value)
-            print(shown)
+        for message, value in samples:
+            print(json.dumps(json_value(value), ensure_ascii=False) if form == "json" else message.line(value))
     return 0
 
 
-def _plausible(
+def _make_messages(
     args: argparse.Namespace, context: Context, chosen: NamedDefinition, schema: Definition | KeyValue
 ) -> Iterator[tuple[SampleMessage, Any]]:
     from schemactl.codec import CodecError
@@ -344,10 +359,10 @@ def _plausible(
         raise SchemactlError(f"{name}: {error}") from None
 
 
-def _pulled(
+def _read_messages(
     args: argparse.Namespace, context: Context, chosen: NamedDefinition, schema: Definition | KeyValue
 ) -> Iterator[tuple[SampleMessage, Any]]:
-    """Yield messages by Git's numbers, without their values."""
+    """Yield messages of the real topic with Git's version numbers, without their values."""
     from schemactl.codec import KeyValue
 
     if args.seed is not None or chosen.state or chosen.version:
@@ -358,71 +373,45 @@ def _pulled(
         if not token:
             raise UsageError(f"the environment variable {args.token_env} (--token-env) is not set")
     topic = chosen.topic
-    read = reading(context, args.target)
-    read.require_target([topic], context)
-    read = read.verified([topic], context)
-    there = read.target.names.there(topic.name) if read.target else topic.name
-    pairs = isinstance(schema, KeyValue) and schema.encoding == "SEPARATED"
-    numbers = {each.number: each.git.number for each in read.versions(topic) if each.git}
+    setup = reading(context, args.target)
+    setup.require_target([topic], context)
+    setup = setup.verified([topic], context)
+    source_name = setup.target.names.there(topic.name) if setup.target else topic.name
+    has_separate_keys = isinstance(schema, KeyValue) and schema.encoding == "SEPARATED"
+    git_numbers = {version.number: version.git.number for version in setup.versions(topic) if version.git}
     context.say(
-        f"messages of {there} at {args.brokers}: they may be personal data, so look at them before they go into Git"
+        f"messages of {source_name} at {args.brokers}: they may be personal data, so look at them before they go into Git"
     )
-    found = 0
-    for message in pulled(args.brokers, str(there), pairs=pairs, token=token, timeout_s=args.timeout):
-        if message.version is not None and message.version not in numbers:
+    count = 0
+    for message in _read_topic(
+        args.brokers, str(source_name), pairs=has_separate_keys, token=token, timeout_s=args.timeout
+    ):
+        if message.version is not None and message.version not in git_numbers:
             context.say(f"left out: a message of version {message.version}, which is not approved")
             continue
-        found += 1
-        version = None if message.version is None else numbers[message.version]
+        count += 1
+        version = None if message.version is None else git_numbers[message.version]
         yield message._replace(version=version), None
-    if not found:
+    if not count:
         raise SchemactlError(
-            f"{there} at {args.brokers} gave no message of an approved version within {args.timeout:g} s"
+            f"{source_name} at {args.brokers} gave no message of an approved version within {args.timeout:g} s"
         )
 
 
-def _write_files(
-    folder: Path, form: str, made: list[tuple[SampleMessage, Any]], chosen: NamedDefinition, context: Context
-) -> None:
-    """Write the messages as `samples.files` reads them."""
-    from schemactl.core import atomic_files
-    from schemactl.core.wording import counted
+def _read_topic(url: str, topic: str, *, pairs: bool, token: str | None, timeout_s: float) -> Iterator[SampleMessage]:
+    """Yield a topic's messages from its beginning, with the cluster's version numbers, until it ends or the time is up.
 
-    name = chosen.topic.name.topic
-    files = {f"{name}.jsonl": "".join(f"{message.line(value)}\n" for message, value in made).encode()}
-    if form == "bytes":
-        files = {}
-        for at, (message, _) in enumerate(made, start=1):
-            if message.payload is None or message.version is None or message.key is not None:
-                raise SchemactlError(
-                    "a file of bytes holds a payload alone, and its name the version: this message has no payload, no version, or "
-                    "a key",
-                    fix="--format messages",
-                )
-            files[f"{name}.v{message.version}.{at}.bin"] = message.payload
-    replaced = sum((folder / file).exists() for file in files)
-    for file, content in files.items():
-        try:
-            atomic_files.write(folder / file, content, below=context.top)
-        except OSError as error:
-            raise SchemactlError(f"cannot write {folder / file}: {error.strerror}") from error
-    instead = f", in place of {counted(replaced, 'file')} that stood there" if replaced else ""
-    context.say(f"wrote {counted(len(made), 'message')} to {folder}{instead}")
-
-
-def pulled(url: str, topic: str, *, pairs: bool, token: str | None, timeout_s: float) -> Iterator[SampleMessage]:
-    """Yield a topic's messages from its beginning, by the cluster's version numbers, until it ends or the time is up.
-
-    They are read without a subscription that stays.
+    They are read without a durable subscription.
 
     Args:
-        url: the brokers', `pulsar://HOST:6650` or `pulsar+ssl://...`.
-        topic: its full name there.
-        pairs: the messages are SEPARATED pairs, whose keys count.
-        token: to prove who asks.
-        timeout_s: for everything together.
+        url: the URL of the brokers, `pulsar://HOST:6650` or `pulsar+ssl://...`.
+        topic: the full name of the topic.
+        pairs: whether the messages are SEPARATED pairs, which have a key.
+        token: the token to authenticate with, or None.
+        timeout_s: the time limit for all messages together.
 
-    Raises SchemactlError: pulsar-client is not installed, or the cluster does not answer.
+    Raises:
+        SchemactlError: if pulsar-client is not installed, or the cluster does not respond.
     """
     from schemactl.checks.samples import SampleMessage
 
@@ -432,23 +421,52 @@ def pulled(url: str, topic: str, *, pairs: bool, token: str | None, timeout_s: f
         raise SchemactlError(
             "this needs pulsar-client, which is not installed", fix='pip install "pulsar-schemactl[pulsar]"'
         ) from None
-    until = time.monotonic() + timeout_s
+    deadline = time.monotonic() + timeout_s
     try:
         client = pulsar.Client(
             url,
             authentication=None if token is None else pulsar.AuthenticationToken(token),
             operation_timeout_seconds=max(1, round(timeout_s)),
-            # It logs to standard output, where the messages go.
+            # By default it logs to standard output, where the messages go.
             logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),
         )
         with closing(client):
             reader = client.create_reader(topic, pulsar.MessageId.earliest, subscription_role_prefix="schemactl")
-            while (left_s := until - time.monotonic()) > 0 and reader.has_message_available():
+            while (remaining_s := deadline - time.monotonic()) > 0 and reader.has_message_available():
                 try:
-                    message = reader.read_next(max(1, round(left_s * 1000)))
+                    message = reader.read_next(max(1, round(remaining_s * 1000)))
                 except pulsar.Timeout:
                     return
                 key = pair_key(message.partition_key()) if pairs else None
                 yield SampleMessage(payload_of(message), number_of(message._message), key)  # noqa: SLF001  has no wrapper
     except (pulsar.PulsarException, ValueError) as error:
         raise SchemactlError(f"cannot read {topic} at {url}: {error}") from None
+
+
+def _write_files(
+    folder: Path, form: str, samples: list[tuple[SampleMessage, Any]], chosen: NamedDefinition, context: Context
+) -> None:
+    """Write the messages in the format that `check` reads."""
+    from schemactl.core import atomic_files
+    from schemactl.core.wording import counted
+
+    name = chosen.topic.name.topic
+    files = {f"{name}.jsonl": "".join(f"{message.line(value)}\n" for message, value in samples).encode()}
+    if form == "bytes":
+        files = {}
+        for position, (message, _) in enumerate(samples, start=1):
+            if message.payload is None or message.version is None or message.key is not None:
+                raise SchemactlError(
+                    "a file of bytes holds a payload alone, and its name the version: this message has no payload, no version, or "
+                    "a key",
+                    fix="--format messages",
+                )
+            files[f"{name}.v{message.version}.{position}.bin"] = message.payload
+    replaced_count = sum((folder / file).exists() for file in files)
+    for file, data in files.items():
+        try:
+            atomic_files.write(folder / file, data, below=context.top)
+        except OSError as error:
+            raise SchemactlError(f"cannot write {folder / file}: {error.strerror}") from error
+    replacement = f", in place of {counted(replaced_count, 'file')} that stood there" if replaced_count else ""
+    context.say(f"wrote {counted(len(samples), 'message')} to {folder}{replacement}")
