@@ -34,11 +34,21 @@ if TYPE_CHECKING:
     from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 
 
-# `schemactl extract`.
+_CLASS_HELP: Final = "the class: shop.models:Order, or shop.models:Order.Line for one inside another"
 
-
-CLASS_HELP: Final = "the class: shop.models:Order, or shop.models:Order.Line for one inside another"
 _TYPES: Final = ("AVRO", "JSON", "PROTOBUF_NATIVE")
+
+_ROLES: Final[tuple[Role, ...]] = ("consumer", "producer")
+
+_UNAPPROVED: Final = Reason(
+    "producer",
+    "Its schema is not an approved version: no reader knows what its messages are written with.",
+    "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes; `schemactl extract --topic TOPIC "
+    "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and have that approved first",
+)
+
+
+# `schemactl extract`.
 
 
 def configure_extract(parser: argparse.ArgumentParser) -> None:
@@ -57,8 +67,8 @@ def configure_extract(parser: argparse.ArgumentParser) -> None:
         "  schemactl extract shop.models:Order --topic orders --check                the same, with what the files here declare\n"
         "  schemactl extract click_pb2:Click --out click.proto\n"
     )
-    parser.add_argument("class_", metavar="MODULE:CLASS", help=CLASS_HELP)
-    add_class_options(parser)
+    parser.add_argument("class_", metavar="MODULE:CLASS", help=_CLASS_HELP)
+    _add_class_options(parser)
     add_options(
         parser,
         "--out FILE: write it to this file: .avsc; of a protobuf message .proto, .binpb, or .json as pulsar-admin takes it",
@@ -68,8 +78,8 @@ def configure_extract(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_class_options(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say how a class becomes a definition."""
+def _add_class_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the conversion from a class to a definition."""
     parser.add_argument("--type", choices=_TYPES, help="(default: AVRO; of a protobuf message PROTOBUF_NATIVE)")
     parser.add_argument(
         "--always-allow-null",
@@ -83,35 +93,35 @@ def add_class_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def class_schema(args: argparse.Namespace, folder: str, release: Release, role: Role | None = None) -> SchemaInfo:
-    """Return the schema of the class that the command line names, whose module is looked for in `folder` first.
+def _extract_schema(args: argparse.Namespace, folder: str, release: Release, role: Role | None = None) -> SchemaInfo:
+    """Return the schema of the class that the command line names.
 
-    For `role` see `extract`.
+    Its module is imported from `folder`, or from an installed package. For `role` see `schemactl.classes.extraction.extract`.
     """
     from schemactl.classes.extraction import JavaOptions, extract, load_class
     from schemactl.core.schema import SchemaType
 
-    found = load_class(args.class_, folder)
+    class_ = load_class(args.class_, folder)
     java = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)
-    return extract(found, SchemaType[args.type] if args.type else None, java, release=release, role=role)
+    return extract(class_, SchemaType[args.type] if args.type else None, java, release=release, role=role)
 
 
 def run_extract(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: printed, written, or the same version; 100: `--check` found another one."""
+    """Print, write or compare the definition; return 100 if it is another version than --check expects, else 0."""
     if args.check and (args.out is None) == (args.topic is None):
         raise UsageError("--check compares with one thing: give --out FILE or --topic TOPIC")
     if args.topic and not args.check:
         raise UsageError("--topic belongs to --check")
     if args.force and (args.check or not args.out):
         raise UsageError("--force belongs to --out, without --check")
-    declared = _declared(args.topic, context) if args.topic else None
+    declared = _read_declared(args.topic, context) if args.topic else None
     if declared:
-        take_type(args, declared[1])
-    info = class_schema(args, context.directory, _release(context))
+        _follow_type(args, declared[1])
+    info = _extract_schema(args, context.directory, _read_release(context))
     if args.check:
-        return _check(args, context, info, declared)
+        return _check_version(args, context, info, declared)
     if args.out:
-        return _write(args, context, info)
+        return _write_definition(args, context, info)
     from schemactl.cli.show import print_text
     from schemactl.formats import spec
 
@@ -119,8 +129,8 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _release(context: Context) -> Release:
-    """Return the release of the project that the folder belongs to, or the default of one."""
+def _read_release(context: Context) -> Release:
+    """Return the release of the project that the folder belongs to, or the default release outside of a project."""
     from schemactl.core.project import Project
     from schemactl.declare import project as declare_project
 
@@ -130,14 +140,14 @@ def _release(context: Context) -> Release:
         return Project().release
 
 
-def take_type(args: argparse.Namespace, there: SchemaInfo) -> None:
-    """Make a JSON schema of the class where the topic has one, and the command line names no type."""
-    if args.type is None and there.type.name == "JSON":
+def _follow_type(args: argparse.Namespace, topic_schema: SchemaInfo) -> None:
+    """Set --type to JSON if the topic has a JSON schema and the command line does not name a type."""
+    if args.type is None and topic_schema.type.name == "JSON":
         args.type = "JSON"
 
 
-def _declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
-    """Return what a topic is declared with, and what it is called; of a pair, the value."""
+def _read_declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
+    """Return the declared schema of a topic, or the value's schema of a KEY_VALUE topic, with a name for it."""
     from schemactl.cli.topic_selection import States
     from schemactl.formats import pair_of
 
@@ -148,7 +158,7 @@ def _declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
     return (f"the value of {name}", pair.value) if pair else (name, named.info)
 
 
-def _check(
+def _check_version(
     args: argparse.Namespace, context: Context, info: SchemaInfo, declared: tuple[str, SchemaInfo] | None
 ) -> int:
     from schemactl.cli.diff import Side, differences
@@ -156,42 +166,42 @@ def _check(
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
 
-    what, there = declared or (args.out, read_file(args.out, context, type_=info.type, message=_message(info)))
-    if content_identity(there) == content_identity(info):
-        docs = "" if same_text(there, info) else "; docs, aliases or properties differ, which makes no version"
-        print(f"{what} and {args.class_} are one version{docs}.")
+    name, expected = declared or (args.out, read_file(args.out, context, type_=info.type, message=_message_name(info)))
+    if content_identity(expected) == content_identity(info):
+        docs = "" if same_text(expected, info) else "; docs, aliases or properties differ, which makes no version"
+        print(f"{name} and {args.class_} are one version{docs}.")
         return 0
-    topic = Topic(TopicName("", "", what))
-    old = Side(topic, "", None, what, what, there)
+    topic = Topic(TopicName("", "", name))
+    old = Side(topic, "", None, name, name, expected)
     new = Side(topic, "", None, args.class_, args.class_, info)
     print("\n".join(differences(old, new, color=context.color)))
-    print(f"\n{what} and {args.class_} are two versions.")
+    print(f"\n{name} and {args.class_} are two versions.")
     return NEGATIVE
 
 
-def _write(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
+def _write_definition(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
     from schemactl.comparison.changes import same_text
 
     path = output_file(args.out, context, name=f"{args.class_.rpartition(':')[2]}.avsc")
-    data = _content(info, path)
-    held = atomic_files.read(path, below=context.top)
-    if held is not None and not args.force:
-        there = _definition(path, context, info)
-        if there is None or _title(there) != _title(info):
+    data = _render_definition(info, path)
+    old_data = atomic_files.read(path, below=context.top)
+    if old_data is not None and not args.force:
+        old_info = _read_definition(path, context, info)
+        if old_info is None or _full_name(old_info) != _full_name(info):
             raise SchemactlError(
-                f"{path} does not hold a definition of {_title(info)}, and is left alone",
+                f"{path} does not hold a definition of {_full_name(info)}, and is left alone",
                 fix="name another file, or overwrite it with --force",
             )
-        if held == data or same_text(there, info):
+        if old_data == data or same_text(old_info, info):
             print(f"{path}: unchanged")
             return 0
     atomic_files.write(path, data, below=context.top)
-    print(f"{path}: {'created' if held is None else 'updated'}")
+    print(f"{path}: {'created' if old_data is None else 'updated'}")
     return 0
 
 
-def _content(info: SchemaInfo, path: Path) -> bytes:
-    """Return what the file of that name holds."""
+def _render_definition(info: SchemaInfo, path: Path) -> bytes:
+    """Return the content of the file, in the format that its suffix names."""
     from schemactl.formats import protobuf, spec
 
     suffix = path.suffix.lower()
@@ -204,7 +214,7 @@ def _content(info: SchemaInfo, path: Path) -> bytes:
         return data
     if spec(info).language == "protobuf" and suffix == ".proto":
         root = protobuf.load("definition").parse(info.schema).root
-        imports = [each for each in root.file.proto.dependency if not each.startswith("google/protobuf/")]
+        imports = [path for path in root.file.proto.dependency if not path.startswith("google/protobuf/")]
         if imports:
             raise SchemactlError(
                 f"{root.full_name} is declared over several files: it imports {', '.join(imports)}",
@@ -217,26 +227,26 @@ def _content(info: SchemaInfo, path: Path) -> bytes:
 
         payload = {"type": info.type.name, "schema": info.schema.decode(), "properties": dict(info.properties)}
         return (json_text(payload) + "\n").encode()
-    wanted = ".avsc" if spec(info).language == "avro" else ".proto, .binpb"
+    suffixes = ".avsc" if spec(info).language == "avro" else ".proto, .binpb"
     raise UsageError(
-        f"--out {path}: a definition of type {info.type.name} goes into a file that ends in {wanted} or .json"
+        f"--out {path}: a definition of type {info.type.name} goes into a file that ends in {suffixes} or .json"
     )
 
 
-def _definition(path: Path, context: Context, info: SchemaInfo) -> SchemaInfo | None:
-    """Return the definition in a file; None: it holds none."""
+def _read_definition(path: Path, context: Context, info: SchemaInfo) -> SchemaInfo | None:
+    """Return the definition in a file, or None if the file cannot be read as one."""
     try:
-        return read_file(str(path.absolute()), context, type_=info.type, message=_message(info))
+        return read_file(str(path.absolute()), context, type_=info.type, message=_message_name(info))
     except SchemactlError:
         return None
 
 
-def _message(info: SchemaInfo) -> str | None:
-    return _title(info) if info.type.name == "PROTOBUF_NATIVE" else None
+def _message_name(info: SchemaInfo) -> str | None:
+    return _full_name(info) if info.type.name == "PROTOBUF_NATIVE" else None
 
 
-def _title(info: SchemaInfo) -> str:
-    """Return the full name of the record or message."""
+def _full_name(info: SchemaInfo) -> str:
+    """Return the full name of the record or message, or "" for an invalid definition."""
     from schemactl.formats import protobuf, spec
 
     try:
@@ -252,9 +262,6 @@ def _title(info: SchemaInfo) -> str:
 
 
 # `schemactl verify-client`.
-
-
-_ROLES: Final[tuple[Role, ...]] = ("consumer", "producer")
 
 
 def configure_verify_client(parser: argparse.ArgumentParser) -> None:
@@ -274,7 +281,7 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
         "  schemactl -C schemas verify-client checkout.events:Order --topic orders --role producer --against all\n"
         "  schemactl verify-client billing.events:Order --topic orders --package shop_schemas\n"
     )
-    parser.add_argument("class_", metavar="MODULE:CLASS", help=CLASS_HELP)
+    parser.add_argument("class_", metavar="MODULE:CLASS", help=_CLASS_HELP)
     parser.add_argument("--topic", required=True, metavar="TOPIC", help=TOPIC_HELP)
     parser.add_argument("--role", choices=(*_ROLES, "both"), default="both", help="what the service is (default: both)")
     add_options(
@@ -285,51 +292,43 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--half", choices=("key", "value"), help="of a KEY_VALUE topic: which half it is (default: value)"
     )
-    add_class_options(parser)
+    _add_class_options(parser)
     add_format(parser)
 
 
-_UNAPPROVED: Final = Reason(
-    "producer",
-    "Its schema is not an approved version: no reader knows what its messages are written with.",
-    "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes; `schemactl extract --topic TOPIC "
-    "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and have that approved first",
-)
-
-
 def run_verify_client(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: the class reads and writes what is approved; 100: it does not."""
+    """Compare the class with the approved versions; return 100 if it cannot read or write their messages, else 0."""
     from schemactl.comparison.changes import Contents
     from schemactl.formats import pair_of
 
-    whole = _of_package(args) if args.package else _of_git(args, context)
-    if args.half and not any(pair_of(each.info.load()) for each in whole.versions if each.info):
-        raise UsageError(f"--half says which half of a pair it is, and {whole.name} is no KEY_VALUE topic")
-    halves = tuple(_half(each, args.half or "value") for each in whole.versions)
-    # A half is no schema that a client connects with.
-    policies = whole.policies if halves == whole.versions else None
-    contract = replace(whole, versions=halves, policies=policies)
+    topic_contract = _contract_from_package(args) if args.package else _contract_from_git(args, context)
+    if args.half and not any(pair_of(version.info.load()) for version in topic_contract.versions if version.info):
+        raise UsageError(f"--half says which half of a pair it is, and {topic_contract.name} is no KEY_VALUE topic")
+    parts = tuple(_select_part(version, args.half or "value") for version in topic_contract.versions)
+    # Clients connect with the pair, so the broker's policies say nothing about one part.
+    policies = topic_contract.policies if parts == topic_contract.versions else None
+    contract = replace(topic_contract, versions=parts, policies=policies)
     if newest := contract.versions[-1].info:
-        take_type(args, newest)
+        _follow_type(args, newest)
     folder, release = str(Path.cwd()), contract.release
-    infos = {role: class_schema(args, folder, release, role) for role in _ROLES}
-    same = Contents(contract.versions).find(infos["producer"])
-    against = _against(args.against or _default_against(contract, same), contract)
+    schemas = {role: _extract_schema(args, folder, release, role) for role in _ROLES}
+    matching_version = Contents(contract.versions).find(schemas["producer"])
+    against = _against(args.against or _default_against(contract, matching_version), contract)
     reasons: list[Reason] = []
     for role in _ROLES if args.role == "both" else (args.role,):
-        reasons += _unreadable(role, infos[role], against)
-        if role == "producer" and same is None:
+        reasons += _unreadable(role, schemas[role], against)
+        if role == "producer" and matching_version is None:
             reasons.append(_UNAPPROVED)
-        reasons += _rejected(role, infos[role], contract, args.class_)
-    answer = ClientVerdict(args.class_, args.role, contract, against, same, reasons)
+        reasons += _rejected(role, schemas[role], contract, args.class_)
+    verdict = ClientVerdict(args.class_, args.role, contract, against, matching_version, reasons)
     if args.format == "json":
-        context.report_json(**_facts(answer))
+        context.report_json(**_verdict_value(verdict))
     else:
-        context.report("\n".join(_lines(answer)))
-    return NEGATIVE if answer.failed_roles else 0
+        context.report("\n".join(_render_verdict(verdict)))
+    return NEGATIVE if verdict.failed_roles else 0
 
 
-def _of_git(args: argparse.Namespace, context: Context) -> Contract:
+def _contract_from_git(args: argparse.Namespace, context: Context) -> Contract:
     from schemactl.broker.connect import policies_at
 
     project, _ = context.project()
@@ -337,10 +336,10 @@ def _of_git(args: argparse.Namespace, context: Context) -> Contract:
     topic = find(args.topic, catalog).load()
     strategy, _ = catalog.strategy(topic.name, project.defaults)
     policies = policies_at(catalog, topic.name, project.defaults, strategy=strategy)
-    return _contract(topic.name, topic.versions, strategy, policies, project.release)
+    return _make_contract(topic.name, topic.versions, strategy, policies, project.release)
 
 
-def _of_package(args: argparse.Namespace) -> Contract:
+def _contract_from_package(args: argparse.Namespace) -> Contract:
     from schemactl.classes.extraction import load_module
     from schemactl.core.names import TopicName, find_one
     from schemactl.core.schema import Release, SchemaVersion
@@ -352,21 +351,26 @@ def _of_package(args: argparse.Namespace) -> Contract:
         )
     names = {TopicName.parse(name): name for name in package.TOPICS}
     name = find_one(args.topic, names, where=args.package)
-    versions = [SchemaVersion(each.number, _info(each.schema)) for each in package.topic(names[name]).codec.versions]
-    return _contract(name, tuple(versions), None, None, Release.R5_0)
+    codec = package.topic(names[name]).codec
+    versions = [SchemaVersion(version.number, _schema_from_package(version.schema)) for version in codec.versions]
+    return _make_contract(name, tuple(versions), None, None, Release.R5_0)
 
 
-def _info(definition: Any) -> SchemaInfo:
-    """Return the schema that a package has."""
+def _schema_from_package(definition: Any) -> SchemaInfo:
+    """Return the schema for a definition of a generated package."""
     from schemactl.core.schema import SchemaInfo, SchemaType
     from schemactl.formats.key_value import join
 
     if hasattr(definition, "encoding"):
-        return join(key=_info(definition.key), value=_info(definition.value), encoding=definition.encoding)
+        return join(
+            key=_schema_from_package(definition.key),
+            value=_schema_from_package(definition.value),
+            encoding=definition.encoding,
+        )
     return SchemaInfo(SchemaType[definition.type], definition.text.encode(), definition.properties)
 
 
-def _contract(
+def _make_contract(
     name: TopicName,
     versions: Sequence[SchemaVersion],
     strategy: CompatibilityStrategy | None,
@@ -375,68 +379,69 @@ def _contract(
 ) -> Contract:
     from schemactl.core.schema import live
 
-    found = live(versions)
-    if not found:
+    live_versions = live(versions)
+    if not live_versions:
         raise SchemactlError(
             f"nothing is approved for {name}: it has no schema", fix="declare one, and have it approved"
         )
-    return Contract(name, tuple(found), strategy, policies, release)
+    return Contract(name, tuple(live_versions), strategy, policies, release)
 
 
-def _half(version: SchemaVersion, half: Literal["key", "value"]) -> SchemaVersion:
+def _select_part(version: SchemaVersion, part: Literal["key", "value"]) -> SchemaVersion:
+    """Return the version with the schema of the key or the value; a version that is not a pair stays the same."""
     from schemactl.formats import pair_of
 
-    both = pair_of(version.info.load()) if version.info else None
-    return replace(version, info=both.halves[half]) if both else version
+    pair = pair_of(version.info.load()) if version.info else None
+    return replace(version, info=pair.halves[part]) if pair else version
 
 
-def _lines(answer: ClientVerdict) -> Iterator[str]:
-    contract, failed = answer.contract, answer.failed_roles
+def _render_verdict(verdict: ClientVerdict) -> Iterator[str]:
+    contract, failed = verdict.contract, verdict.failed_roles
     if len(failed) > 1:
-        does = "cannot read or write"
+        ability = "cannot read or write"
     elif failed:
-        does = "cannot read" if "consumer" in failed else "cannot write"
+        ability = "cannot read" if "consumer" in failed else "cannot write"
     else:
-        does = {"consumer": "reads", "producer": "writes", "both": "reads and writes"}[answer.role]
+        ability = {"consumer": "reads", "producer": "writes", "both": "reads and writes"}[verdict.role]
     strategy = f", {contract.strategy}" if contract.strategy else ""
-    against = versions([each.number for each in answer.against])
-    yield f"{answer.class_} {does} what is approved for {contract.name} ({against}{strategy})."
-    yield f"It is version {answer.same.number}." if answer.same else "It is none of the approved versions."
-    causes: dict[tuple[object, ...], list[Reason]] = {}
-    for each in answer.reasons:
-        causes.setdefault(each.cause, []).append(each)
-    for each, *alike in causes.values():
-        aside = " (warning: Java's clients get through, strict readers do not)" if each.strict_only else ""
-        verb = "cannot read" if each.role == "consumer" else "is not read by"
-        where = f"{verb} {format_version(each.version)}: " if each.version else ""
+    compared_versions = versions([version.number for version in verdict.against])
+    yield f"{verdict.class_} {ability} what is approved for {contract.name} ({compared_versions}{strategy})."
+    yield f"It is version {verdict.same.number}." if verdict.same else "It is none of the approved versions."
+    reasons_by_cause: dict[tuple[object, ...], list[Reason]] = {}
+    for reason in verdict.reasons:
+        reasons_by_cause.setdefault(reason.cause, []).append(reason)
+    for reason, *repeated in reasons_by_cause.values():
+        remark = " (warning: Java's clients get through, strict readers do not)" if reason.strict_only else ""
+        verb = "cannot read" if reason.role == "consumer" else "is not read by"
+        version_text = f"{verb} {format_version(reason.version)}: " if reason.version else ""
         yield ""
-        yield f"{each.role}: {where}{each.rule}{aside}".rstrip()
-        yield f"  {on_one_line(each.text)}"
-        if older := {one.version.number for one in alike if one.version and one.version != each.version}:
-            yield f"  {break_too([*older])}"
-        yield f"  Fix: {on_one_line(each.fix)}"
-        if each.rule:
-            yield f"  More: schemactl explain {each.rule}"
+        yield f"{reason.role}: {version_text}{reason.rule}{remark}".rstrip()
+        yield f"  {on_one_line(reason.text)}"
+        if numbers := {other.version.number for other in repeated if other.version and other.version != reason.version}:
+            yield f"  {break_too([*numbers])}"
+        yield f"  Fix: {on_one_line(reason.fix)}"
+        if reason.rule:
+            yield f"  More: schemactl explain {reason.rule}"
 
 
-def _facts(answer: ClientVerdict) -> dict[str, Any]:
+def _verdict_value(verdict: ClientVerdict) -> dict[str, Any]:
     return {
-        "class": answer.class_,
-        "topic": str(answer.contract.name),
-        "role": answer.role,
-        "strategy": answer.contract.strategy,
-        "against": [each.number for each in answer.against],
-        "version": answer.same.number if answer.same else None,
-        "failed": bool(answer.failed_roles),
+        "class": verdict.class_,
+        "topic": str(verdict.contract.name),
+        "role": verdict.role,
+        "strategy": verdict.contract.strategy,
+        "against": [version.number for version in verdict.against],
+        "version": verdict.same.number if verdict.same else None,
+        "failed": bool(verdict.failed_roles),
         "findings": [
             {
-                "role": each.role,
-                "rule": each.rule or None,
-                "severity": "warning" if each.strict_only else "error",
-                "against": each.version.number if each.version else None,
-                "reason": each.text,
-                "fix": each.fix,
+                "role": reason.role,
+                "rule": reason.rule or None,
+                "severity": "warning" if reason.strict_only else "error",
+                "against": reason.version.number if reason.version else None,
+                "reason": reason.text,
+                "fix": reason.fix,
             }
-            for each in answer.reasons
+            for reason in verdict.reasons
         ],
     }

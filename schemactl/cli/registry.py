@@ -38,10 +38,7 @@ if TYPE_CHECKING:
     from schemactl.registry.interface import Registry
 
 
-# `schemactl registry`.
-
-
-ACTIONS: Final = {
+_SUMMARIES: Final = {
     "get": "print one version's definition",
     "list": "list every stored version, including tombstones",
     "put": "upload a schema",
@@ -49,7 +46,12 @@ ACTIONS: Final = {
     "test": "say whether a schema would be accepted; nothing is stored",
 }
 
-_HELP = "the topic, in full (shop/sales/orders), or as much of a declared one's name as is unambiguous"
+_TOPIC_HELP: Final = "the topic, in full (shop/sales/orders), or as much of a declared one's name as is unambiguous"
+
+_MAX_BREAKAGES: Final = 8
+
+
+# `schemactl registry`.
 
 
 def configure_registry(parser: argparse.ArgumentParser) -> None:
@@ -67,9 +69,9 @@ def configure_registry(parser: argparse.ArgumentParser) -> None:
         "  schemactl registry delete orders --allow-delete --target local\n"
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, summary in ACTIONS.items():
+    for name, summary in _SUMMARIES.items():
         action = actions.add_parser(name, help=summary, description=f"{summary.capitalize()}.", epilog=epilog)
-        action.add_argument("topic", metavar="TOPIC", help=_HELP)
+        action.add_argument("topic", metavar="TOPIC", help=_TOPIC_HELP)
         add_target(action)
         add_format(action)
         if name == "get":
@@ -86,11 +88,10 @@ def configure_registry(parser: argparse.ArgumentParser) -> None:
 
 
 def run_registry(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: done; 100: the registry rejects it, or would."""
-    return run_action(args, context)
-
-
-_MOST_SHOWN = 8
+    """Run the action; return 100 if the registry rejects the schema, or would reject it, else 0."""
+    actions = {"get": _get, "list": _list, "put": _put, "delete": _delete, "test": _test}
+    with _open_topic(args, context) as topic:
+        return actions[args.action](topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,13 @@ class _RegistryTopic:
     """A topic in its current state in a registry.
 
     Attributes:
-        declared: its declared name.
-        name: its name on the target.
-        stored: every version that the registry holds.
+        args: the parsed command line.
+        context: prints the report.
+        registry: the open registry.
+        target: the name of the target.
+        declared: the declared name of the topic.
+        name: the name of the topic on the target.
+        stored: all versions in the registry, with tombstones, oldest first.
         checkers: the optional checkers of the brokers' configuration.
     """
 
@@ -125,162 +130,13 @@ class _RegistryTopic:
             self.context.report_json(target=self.target, topic=str(self.name), **facts)
 
 
-def _get(place: _RegistryTopic) -> int:
-    found = _version(place, place.args.version)
-    info = found.info
-    if info is None:
-        raise RegistryError(
-            f"version {found.number} of {place.name} is a tombstone: it marks a deletion, and has no schema"
-        )
-    if place.args.format == "json":
-        place.show("", **_facts(found))
-        return 0
-    place.context.say(f"{place.name}: {_headline(found)}")
-    print_definition(info, place.name)
-    return 0
-
-
-def _list(place: _RegistryTopic) -> int:
-    current = {version.number for version in place.live}
-    lines = [f"{place.name} in {place.target}"]
-    for version in reversed(place.stored):
-        hidden = "" if version.number in current or version.info is None else ", hidden by a later tombstone"
-        lines.append(f"  {_headline(version)}{hidden}")
-    if not place.stored:
-        lines.append("  no schema")
-    place.show("\n".join(lines), versions=[_facts(version) for version in place.stored], live=sorted(current))
-    return 0
-
-
-def _put(place: _RegistryTopic) -> int:
-    info = read_schema(place.args, place.context, place.declared)
-    _warn(place, info)
-    # Who may only produce can neither see nor repair that.
-    with suppress(NotPermitted):
-        _restore(place)
-    before = {version.number for version in place.stored}
-    try:
-        number = place.registry.put_schema(place.name, info)
-    except SchemaRejected as rejection:
-        text = f"{place.name}: {rejection.outcome}, nothing was stored\n  the registry answers: {_first_line(rejection.what)}"
-        place.show(text, stored=False, version=None, outcome=rejection.outcome, message=rejection.what)
-        return NEGATIVE
-    stored = number not in before
-    done = "stored as" if stored else "nothing was stored: it equals"
-    text = f"{place.name}: {done} version {number} in {place.target}"
-    if not stored and place.live and place.live[-1].number != number:
-        text += f"; latest is still version {place.live[-1].number}"
-    place.show(text, stored=stored, version=number, outcome="ok" if stored else "unchanged")
-    return 0
-
-
-def _test(place: _RegistryTopic) -> int:
-    from schemactl.comparison.compatibility import judge
-
-    info = read_schema(place.args, place.context, place.declared)
-    asked = place.registry.test_schema(place.name, info)
-    strategy = place.registry.strategy(place.name)
-    verdict = judge(place.stored, info, strategy, place.registry.release, checkers=place.checkers)
-    upload, breakages = verdict.broker, verdict.data
-    good = upload.version is not None and asked.outcome is Outcome.OK
-    if good:
-        done = "stores it as" if upload.outcome is Outcome.OK else "stores nothing, it equals"
-        lines = [f"{place.name}: compatible under {strategy}; an upload {done} version {upload.version}"]
-    else:
-        lines = _rejection(place, strategy, asked, upload)
-    # A type that is used twice breaks at one place of the definition.
-    broken = list(dict.fromkeys(map(_broken, breakages)))
-    lines += [f"  {each}" for each in broken[:_MOST_SHOWN]]
-    if len(broken) > _MOST_SHOWN:
-        lines.append(f"  and {len(broken) - _MOST_SHOWN} more; --format json has them all")
-    place.show(
-        "\n".join(lines),
-        strategy=strategy.value,
-        compatibility=_answer(asked),
-        upload=_answer(upload),
-        data=[breakage_value(breakage) for breakage in breakages],
-    )
-    return 0 if good else NEGATIVE
-
-
-def _rejection(place: _RegistryTopic, strategy: CompatibilityStrategy, asked: Answer, upload: Answer) -> list[str]:
-    no = upload if upload.version is None else asked
-    lines = [f"{place.name}: {no.outcome.value} under {strategy}", f"  the registry answers: {_first_line(no.message)}"]
-    if asked.outcome is Outcome.OK:
-        lines.append("  its compatibility endpoint would answer that it is compatible: an upload checks more")
-    elif upload.version is not None:
-        lines.append(f"  an upload would still get version {upload.version}, which has the same content")
-    return lines
-
-
-def _broken(breakage: Breakage) -> str:
-    found, old = breakage.incompatibility, f"version {breakage.against}"
-    who = {
-        "new_reads_old": f"the new schema cannot read {old}",
-        "old_reads_new": f"{old} cannot read the new schema",
-        "both": f"neither {old} nor the new schema can read the other's messages",
-    }[breakage.direction]
-    return f"{found.rule} at {found.pointer or 'the top'}: {who}"
-
-
-def _restore(place: _RegistryTopic) -> None:
-    """Restore the topic's own strategy if a killed `apply` left another."""
-    from schemactl.deploy.apply import restore_left
-
-    for line in restore_left(place.registry, [place.name]):
-        place.context.say(line)
-
-
-def _delete(place: _RegistryTopic) -> int:
-    if place.args.allow_delete or place.args.force_delete:
-        _restore(place)
-    stored = place.stored
-    if not stored:
-        # A delete of nothing is not nothing: a broker writes a tombstone, and the first version would be 1.
-        raise RegistryError(f"{place.name} has no schema in {place.target}; nothing was deleted")
-    held = versions([version.number for version in stored])
-    current = [version.number for version in place.live]
-    if place.args.force_delete:
-        place.registry.delete_schema(place.name, force=True)
-        text = f"{place.name}: {held} destroyed in {place.target}; the next upload is version 0"
-        place.show(text, destroyed=[version.number for version in stored], tombstone=None)
-        return 0
-    if place.args.allow_delete:
-        if not current:
-            raise RegistryError(f"the schemas of {place.name} are deleted already, by tombstone {stored[-1].number}")
-        if why := place.registry.retained(place.name):
-            raise RegistryError(
-                f"the schema of {place.name} cannot be hidden: {why}, whose numbers {place.target} would no longer answer",
-                fix="let consumers read them, and retention remove them",
-            )
-        number = place.registry.delete_schema(place.name)
-        text = f"{place.name}: {versions(current)} hidden by tombstone {number} in {place.target}"
-        place.show(text, hidden=current, tombstone=number)
-        return 0
-    raise UsageError(
-        f"deleting the schema of {place.name} in {place.target} needs a flag: its live versions are "
-        f"{numbers(current) or 'none'}, and messages that carry their numbers can then no longer be decoded",
-        fix=f"--allow-delete hides them behind a tombstone, number {stored[-1].number + 1}; --force-delete destroys {held} "
-        "for good, and numbering starts again at 0",
-    )
-
-
-_ACTIONS = {"get": _get, "list": _list, "put": _put, "delete": _delete, "test": _test}
-
-
-def run_action(args: argparse.Namespace, context: Context) -> int:
-    """Do what `args` ask for, and return the exit code of `registry`."""
-    with _opened(args, context) as place:
-        return _ACTIONS[args.action](place)
-
-
 @contextmanager
-def _opened(args: argparse.Namespace, context: Context) -> Iterator[_RegistryTopic]:
+def _open_topic(args: argparse.Namespace, context: Context) -> Iterator[_RegistryTopic]:
     from schemactl.broker.checkers import known_to
 
     chosen = target_of(args.target, context)
     target = chosen.target
-    declared = _name(args, chosen.project, context)
+    declared = _resolve_name(args, chosen.project, context)
     name = target.names.there(declared)
     with closing(chosen.open(context)) as registry:
         stored = registry.versions(name)
@@ -288,8 +144,8 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_RegistryTop
         yield _RegistryTopic(args, context, registry, target.name, declared, name, stored, checkers)
 
 
-def _name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:
-    """Return the topic; a declared one need not be named in full. Actions that write accept no globs."""
+def _resolve_name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:
+    """Return the declared name of the topic, which may be abbreviated; actions that write accept no globs."""
     text, globs = args.topic, args.action not in ("put", "delete")
     if ("://" in text or text.count("/") == 2) and not (globs and set(text) & set("*?[")):
         try:
@@ -299,73 +155,214 @@ def _name(args: argparse.Namespace, project: Project, context: Context) -> Topic
     return find(text, context.approved(project).catalog, globs=globs).name
 
 
-def _warn(place: _RegistryTopic, info: SchemaInfo) -> None:
-    """Warn on standard error if Git does not declare the schema that is uploaded."""
-    from schemactl import formats
-    from schemactl.comparison.changes import Contents
-
-    topic = place.context.approved().catalog.topics.get(place.declared)
-    if topic is None or topic.deleted:
-        place.context.say(
-            f"warning: Git does not declare {place.declared}: `apply` does not touch it, and only `drift --unmanaged` shows it"
-        )
-        return
-    try:
-        formats.identity(info)
-    except InvalidSchema:
-        return  # the registry will say so
-    if Contents(topic.versions).find(info) is None:
-        place.context.say(
-            f"warning: this schema is no approved version of {place.declared}; if it is stored, version numbers will "
-            "differ from Git's. Declare it, merge it, and run `schemactl apply`"
-        )
-
-
-def _version(place: _RegistryTopic, number: int | None) -> SchemaVersion:
-    stored = place.stored
-    if not stored:
-        raise RegistryError(f"{place.name} has no schema in {place.target}")
-    if number is None:
-        if place.live:
-            return place.live[-1]
+def _get(topic: _RegistryTopic) -> int:
+    version = _find_version(topic, topic.args.version)
+    info = version.info
+    if info is None:
         raise RegistryError(
-            f"the schemas of {place.name} were deleted by tombstone {stored[-1].number}",
+            f"version {version.number} of {topic.name} is a tombstone: it marks a deletion, and has no schema"
+        )
+    if topic.args.format == "json":
+        topic.show("", **_version_value(version))
+        return 0
+    topic.context.say(f"{topic.name}: {_describe_version(version)}")
+    print_definition(info, topic.name)
+    return 0
+
+
+def _find_version(topic: _RegistryTopic, number: int | None) -> SchemaVersion:
+    stored = topic.stored
+    if not stored:
+        raise RegistryError(f"{topic.name} has no schema in {topic.target}")
+    if number is None:
+        if topic.live:
+            return topic.live[-1]
+        raise RegistryError(
+            f"the schemas of {topic.name} were deleted by tombstone {stored[-1].number}",
             fix="--version N shows an older one, if the registry still has it",
         )
     for version in stored:
         if version.number == number:
             return version
-    known = numbers([version.number for version in stored])
-    raise RegistryError(f"{place.name} has no version {number} in {place.target}: there is {known}")
+    numbers_text = numbers([version.number for version in stored])
+    raise RegistryError(f"{topic.name} has no version {number} in {topic.target}: there is {numbers_text}")
 
 
-def _headline(version: SchemaVersion) -> str:
+def _list(topic: _RegistryTopic) -> int:
+    current = {version.number for version in topic.live}
+    lines = [f"{topic.name} in {topic.target}"]
+    for version in reversed(topic.stored):
+        hidden = "" if version.number in current or version.info is None else ", hidden by a later tombstone"
+        lines.append(f"  {_describe_version(version)}{hidden}")
+    if not topic.stored:
+        lines.append("  no schema")
+    topic.show("\n".join(lines), versions=[_version_value(version) for version in topic.stored], live=sorted(current))
+    return 0
+
+
+def _describe_version(version: SchemaVersion) -> str:
     from schemactl.comparison.changes import stamp
 
-    what = version.info.type.name if version.info else "tombstone"
+    type_name = version.info.type.name if version.info else "tombstone"
     commit = stamp(version.info)
     origin = f", from commit {commit[:9]}" if commit else ""
-    return f"version {version.number}, {what}, {moment(version.timestamp_ms)}{origin}"
+    return f"version {version.number}, {type_name}, {moment(version.timestamp_ms)}{origin}"
 
 
-def _facts(version: SchemaVersion) -> dict[str, Any]:
-    what = definition_value(version.info) if version.info else {"deleted": True}
-    return {"version": version.number, **what, "timestamp_ms": version.timestamp_ms}
+def _version_value(version: SchemaVersion) -> dict[str, Any]:
+    definition = definition_value(version.info) if version.info else {"deleted": True}
+    return {"version": version.number, **definition, "timestamp_ms": version.timestamp_ms}
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
-    return {"outcome": answer.outcome.value, "version": answer.version, "message": answer.message or None}
+def _put(topic: _RegistryTopic) -> int:
+    info = read_schema(topic.args, topic.context, topic.declared)
+    _warn_if_undeclared(topic, info)
+    # A role that may only produce can neither see nor repair the strategy.
+    with suppress(NotPermitted):
+        _restore_strategy(topic)
+    old_numbers = {version.number for version in topic.stored}
+    try:
+        number = topic.registry.put_schema(topic.name, info)
+    except SchemaRejected as rejection:
+        text = f"{topic.name}: {rejection.outcome}, nothing was stored\n  the registry answers: {_first_line(rejection.what)}"
+        topic.show(text, stored=False, version=None, outcome=rejection.outcome, message=rejection.what)
+        return NEGATIVE
+    is_new = number not in old_numbers
+    outcome_text = "stored as" if is_new else "nothing was stored: it equals"
+    text = f"{topic.name}: {outcome_text} version {number} in {topic.target}"
+    if not is_new and topic.live and topic.live[-1].number != number:
+        text += f"; latest is still version {topic.live[-1].number}"
+    topic.show(text, stored=is_new, version=number, outcome="ok" if is_new else "unchanged")
+    return 0
+
+
+def _warn_if_undeclared(registry_topic: _RegistryTopic, info: SchemaInfo) -> None:
+    """Warn on standard error if Git does not declare the schema that is uploaded."""
+    from schemactl import formats
+    from schemactl.comparison.changes import Contents
+
+    topic = registry_topic.context.approved().catalog.topics.get(registry_topic.declared)
+    if topic is None or topic.deleted:
+        registry_topic.context.say(
+            f"warning: Git does not declare {registry_topic.declared}: `apply` does not touch it, and only `drift --unmanaged` shows it"
+        )
+        return
+    try:
+        formats.identity(info)
+    except InvalidSchema:
+        return  # The registry reports the problem.
+    if Contents(topic.versions).find(info) is None:
+        registry_topic.context.say(
+            f"warning: this schema is no approved version of {registry_topic.declared}; if it is stored, version numbers will "
+            "differ from Git's. Declare it, merge it, and run `schemactl apply`"
+        )
+
+
+def _restore_strategy(topic: _RegistryTopic) -> None:
+    """Restore the topic's strategy if a killed `apply` left another one."""
+    from schemactl.deploy.apply import restore_left
+
+    for line in restore_left(topic.registry, [topic.name]):
+        topic.context.say(line)
 
 
 def _first_line(message: str) -> str:
     return message.partition("\n")[0].strip().rstrip(":")
 
 
+def _test(topic: _RegistryTopic) -> int:
+    from schemactl.comparison.compatibility import judge
+
+    info = read_schema(topic.args, topic.context, topic.declared)
+    compatibility = topic.registry.test_schema(topic.name, info)
+    strategy = topic.registry.strategy(topic.name)
+    verdict = judge(topic.stored, info, strategy, topic.registry.release, checkers=topic.checkers)
+    upload, breakages = verdict.broker, verdict.data
+    is_compatible = upload.version is not None and compatibility.outcome is Outcome.OK
+    if is_compatible:
+        outcome_text = "stores it as" if upload.outcome is Outcome.OK else "stores nothing, it equals"
+        lines = [f"{topic.name}: compatible under {strategy}; an upload {outcome_text} version {upload.version}"]
+    else:
+        lines = _render_rejection(topic, strategy, compatibility, upload)
+    # A type that is used twice breaks in one location of the definition.
+    breakage_texts = list(dict.fromkeys(map(_describe_breakage, breakages)))
+    lines += [f"  {text}" for text in breakage_texts[:_MAX_BREAKAGES]]
+    if len(breakage_texts) > _MAX_BREAKAGES:
+        lines.append(f"  and {len(breakage_texts) - _MAX_BREAKAGES} more; --format json has them all")
+    topic.show(
+        "\n".join(lines),
+        strategy=strategy.value,
+        compatibility=_answer_value(compatibility),
+        upload=_answer_value(upload),
+        data=[breakage_value(breakage) for breakage in breakages],
+    )
+    return 0 if is_compatible else NEGATIVE
+
+
+def _render_rejection(
+    topic: _RegistryTopic, strategy: CompatibilityStrategy, compatibility: Answer, upload: Answer
+) -> list[str]:
+    rejection = upload if upload.version is None else compatibility
+    lines = [
+        f"{topic.name}: {rejection.outcome.value} under {strategy}",
+        f"  the registry answers: {_first_line(rejection.message)}",
+    ]
+    if compatibility.outcome is Outcome.OK:
+        lines.append("  its compatibility endpoint would answer that it is compatible: an upload checks more")
+    elif upload.version is not None:
+        lines.append(f"  an upload would still get version {upload.version}, which has the same content")
+    return lines
+
+
+def _describe_breakage(breakage: Breakage) -> str:
+    incompatibility, old = breakage.incompatibility, f"version {breakage.against}"
+    problem = {
+        "new_reads_old": f"the new schema cannot read {old}",
+        "old_reads_new": f"{old} cannot read the new schema",
+        "both": f"neither {old} nor the new schema can read the other's messages",
+    }[breakage.direction]
+    return f"{incompatibility.rule} at {incompatibility.pointer or 'the top'}: {problem}"
+
+
+def _answer_value(answer: Answer) -> dict[str, Any]:
+    return {"outcome": answer.outcome.value, "version": answer.version, "message": answer.message or None}
+
+
+def _delete(topic: _RegistryTopic) -> int:
+    if topic.args.allow_delete or topic.args.force_delete:
+        _restore_strategy(topic)
+    stored = topic.stored
+    if not stored:
+        # A broker would write a tombstone, and the first version would be 1.
+        raise RegistryError(f"{topic.name} has no schema in {topic.target}; nothing was deleted")
+    all_versions = versions([version.number for version in stored])
+    live_numbers = [version.number for version in topic.live]
+    if topic.args.force_delete:
+        topic.registry.delete_schema(topic.name, force=True)
+        text = f"{topic.name}: {all_versions} destroyed in {topic.target}; the next upload is version 0"
+        topic.show(text, destroyed=[version.number for version in stored], tombstone=None)
+        return 0
+    if topic.args.allow_delete:
+        if not live_numbers:
+            raise RegistryError(f"the schemas of {topic.name} are deleted already, by tombstone {stored[-1].number}")
+        if reason := topic.registry.retained(topic.name):
+            raise RegistryError(
+                f"the schema of {topic.name} cannot be hidden: {reason}, whose numbers {topic.target} would no longer answer",
+                fix="let consumers read them, and retention remove them",
+            )
+        number = topic.registry.delete_schema(topic.name)
+        text = f"{topic.name}: {versions(live_numbers)} hidden by tombstone {number} in {topic.target}"
+        topic.show(text, hidden=live_numbers, tombstone=number)
+        return 0
+    raise UsageError(
+        f"deleting the schema of {topic.name} in {topic.target} needs a flag: its live versions are "
+        f"{numbers(live_numbers) or 'none'}, and messages that carry their numbers can then no longer be decoded",
+        fix=f"--allow-delete hides them behind a tombstone, number {stored[-1].number + 1}; --force-delete destroys {all_versions} "
+        "for good, and numbering starts again at 0",
+    )
+
+
 # `schemactl serve`.
-
-
-MEMORY = "memory:"
-DEFAULT_PORT = 8080
 
 
 def configure_serve(parser: argparse.ArgumentParser) -> None:
@@ -382,11 +379,11 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
         "  schemactl serve --registry sqlite:.schemactl/registry.db         what `plan --target local` speaks of\n"
         "  pulsar-admin --admin-url http://127.0.0.1:8080 schemas get shop/sales/orders\n"
     )
-    add_options(parser, "--port N: 0: any that is free (default: 8080)", type=number(0, 65535), default=DEFAULT_PORT)
+    add_options(parser, "--port N: 0: any that is free (default: 8080)", type=number(0, 65535), default=8080)
     add_options(
         parser,
         "--registry URL: sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, gone when it ends)",
-        default=MEMORY,
+        default="memory:",
     )
     add_options(
         parser,
@@ -400,7 +397,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
 
 
 def run_serve(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 when it is stopped."""
+    """Serve the registry until it is stopped."""
     from schemactl.registry import open_embedded
 
     try:
@@ -409,21 +406,21 @@ def run_serve(args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(
             f"serve needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[serve]"'
         ) from error
-    allowed = [host_name(name) for name in args.allow_host]
-    for name, given in zip(allowed, args.allow_host, strict=True):
+    allowed_hosts = [host_name(name) for name in args.allow_host]
+    for name, written in zip(allowed_hosts, args.allow_host, strict=True):
         if not name:
-            raise UsageError(f"--allow-host {given}: this is no host's name", fix="write NAME, without port")
+            raise UsageError(f"--allow-host {written}: this is no host's name", fix="write NAME, without port")
     if not is_loopback(args.host.strip("[]")):
-        if not allowed:
+        if not allowed_hosts:
             raise UsageError(
                 f"--host {args.host} lets other machines in, and there is no authentication",
                 fix="name the server as they are to call it, with --allow-host NAME; or leave --host away",
             )
         context.say(
-            f"warning: whoever reaches {args.host} and calls it {' or '.join(allowed)} can read, write and delete everything here: "
+            f"warning: whoever reaches {args.host} and calls it {' or '.join(allowed_hosts)} can read, write and delete everything here: "
             "there is no authentication"
         )
-    project = _project(context)
+    project = _load_project(context)
     registry = open_embedded(
         args.registry, release=project.release, defaults=project.defaults, folder=Path(context.directory)
     )
@@ -433,13 +430,19 @@ def run_serve(args: argparse.Namespace, context: Context) -> int:
             fix="write sqlite:PATH, memory: or module:Class?metadata=PATH",
         )
     with closing(registry):
-        # A file that cannot be used is to be said now, not to the first client.
+        # Report a file that cannot be used now, not to the first client.
         registry.tenants()
-        serve(registry, host=args.host, port=args.port, ready=lambda url: print(url, flush=True), allowed_hosts=allowed)
+        serve(
+            registry,
+            host=args.host,
+            port=args.port,
+            ready=lambda url: print(url, flush=True),
+            allowed_hosts=allowed_hosts,
+        )
     return 0
 
 
-def _project(context: Context) -> Project:
+def _load_project(context: Context) -> Project:
     """Return the project of the current folder; outside of a project, one with all defaults."""
     from schemactl.declare import project as declare_project
 
