@@ -28,99 +28,104 @@ if TYPE_CHECKING:
     from schemactl.history import History, Repository
 
 
-# States to compare.
+# The revision between two states.
 
 
 def is_range(text: str, states: States) -> bool:
-    """Return whether `text` names two states, `FROM..TO`, and no topic."""
+    """Return whether `text` names two states, `FROM..TO`, and not a topic."""
     return ".." in text and not matching(text.rpartition("@")[0] or text, states.approved.catalog.topics)
 
 
 def read_revision(
     states: States, text: str | None, topics: Sequence[str] = (), namespaces: Collection[str] = ()
 ) -> Revision:
-    """Return what changed between the states that `text` names; None: what a merge of the files here changes.
+    """Return the changes between two states of the declarations.
 
     Args:
-        states: of the project.
-        text: `FROM..TO`, or `FROM...TO`, which starts from their merge base; an omitted end is HEAD.
-        topics: globs of the topics to look at; none: all.
-        namespaces: to look at; none: all.
+        states: the states of the project.
+        text: `FROM..TO`, or `FROM...TO`, which starts from their merge base; an omitted end is HEAD. Without a text, the
+            states are the approved history and a merge of the working tree into it.
+        topics: globs of the topics to compare, by default all.
+        namespaces: the namespaces to compare, by default all.
 
     Raises:
-        UsageError: there is no such state, or no such topic.
-        DeclarationError: the files at hand have problems.
+        UsageError: if there is no such state or topic.
+        DeclarationError: if the working tree has problems.
     """
     from schemactl import history
     from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, find_subjects
     from schemactl.core.catalog import only
     from schemactl.core.names import TopicName, select_known
 
-    before, after = _named(text, states)
-    older, newer = (states.approved if each is None else states.at(each) for each in (before, after))
-    names = {*older.catalog.topics, *newer.catalog.topics}
-    chosen = select_known(names, topics, [*namespaces], where="the two states")
-    spaces = {name.namespace_name for name in chosen} if topics or namespaces else None
-    if (concerned := newer.concerned_since(older)) is not None:
-        # What no commit between the two concerns need not be read.
-        chosen = frozenset(name for name in chosen if name.schema_id in concerned)
-    former = (topic.renamed_from for name in chosen if (topic := newer.catalog.topics.get(name)))
-    told = chosen.union(filter(None, former))
+    old_name, new_name = _parse_range(text, states)
+    older, newer = (states.approved if name is None else states.at(name) for name in (old_name, new_name))
+    all_names = {*older.catalog.topics, *newer.catalog.topics}
+    selected = select_known(all_names, topics, [*namespaces], where="the two states")
+    selected_namespaces = {name.namespace_name for name in selected} if topics or namespaces else None
+    if (changed_ids := newer.concerned_since(older)) is not None:
+        # Topics that no commit between the two states changes need not be read.
+        selected = frozenset(name for name in selected if name.schema_id in changed_ids)
+    former_names = (topic.renamed_from for name in selected if (topic := newer.catalog.topics.get(name)))
+    compared_topics = selected.union(filter(None, former_names))
 
-    def is_told(name: NamespaceName | TopicName) -> bool:
-        return name in told if isinstance(name, TopicName) else spaces is None or name in spaces
+    def is_compared(name: NamespaceName | TopicName) -> bool:
+        if isinstance(name, TopicName):
+            return name in compared_topics
+        return selected_namespaces is None or name in selected_namespaces
 
-    one, other = (only(each.catalog, is_told).load() for each in (older, newer))
+    old_catalog, new_catalog = (only(state.catalog, is_compared).load() for state in (older, newer))
     repository = states.context.repository
 
     @cache
     def waivers(commit: Commit) -> Sequence[Waiver]:
         return () if commit.id == NOT_APPROVED else history.waivers_at(repository, states.project, commit)
 
-    subjects = tuple(find_subjects(one, other, states.project.defaults, waivers, newer.since))
-    ids = {each.version.commit.id for subject in subjects for each in subject.versions if each.version.commit}
-    ids |= {subject.since.id for subject in subjects if subject.since}
-    commits, authors = _between(repository, older, newer)
+    subjects = tuple(find_subjects(old_catalog, new_catalog, states.project.defaults, waivers, newer.since))
+    commit_ids = {
+        change.version.commit.id for subject in subjects for change in subject.versions if change.version.commit
+    }
+    commit_ids |= {subject.since.id for subject in subjects if subject.since}
+    commit_count, authors = _count_commits(repository, older, newer)
+    new_label = newer.ref if new_name is None else new_name
     return Revision(
-        older.ref if before is None else before,
-        "the files here" if after == WORK else newer.ref if after is None else after,
+        older.ref if old_name is None else old_name,
+        "the files here" if new_name == WORK else new_label,
         older.tip,
-        None if after == WORK else newer.tip,
+        None if new_name == WORK else newer.tip,
         subjects,
-        commits,
+        commit_count,
         authors,
-        authors_of(repository, ids - {NOT_APPROVED}),
+        read_authors(repository, commit_ids - {NOT_APPROVED}),
     )
 
 
-def _named(text: str | None, states: States) -> tuple[str | None, str | None]:
-    """Return the names of both states; None: the approved history."""
+def _parse_range(text: str | None, states: States) -> tuple[str | None, str | None]:
+    """Return the names of both states; None is the approved history."""
     if text is None:
         return None, WORK
-
     dots = "..." if "..." in text else ".."
-    before, _, after = text.partition(dots)
-    before, after = before or "HEAD", after or "HEAD"
-    if dots == "..." and after != WORK:
+    old_name, _, new_name = text.partition(dots)
+    old_name, new_name = old_name or "HEAD", new_name or "HEAD"
+    if dots == "..." and new_name != WORK:
         repository = states.context.repository
-        head, tip = (_commit(repository, each) for each in (before, after))
-        found = repository.merge_base(head, tip)
-        if found is None:
-            raise UsageError(f"{before} and {after} have no commit in common", fix=f"write {before}..{after}")
-        before = found.id
-    return before, after
+        merge_base = repository.merge_base(_find_commit(repository, old_name), _find_commit(repository, new_name))
+        if merge_base is None:
+            raise UsageError(f"{old_name} and {new_name} have no commit in common", fix=f"write {old_name}..{new_name}")
+        old_name = merge_base.id
+    return old_name, new_name
 
 
-def _commit(repository: Repository, name: str) -> Commit:
+def _find_commit(repository: Repository, name: str) -> Commit:
     from schemactl import history
 
-    found = history.resolve_shared(repository, name)
-    if found is None:
+    resolved = history.resolve_shared(repository, name)
+    if resolved is None:
         raise UsageError(f"there is no ref or commit {name!r} in this repository", fix="`git branch --all` lists them")
-    return found[1]
+    _, commit = resolved
+    return commit
 
 
-def _between(repository: Repository, older: History, newer: History) -> tuple[int, tuple[str, ...]]:
+def _count_commits(repository: Repository, older: History, newer: History) -> tuple[int, tuple[str, ...]]:
     """Return the number of commits that only the newer state has, and their authors."""
     from schemactl.comparison.revision_diff import NOT_APPROVED
 
@@ -129,19 +134,20 @@ def _between(repository: Repository, older: History, newer: History) -> tuple[in
         end = repository.commit("HEAD")
     if end is None:
         return 0, ()
-    without = [f"^{older.tip.id}"] if older.tip else []
-    listed = repository.run("log", "--format=%aN", end.id, *without, "--").decode("utf-8", "replace").splitlines()
-    return len(listed), tuple(sorted({*listed}))
+    exclusion = [f"^{older.tip.id}"] if older.tip else []
+    output = repository.run("log", "--format=%aN", end.id, *exclusion, "--")
+    authors = output.decode("utf-8", "replace").splitlines()
+    return len(authors), tuple(sorted({*authors}))
 
 
-def authors_of(repository: Repository, ids: Collection[str]) -> dict[str, str]:
-    """Return the author of each of these commits, by its id."""
-    if not ids:
+def read_authors(repository: Repository, commit_ids: Collection[str]) -> dict[str, str]:
+    """Map each commit id to the author of the commit."""
+    if not commit_ids:
         return {}
-    given = "".join(f"{each}\n" for each in sorted(ids)).encode()
-    listed = repository.run("log", "--no-walk=unsorted", "--format=%H %aN", "--stdin", standard_input=given)
-    rows = (line.partition(" ") for line in listed.decode("utf-8", "replace").splitlines())
-    return {commit: name for commit, _, name in rows}
+    id_lines = "".join(f"{commit_id}\n" for commit_id in sorted(commit_ids)).encode()
+    output = repository.run("log", "--no-walk=unsorted", "--format=%H %aN", "--stdin", standard_input=id_lines)
+    rows = (line.partition(" ") for line in output.decode("utf-8", "replace").splitlines())
+    return {commit_id: author for commit_id, _, author in rows}
 
 
 # `schemactl diff`.
@@ -176,7 +182,16 @@ def configure_diff(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two definitions, None if the topic has none; with a label for people, and its name on the command line."""
+    """One of the two definitions.
+
+    Attributes:
+        topic: the topic.
+        state: `work` or a ref; "" for the approved history.
+        number: the approved version, or None if the definition is not one.
+        name: the name on the command line, such as `orders@3`.
+        label: the name with its commit or its approval.
+        info: the definition, or None if the topic has none.
+    """
 
     topic: Topic
     state: str
@@ -191,7 +206,7 @@ class Side:
 
 
 def run_diff(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the differences are printed; 2: with --detailed-exitcode, there are some."""
+    """Print the differences; return 2 if there are some and --detailed-exitcode is set, else 0."""
     states = States(context)
     if args.old is None or (args.new is None and is_range(args.old, states)):
         return _print_all(args, states, context)
@@ -201,38 +216,37 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
     if at and ".." in range_ and args.new is None:
         first, _, second = range_.partition("..")
         args.old, args.new = f"{name}@{first}", f"{name}@{second.removeprefix('.') or WORK}"
-    old, new = _sides(states, args.old, args.new)
+    old, new = _choose_sides(states, args.old, args.new)
     is_same = old.info == new.info
     if args.format == "json":
-        context.report_json(**_facts(old, new))
+        context.report_json(**_differences_value(old, new))
     else:
-        print(_text(old, new, color=context.color))
+        print(_render_differences(old, new, color=context.color))
         if is_same and args.new is None:
-            _hint(old, context)
+            _print_hint(old, context)
     return CHANGES if args.detailed_exitcode and not is_same else 0
 
 
-def _hint(side: Side, context: Context) -> None:
-    """Print how to see the last change, if the working tree has none."""
-    numbers = [each.number for each in side.topic.versions if each.info]
+def _print_hint(side: Side, context: Context) -> None:
+    """Print the command that shows the last change."""
+    numbers = [version.number for version in side.topic.versions if version.info]
     if len(numbers) > 1:
-        one, other = (f"{side.topic.name.topic}@{number}" for number in numbers[-2:])
-        context.say(f"the two newest versions: `schemactl diff {one} {other}`")
+        old, new = (f"{side.topic.name.topic}@{number}" for number in numbers[-2:])
+        context.say(f"the two newest versions: `schemactl diff {old} {new}`")
 
 
 def _print_all(args: argparse.Namespace, states: States, context: Context) -> int:
-
     from schemactl.report import changes
 
-    found = read_revision(states, args.old, args.topic, args.namespace)
+    revision = read_revision(states, args.old, args.topic, args.namespace)
     if args.format == "json":
-        print(changes.render_revision_json(found))
+        print(changes.render_revision_json(revision))
     else:
-        context.report(changes.render_revision_text(found, color=context.color))
-    return CHANGES if args.detailed_exitcode and found.subjects else 0
+        context.report(changes.render_revision_text(revision, color=context.color))
+    return CHANGES if args.detailed_exitcode and revision.subjects else 0
 
 
-def _sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:
+def _choose_sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:
     if new is not None:
         first, second = states.definition(old), states.definition(new)
     elif "@" in old and not matching(old, states.approved.catalog.topics):
@@ -241,40 +255,43 @@ def _sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:
     else:
         first, second = states.both(old)
     if new is not None or (first.info is None and second.info is None):
-        for each in (first, second):
-            if each.info is None:
+        for definition in (first, second):
+            if definition.info is None:
+                state = definition.state
                 raise UsageError(
-                    f"{each.topic.name} has {f'no schema at {each.state}' if each.state else 'never had a schema'}"
+                    f"{definition.topic.name} has {f'no schema at {state}' if state else 'never had a schema'}"
                 )
-    return _side(states, first), _side(states, second)
+    return _make_side(states, first), _make_side(states, second)
 
 
-def _side(states: States, named: NamedDefinition) -> Side:
+def _make_side(states: States, named: NamedDefinition) -> Side:
     topic = named.topic
-    own = named.state or ("" if named.number is None else str(named.number))
-    name = f"{topic.name.topic}{f'@{own}' if own else ''}"
+    suffix = named.state or ("" if named.number is None else str(named.number))
+    name = f"{topic.name.topic}{f'@{suffix}' if suffix else ''}"
     if named.info is None:
         return Side(topic, named.state, None, name, f"{name}: no definition", None)
     if named.state:
         label = f"{name} ({named.standing})"
     else:
-        in_force = states.approved.current(topic.name)
-        standing = "" if named.version else ", no longer declared" if in_force is None else ", in force"
-        version = next((each for each in topic.versions if each.number == named.number), None)
+        is_declared = states.approved.current(topic.name) is not None
+        standing = ", in force" if is_declared else ", no longer declared"
+        if named.version:
+            standing = ""
+        version = next((version for version in topic.versions if version.number == named.number), None)
         commit = f" ({version.commit.short}, {day(version.commit)})" if version and version.commit else ""
         label = f"{name}{commit}{standing}"
     return Side(topic, named.state, named.number, name, label, named.info)
 
 
-def _text(old: Side, new: Side, *, color: bool) -> str:
+def _render_differences(old: Side, new: Side, *, color: bool) -> str:
     topics = str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
     return "\n".join([paint(topics, "bold", color=color), "", *differences(old, new, color=color)])
 
 
 def differences(old: Side, new: Side, *, color: bool) -> list[str]:
-    """Return the lines about the differences of two definitions, and about who can read whom."""
-    text, parts = _changes(old, new)
-    fields = [f"  {each.sign} {each.text}" for each in parts]
+    """Return lines with the differences of two definitions, and whether each can read the other."""
+    text, parts = _find_changes(old, new)
+    fields = [f"  {part.sign} {part.text}" for part in parts]
     lines = [paint_diff(line, color=color) for line in text]
     if not text:
         lines += [f"- {old.label}", f"+ {new.label}", "The text is the same."]
@@ -284,42 +301,42 @@ def differences(old: Side, new: Side, *, color: bool) -> list[str]:
     else:
         lines.append("No field differs" + (": only order, docs, aliases and the like do." if text else "."))
     if old.info and new.info:
-        lines += ["", *_verdict(old, new, newer_reads=True), *_verdict(old, new, newer_reads=False)]
+        lines += ["", *_explain_reading(old, new, newer_reads=True), *_explain_reading(old, new, newer_reads=False)]
     return lines
 
 
-def _changes(old: Side, new: Side) -> tuple[list[str], list[PartChange]]:
-    """Return the lines about changes, and the parts that differ in more than documentation."""
+def _find_changes(old: Side, new: Side) -> tuple[list[str], list[PartChange]]:
+    """Return the lines of the text diff, and the parts that differ in more than documentation."""
     from schemactl.formats.type_spec import line_changes, part_changes
 
     parts = part_changes(old=old.info, new=new.info)
     text = line_changes(old=old.info, new=new.info, labels=(old.label, new.label))
-    return text, [each for each in parts if each.kind != "documented"]
+    return text, [part for part in parts if part.kind != "documented"]
 
 
-def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
-    """Return whether one side can read the other, and the reasons if it cannot."""
+def _explain_reading(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
+    """Yield whether one side can read the other, and the reasons if it cannot."""
     from schemactl.core.findings import Breakage
     from schemactl.formats import explain
 
     if old.info is None or new.info is None:
         return
     reader, writer = (new, old) if newer_reads else (old, new)
-    found = _unreadable(reader, writer)
+    incompatibilities = _resolve_sides(reader, writer)
     sentence = f"{reader.name} reads {writer.name}"
-    if not found:
+    if not incompatibilities:
         yield f"{sentence}: yes."
         return
-    strict = all(each.strict_only for each in found)
-    yield f"{sentence}: {'Java yes, strict readers no' if strict else 'no'}."
-    for each in found:
-        direction: Direction = "new_reads_old" if newer_reads else "old_reads_new"
-        breakage = Breakage(each, direction, old.number or 0, "" if old.number is not None else old.name)
-        explained = explain(breakage, new=new.info, old=old.info)
-        yield f"  {each.rule}: {explained.reason}"
+    strict_only = all(incompatibility.strict_only for incompatibility in incompatibilities)
+    yield f"{sentence}: {'Java yes, strict readers no' if strict_only else 'no'}."
+    direction: Direction = "new_reads_old" if newer_reads else "old_reads_new"
+    for incompatibility in incompatibilities:
+        breakage = Breakage(incompatibility, direction, old.number or 0, "" if old.number is not None else old.name)
+        explanation = explain(breakage, new=new.info, old=old.info)
+        yield f"  {incompatibility.rule}: {explanation.reason}"
 
 
-def _unreadable(reader: Side, writer: Side) -> list[Incompatibility]:
+def _resolve_sides(reader: Side, writer: Side) -> list[Incompatibility]:
     from schemactl.formats import resolve
 
     if reader.info is None or writer.info is None:
@@ -327,15 +344,15 @@ def _unreadable(reader: Side, writer: Side) -> list[Incompatibility]:
     return list(resolve(reader=reader.info, writer=writer.info))
 
 
-def _facts(old: Side, new: Side) -> dict[str, Any]:
-    text, parts = _changes(old, new)
+def _differences_value(old: Side, new: Side) -> dict[str, Any]:
+    text, parts = _find_changes(old, new)
     return {
         "old": old.value(),
         "new": new.value(),
         "text": text,
-        "fields": [{"sign": each.sign, "what": each.text} for each in parts],
-        "new_reads_old": [reason_value(each) for each in _unreadable(new, old)],
-        "old_reads_new": [reason_value(each) for each in _unreadable(old, new)],
+        "fields": [{"sign": part.sign, "what": part.text} for part in parts],
+        "new_reads_old": [reason_value(incompatibility) for incompatibility in _resolve_sides(new, old)],
+        "old_reads_new": [reason_value(incompatibility) for incompatibility in _resolve_sides(old, new)],
     }
 
 
@@ -362,13 +379,13 @@ def configure_changelog(parser: argparse.ArgumentParser) -> None:
 
 
 def run_changelog(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the changelog is printed."""
+    """Print the changelog."""
     from schemactl.report import changes
 
     states = States(context)
     if not is_range(args.range, states):
         raise UsageError(f"{args.range}: expected FROM..TO", fix=f"write {args.range}..HEAD for all since then")
-    found = read_revision(states, args.range, args.topic, args.namespace)
+    revision = read_revision(states, args.range, args.topic, args.namespace)
     render = changes.render_revision_json if args.format == "json" else changes.render_changelog
-    print(render(found), file=redirected(sys.stdout))
+    print(render(revision), file=redirected(sys.stdout))
     return 0

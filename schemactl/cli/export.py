@@ -271,10 +271,10 @@ def _at_targets(project: Project, approved: History, context: Context) -> Mappin
 
 
 def _authors(approved: History, context: Context) -> dict[str, str]:
-    from schemactl.cli.diff import authors_of
+    from schemactl.cli.diff import read_authors
 
     ids = {each.commit.id for topic in approved.catalog.topics.values() for each in topic.versions if each.commit}
-    return authors_of(context.repository, ids)
+    return read_authors(context.repository, ids)
 
 
 # `schemactl graph`.

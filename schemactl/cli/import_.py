@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from schemactl.registry.interface import Registry
 
 
+_IMPORT_REF: Final = "refs/schemactl/import"
+"""The ref of new commits until the branch contains them."""
+
+
 def configure_import(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `import`."""
     parser.description = (
@@ -60,7 +64,7 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
 
 
 def run_import(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after everything that can be declared is declared."""
+    """Write the declarations of everything in the registry that can be declared."""
     from schemactl.core.catalog import Catalog
     from schemactl.declare import files as declare_files
     from schemactl.declare import reader
@@ -71,17 +75,17 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
     if repository.top is None:
         raise UsageError("a bare repository has no working tree to import into", fix="work in a clone of it")
     top = repository.top
-    project, is_new = _project(args, context, top)
-    # Where there is no project file, the user has named the registry.
-    trusting = replace(context, trust_working_tree=is_new or context.trust_working_tree)
-    chosen = approved_target(args.target, project, str(top), trusting)
+    project, is_new = _load_or_make_project(args, context, top)
+    # Without a project file, the user has named the registry on the command line.
+    trusting_context = replace(context, trust_working_tree=is_new or context.trust_working_tree)
+    chosen = approved_target(args.target, project, str(top), trusting_context)
     target = chosen.target
-    root = _root(args, context, project, top)
+    root = _choose_root(args, context, project, top)
     files = declare_files.WorktreeFiles(str(top), folders=project.roots)
     declared = Catalog() if is_new else reader.load(files, project)
     with closing(chosen.open(context)) as registry:
         imported = import_catalog(
-            _held(args, registry, target),
+            _read_registry(args, registry, target),
             root=root,
             release=registry.release,
             declared=declared,
@@ -89,28 +93,30 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
             every_version=args.commit_each_version,
         )
         if is_new:
-            place = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
-            text = project_text(root=place, target=target.name, registry=target.registry, release=registry.release)
+            root_in_project = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
+            text = project_text(
+                root=root_in_project, target=target.name, registry=target.registry, release=registry.release
+            )
             imported = replace(imported, namespace_files={project.path: text, **imported.namespace_files})
-    tip = _write(args, context, repository, imported, target)
-    elsewhere = _approved_elsewhere(repository, project, tip) if tip else None
-    _report(args, imported, target, elsewhere)
+    tip = _write_declarations(args, context, repository, imported, target)
+    ref_elsewhere = _find_ref_elsewhere(repository, project, tip) if tip else None
+    _print_report(args, imported, target, ref_elsewhere)
     return 0
 
 
-def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
-    """Return the project, and whether its file is still to be written."""
+def _load_or_make_project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
+    """Return the project, and whether its file has to be written."""
     from schemactl.core.project import Project, Target
     from schemactl.declare import project as declare_project
     from schemactl.registry import url
 
     folder = Path(context.directory).resolve()
-    found = context.config or any(
+    has_project_file = context.config or any(
         (parent / declare_project.PROJECT_FILE).exists()
         for parent in (folder, *folder.parents)
         if parent.is_relative_to(top)
     )
-    if found:
+    if has_project_file:
         if args.registry:
             raise UsageError("--registry is for repositories without project file; this one's has targets of its own")
         return declare_project.load_project(context.directory, context.config)[0], False
@@ -123,22 +129,22 @@ def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Pro
         url.parse(args.registry)
     except ValueError as error:
         raise UsageError(f"--registry: {error.args[0]}", fix=(*error.args, "")[1]) from None
-    inside = folder.relative_to(top).as_posix().removeprefix(".")
-    prefix = f"{inside}/" if inside else ""
+    project_folder = folder.relative_to(top).as_posix().removeprefix(".")
+    prefix = f"{project_folder}/" if project_folder else ""
     target = Target(args.target or "local", args.registry)
     return Project(
-        folder=inside,
+        folder=project_folder,
         path=f"{prefix}{declare_project.PROJECT_FILE}",
-        roots=(_inside(args.out or "namespaces", context, top),),
+        roots=(_relative_to_top(args.out or "namespaces", context, top),),
         targets={target.name: target},
     ), True
 
 
-def _root(args: argparse.Namespace, context: Context, project: Project, top: Path) -> str:
+def _choose_root(args: argparse.Namespace, context: Context, project: Project, top: Path) -> str:
     """Return the folder for declarations, relative to the repository's top level."""
     if args.out is None:
         return project.roots[0]
-    folder = _inside(args.out, context, top)
+    folder = _relative_to_top(args.out, context, top)
     if not any(not root or folder == root or folder.startswith(f"{root}/") for root in project.roots):
         raise UsageError(
             f"--out {args.out} is in none of the roots of {project.path}: {', '.join(project.roots)}",
@@ -147,98 +153,107 @@ def _root(args: argparse.Namespace, context: Context, project: Project, top: Pat
     return folder
 
 
-def _inside(folder: str, context: Context, top: Path) -> str:
-    """Return `folder`, as it is named from here, relative to the repository's top level."""
+def _relative_to_top(folder: str, context: Context, top: Path) -> str:
+    """Return `folder`, which may be relative to the current folder, relative to the repository's top level."""
     path = Path(os.path.normpath(Path(context.directory).resolve() / folder))
     if not path.is_relative_to(top):
         raise UsageError(f"--out {folder} is outside the repository")
     return path.relative_to(top).as_posix().removeprefix(".")
 
 
-def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
-    """Return the selected part of the registry, by the names under which it is to be declared."""
+def _read_registry(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
+    """Return the selected part of the registry, by declared names."""
     from schemactl.core.names import TargetNames
     from schemactl.deploy.planner import renamed
     from schemactl.registry.interface import Scope
 
-    there = registry.everything(asked_namespaces(args.namespace))
-    known = frozenset(there.topics)
+    registered = registry.everything(asked_namespaces(args.namespace))
     topics = select_known(
-        known, args.topic, args.namespace, where=target.name, known_namespaces=map(str, there.namespaces)
+        frozenset(registered.topics),
+        args.topic,
+        args.namespace,
+        where=target.name,
+        known_namespaces=map(str, registered.namespaces),
     )
-    spaces = frozenset(name for name in there.namespaces if not args.namespace or str(name) in args.namespace)
+    topic_namespaces = frozenset(topic.namespace_name for topic in topics)
     if args.topic:
-        spaces = frozenset(name.namespace_name for name in topics)
-    declared = {name: _declared(name, target) for name in spaces | {topic.namespace_name for topic in topics}}
-    names = TargetNames(target.name, namespaces=declared if target.names else {})
-    return renamed(registry.read(Scope(spaces, topics)), names)
+        namespaces = topic_namespaces
+    else:
+        namespaces = frozenset(
+            name for name in registered.namespaces if not args.namespace or str(name) in args.namespace
+        )
+    declared_names = {name: _find_declared_name(name, target) for name in namespaces | topic_namespaces}
+    names = TargetNames(target.name, namespaces=declared_names if target.names else {})
+    return renamed(registry.read(Scope(namespaces, topics)), names)
 
 
-def _declared(name: NamespaceName, target: Target) -> NamespaceName:
-    found = target.names.declared(name)
-    if found is None:
+def _find_declared_name(name: NamespaceName, target: Target) -> NamespaceName:
+    declared = target.names.declared(name)
+    if declared is None:
         raise SchemactlError(
             f"target {target.name}: its `tenants` and `namespaces` do not say as what {name} is declared",
             fix=f"add `{name}: {name}` to its `namespaces`, the name to declare first; or leave it out with --namespace",
         )
-    return found
+    return declared
 
 
-def _write(
+def _write_declarations(
     args: argparse.Namespace, context: Context, repository: Repository, imported: ImportResult, target: Target
 ) -> Commit | None:
-    """Write everything, as commits, of which the last is returned, or as files only."""
+    """Write the declarations as commits and return the last one, or write files only and return None."""
     from schemactl.core.atomic_files import write
 
     if args.commit_each_version:
-        return add_commits(repository, commits_of(imported, target))
+        return _add_commits(repository, _make_commits(imported, target))
     files = imported.latest
     if args.one_commit:
-        subject = f"Import {_counted(imported)} from {target.name}"
-        return add_commits(repository, [NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
-    # A declaration comes after the definition that it names, so that a run which was stopped can be run again.
+        subject = f"Import {_count_text(imported)} from {target.name}"
+        return _add_commits(repository, [_NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
+    # Write each definition before the declaration that names it, so that an interrupted import can be repeated.
     for path in sorted(files, key=lambda path: (path.endswith(".yaml"), path)):
-        place = Path(repository.top or "", path)
+        file = Path(repository.top or "", path)
         try:
-            write(place, files[path], below=str(repository.top), is_new=True)
+            write(file, files[path], below=str(repository.top), is_new=True)
         except OSError as error:
             raise SchemactlError(
-                f"{place} cannot be written: {error.strerror}",
+                f"{file} cannot be written: {error.strerror}",
                 fix="run it again: files already written stay as they are",
             ) from error
         context.say(f"wrote {path}")
     return None
 
 
-def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -> str | None:
-    """Return the approved ref if it is not at `tip` now; else None."""
+def _find_ref_elsewhere(repository: Repository, project: Project, tip: Commit) -> str | None:
+    """Return the approved ref, or None if it is at `tip`."""
     from schemactl.history.approved_history import approved
 
     try:
-        ref, found = approved(repository, project)
+        ref, commit = approved(repository, project)
     except HistoryError:
         return project.approved
-    return None if found and found.id == tip.id else ref
+    return None if commit and commit.id == tip.id else ref
 
 
-def _report(args: argparse.Namespace, imported: ImportResult, target: Target, elsewhere: str | None) -> None:
-    """Print what was declared, notes about it, and the next steps."""
+def _print_report(args: argparse.Namespace, imported: ImportResult, target: Target, ref_elsewhere: str | None) -> None:
+    """Print the imported counts, notes about them, and the next steps."""
     from schemactl.core.wording import counted
 
     if imported.notes:
         print("\n".join(on_one_line(f"{note.name}: {note.message}.") for note in imported.notes) + "\n")
-    done = "Nothing to import: everything there is declared." if not any(imported.counts) else ""
-    print(done or f"Imported {_counted(imported)} from {target.name}.")
+    if any(imported.counts):
+        print(f"Imported {_count_text(imported)} from {target.name}.")
+    else:
+        print("Nothing to import: everything there is declared.")
     if imported.shared_files:
         folder = posixpath.commonpath([posixpath.dirname(path) for path in imported.shared_files])
         print(
             f"{counted(len(imported.shared_files), 'file')} of what several topics define alike: below "
             f"{on_one_line(folder)}/, in `references` of the topics."
         )
-    older = sum(1 for revision in imported.revisions if revision.version.number)
-    if older and not args.commit_each_version:
+    older_count = sum(1 for revision in imported.revisions if revision.version.number)
+    if older_count and not args.commit_each_version:
         print(
-            f"{older} of the topics {'has' if older == 1 else 'have'} older versions there, which Git then does not know: "
+            f"{older_count} of the topics {'has' if older_count == 1 else 'have'} older versions there, which Git then does not know: "
             f"Git counts from 0, while {target.name} is further; `schemactl log TOPIC --target "
             f"{target.name}` shows both numbers. With --commit-each-version the numbers are the same."
         )
@@ -251,9 +266,9 @@ def _report(args: argparse.Namespace, imported: ImportResult, target: Target, el
         print("\nNext:")
         if not (args.one_commit or args.commit_each_version):
             print("  git add . && git commit")
-        if elsewhere:
+        if ref_elsewhere:
             print(
-                f"  bring the commits onto {elsewhere} with a rebase or a fast-forward: a squash or a merge commit would "
+                f"  bring the commits onto {ref_elsewhere} with a rebase or a fast-forward: a squash or a merge commit would "
                 "make one version of them"
             )
         if imported.apart:
@@ -263,7 +278,7 @@ def _report(args: argparse.Namespace, imported: ImportResult, target: Target, el
         print(f"  schemactl plan --target {target.name}")
 
 
-def _counted(imported: ImportResult) -> str:
+def _count_text(imported: ImportResult) -> str:
     from schemactl.core.wording import counted
 
     namespaces, topics = imported.counts
@@ -273,39 +288,41 @@ def _counted(imported: ImportResult) -> str:
 # Commits of imported declarations.
 
 
-_IMPORT_REF: Final = "refs/schemactl/import"
-"""Where new commits are until the branch takes them over."""
+class _NewCommit(NamedTuple):
+    """A commit to make.
 
-
-class NewCommit(NamedTuple):
-    """A commit to be made: its message, its time in seconds since the epoch, its files (None removes one)."""
+    Attributes:
+        message: the full message, with a line break at its end.
+        time_s: the time of author and committer, in seconds since the epoch.
+        files: the content by path; None removes the file.
+    """
 
     message: str
     time_s: int
     files: Mapping[str, bytes | None]
 
 
-def commits_of(imported: ImportResult, target: Target) -> Iterator[NewCommit]:
+def _make_commits(imported: ImportResult, target: Target) -> Iterator[_NewCommit]:
     """Yield a commit of everything that has no versions, then a commit of each version."""
     now_s = int(time.time())
     if imported.namespace_files:
-        yield NewCommit(f"Import the namespaces of {target.name}\n", now_s, imported.namespace_files)
+        yield _NewCommit(f"Import the namespaces of {target.name}\n", now_s, imported.namespace_files)
     for revision in imported.revisions:
         number, uploaded_ms = revision.version.number, revision.version.timestamp_ms
-        uploaded = f", uploaded {moment(uploaded_ms)} UTC" if uploaded_ms else ""
-        yield NewCommit(
-            f"{revision.topic}: version {number} of {target.name}\n\nImported from {target.registry}{uploaded}.\n",
-            # What a registry says may be anything; nothing was uploaded after now, as far as Git is concerned.
+        upload_text = f", uploaded {moment(uploaded_ms)} UTC" if uploaded_ms else ""
+        yield _NewCommit(
+            f"{revision.topic}: version {number} of {target.name}\n\nImported from {target.registry}{upload_text}.\n",
+            # A registry may report any time; Git gets neither a negative one nor one in the future.
             min(max(uploaded_ms // 1000, 0), now_s) if uploaded_ms else now_s,
             revision.files,
         )
 
 
-def add_commits(repository: Repository, commits: Iterable[NewCommit]) -> Commit | None:
-    """Add `commits` to the branch that HEAD names, and to the working tree; return its new tip, None without `commits`.
+def _add_commits(repository: Repository, commits: Iterable[_NewCommit]) -> Commit | None:
+    """Add `commits` to the branch that HEAD names and to the working tree, and return its new tip, or None without `commits`.
 
-    One git process makes them, and the branch takes over all or none. Git's hooks do not run, and nothing is signed.
-    Where the working tree has other work in the way, git refuses, and everything is as it was.
+    One git process makes them, and the branch gets all or none. Git's hooks do not run, and no commit is signed.
+    If a commit would overwrite changes in the working tree, git fails and nothing changes.
     """
     from schemactl.history.git import GitFailed
 
@@ -317,7 +334,7 @@ def add_commits(repository: Repository, commits: Iterable[NewCommit]) -> Commit 
         ) from error
     identity = repository.run("var", "GIT_COMMITTER_IDENT").rsplit(b" ", 2)[0]
     head = repository.commit("HEAD")
-    stream = b"".join(_stream(commits, identity, head))
+    stream = b"".join(_format_commits(commits, identity, head))
     try:
         repository.run("fast-import", "--quiet", "--date-format=raw", standard_input=stream)
         tip = repository.commit(_IMPORT_REF)
@@ -328,8 +345,8 @@ def add_commits(repository: Repository, commits: Iterable[NewCommit]) -> Commit 
     return tip
 
 
-def _stream(commits: Iterable[NewCommit], identity: bytes, head: Commit | None) -> Iterator[bytes]:
-    """Yield the commits as `git fast-import` reads them."""
+def _format_commits(commits: Iterable[_NewCommit], identity: bytes, head: Commit | None) -> Iterator[bytes]:
+    """Yield the commits in the input format of `git fast-import`."""
     for number, commit in enumerate(commits):
         message = commit.message.encode()
         yield b"commit %s\n" % _IMPORT_REF.encode()
@@ -339,13 +356,13 @@ def _stream(commits: Iterable[NewCommit], identity: bytes, head: Commit | None) 
         if not number and head is not None:
             yield b"from %s\n" % head.id.encode()
         for path, content in commit.files.items():
-            name = _quoted(path)
+            name = _quote_path(path)
             if content is None:
                 yield b"D %s\n" % name
             else:
                 yield b"M 100644 inline %s\ndata %d\n%s\n" % (name, len(content), content)
 
 
-def _quoted(path: str) -> bytes:
+def _quote_path(path: str) -> bytes:
     raw = path.encode("utf-8", "surrogateescape").replace(b"\\", rb"\\").replace(b'"', rb"\"")
     return b'"' + raw.replace(b"\n", rb"\n") + b'"'

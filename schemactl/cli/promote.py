@@ -27,6 +27,25 @@ if TYPE_CHECKING:
     from schemactl.history import History, Position, Repository
 
 
+_REASONS_WITHOUT_VERSION: Final = {
+    "not stored": "what changes is nothing that Pulsar compares, so there is no new version to roll out",
+    "older version": "it has an older version's schema again, so there is no new version to roll out; `schemactl explain REVERTED_TO_OLDER` says more",
+    "schema removed": "it has no schema any more, so there is no new version to roll out",
+    "removed": "it is no longer declared, so there is no new version to roll out; docs/how-to/break.md#a-new-topic says how to end a topic",
+}
+"""The reports of `rollout` on changes that add no version."""
+
+_ROLLOUT_EPILOG: Final = """\
+Exit code 100: no order is safe, and the report says why. 0: the plan is printed, or there is no pending change of the schema.
+
+examples:
+  schemactl rollout orders                          of the files here
+  schemactl rollout orders --base origin/main       of this branch, in a pull request
+  schemactl rollout orders --base HEAD^             of what was merged last
+  schemactl rollout orders --format markdown        a checklist
+"""
+
+
 # `schemactl promote`.
 
 
@@ -52,7 +71,11 @@ def configure_promote(parser: argparse.ArgumentParser) -> None:
 
 
 def run_promote(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: moved, or there already; 1: not a commit of the approved line, or older and --back is not given."""
+    """Print what comes with the move, and move the branch or tag of the target.
+
+    Raises:
+        SchemactlError: if --to is not a commit of the approved line, or is older and --back is not set.
+    """
     from schemactl import history
     from schemactl.report import changes as changes_report
 
@@ -65,21 +88,21 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
         )
     repository = context.repository
     whole = history.read(repository, chosen.project, progress=context.reading_history())
-    there = whole.position(args.to, "with --to")
-    found = _promotion(repository, chosen.project, target, whole, there)
-    pointer = _pointer(repository, target.promoted)
-    push = pointer.push(repository, found)
+    new_position = whole.position(args.to, "with --to")
+    promotion = _make_promotion(repository, chosen.project, target, whole, new_position)
+    pointer = _find_pointer(repository, target.promoted)
+    push = pointer.push_command(repository, promotion)
     is_text = args.format == "text"
     if is_text:
-        context.report(changes_report.render_promotion_text(found, color=context.color))
-    is_refused = found.is_back and not args.back and not args.dry_run
-    is_moved = not (args.dry_run or is_refused) and pointer.move(repository, found)
+        context.report(changes_report.render_promotion_text(promotion, color=context.color))
+    is_refused = promotion.is_back and not args.back and not args.dry_run
+    is_moved = not (args.dry_run or is_refused) and pointer.move(repository, promotion)
     if not is_text:
-        print(changes_report.render_promotion_json(found, moved=is_moved, push=push))
+        print(changes_report.render_promotion_json(promotion, moved=is_moved, push=push))
     elif args.dry_run:
         context.report(f"\nThe {pointer} was not moved (--dry-run).")
     elif not is_refused:
-        context.report("\n".join(["", *_ending(pointer, push, is_moved=is_moved)]))
+        context.report("\n".join(["", *_render_ending(pointer, push, is_moved=is_moved)]))
     if is_refused:
         raise SchemactlError(
             f"{args.to} is older than where {target.name} is; nothing was moved",
@@ -88,20 +111,24 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _promotion(repository: Repository, project: Project, target: Target, whole: History, there: Position) -> Promotion:
-    """Return the move of `target` from where it is."""
+def _make_promotion(
+    repository: Repository, project: Project, target: Target, whole: History, new_position: Position
+) -> Promotion:
+    """Return the move of `target` from its current position to the new one."""
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.status import Promotion, changes_between
     from schemactl.history.target_history import view_on_target
 
     try:
-        here = whole.promoted(target).commit
+        old_commit = whole.promoted(target).commit
     except HistoryError:
-        # Nothing was promoted yet; or to a place beside the line, which is to be left.
-        here = None
-    after = view_on_target(repository, whole.until(there), project, target)
-    then = whole.until(there._replace(commit=here)) if here else None
-    before = view_on_target(repository, then, project, target) if then else None
+        # The target was not promoted yet, or is at a commit outside of the approved line.
+        old_commit = None
+    after = view_on_target(repository, whole.until(new_position), project, target)
+    before = None
+    if old_commit:
+        old_history = whole.until(new_position._replace(commit=old_commit))
+        before = view_on_target(repository, old_history, project, target)
     is_back = before is not None and before.commits > after.commits
     older, newer = (after, before) if before and is_back else (before, after)
     changes = changes_between(older.catalog if older else Catalog(), newer.catalog)
@@ -109,17 +136,17 @@ def _promotion(repository: Repository, project: Project, target: Target, whole: 
     return Promotion(
         target.name,
         target.promoted or "",
-        here,
-        there.commit,
+        old_commit,
+        new_position.commit,
         commits,
         is_back,
         changes,
-        tuple(_waivers(repository, project, older, newer, changes)),
-        tuple(_behind(project, whole, target, after)),
+        tuple(_find_added_waivers(repository, project, older, newer, changes)),
+        tuple(_find_targets_behind(project, whole, target, after)),
     )
 
 
-def _waivers(
+def _find_added_waivers(
     repository: Repository, project: Project, older: History | None, newer: History, changes: Iterable[Change]
 ) -> Iterator[Waiver]:
     """Yield the waivers that were added between two positions, even if they were removed again."""
@@ -130,7 +157,7 @@ def _waivers(
     commits: dict[Commit, None] = {}
     for change in changes:
         if isinstance(change, VersionsMissing):
-            commits |= dict.fromkeys(each.commit for each in change.versions if each.commit)
+            commits |= dict.fromkeys(version.commit for version in change.versions if version.commit)
     for commit in (*commits, newer.tip):
         for waiver in waivers_at(repository, project, commit) if commit else ():
             if waiver not in known:
@@ -138,8 +165,8 @@ def _waivers(
                 yield waiver
 
 
-def _behind(project: Project, whole: History, target: Target, after: History) -> Iterator[str]:
-    """Yield the targets in `after` that have not reached the new position, or have no position."""
+def _find_targets_behind(project: Project, whole: History, target: Target, after: History) -> Iterator[str]:
+    """Yield the names of the targets that `target` waits for and that have not reached the new position."""
     for name in target.after:
         try:
             other = whole.promoted(project.targets[name])
@@ -167,19 +194,19 @@ class _Pointer(NamedTuple):
     def __str__(self) -> str:
         return f"{'tag' if self.is_tag else 'branch'} {self.name}"
 
-    def push(self, repository: Repository, promotion: Promotion) -> str | None:
-        """Return the command that publishes the move; None: there is no remote."""
+    def push_command(self, repository: Repository, promotion: Promotion) -> str | None:
+        """Return the command that publishes the move, or None without a remote."""
         if self.remote is None:
             return None
-        where = quote(self.remote)
+        remote = quote(self.remote)
         if self.is_tag:
-            return f"git push --force {where} {quote(self.ref)}"
+            return f"git push --force {remote} {quote(self.ref)}"
         published = repository.commit(f"refs/remotes/{self.remote}/{self.name}")
         lease = ""
         if published and (promotion.is_back or promotion.before is None):
-            # The branch does not go on from there; a move by someone else meanwhile is not overruled.
+            # The push is not a fast-forward; the lease protects a move that someone else has published meanwhile.
             lease = f"--force-with-lease={quote(self.name)}:{published.id} "
-        return f"git push {lease}{where} {quote(self.name)}"
+        return f"git push {lease}{remote} {quote(self.name)}"
 
     def move(self, repository: Repository, promotion: Promotion) -> bool:
         """Move the ref to the new position; return False if it was there already."""
@@ -197,25 +224,25 @@ class _Pointer(NamedTuple):
         return True
 
 
-def _pointer(repository: Repository, promoted: str) -> _Pointer:
+def _find_pointer(repository: Repository, promoted: str) -> _Pointer:
     """Return the local ref for the `promoted` of a target; for a remote branch, the local branch of the same name."""
     from schemactl.history import resolve_shared
 
-    found = resolve_shared(repository, promoted)
-    ref = found[0] if found else promoted
+    resolved = resolve_shared(repository, promoted)
+    ref = resolved[0] if resolved else promoted
     remotes = sorted(repository.remotes, key=lambda remote: (remote != "origin", remote))
-    default = remotes[0] if remotes and repository.top else None
+    default_remote = remotes[0] if remotes and repository.top else None
     if ref.startswith(("refs/heads/", "refs/tags/")):
-        return _Pointer(ref, default)
+        return _Pointer(ref, default_remote)
     name = ref.removeprefix("refs/remotes/")
-    # A bare repository is what its clones call origin.
+    # Clones call a bare repository `origin`.
     for remote in remotes if repository.top else ["origin"]:
         if name.startswith(f"{remote}/"):
             return _Pointer(f"refs/heads/{name.removeprefix(f'{remote}/')}", remote if repository.top else None)
-    return _Pointer(f"refs/heads/{name}", default)
+    return _Pointer(f"refs/heads/{name}", default_remote)
 
 
-def _ending(pointer: _Pointer, push: str | None, *, is_moved: bool) -> Iterator[str]:
+def _render_ending(pointer: _Pointer, push: str | None, *, is_moved: bool) -> Iterator[str]:
     done = f"The {pointer} {'was moved' if is_moved else 'is there already'}"
     yield f"{done}, here. Publish it: {push}" if push else f"{done}."
     if pointer.is_tag:
@@ -226,25 +253,6 @@ def _ending(pointer: _Pointer, push: str | None, *, is_moved: bool) -> Iterator[
 # `schemactl rollout`.
 
 
-_NOTHING: Final = {
-    "not stored": "what changes is nothing that Pulsar compares, so there is no new version to roll out",
-    "older version": "it has an older version's schema again, so there is no new version to roll out; `schemactl explain REVERTED_TO_OLDER` says more",
-    "schema removed": "it has no schema any more, so there is no new version to roll out",
-    "removed": "it is no longer declared, so there is no new version to roll out; docs/how-to/break.md#a-new-topic says how to end a topic",
-}
-"""What to say of a change that brings no version."""
-
-_EPILOG = """\
-Exit code 100: no order is safe, and the report says why. 0: the plan is printed, or there is no pending change of the schema.
-
-examples:
-  schemactl rollout orders                          of the files here
-  schemactl rollout orders --base origin/main       of this branch, in a pull request
-  schemactl rollout orders --base HEAD^             of what was merged last
-  schemactl rollout orders --format markdown        a checklist
-"""
-
-
 def configure_rollout(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rollout`."""
     parser.description = (
@@ -252,7 +260,7 @@ def configure_rollout(parser: argparse.ArgumentParser) -> None:
         "then producers; or the other way round; or that no order is safe. The order depends on the change itself, on what the declared "
         "clients are built with, and on the strategy. Each step has the command that exits with 0 once the step is done."
     )
-    parser.epilog = _EPILOG
+    parser.epilog = _ROLLOUT_EPILOG
     parser.add_argument("topic", metavar="TOPIC", help=TOPIC_HELP)
     add_options(
         parser,
@@ -263,59 +271,59 @@ def configure_rollout(parser: argparse.ArgumentParser) -> None:
 
 
 def run_rollout(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: there is a safe order, or nothing is pending; 100: there is none."""
-    return within(args.timeout, lambda deadline: _run(args, context, deadline))
+    """Print the order of the rollout; return 100 if no order is safe, else 0."""
+    return within(args.timeout, lambda deadline: _run_rollout(args, context, deadline))
 
 
-def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
+def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.checks.project_check import CheckRequest, check_project
-    from schemactl.checks.rollout import rollout
+    from schemactl.checks.rollout import rollout as make_rollout
     from schemactl.cli.topic_selection import reading
     from schemactl.core.names import find_one
     from schemactl.report import changes as changes_report
 
     request = CheckRequest(context.directory, context.config, base=args.base, topics=(args.topic,))
     report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
-    known = reading(context, None)
-    git = known.approved.catalog.topics
+    setup = reading(context, None)
+    git = setup.approved.catalog.topics
     changed = {row.topic for row in report.topics}
     name = find_one(args.topic, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)
     versions = git[name].load().versions if name in git else ()
-    elsewhere = known.elsewhere.get(name, ())
-    found = rollout(name, report, known.project.targets, versions, elsewhere, known.approved.ref)
+    targets_apart = setup.elsewhere.get(name, ())
+    plan = make_rollout(name, report, setup.project.targets, versions, targets_apart, setup.approved.ref)
     if args.format == "json":
-        context.report_json(topic=str(name), pending=found is not None, **(_value(found) if found else {}))
-    elif found is None:
-        known_reasons = (_NOTHING.get(row.change) for row in report.topics if row.topic == name)
-        why = next(filter(None, known_reasons), "no change of its schema is pending")
-        context.report(f"{name}: {why}.")
+        context.report_json(topic=str(name), pending=plan is not None, **(_rollout_value(plan) if plan else {}))
+    elif plan is None:
+        reasons = [_REASONS_WITHOUT_VERSION.get(row.change) for row in report.topics if row.topic == name]
+        reason = next(filter(None, reasons), "no change of its schema is pending")
+        context.report(f"{name}: {reason}.")
     elif args.format == "markdown":
-        print(changes_report.render_markdown(found), file=redirected(sys.stdout))
+        print(changes_report.render_markdown(plan), file=redirected(sys.stdout))
     else:
-        context.report(changes_report.render_rollout_text(found))
-    return NEGATIVE if found and found.order == "no safe order" else 0
+        context.report(changes_report.render_rollout_text(plan))
+    return NEGATIVE if plan and plan.order == "no safe order" else 0
 
 
-def _value(found: Rollout) -> dict[str, Any]:
+def _rollout_value(rollout: Rollout) -> dict[str, Any]:
     from schemactl.core.json_values import client_value
 
     return {
-        "version": found.version,
-        "version_if_rebased": found.version if found.rebased is None else found.rebased,
-        "latest": found.latest,
-        "strategy": found.strategy.value,
-        "strategy_on": list(found.strategy_on),
-        "order": found.order,
-        "reasons": list(found.reasons),
-        "fix": found.fix or None,
+        "version": rollout.version,
+        "version_if_rebased": rollout.version if rollout.rebased is None else rollout.rebased,
+        "latest": rollout.latest,
+        "strategy": rollout.strategy.value,
+        "strategy_on": list(rollout.strategy_on),
+        "order": rollout.order,
+        "reasons": list(rollout.reasons),
+        "fix": rollout.fix or None,
         "steps": [
             {
                 "kind": step.kind,
                 "target": step.target or None,
-                "clients": [client_value(each) for each in step.clients],
+                "clients": [client_value(client) for client in step.clients],
                 "text": step.text,
                 "command": step.command,
             }
-            for step in found.steps
+            for step in rollout.steps
         ],
     }
