@@ -84,9 +84,11 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
 
 
 def run_generate(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: written, or up to date; 100: `--check` found stale files, or the target's registry contradicts the record."""
-    _judge_usage(args)
+    """Write, check or pack the package.
 
+    Return 100 if --check finds stale files or the registry of the target contradicts the record, else 0.
+    """
+    _require_compatible_options(args)
     project, top = context.project()
     generate = project.generate
     if generate is None:
@@ -99,15 +101,25 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     generate = replace(generate, classes=args.classes or generate.classes)
     maker = _PackageMaker(args, context, project, top, generate)
     merged = merge_of(context, project, top, by_commit=args.rebase)
-    package = maker.package(merged)
-    context.note(*package.read.approved.notes)
-    # The registry may forbid the package, but nothing of it comes from there: the same files make the same package.
-    package.read.verified((one.topic for one in package.topics), context)
+    package = maker.make_package(merged)
+    context.note(*package.setup.approved.notes)
+    # The registry can only reject the package: the same files always make the same package.
+    package.setup.verified((approved.topic for approved in package.topics), context)
     if args.zip or args.wheel:
         return _pack(package, maker, merged)
     if merged is None and args.out is None:
         raise UsageError("a bare repository has no working tree for the package: name a folder with --out")
     return _check(package, maker, merged) if args.check else _write(package, maker, merged)
+
+
+def _require_compatible_options(args: argparse.Namespace) -> None:
+    is_packed = args.zip or args.wheel
+    if is_packed and (args.check or args.out):
+        raise UsageError("--zip and --wheel pack the package instead: leave --check and --out out")
+    if args.wheel_version and not args.wheel:
+        raise UsageError("--wheel-version needs --wheel")
+    if args.with_commits and not is_packed:
+        raise UsageError("--with-commits needs --zip or --wheel: what is committed cannot name its own commit")
 
 
 def _print_classes(args: argparse.Namespace, context: Context, project: Project, generate: Generate) -> int:
@@ -134,7 +146,15 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
 
 @dataclass(frozen=True, slots=True)
 class _Package:
-    read: ReadingSetup
+    """A generated package.
+
+    Attributes:
+        setup: the schemas that it reads messages with.
+        topics: its topics.
+        files: the text of each file, by path below the folder of the package.
+    """
+
+    setup: ReadingSetup
     topics: list[Approved]
     files: Mapping[str, str]
 
@@ -155,58 +175,87 @@ class _PackageMaker:
         args = self.args
         return Path(self.top, self.generate.out) if args.out is None else Path(self.context.directory, args.out)
 
-    def package(self, merged: Merged | None) -> _Package:
-        """Return the package of what a merge leaves; None: of what is approved."""
+    def make_package(self, merged: Merged | None) -> _Package:
+        """Return the package of the merged history, or of the approved history without a merge."""
         from schemactl.codegen.package import package_files
 
         args, project = self.args, (self.project, self.top)
         target = args.target or self.generate.target
-        read = reading(self.context, target, project=project, merged=merged)
-        topics = _chosen(args, read)
-        read.require_target((one.topic for one in topics), self.context)
+        setup = reading(self.context, target, project=project, merged=merged)
+        topics = _select_topics(args, setup)
+        setup.require_target((approved.topic for approved in topics), self.context)
         files = package_files(
             topics,
             self.generate,
             release=self.project.release,
-            target=read.target.name if read.target else None,
+            target=setup.target.name if setup.target else None,
             recursion_depth=args.recursion_depth,
         )
-        return _Package(read, topics, files)
+        return _Package(setup, topics, files)
 
-    def brought(self, merged: Merged | None) -> Brought:
-        """Return a function that says whether the merge itself brings a file."""
+    def make_merge_predicate(self, merged: Merged | None) -> Brought:
+        """Return a function that tells whether the merge adds a file with this text, or removes it (None)."""
         top = Path(self.top)
 
-        def is_brought(path: Path, text: str | None) -> bool:
+        def is_from_merge(path: Path, text: str | None) -> bool:
             if merged is None or not path.is_relative_to(top):
                 return False
-            content = None if text is None else text.encode()
-            return merged.brought.has(path.relative_to(top).as_posix(), content)
+            data = None if text is None else text.encode()
+            return merged.brought.has(path.relative_to(top).as_posix(), data)
 
-        return is_brought
+        return is_from_merge
+
+
+def _select_topics(args: argparse.Namespace, setup: ReadingSetup) -> list[Approved]:
+    """Return the declared topics with a schema that --topic and --namespace select."""
+    from schemactl.codegen.topics import Approved
+
+    history = setup.approved
+    topics = {}
+    for name, topic in history.catalog.topics.items():
+        current = history.current(name)
+        if current is not None and not topic.deleted:
+            topics[name] = Approved(topic, current)
+    selected = select_known(topics, args.topic, args.namespace, where="the declared files with a schema")
+    return [
+        replace(approved, on_target=setup.on_target(approved.topic.load(), _find_reader_number(approved)))
+        for name, approved in topics.items()
+        if name in selected
+    ]
+
+
+def _find_reader_number(approved: Approved) -> int | None:
+    """Return the number of the version to read messages as, or None if the declaration pins one that does not exist."""
+    try:
+        return approved.reader[0]
+    except InvalidSchema:
+        # `package_files` reports all such topics together.
+        return None
 
 
 def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
     from schemactl.codegen.package import compare
 
     args, out = maker.args, maker.out
-    shown = maker.generate.out if args.out is None else args.out
-    difference = compare(package.files, out, below=maker.context.top, brought=maker.brought(merged))
+    out_text = maker.generate.out if args.out is None else args.out
+    difference = compare(package.files, out, below=maker.context.top, brought=maker.make_merge_predicate(merged))
     if difference and merged and merged.has_commits and not args.rebase:
-        other = maker.package(merge_of(maker.context, maker.project, maker.top, by_commit=True))
-        of_rebase = compare(other.files, out, below=maker.context.top, brought=maker.brought(merged))
-        if not of_rebase:
+        rebased = maker.make_package(merge_of(maker.context, maker.project, maker.top, by_commit=True))
+        rebased_difference = compare(
+            rebased.files, out, below=maker.context.top, brought=maker.make_merge_predicate(merged)
+        )
+        if not rebased_difference:
             maker.context.say(
                 "note: the package is right if the branch is rebased; a merge commit or a squash puts other versions on record"
             )
-            difference = of_rebase
+            difference = rebased_difference
     stale = sorted([*difference.changed, *difference.extra, *difference.foreign])
     for name in stale:
-        print(f"stale: {shown}/{name}")
+        print(f"stale: {out_text}/{name}")
     print(f"{len(package.files)} files, {len(stale)} stale.")
     if not stale:
         return 0
-    for line in _renumbered(package, out, difference.changed):
+    for line in _explain_stale_numbers(package, out, difference.changed):
         print(line)
     command = "schemactl generate --rebase" if args.rebase else "schemactl generate"
     if merged and merged.is_behind:
@@ -217,22 +266,25 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     return NEGATIVE
 
 
-def _renumbered(package: _Package, out: Path, changed: Sequence[str]) -> Iterator[str]:
-    """Say which numbers of schemas in the folder are stale: the same text has another number now."""
+def _explain_stale_numbers(package: _Package, out: Path, changed: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each schema file in the folder whose text has another version number now."""
     from schemactl.codegen.package import numbered
 
-    numbers: dict[tuple[str, str], int] = {}
+    versions_by_text: dict[tuple[str, str], int] = {}
     for name, text in package.files.items():
-        if found := numbered(name):
-            numbers.setdefault((found.module, text), found.version)
+        if schema_file := numbered(name):
+            versions_by_text.setdefault((schema_file.module, text), schema_file.version)
     for name in changed:
-        found = numbered(name)
+        schema_file = numbered(name)
         path = out / name
-        now = numbers.get((found.module, path.read_text("utf-8", "replace"))) if found and path.is_file() else None
-        if found and now is not None and now != found.version:
+        if schema_file is None or not path.is_file():
+            continue
+        module, version = schema_file.module, schema_file.version
+        new_version = versions_by_text.get((module, path.read_text("utf-8", "replace")))
+        if new_version is not None and new_version != version:
             yield (
-                f"stale number: version {found.version} of {found.module} here becomes version {now}, "
-                f"for another {found.version} was approved meanwhile"
+                f"stale number: version {version} of {module} here becomes version {new_version}, "
+                f"for another {version} was approved meanwhile"
             )
 
 
@@ -240,14 +292,14 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     from schemactl.codegen.package import compare, write
 
     out, below = maker.out, maker.context.top
-    difference = compare(package.files, out, below=below, brought=maker.brought(merged))
+    difference = compare(package.files, out, below=below, brought=maker.make_merge_predicate(merged))
     created = sum(not (out / name).exists() for name in difference.changed)
     write(package.files, out, difference, below=below)
     updated, deleted = len(difference.changed) - created, len(difference.extra)
     print(f"{len(package.files)} files: {created} created, {updated} updated, {deleted} deleted.")
     if merged and merged.has_commits and not maker.args.rebase:
-        other = maker.package(merge_of(maker.context, maker.project, maker.top, by_commit=True))
-        if other.files != package.files:
+        rebased = maker.make_package(merge_of(maker.context, maker.project, maker.top, by_commit=True))
+        if rebased.files != package.files:
             maker.context.say(
                 "note: a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"
             )
@@ -255,65 +307,31 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
 
 
 def _pack(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
-    from schemactl.codegen import package as packed
+    from schemactl.codegen import package as codegen_package
 
     args, context, name = maker.args, maker.context, maker.generate.package
-    tip = package.read.approved.tip
+    tip = package.setup.approved.tip
     if merged and merged.history is not merged.approved:
-        released = maker.package(merged._replace(history=merged.approved))
+        # A package that equals the one of the approved history is a release of its tip.
+        released = maker.make_package(merged._replace(history=merged.approved))
         is_released = released.files == package.files
         package, tip = (released, merged.approved.tip) if is_released else (package, None)
-    files = packed.complete(package.files, name, package.topics)
+    files = codegen_package.complete(package.files, name, package.topics)
     if args.with_commits:
         if tip is None:
             raise UsageError(
                 "--with-commits names the commit of every version, and the files here bring what is not approved yet",
                 fix="merge it first, or leave --with-commits out",
             )
-        files = {**files, f"{name.replace('.', '/')}/versions.json": packed.commits(package.topics)}
+        files = {**files, f"{name.replace('.', '/')}/versions.json": codegen_package.commits(package.topics)}
     wheel = None
     if args.wheel:
-        wheel = packed.wheel(files, name, package.topics, tip=tip, version=args.wheel_version)
+        wheel = codegen_package.wheel(files, name, package.topics, tip=tip, version=args.wheel_version)
     if args.zip:
-        zipped = output_file(args.zip, context, name=f"{name}.zip")
-        packed.pack(files, zipped, below=context.top)
-        print(args.zip if zipped.name == Path(args.zip).name else Path(args.zip, zipped.name))
+        zip_path = output_file(args.zip, context, name=f"{name}.zip")
+        codegen_package.pack(files, zip_path, below=context.top)
+        print(args.zip if zip_path.name == Path(args.zip).name else Path(args.zip, zip_path.name))
     if wheel:
-        packed.pack(wheel.files, Path(context.directory, args.wheel, wheel.name), below=context.top)
+        codegen_package.pack(wheel.files, Path(context.directory, args.wheel, wheel.name), below=context.top)
         print(Path(args.wheel, wheel.name))
     return 0
-
-
-def _judge_usage(args: argparse.Namespace) -> None:
-    is_packed = args.zip or args.wheel
-    if is_packed and (args.check or args.out):
-        raise UsageError("--zip and --wheel pack the package instead: leave --check and --out out")
-    if args.wheel_version and not args.wheel:
-        raise UsageError("--wheel-version needs --wheel")
-    if args.with_commits and not is_packed:
-        raise UsageError("--with-commits needs --zip or --wheel: what is committed cannot name its own commit")
-
-
-def _chosen(args: argparse.Namespace, read: ReadingSetup) -> list[Approved]:
-    """Return the declared topics with a schema that --topic and --namespace select."""
-    from schemactl.codegen.topics import Approved
-
-    approved, found = read.approved, {}
-    for name, topic in approved.catalog.topics.items():
-        current = approved.current(name)
-        if current is not None and not topic.deleted:
-            found[name] = Approved(topic, current)
-    chosen = select_known(found, args.topic, args.namespace, where="the declared files with a schema")
-    return [
-        replace(one, on_target=read.on_target(one.topic.load(), _reader(one)))
-        for one in (found[name] for name in found if name in chosen)
-    ]
-
-
-def _reader(one: Approved) -> int | None:
-    """Return the number of the version to read messages as; None if the declaration pins one that does not exist."""
-    try:
-        return one.reader[0]
-    except InvalidSchema:
-        # `package_files` reports all such topics together.
-        return None

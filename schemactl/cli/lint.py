@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from schemactl.declare.files import Files
 
 
+_BUG: Final = 1
+"""The exit code of `fmt` if formatting a file would change its declarations."""
+
+
 # `schemactl lint`.
 
 
@@ -43,9 +47,9 @@ def configure_lint(parser: argparse.ArgumentParser) -> None:
         "  schemactl lint --staged --strict         what `git commit` would commit; warnings fail, too\n"
         "  schemactl lint --topic 'shop/sales/*' --format github\n"
     )
-    what = parser.add_mutually_exclusive_group()
+    modes = parser.add_mutually_exclusive_group()
     add_options(
-        what,
+        modes,
         "--staged: the index, not the working tree",
         "--fix: edit the files, where readers and writers of both versions understand each other; the rest stays as it is",
     )
@@ -55,16 +59,16 @@ def configure_lint(parser: argparse.ArgumentParser) -> None:
 
 
 def run_lint(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: fine; 100: errors, or with --strict warnings."""
+    """Report the findings; return 100 if there are errors, or with --strict warnings, else 0."""
     outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
-    files, project, top = files_to_read(args, context)
-    report = _report(args, context, files, project, top)
+    files, project, top = _choose_files(args, context)
+    report = _lint_files(args, context, files, project, top)
     write_report(partial(render_check, report), outputs, context)
     return NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0
 
 
-def files_to_read(args: argparse.Namespace, context: Context) -> tuple[Files, Project, str]:
-    """Return the index with --staged, else the working tree; its project, and the top of the repository."""
+def _choose_files(args: argparse.Namespace, context: Context) -> tuple[Files, Project, str]:
+    """Return the index with --staged, else the working tree, with its project and the top of the repository."""
     from schemactl import history
     from schemactl.declare import files as declare_files
     from schemactl.declare import project as declare_project
@@ -78,15 +82,15 @@ def files_to_read(args: argparse.Namespace, context: Context) -> tuple[Files, Pr
     return files, project, top
 
 
-def _report(args: argparse.Namespace, context: Context, files: Files, project: Project, top: str) -> CheckReport:
-    """Return what is found in `files`, after what can be mended is, where that is asked for."""
+def _lint_files(args: argparse.Namespace, context: Context, files: Files, project: Project, top: str) -> CheckReport:
+    """Return the findings in `files`; with --fix, fix the files first and report the rest."""
     from schemactl.checks.lint import lint
     from schemactl.core.names import select_known
     from schemactl.declare import reader
 
     declared = reader.load_all(files, project)
-    only = select_known(declared.catalog.topics, args.topic, args.namespace, where="the declared files")
-    report, linted = lint(declared, project, only)
+    selected = select_known(declared.catalog.topics, args.topic, args.namespace, where="the declared files")
+    report, linted = lint(declared, project, selected)
     if args.fix:
         from schemactl.checks.lint import fixed
         from schemactl.declare.formatter import write
@@ -96,30 +100,27 @@ def _report(args: argparse.Namespace, context: Context, files: Files, project: P
         for path in sorted(contents):
             context.say(f"mended {path}")
         if contents:
-            before = len(report.causes)
-            report, _ = lint(reader.load_all(files, project), project, only)
-            done = counted(before - len(report.causes), "finding")
-            context.say(f"{done} mended{_seen_in_git_diff(contents, top, context)}")
+            old_count = len(report.causes)
+            report, _ = lint(reader.load_all(files, project), project, selected)
+            fixed_count = counted(old_count - len(report.causes), "finding")
+            context.say(f"{fixed_count} mended{_describe_git_diff(contents, top, context)}")
     return report
 
 
-def _seen_in_git_diff(paths: Collection[str], top: str, context: Context) -> str:
-    """Return, as the end of a message, whether `git diff` shows how `paths` were changed: it knows files that Git tracks only."""
+def _describe_git_diff(paths: Collection[str], top: str, context: Context) -> str:
+    """Return the end of a message that names `git diff`, which shows changes of tracked files only."""
     try:
-        listed = context.repository.run("ls-files", "-z", "--", *(str(Path(top, path)) for path in paths))
+        tracked = context.repository.run("ls-files", "-z", "--", *(str(Path(top, path)) for path in paths))
     except HistoryError:
         return ""
-    untracked = len(paths) - listed.count(b"\0")
-    if untracked == len(paths):
+    untracked_count = len(paths) - tracked.count(b"\0")
+    if untracked_count == len(paths):
         return ""
-    rest = f", but not in {counted(untracked, 'file')} that Git does not track" if untracked else ""
-    return f"; `git diff` shows how{rest}"
+    exception = f", but not in {counted(untracked_count, 'file')} that Git does not track" if untracked_count else ""
+    return f"; `git diff` shows how{exception}"
 
 
 # `schemactl fmt`.
-
-
-_BUG = 1
 
 
 def configure_fmt(parser: argparse.ArgumentParser) -> None:
@@ -148,46 +149,47 @@ def configure_fmt(parser: argparse.ArgumentParser) -> None:
 
 
 def run_fmt(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: laid out; 100: files would change; 1: some files were left as they are because of a bug."""
+    """Format the files; return 1 if a bug prevents it for some, 100 if --check or --diff finds files to format, else 0."""
     from schemactl.declare.formatter import layout, write
 
     is_check = args.check or args.diff or args.staged
-    files, project, top = files_to_read(args, context)
-    wanted = _wanted(args.path, Path(context.directory), top, files) if args.path else ("",)
-    found = layout(files, project, wanted)
-    changes = {path: files.read(path) for path in found.contents} if args.diff else {}
+    files, project, top = _choose_files(args, context)
+    paths = _resolve_arguments(args.path, Path(context.directory), top, files) if args.path else ("",)
+    formatted = layout(files, project, paths)
     if not is_check:
-        write(top, found.contents)
-    for path, content in found.contents.items():
+        write(top, formatted.contents)
+    for path, new_data in formatted.contents.items():
         if args.diff:
-            print("\n".join(_diff(path, changes[path], content, color=context.color)))
+            print("\n".join(_render_diff(path, files.read(path), new_data, color=context.color)))
         else:
             print(f"{'would lay out' if is_check else 'laid out'} {path}")
-    for path in found.refused:
+    for path in formatted.refused:
         context.say(f"{path} is left as it is: laid out, it would declare something else. This is a bug of schemactl")
-    stale = len(found.contents)
-    rest = counted(found.seen - stale - len(found.refused), "file")
-    done, left = ("to lay out", "laid out already") if is_check else ("laid out", "unchanged")
-    context.say(f"{counted(stale, 'file')} {done}, {rest} {left}")
-    return _BUG if found.refused else NEGATIVE if stale and is_check else 0
+    changed_count = len(formatted.contents)
+    unchanged = counted(formatted.seen - changed_count - len(formatted.refused), "file")
+    changed_verb, unchanged_verb = ("to lay out", "laid out already") if is_check else ("laid out", "unchanged")
+    context.say(f"{counted(changed_count, 'file')} {changed_verb}, {unchanged} {unchanged_verb}")
+    if formatted.refused:
+        return _BUG
+    return NEGATIVE if changed_count and is_check else 0
 
 
-def _wanted(written: Sequence[str], directory: Path, top: str, files: Files) -> tuple[str, ...]:
-    """Return the files and folders that the arguments name, as `layout` takes them. Raise UsageError for anything else."""
-    wanted = []
-    for argument in written:
+def _resolve_arguments(arguments: Sequence[str], directory: Path, top: str, files: Files) -> tuple[str, ...]:
+    """Return the named files and folders as prefixes for `layout`; raise UsageError if one does not exist in the repository."""
+    prefixes = []
+    for argument in arguments:
         path = posixpath.relpath(posixpath.normpath((directory / argument).as_posix()), Path(top).as_posix())
         if path.startswith(".."):
             raise UsageError(f"{argument} lies outside of the repository")
         # An empty argument would mean this folder.
         if not argument or (files.kind(path) != "file" and not (directory / argument).is_dir()):
             raise UsageError(f"{argument!r}: there is no such file or folder")
-        wanted.append("" if path == "." else f"{path}/")
-    return tuple(wanted)
+        prefixes.append("" if path == "." else f"{path}/")
+    return tuple(prefixes)
 
 
-def _diff(path: str, before: bytes, after: bytes, *, color: bool) -> Iterator[str]:
-    """Yield what changes in a file, line by line, as `git diff` shows it."""
-    old, new = (each.decode().splitlines() for each in (before, after))
-    for line in difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm=""):
+def _render_diff(path: str, old_data: bytes, new_data: bytes, *, color: bool) -> Iterator[str]:
+    """Yield the lines of a unified diff, as `git diff` shows it."""
+    old_lines, new_lines = old_data.decode().splitlines(), new_data.decode().splitlines()
+    for line in difflib.unified_diff(old_lines, new_lines, f"a/{path}", f"b/{path}", lineterm=""):
         yield paint_diff(line, color=color)
