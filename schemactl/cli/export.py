@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from schemactl.history import History
 
 
-# `schemactl export`.
-
-
 _FORMATS: Final = {
     "asyncapi": "one AsyncAPI 3 document of all topics, with Pulsar's bindings",
     "jsonschema": "a JSON Schema (draft 7) for each topic: its messages as JSON",
@@ -35,7 +33,14 @@ _FORMATS: Final = {
     "datacontract": "an Open Data Contract Standard 3 contract for each topic",
     "avro": "the Avro definition of each topic that has one",
 }
+
 _SUFFIXES: Final = {"jsonschema": ".schema.json", "ddl": ".sql", "datacontract": ".odcs.yaml", "avro": ".avsc"}
+
+_SITE_LIST: Final = ".schemactl-site"
+"""The file in the folder of a site that lists its files, so that the next run can remove those it does not write."""
+
+
+# `schemactl export`.
 
 
 def configure_export(parser: argparse.ArgumentParser) -> None:
@@ -65,14 +70,14 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
 
 
 def run_export(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the schemas are printed or written."""
+    """Print the schemas, or write them to files with --out."""
     if args.kind != "asyncapi" and (args.server or args.title):
         raise UsageError("--server and --title belong to `export asyncapi`")
     project, _ = context.project()
     approved = context.approved(project)
-    topics = [*_chosen(args, approved)]
+    topics = [*_select_topics(args, approved)]
     if args.kind == "asyncapi":
-        text = _asyncapi(args, context, project, approved, topics)
+        text = _render_asyncapi(args, context, project, approved, topics)
         if args.out is None:
             print(text, end="")
             return 0
@@ -81,9 +86,9 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
         context.report(f"wrote {counted(len(topics), 'topic')} to {path}")
         return 0
     texts = {}
-    for topic, one in topics:
+    for topic, version in topics:
         try:
-            texts[topic.name] = _DOCUMENTS[args.kind](topic, one, project, approved.catalog.metadata(topic.name))
+            texts[topic.name] = _RENDERERS[args.kind](topic, version, project, approved.catalog.metadata(topic.name))
         except InvalidSchema:
             raise
         except SchemactlError as error:
@@ -99,21 +104,19 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _chosen(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
-    """Yield the topics that have a schema in force, with its version, whose definition is the text in force."""
-    from dataclasses import replace
-
+def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
+    """Yield the topics that have a schema in force, each with its version in force and the definition as it is declared now."""
     catalog = approved.catalog
     patterns = [*args.topics, *args.topic]
     names = {name for name, topic in catalog.topics.items() if not topic.deleted}
     for name in sorted(select_known(names, patterns, args.namespace)):
         topic, number = catalog.topics[name], approved.current(name)
         if topic.schema is not None and number is not None:
-            one = next(each for each in topic.versions if each.number == number)
-            yield topic, replace(one.load(), info=topic.schema.load())
+            version = next(version for version in topic.versions if version.number == number)
+            yield topic, replace(version.load(), info=topic.schema.load())
 
 
-def _asyncapi(
+def _render_asyncapi(
     args: argparse.Namespace,
     context: Context,
     project: Project,
@@ -125,53 +128,59 @@ def _asyncapi(
     servers = dict(map(asyncapi.server_of, args.server))
     title = args.title or context.folder_name
     version = approved.tip.short if approved.tip else "0"
-    made = asyncapi.document(title, version, approved.catalog, topics, servers=servers, release=project.release)
-    return json_text(made) + "\n"
+    document = asyncapi.document(title, version, approved.catalog, topics, servers=servers, release=project.release)
+    return json_text(document) + "\n"
 
 
-def _json_schema(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
+def _render_json_schema(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:
     from schemactl.publish.json_schema import json_schema
 
-    title = f"{topic.name}, version {one.number}"
-    made = json_schema(_info(one), project.release, title=title, description=said.description)
-    return json_text(made) + "\n"
+    title = f"{topic.name}, version {version.number}"
+    schema = json_schema(_require_schema(version), project.release, title=title, description=metadata.description)
+    return json_text(schema) + "\n"
 
 
-def _ddl(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
+def _render_ddl(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:
     from schemactl.codegen.topic_struct import decoded_options
     from schemactl.codegen.topics import module_paths
     from schemactl.publish.data_contract import create_table
 
-    # Spark takes letters, digits and _ in a table's name.
+    # Spark accepts letters, digits and _ in a table's name.
     name = module_paths([topic.name])[topic.name][2]
     options = decoded_options(project.generate)
-    return create_table(name, _info(one), project.release, options, said.description)
+    return create_table(name, _require_schema(version), project.release, options, metadata.description)
 
 
-def _contract(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
+def _render_contract(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:
     from schemactl.codegen.topic_struct import decoded_options
     from schemactl.publish.data_contract import contract_text, data_contract
 
     options = decoded_options(project.generate)
-    return contract_text(data_contract(topic.name, one.number, _info(one), said, project.release, options))
+    info = _require_schema(version)
+    return contract_text(data_contract(topic.name, version.number, info, metadata, project.release, options))
 
 
-def _avro(_topic: Topic, one: SchemaVersion, _project: Project, _said: Metadata) -> str:
+def _render_avro(_topic: Topic, version: SchemaVersion, _project: Project, _metadata: Metadata) -> str:
     from schemactl.formats import spec
 
-    info = _info(one)
+    info = _require_schema(version)
     if spec(info).language != "avro":
         raise SchemactlError(f"{info.type.name} has no Avro definition")
     return info.schema.decode().rstrip("\n") + "\n"
 
 
-def _info(one: SchemaVersion) -> SchemaInfo:
-    assert one.info is not None  # noqa: S101  as it was chosen
-    return one.info
+def _require_schema(version: SchemaVersion) -> SchemaInfo:
+    assert version.info is not None  # noqa: S101  `_select_topics` selects only versions with a schema
+    return version.info
 
 
-_DOCUMENTS: Final = {"jsonschema": _json_schema, "ddl": _ddl, "datacontract": _contract, "avro": _avro}
-"""What makes a topic's document of each format; SchemactlError: the format cannot express the schema."""
+_RENDERERS: Final = {
+    "jsonschema": _render_json_schema,
+    "ddl": _render_ddl,
+    "datacontract": _render_contract,
+    "avro": _render_avro,
+}
+"""The function that renders a topic in each format; it raises SchemactlError if the format cannot express the schema."""
 
 
 def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[TopicName, str]) -> None:
@@ -188,10 +197,6 @@ def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[Topi
 
 
 # `schemactl site`.
-
-
-_LISTED = ".schemactl-site"
-"""The file that lists what was written: the next run removes what is no longer part of the site, and nothing else."""
 
 
 def configure_site(parser: argparse.ArgumentParser) -> None:
@@ -216,7 +221,7 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
 
 
 def run_site(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the pages are written."""
+    """Write the pages, and remove those of an earlier run that are not part of the site any more."""
     try:
         from schemactl.publish.site_catalog import Catalogue, TargetHistory
         from schemactl.publish.site_pages import Site
@@ -232,49 +237,53 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     out = Path(context.directory, args.out)
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {args.out} is a file: name a folder")
-    if out.is_dir() and any(out.iterdir()) and not (out / _LISTED).is_file():
+    if out.is_dir() and any(out.iterdir()) and not (out / _SITE_LIST).is_file():
         raise UsageError(f"--out {args.out} has files and no catalogue: name an empty folder, or a new one")
-    # From here on the folder is a catalogue's, whenever this is interrupted.
-    before = read(out / _LISTED, below=context.top) or b""
-    write(out / _LISTED, before, below=context.top)
-    targets = [TargetHistory(name, at) for name, at in _at_targets(project, approved, context).items()]
-    written: set[str] = set()
+    # Write the list first, so that the folder is known as a site even if this run is interrupted.
+    old_list = read(out / _SITE_LIST, below=context.top) or b""
+    write(out / _SITE_LIST, old_list, below=context.top)
+    targets = [
+        TargetHistory(name, history) for name, history in _read_target_histories(project, approved, context).items()
+    ]
+    written_paths: set[str] = set()
 
-    def keep(path: str, text: str) -> None:
+    def write_page(path: str, text: str) -> None:
         write(out / path, text.encode(), below=context.top)
-        written.add(path)
+        written_paths.add(path)
 
     title = args.title or context.folder_name
-    catalogue = Catalogue(approved, project, _authors(approved, context), targets)
+    catalogue = Catalogue(approved, project, _read_authors(approved, context), targets)
     progress = context.progress("writing pages", "topics")
-    count = Site(catalogue, title, keep).write(names, progress=progress)
-    for path in {*before.decode().splitlines()} - written:
+    count = Site(catalogue, title, write_page).write(names, progress=progress)
+    for path in {*old_list.decode().splitlines()} - written_paths:
         if ".." not in Path(path).parts and not Path(path).is_absolute():
             remove(out / path, below=context.top)
-    write(out / _LISTED, "".join(f"{path}\n" for path in sorted(written)).encode(), below=context.top)
+    write(out / _SITE_LIST, "".join(f"{path}\n" for path in sorted(written_paths)).encode(), below=context.top)
     context.report(
-        f"wrote {counted(count, 'topic')}, {counted(len(written), 'file')}: {args.out.rstrip('/')}/index.html"
+        f"wrote {counted(count, 'topic')}, {counted(len(written_paths), 'file')}: {args.out.rstrip('/')}/index.html"
     )
     return 0
 
 
-def _at_targets(project: Project, approved: History, context: Context) -> Mapping[str, History | None]:
-    """Return the approved history as far as each target has it; None where its position is not known here."""
+def _read_target_histories(project: Project, approved: History, context: Context) -> Mapping[str, History | None]:
+    """Map each target to the approved history up to its position, or to None if the position is not known here."""
     from schemactl.history.target_history import read_effective
 
-    found: dict[str, History | None] = {}
+    histories: dict[str, History | None] = {}
     for name, target in project.targets.items():
-        found[name] = None
+        histories[name] = None
         with suppress(HistoryError):
-            found[name] = read_effective(context.repository, project, target, whole=approved)
-    return found
+            histories[name] = read_effective(context.repository, project, target, whole=approved)
+    return histories
 
 
-def _authors(approved: History, context: Context) -> dict[str, str]:
+def _read_authors(approved: History, context: Context) -> dict[str, str]:
     from schemactl.cli.diff import read_authors
 
-    ids = {each.commit.id for topic in approved.catalog.topics.values() for each in topic.versions if each.commit}
-    return read_authors(context.repository, ids)
+    commit_ids = {
+        version.commit.id for topic in approved.catalog.topics.values() for version in topic.versions if version.commit
+    }
+    return read_authors(context.repository, commit_ids)
 
 
 # `schemactl graph`.
@@ -302,22 +311,22 @@ def configure_graph(parser: argparse.ArgumentParser) -> None:
 
 
 def run_graph(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the graph is printed."""
-    from schemactl.publish import usage_graph as report
-    from schemactl.publish.usage_graph import read_usage
+    """Print the graph of the uses of types and files."""
+    from schemactl.publish import usage_graph
 
     states = States(context)
     declared = states.work
     if declared.problems:
         raise DeclarationError(declared.problems)
-    usage = read_usage(states.files, declared)
+    usage = usage_graph.read_usage(states.files, declared)
     node = usage.find(args.node) if args.node else None
     if args.format == "text":
-        context.report(report.text(usage, node, color=context.color))
+        context.report(usage_graph.text(usage, node, color=context.color))
         return 0
     part = usage.around(node) if node else usage
     if args.format == "json":
-        print(report.json(part, node))
+        print(usage_graph.json(part, node))
     else:
-        print({"mermaid": report.mermaid, "dot": report.dot}[args.format](part if node else part.shared()))
+        render = usage_graph.mermaid if args.format == "mermaid" else usage_graph.dot
+        print(render(part if node else part.shared()))
     return 0
