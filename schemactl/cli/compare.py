@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from schemactl.cli.schema_input import Answer, Request
 
 
-# `schemactl compare`.
-
-
-_COMPARE_EPILOG = """\
+_COMPARE_EPILOG: Final = """\
 one JSON object a line in, one a line out, in order; a line that cannot be parsed is answered with an `error`:
   {"id": "7", "strategy": "BACKWARD",
    "existing": [{"type": "AVRO", "schema": "<text>", "properties": {}}, ... oldest first],
@@ -44,6 +41,25 @@ examples:
 """
 
 
+_STRUCT_EPILOG: Final = """\
+one JSON object a line in, one a line out, in order; a line that cannot be parsed is answered with an `error`:
+  {"id": "7", "type": "AVRO", "schema": "<text>", "options": {"recursiveFieldMaxDepth": 2}}
+  {"id": "7", "struct": <Spark's JSON of the type>, "nullable": false, "error": null}
+
+`schema` is the definition, as a text or as the JSON itself; of a KEY_VALUE {"key": ..., "value": ...}, with Pulsar's `properties` for
+the types of the halves; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark rejects it, `struct`
+is null, `error` is the simple name of the exception it throws, `condition` the error condition that this has, if any, and `message`
+says why. Options, as Spark names them: recursiveFieldMaxDepth, enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType.
+
+examples:
+  schemactl struct --spark 4.3 < schemas.jsonl > structs.jsonl
+  echo '{"id": 1, "type": "AVRO", "schema": {"type": "array", "items": "long"}}' | schemactl struct
+"""
+
+
+# `schemactl compare`.
+
+
 def configure_compare(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`."""
     parser.description = "Check definitions in bulk, without a repository: what a broker answers to an upload, and whether messages stay readable."
@@ -59,21 +75,21 @@ def configure_compare(parser: argparse.ArgumentParser) -> None:
         f"--checker CLASS...: an optional checker that the broker is configured with: {', '.join(f'{name} (from {first} on)' for name, first in OPTIONAL_CHECKERS.items())}",
         choices=list(OPTIONAL_CHECKERS),
     )
-    what = parser.add_mutually_exclusive_group()
+    modes = parser.add_mutually_exclusive_group()
     add_options(
-        what,
+        modes,
         "--identity: only: which of `existing` is the same version as `new`?",
         "--fingerprint: only: parsing canonical form and fingerprints of Avro schemas",
     )
-    what.add_argument(
+    modes.add_argument(
         "--proto-rules",
-        type=_category,
+        type=_parse_category,
         choices=("WIRE", "WIRE_JSON"),
         help="for PROTOBUF_NATIVE, also what buf's category finds against the latest version",
     )
 
 
-def _category(text: str) -> str:
+def _parse_category(text: str) -> str:
     if text in ("FILE", "PACKAGE"):
         raise argparse.ArgumentTypeError(
             f"{text} is about generated code, which schemactl does not check: run `buf breaking` for it, or give WIRE or WIRE_JSON"
@@ -82,11 +98,11 @@ def _category(text: str) -> str:
 
 
 def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
-    """Return 0: every line was read; 1: at least one was not."""
+    """Answer the lines on standard input; return 1 if one has an error, else 0."""
     from schemactl.broker.checkers import checkers
     from schemactl.cli.schema_input import answer_lines
 
-    # Schemas are many small objects that stay: looking them through for garbage over and over takes a sixth of the time.
+    # Schemas are many small objects that stay alive; by default, searching them for garbage takes a sixth of the time.
     gc.set_threshold(50_000)
     if args.fingerprint:
         answer: Callable[[Request], Answer] = _fingerprint
@@ -94,25 +110,27 @@ def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG
         answer = _identity
     else:
         release, optional = Release(args.pulsar), tuple(args.checker)
-        checkers(release, optional)  # UsageError where that release has no such checker
+        checkers(release, optional)  # Raises UsageError if the release does not have such a checker.
         answer = partial(_verdicts, release=release, category=args.proto_rules, optional=optional)
     return 0 if answer_lines(sys.stdin.buffer, sys.stdout, answer, ahead=_compile_ahead) else 1
 
 
 def _compile_ahead(requests: Sequence[Request]) -> None:
-    """Compile every `.proto` of some lines in one run of protoc."""
+    """Compile every `.proto` of the requests in one run of protoc."""
     from schemactl.formats import proto_of, protobuf
 
-    entries = [
-        entry
-        for request in requests
-        for existing in [request.get("existing")]
-        for entry in (request.get("new"), *(existing if isinstance(existing, list) else []))
-        if isinstance(entry, dict) and entry.get("type") == SchemaType.PROTOBUF_NATIVE.name
-    ]
-    protos = [proto for entry in entries if (proto := proto_of(entry.get("schema")))]
+    entries = []
+    for request in requests:
+        existing = request.get("existing")
+        entries += [request.get("new"), *(existing if isinstance(existing, list) else [])]
+    protos = []
+    for entry in entries:
+        if isinstance(entry, dict) and entry.get("type") == SchemaType.PROTOBUF_NATIVE.name:
+            proto = proto_of(entry.get("schema"))
+            if proto:
+                protos.append(proto)
     if protos:
-        # What fails, fails again at its own line.
+        # An error is raised again when its line is answered.
         with contextlib.suppress(SchemactlError):
             protobuf.load("protoc").compile_all(protos)
 
@@ -128,20 +146,20 @@ def _verdicts(
     if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:
         known = ", ".join(CompatibilityStrategy)
         raise InvalidInput(f"`strategy` is {json.dumps(strategy)}; expected one of {known}")
-    existing = _existing(request)
+    existing = _parse_existing(request)
     new = definition_of(request.get("new"), "new")
     verdict = judge(existing, new, CompatibilityStrategy(strategy), release, checkers=optional)
-    # Java throws at an ambiguous alias instead of listing anything; `data` is breaking all the same.
-    listed = (each for each in verdict.data if each.incompatibility.rule != "AMBIGUOUS_ALIAS")
+    # For an ambiguous alias, Java throws instead of listing incompatibilities; `data` is breaking nevertheless.
+    breakages = [breakage for breakage in verdict.data if breakage.incompatibility.rule != "AMBIGUOUS_ALIAS"]
     answer: Answer = {
         "broker": verdict.broker.outcome.value,
         "version": verdict.broker.version,
         "test": verdict.test.outcome.value,
         "data": verdict.state.json,
-        "incompatibilities": [breakage_value(each) for each in listed],
+        "incompatibilities": [breakage_value(breakage) for breakage in breakages],
     }
     if category:
-        answer["proto_rules"] = _proto_rules(existing, new, category)
+        answer["proto_rules"] = _find_buf_violations(existing, new, category)
     return answer
 
 
@@ -156,7 +174,7 @@ def _identity(request: Request) -> Answer:
         except InvalidSchema:
             return False
 
-    return {"equal": [version.info is not None and is_equal(version.info) for version in _existing(request)]}
+    return {"equal": [version.info is not None and is_equal(version.info) for version in _parse_existing(request)]}
 
 
 def _fingerprint(request: Request) -> Answer:
@@ -172,8 +190,10 @@ def _fingerprint(request: Request) -> Answer:
     return {"canonical": form, "crc64": crc64, "sha256": sha256}
 
 
-def _proto_rules(existing: Sequence[SchemaVersion], new: SchemaInfo, category: ProtoCategory) -> list[Answer] | None:
-    """Return the findings of buf's `category` between the latest live version and `new`; None if one of them does not parse."""
+def _find_buf_violations(
+    existing: Sequence[SchemaVersion], new: SchemaInfo, category: ProtoCategory
+) -> list[Answer] | None:
+    """Return the violations of buf's `category` from the latest live version to `new`, or None if one of them does not parse."""
     from schemactl.formats import spec
 
     versions = live(existing)
@@ -181,44 +201,29 @@ def _proto_rules(existing: Sequence[SchemaVersion], new: SchemaInfo, category: P
     if old is None:
         return []
     try:
-        found = spec(new).buf_violations(category, new=new, old=old)
-        return [{"rule": each.rule, "pointer": each.pointer, "message": each.message} for each in found]
+        return [
+            {"rule": violation.rule, "pointer": violation.pointer, "message": violation.message}
+            for violation in spec(new).buf_violations(category, new=new, old=old)
+        ]
     except InvalidSchema:
         return None
 
 
-def _existing(request: Request) -> list[SchemaVersion]:
+def _parse_existing(request: Request) -> list[SchemaVersion]:
     from schemactl.formats import InvalidInput, definition_of
 
     existing = request.get("existing")
     if not isinstance(existing, list):
         raise InvalidInput("`existing` is not a list of definitions")
-    tombstone = [isinstance(entry, dict) and entry.get("deleted") is True for entry in existing]
-    return [
-        SchemaVersion(number, None if tombstone[number] else definition_of(entry, f"existing[{number}]"))
-        for number, entry in enumerate(existing)
-    ]
+    versions = []
+    for number, entry in enumerate(existing):
+        is_tombstone = isinstance(entry, dict) and entry.get("deleted") is True
+        info = None if is_tombstone else definition_of(entry, f"existing[{number}]")
+        versions.append(SchemaVersion(number, info))
+    return versions
 
 
 # `schemactl struct`.
-
-
-_STRUCT_EPILOG = """\
-one JSON object a line in, one a line out, in order; a line that cannot be parsed is answered with an `error`:
-  {"id": "7", "type": "AVRO", "schema": "<text>", "options": {"recursiveFieldMaxDepth": 2}}
-  {"id": "7", "struct": <Spark's JSON of the type>, "nullable": false, "error": null}
-
-`schema` is the definition, as a text or as the JSON itself; of a KEY_VALUE {"key": ..., "value": ...}, with Pulsar's `properties` for
-the types of the halves; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark rejects it, `struct`
-is null, `error` is the simple name of the exception it throws, `condition` the error condition that this has, if any, and `message`
-says why. Options, as Spark names them: recursiveFieldMaxDepth, enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType.
-
-examples:
-  schemactl struct --spark 4.3 < schemas.jsonl > structs.jsonl
-  echo '{"id": 1, "type": "AVRO", "schema": {"type": "array", "items": "long"}}' | schemactl struct
-"""
-
-_PARSE_ERROR = "SchemaParseException"
 
 
 def configure_struct(parser: argparse.ArgumentParser) -> None:
@@ -231,7 +236,7 @@ def configure_struct(parser: argparse.ArgumentParser) -> None:
 
 
 def run_struct(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
-    """Return 0: every line was read; 1: at least one was not."""
+    """Answer the lines on standard input; return 1 if one has an error, else 0."""
     from schemactl.cli.schema_input import answer_lines
     from schemactl.codegen.topic_struct import StructOptions
 
@@ -239,10 +244,10 @@ def run_struct(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG0
         _ = StructOptions(args.spark).release
     except SchemactlError as error:
         raise UsageError(f"--spark: {error.what}", fix=error.fix) from None
-    return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(_struct, spark=args.spark)) else 1
+    return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(_convert_schema, spark=args.spark)) else 1
 
 
-def _struct(request: Request, *, spark: str) -> Answer:
+def _convert_schema(request: Request, *, spark: str) -> Answer:
     from schemactl.cli.schema_input import options_of, recursion_depth
     from schemactl.codegen.spark_types import UnsupportedBySpark, to_json
     from schemactl.codegen.topic_struct import StructOptions, convert, struct_of
@@ -250,29 +255,31 @@ def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.formats.avro.json_text import InvalidAvro
     from schemactl.formats.avro.parser import parse_for_spark
 
-    given = options_of(request)
+    request_options = options_of(request)
     options = StructOptions(
         spark,
-        recursive_field_max_depth=recursion_depth(given, default=-1),
-        stable_union_identifiers=str(given.get("enableStableIdentifiersForUnionType")).lower() == "true",
-        stable_union_prefix=str(given.get("stableIdentifierPrefixForUnionType", StructOptions().stable_union_prefix)),
+        recursive_field_max_depth=recursion_depth(request_options, default=-1),
+        stable_union_identifiers=str(request_options.get("enableStableIdentifiersForUnionType")).lower() == "true",
+        stable_union_prefix=str(
+            request_options.get("stableIdentifierPrefixForUnionType", StructOptions().stable_union_prefix)
+        ),
     )
     try:
         info = described(request, "schema")
         if spec(info).payload in ("avro", "json"):
-            found = convert(parse_for_spark(info.schema, options.release), options)
-            return {"struct": to_json(found.type), "nullable": found.nullable, "error": None}
+            column = convert(parse_for_spark(info.schema, options.release), options)
+            return {"struct": to_json(column.type), "nullable": column.nullable, "error": None}
         struct = struct_of(info, options, Release.R4_2)
     except UnsupportedBySpark as error:
-        return _failure(error.error, error.what, condition=error.condition)
+        return _make_failure(error.error, error.what, condition=error.condition)
     except InvalidAvro as error:
-        return _failure(error.exception, error.what)
+        return _make_failure(error.exception, error.what)
     except InvalidSchema as error:
-        return _failure(_PARSE_ERROR, error.what)
+        return _make_failure("SchemaParseException", error.what)
     if struct is None:
         raise InvalidInput(f"there is no description of the payloads of {info.type.name}")
     return {"struct": to_json(struct), "nullable": False, "error": None}
 
 
-def _failure(error: str, message: str, *, condition: str | None = None) -> Answer:
+def _make_failure(error: str, message: str, *, condition: str | None = None) -> Answer:
     return {"struct": None, "nullable": None, "error": error, "condition": condition, "message": message}

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TextIO
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
@@ -24,20 +24,23 @@ if TYPE_CHECKING:
 Request = dict[str, Any]
 Answer = dict[str, Any]
 
-_CHUNK_BYTES = 1 << 20
-_BATCH_LINES = 200
-"""How much of the questions is read ahead where more has arrived."""
+_TYPES_BY_SUFFIX: Final = {
+    ".avsc": SchemaType.AVRO,
+    ".proto": SchemaType.PROTOBUF_NATIVE,
+    ".binpb": SchemaType.PROTOBUF_NATIVE,
+}
+"""The default of --type for a definition, by the suffix of its file."""
+
+_ANY_TOPIC: Final = TopicName("public", "default", "topic")
+"""A name for the topic of a definition that is read without one."""
+
+_CHUNK_BYTES: Final = 1 << 20
+
+_MAX_BATCH_LINES: Final = 200
+"""The maximum number of lines that are parsed before the first of them is answered."""
 
 
 # Schemas on the command line.
-
-
-_YAML = (".yaml", ".yml")
-_DEFINITIONS = {".avsc": SchemaType.AVRO, ".proto": SchemaType.PROTOBUF_NATIVE, ".binpb": SchemaType.PROTOBUF_NATIVE}
-"""What a file is, by the end of its name, where --type does not say otherwise."""
-
-_ANY = TopicName("public", "default", "topic")
-"""Stands for the topic of a definition that is asked for alone."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,16 +65,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def is_given(args: argparse.Namespace) -> bool:
-    """Return whether a schema is given on the command line."""
+    """Return whether the command line has a schema."""
     return args.file is not None or args.type is not None
 
 
 def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) -> SchemaInfo:
-    """Return the schema given on the command line for `topic`.
+    """Return the schema on the command line, for `topic`.
 
     Raises:
-        UsageError: none is given, or not all of it.
-        DeclarationError: the file is not what its name says.
+        UsageError: if there is no schema, or a part of it is missing.
+        DeclarationError: if the file has problems.
     """
     from schemactl.formats import SPECS
 
@@ -97,7 +100,7 @@ def read_file(
     name: str,
     context: Context,
     *,
-    topic: TopicName = _ANY,
+    topic: TopicName = _ANY_TOPIC,
     type_: SchemaType | None = None,
     message: str | None = None,
     references: Sequence[str] = (),
@@ -105,47 +108,47 @@ def read_file(
     """Return the schema in a file.
 
     Args:
-        name: the file's.
+        name: the path of the file, relative to the folder to work in.
         context: where to work.
-        topic: which to take if the file declares several.
-        type_: of a definition; None to tell it from the file's suffix.
-        message: the root's full name, in a file of protobuf.
-        references: the files that it takes types from.
+        topic: the topic to select if the file declares several.
+        type_: the type of a definition; by default the file's suffix determines it.
+        message: the full name of the root message in a protobuf file.
+        references: the files from which the definition uses types.
 
     Raises:
-        UsageError: the kind of file is unknown, or `message` is missing.
-        SchemactlError: it cannot be read, or is not what its name says.
+        UsageError: if the suffix is unknown, or `message` is missing.
+        SchemactlError: if the file cannot be read, or has not the format of its suffix.
     """
     path = Path(context.directory, name)
     if not path.is_file():
         raise SchemactlError(f"there is no file {name}")
     suffix = path.suffix.lower()
     if suffix == ".json":
-        return _payload(path, name)
-    if suffix in _YAML:
-        return _declared(path, context, topic)
-    if suffix not in _DEFINITIONS:
+        return _read_payload(path, name)
+    if suffix in (".yaml", ".yml"):
+        return _read_declaration(path, context, topic)
+    if suffix not in _TYPES_BY_SUFFIX:
         raise UsageError(
             f"{name}: its extension is not known", fix="name an .avsc, .proto, .binpb, .yaml or .json file"
         )
-    return _definition(
+    return _read_definition(
         path,
-        type_ or _DEFINITIONS[suffix],
+        type_ or _TYPES_BY_SUFFIX[suffix],
         message,
-        [Path(context.directory, each) for each in references],
+        [Path(context.directory, reference) for reference in references],
         context,
         topic,
     )
 
 
-def _payload(path: Path, shown: str) -> SchemaInfo:
-    """Return what `pulsar-admin schemas upload` takes (PostSchemaPayload), as a broker reads it."""
+def _read_payload(path: Path, name: str) -> SchemaInfo:
+    """Read a file for `pulsar-admin schemas upload` (PostSchemaPayload) as a broker does."""
     from schemactl.formats import SPECS
 
     try:
         payload: Any = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise SchemactlError(f"{shown} is not JSON: {error}") from None
+        raise SchemactlError(f"{name} is not JSON: {error}") from None
     fields = payload if isinstance(payload, dict) else {}
     kind, schema, properties = fields.get("type"), fields.get("schema"), fields.get("properties") or {}
     if (
@@ -156,52 +159,54 @@ def _payload(path: Path, shown: str) -> SchemaInfo:
         or not all(isinstance(value, str) for value in properties.values())
     ):
         raise SchemactlError(
-            f"{shown} is not what pulsar-admin uploads",
+            f"{name} is not what pulsar-admin uploads",
             fix='write {"type": "AVRO", "schema": "<the definition as a text>", "properties": {}}',
         )
     return SPECS[SchemaType[kind]].from_text(SchemaType[kind], schema, properties)
 
 
-def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
-    """Return the schema of a YAML declaration; of `topic` if the file declares several."""
-    declared = _build(path, path.name, path.read_bytes(), context)
-    found = {name: each.schema for name, each in declared.catalog.topics.items() if each.schema}
-    if not found:
+def _read_declaration(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
+    """Return the schema of a YAML declaration, or the schema of `topic` if the file declares several."""
+    declared = _build_catalog(path, path.name, path.read_bytes(), context)
+    schemas = {name: declaration.schema for name, declaration in declared.catalog.topics.items() if declaration.schema}
+    if not schemas:
         raise SchemactlError(f"{path.name} declares no schema")
-    schema = next(iter(found.values())) if len(found) == 1 else found.get(topic)
+    schema = next(iter(schemas.values())) if len(schemas) == 1 else schemas.get(topic)
     if schema is None:
-        names = ", ".join(map(str, found))
+        names = ", ".join(map(str, schemas))
         raise UsageError(f"{path.name} declares {names}, and not {topic}")
     return schema
 
 
-def _definition(
+def _read_definition(
     path: Path, kind: SchemaType, message: str | None, references: Sequence[Path], context: Context, topic: TopicName
 ) -> SchemaInfo:
-    """Return the schema of a bare definition, read as if a declaration next to it named it."""
+    """Return the schema of a definition without a declaration, by building one next to it."""
     from schemactl.formats import SPECS
 
     if SPECS[kind].declared_as == "proto" and not message:
         raise UsageError("a .proto declares many messages", fix="name one: --message package.Name")
     schema: dict[str, Any] = {"type": kind.name, "definition": path.name}
-    schema |= {"message": message} if message else {}
-    schema |= {"references": [os.path.relpath(each, path.parent) for each in references]} if references else {}
+    if message:
+        schema["message"] = message
+    if references:
+        schema["references"] = [os.path.relpath(reference, path.parent) for reference in references]
     # JSON is YAML.
     text = json.dumps({"topic": str(topic), "schema": schema})
-    found = _build(path, "--file", text.encode(), context).catalog.topics[topic].schema
-    if found is None:
+    info = _build_catalog(path, "--file", text.encode(), context).catalog.topics[topic].schema
+    if info is None:
         raise SchemactlError(f"{path.name} declares no schema")
-    return found
+    return info
 
 
-def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
-    """Return what the YAML `data` declares, as if it were a file called `name` next to `path`."""
+def _build_catalog(path: Path, name: str, data: bytes, context: Context) -> Declared:
+    """Return the declarations of the YAML `data`, as if it were a file called `name` next to `path`."""
     from schemactl.core.project import Project
     from schemactl.declare import document as declare_document
     from schemactl.declare import reader
 
     folder = path.parent.resolve()
-    files = _files(folder, context)
+    files = _open_files(folder, context)
     top = files.top
     document = declare_document.read_documents((folder.relative_to(top) / name).as_posix(), data)
     declared = reader.build([document], files, Project())
@@ -210,10 +215,10 @@ def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
     return declared
 
 
-def _files(folder: Path, context: Context) -> WorktreeFiles:
-    """Return the files that references may name: the repository's if `folder` is in the project.
+def _open_files(folder: Path, context: Context) -> WorktreeFiles:
+    """Return the files that references may name: those of the repository if `folder` is in it, else those of `folder`.
 
-    Where a type is missing, its definition is looked for in the project's roots: a generated package has copies of all.
+    Missing types are searched in the roots of the project, since generated packages have copies of all definitions.
     """
     from schemactl.declare import files as declare_files
     from schemactl.declare import project as declare_project
@@ -227,7 +232,7 @@ def _files(folder: Path, context: Context) -> WorktreeFiles:
     return declare_files.WorktreeFiles(str(top), folders=(folder.relative_to(top).as_posix(), *project.roots))
 
 
-# Questions on JSON lines.
+# Requests on JSON lines.
 
 
 def answer_lines(
@@ -237,21 +242,21 @@ def answer_lines(
     *,
     ahead: Callable[[Sequence[Request]], None] | None = None,
 ) -> bool:
-    """Write the answer of every one of `lines`, or what is wrong with it, to `out`; return whether all were read.
+    """Write the answer to each line, or its error, to `out`; return whether no line had an error.
 
-    Answers as soon as there is a line: who asks may wait for the answer before asking again.
+    Each line is answered as soon as it arrives, because a client may wait for the answer before it sends the next line.
 
     Args:
-        lines: the questions, one a line; blank lines are left out.
-        out: takes the answers.
-        answer: may raise InvalidInput or SchemactlError; that becomes the line's `error`.
-        ahead: is shown the questions that have arrived together, before the first of them is answered.
+        lines: the requests, one a line; blank lines are skipped.
+        out: the output for the answers.
+        answer: returns the answer; InvalidInput and SchemactlError become the `error` of the line.
+        ahead: gets the requests that have arrived together, before the first of them is answered.
     """
     from schemactl.formats import InvalidInput
 
-    complete = True
-    for batch in _batches(lines):
-        requests = [_request(line) for line in batch]
+    is_complete = True
+    for batch in _read_batches(lines):
+        requests = [_parse_request(line) for line in batch]
         if ahead is not None:
             ahead([request for request in requests if isinstance(request, dict)])
         for request in requests:
@@ -259,72 +264,72 @@ def answer_lines(
             try:
                 if isinstance(request, InvalidInput):
                     raise request
-                answered = answer(request)
+                response = answer(request)
             except (InvalidInput, SchemactlError) as error:
-                complete = False
-                answered = {"error": str(error)}
-            out.write(json.dumps({"id": id_, **answered}, ensure_ascii=False) + "\n")
+                is_complete = False
+                response = {"error": str(error)}
+            out.write(json.dumps({"id": id_, **response}, ensure_ascii=False) + "\n")
         out.flush()
-    return complete
+    return is_complete
 
 
-def _batches(stream: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield the lines that have arrived, as they arrive; blank ones left out."""
-    # In pieces: a long line that grows by each of them would be copied as often.
-    begun: list[bytes] = []
+def _read_batches(stream: BinaryIO) -> Iterator[list[bytes]]:
+    """Yield lines as they arrive, without blank ones."""
+    # The chunks of a long line are joined only once, at its end.
+    chunks: list[bytes] = []
     while chunk := stream.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]  # buffered streams have it
         *lines, rest = chunk.split(b"\n")
         if lines:
-            lines[0] = b"".join([*begun, lines[0]])
-            begun = []
-        begun.append(rest)
-        for start in range(0, len(lines), _BATCH_LINES):
-            yield [line for line in lines[start : start + _BATCH_LINES] if line.strip()]
-    if (last := b"".join(begun)).strip():
+            lines[0] = b"".join([*chunks, lines[0]])
+            chunks = []
+        chunks.append(rest)
+        for start in range(0, len(lines), _MAX_BATCH_LINES):
+            yield [line for line in lines[start : start + _MAX_BATCH_LINES] if line.strip()]
+    if (last := b"".join(chunks)).strip():
         yield [last]
 
 
-def _no_json(word: str) -> NoReturn:
-    """Refuse NaN and infinities, which Python reads and would write into the answer."""
-    raise ValueError(f"{word} is no number there")
-
-
-def _request(line: bytes) -> Request | InvalidInput:
+def _parse_request(line: bytes) -> Request | InvalidInput:
     from schemactl.formats import InvalidInput
 
     try:
-        request = json.loads(line, parse_constant=_no_json)
+        request = json.loads(line, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         return InvalidInput(f"the line is not JSON: {error}")
     return request if isinstance(request, dict) else InvalidInput("the line is not a JSON object")
 
 
+def _reject_constant(word: str) -> NoReturn:
+    """Reject NaN and infinities, which are not JSON, but which Python would read and write."""
+    raise ValueError(f"{word} is no number there")
+
+
 def options_of(request: Request) -> dict[str, Any]:
-    """Return the options of a line.
+    """Return the `options` of a line.
 
     Raises:
-        InvalidInput: it has something else there.
+        InvalidInput: if they are not an object.
     """
     from schemactl.formats import InvalidInput
 
-    given = request.get("options") or {}
-    if not isinstance(given, dict):
+    options = request.get("options") or {}
+    if not isinstance(options, dict):
         raise InvalidInput("`options` is not an object")
-    return given
+    return options
 
 
 def recursion_depth(options: dict[str, Any], *, default: int) -> int:
     """Return the maximum recursion depth of a record.
 
     Raises:
-        InvalidInput: `options` has no number there that Java has.
+        InvalidInput: if the option is not an `int` of Java.
     """
     from schemactl.formats import InvalidInput
 
     try:
-        # Spark's options are texts; numbers are taken as well.
-        given = options.get("recursiveFieldMaxDepth", default)
-        depth = None if isinstance(given, float | bool) else int(given)
+        # Spark's options are texts; numbers are accepted as well.
+        value = options.get("recursiveFieldMaxDepth", default)
+        depth = None if isinstance(value, float | bool) else int(value)
     except (TypeError, ValueError):
         depth = None
     if depth is None or not -(1 << 31) <= depth < 1 << 31:
