@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import COMMANDS, Parser, build_parser, command_of, global_options
@@ -24,7 +24,7 @@ from schemactl.core.terminal import uncleaned
 if TYPE_CHECKING:
     from schemactl.core.project import Project
 
-_SCRIPTS = {
+_SCRIPTS: Final = {
     "bash": r"""_schemactl() {
     local line
     COMPREPLY=()
@@ -57,14 +57,16 @@ complete -c schemactl -n __schemactl_finds_words -f -a '$__schemactl_words'
 """,
 }
 
-_PLAIN = re.compile(r"[-=:.\w/]+", re.ASCII)
-"""Names that no shell takes for anything else; others are not completed."""
+_PLAIN_NAME: Final = re.compile(r"[-=:.\w/]+", re.ASCII)
+"""A name without special characters of a shell; other names are not completed."""
 
 _TOPIC_LINE = re.compile(r"""(?:^|[{,])\s*["']?topic["']?\s*:\s*["']?([^\s"',}#]+)""", re.MULTILINE)
 _NAMESPACE_LINE = re.compile(r"""(?:^|[{,])\s*["']?namespace["']?\s*:\s*["']?([^\s"',}#]+)""", re.MULTILINE)
-_LONGEST_S = 1.0
-_MOST_BYTES = 1 << 20
-"""Longer files are not looked at."""
+
+_MAX_SEARCH_S: Final = 1.0
+
+_MAX_BYTES: Final = 1 << 20
+"""How much of each file is searched."""
 
 
 def configure_completion(parser: argparse.ArgumentParser) -> None:
@@ -83,14 +85,14 @@ def configure_completion(parser: argparse.ArgumentParser) -> None:
 
 
 def run_completion(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
-    """Return 0 after the script is printed."""
+    """Print the script."""
     print(_SCRIPTS[args.shell], end="", file=uncleaned(sys.stdout))
     return 0
 
 
 def print_words(words: Sequence[str]) -> int:
     """Print the candidates for the last of `words`, one a line, some followed by a tab and a description; return 0."""
-    # Nobody reads the reason while completing.
+    # A shell discards error messages during completion.
     with suppress(SchemactlError, OSError, ValueError, SystemExit):
         for name, text in candidates(words):
             print(f"{name}\t{text}" if text else name)
@@ -100,67 +102,71 @@ def print_words(words: Sequence[str]) -> int:
 def candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the candidates for the last of `words`, each with a description that may be empty."""
     # bash splits `--option=value` into three words.
-    *before, current = [word for word in words[:-1] if word != "="] + [words[-1].removeprefix("=") if words else ""]
+    previous = [word for word in words[:-1] if word != "="]
+    current = words[-1].removeprefix("=") if words else ""
     prefix = ""
     if current.startswith("--") and "=" in current:
         option, _, current = current.partition("=")
-        before, prefix = [*before, option], f"{option}="
-    given = global_options(before)
-    command = command_of(before)
+        previous.append(option)
+        prefix = f"{option}="
+    options = global_options(previous)
+    command = command_of(previous)
     parser: Parser = build_parser([command] if command else [])
-    arguments = list(given.words)
+    arguments = list(options.words)
     while arguments and arguments[0] in parser.subcommands:
         parser = parser.subcommands[arguments.pop(0)]
-    found = _values(parser, before, arguments, current, given)
-    for name, text in found:
+    for name, text in _list_words(parser, previous, arguments, current, options):
         if name.startswith(current):
             yield prefix + name, text
 
 
-def _values(
-    parser: Parser, before: Sequence[str], arguments: Sequence[str], current: str, given: argparse.Namespace
+def _list_words(
+    parser: Parser, previous: Sequence[str], arguments: Sequence[str], current: str, options: argparse.Namespace
 ) -> Iterable[tuple[str, str]]:
-    last = parser.option(before[-1]) if before else None
-    if last is not None and last.nargs != 0:
-        return _value_of(last, current, given)
+    """Return all words that may follow the `previous` ones: values of an option, options, subcommands or arguments."""
+    last_option = parser.option(previous[-1]) if previous else None
+    if last_option is not None and last_option.nargs != 0:
+        return _list_values(last_option, current, options)
     if current.startswith("-"):
         return parser.long_options()
     if parser.subcommands:
         summaries = {name: entry.summary for name, entry in COMMANDS.items()}
         return [(name, summaries.get(name, "")) for name in parser.subcommands]
     positionals = parser.positionals()
-    # Values of options are among the words; then the last positional is offered too early, which does no harm.
-    at = sum(1 for word in arguments if not word.startswith("-"))
-    return _value_of(positionals[min(at, len(positionals) - 1)], current, given) if positionals else ()
+    if not positionals:
+        return ()
+    # Values of options count as well, so the last positional may be offered too early, which does no harm.
+    position = sum(1 for word in arguments if not word.startswith("-"))
+    return _list_values(positionals[min(position, len(positionals) - 1)], current, options)
 
 
-def _value_of(action: argparse.Action, current: str, given: argparse.Namespace) -> Iterable[tuple[str, str]]:
+def _list_values(action: argparse.Action, current: str, options: argparse.Namespace) -> Iterable[tuple[str, str]]:
     """Return the candidates for the value of an option or of a positional argument."""
     if action.choices is not None:
-        return [(str(each), "") for each in action.choices]
+        return [(str(choice), "") for choice in action.choices]
     if action.dest in ("topic", "old", "new", "node", "of", "allow_delete", "force_delete"):
-        return [(name, "") for name in _spelled(_declared(given, _TOPIC_LINE), current)]
+        return [(name, "") for name in _shorten_names(_search_declarations(options, _TOPIC_LINE), current)]
     if action.dest == "namespace":
         return [
             (name, "")
-            for name in sorted(_declared(given, _NAMESPACE_LINE))
+            for name in sorted(_search_declarations(options, _NAMESPACE_LINE))
             if re.fullmatch(r"[-=:.\w]+/[-=:.\w]+", name)
         ]
     if action.dest == "target":
-        targets = _project(given)[0].targets
-        return [(name, "") for name in targets if _PLAIN.fullmatch(name)]
+        project, _ = _load_project(options)
+        return [(name, "") for name in project.targets if _PLAIN_NAME.fullmatch(name)]
     if action.dest == "rule":
         from schemactl.core.rules import rules
 
         return [(rule.id, rule.summary) for rule in rules().values()]
     if action.dest == "format" and action.metavar == "FORMAT[=FILE]":
-        # Its help begins with them.
+        # The help of the option starts with the formats.
         return [(name, "") for name in (action.help or "").partition(";")[0].split(", ")]
     return ()
 
 
-def _spelled(names: set[str], current: str) -> list[str]:
-    """Return the names of topics to offer: as short as the word typed so far and the other names allow."""
+def _shorten_names(names: set[str], current: str) -> list[str]:
+    """Return the shortest unambiguous form of each topic's name that starts with the current word."""
     from schemactl.core.names import TopicName
 
     topics = set()
@@ -168,44 +174,45 @@ def _spelled(names: set[str], current: str) -> list[str]:
         with suppress(ValueError):
             topics.add(TopicName.parse(name))
     if "://" in current:
-        return sorted(str(topic) for topic in topics if _PLAIN.fullmatch(str(topic)))
-    found = set()
+        return sorted(str(topic) for topic in topics if _PLAIN_NAME.fullmatch(str(topic)))
+    short_names = set()
     for topic in topics:
         parts = topic.schema_id.split("/")
         for count in (1, 2, 3):
-            text = "/".join(parts[-count:])
-            is_unique = sum(f"/{each.schema_id}".endswith(f"/{text}") for each in topics) == 1
-            if text.startswith(current) and (is_unique or count == 3) and _PLAIN.fullmatch(text):
-                found.add(text)
+            short_name = "/".join(parts[-count:])
+            is_unique = sum(f"/{other.schema_id}".endswith(f"/{short_name}") for other in topics) == 1
+            if short_name.startswith(current) and (is_unique or count == 3) and _PLAIN_NAME.fullmatch(short_name):
+                short_names.add(short_name)
                 break
-    return sorted(found)
+    return sorted(short_names)
 
 
-def _project(given: argparse.Namespace) -> tuple[Project, str]:
+def _load_project(options: argparse.Namespace) -> tuple[Project, str]:
     from schemactl.declare import project as declare_project
 
-    return declare_project.load_project(str(Path(given.directory).absolute()), given.config)
+    return declare_project.load_project(str(Path(options.directory).absolute()), options.config)
 
 
-def _declared(given: argparse.Namespace, line: re.Pattern[str]) -> set[str]:
-    """Return the matches of `line` in the YAML files below the roots, found within a second and without following links."""
-    project, top = _project(given)
-    end_s = time.monotonic() + _LONGEST_S
-    found: set[str] = set()
+def _search_declarations(options: argparse.Namespace, pattern: re.Pattern[str]) -> set[str]:
+    """Return the matches of `pattern` in the YAML files below the roots; search for a second, and do not follow links."""
+    project, top = _load_project(options)
+    deadline = time.monotonic() + _MAX_SEARCH_S
+    matches: set[str] = set()
     for root in project.roots:
         for folder, _, names in os.walk(Path(top, root)):
             for name in names:
-                if time.monotonic() > end_s:
-                    return found
+                if time.monotonic() > deadline:
+                    return matches
                 if name.endswith((".yaml", ".yml")):
-                    found.update(line.findall(_text(Path(folder, name))))
-    return found
+                    matches.update(pattern.findall(_read_text(Path(folder, name))))
+    return matches
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
+    """Return the beginning of a regular file, or "" if it cannot be opened or is a link."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return ""
     with os.fdopen(file, "rb") as stream:
-        return stream.read(_MOST_BYTES).decode(errors="replace")
+        return stream.read(_MAX_BYTES).decode(errors="replace")

@@ -27,9 +27,12 @@ T = TypeVar("T")
 Outputs = list[tuple[str, str | None]]
 """Formats with their files; None is standard output."""
 
+SheetReport = tuple["Sheet", "Json"]
+"""The report on a target, and its JSON."""
+
 
 def add_formats(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None:
-    """Add the option that says which of `formats` a report is wanted in."""
+    """Add the option --format, which selects one or more of `formats`."""
     add_options(
         parser,
         f"--format FORMAT[=FILE]: {', '.join(formats)}; may be repeated; all but one need a file (default: text)",
@@ -37,10 +40,10 @@ def add_formats(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None
     )
 
 
-def asked_outputs(wanted: list[str], formats: Iterable[str]) -> Outputs:
+def asked_outputs(entries: list[str], formats: Iterable[str]) -> Outputs:
     """Return the formats that the option names; raise UsageError for an unknown one, or if several go to standard output."""
     outputs: Outputs = []
-    for entry in wanted:
+    for entry in entries:
         name, separator, path = entry.partition("=")
         if name not in formats:
             near = did_you_mean(name, formats)
@@ -55,12 +58,8 @@ def asked_outputs(wanted: list[str], formats: Iterable[str]) -> Outputs:
     return outputs
 
 
-SheetReport = tuple["Sheet", "Json"]
-"""The report on a target, and its JSON."""
-
-
 def unknown_sheet(command: Literal["plan", "drift"], target: str, error: SchemactlError) -> SheetReport:
-    """Return the report on a target that could not be asked."""
+    """Return the report on a target whose registry could not be read."""
     from schemactl.report.document import unknown
 
     return unknown(command, target, error), {"format_version": 1, "target": target, "problem": str(error)}
@@ -68,40 +67,44 @@ def unknown_sheet(command: Literal["plan", "drift"], target: str, error: Schemac
 
 def target_sheets(
     command: Literal["plan", "drift"],
-    found: Mapping[str, T | SchemactlError],
+    results: Mapping[str, T | SchemactlError],
     sheet: Callable[[T], tuple[SheetReport, int]],
 ) -> tuple[list[SheetReport], list[int]]:
-    """Return a report and an exit code for each target: those that `sheet` makes of its result, or those of its error."""
-    reports = [
-        (unknown_sheet(command, name, each), each.exit_code) if isinstance(each, SchemactlError) else sheet(each)
-        for name, each in found.items()
-    ]
-    return [report for report, _ in reports], [code for _, code in reports]
+    """Return the reports and the exit codes of all targets; `sheet` returns both for a result."""
+    reports, codes = [], []
+    for name, result in results.items():
+        if isinstance(result, SchemactlError):
+            report, code = unknown_sheet(command, name, result), result.exit_code
+        else:
+            report, code = sheet(result)
+        reports.append(report)
+        codes.append(code)
+    return reports, codes
 
 
 @contextmanager
 def errors_in_files(
     command: Literal["plan", "drift"], asked: AskedTargets, outputs: Outputs, context: Context
 ) -> Iterator[None]:
-    """Write an error that ends the command to the report files, too, which would otherwise keep the report of an earlier run."""
+    """Write an error that ends the command to the report files, which would otherwise keep the report of an earlier run."""
     try:
         yield
     except UsageError:
         raise
     except SchemactlError as error:
-        # On a terminal the error itself says it.
-        rest: Outputs = [(name, path) for name, path in outputs if path]
-        if rest:
-            names = _names(asked, context)
-            write_sheets([unknown_sheet(command, name, error) for name in names], rest, context)
+        # Standard error has the message already.
+        file_outputs: Outputs = [(name, path) for name, path in outputs if path]
+        if file_outputs:
+            names = _guess_target_names(asked, context)
+            write_sheets([unknown_sheet(command, name, error) for name in names], file_outputs, context)
         raise
 
 
-def _names(asked: AskedTargets, context: Context) -> list[str]:
-    """Return the names of the targets `asked`; if they were not named, those of the project file here, if it can be read."""
-    named = [] if asked.are_all else [name for name in asked.names if name is not None]
-    if named:
-        return named
+def _guess_target_names(asked: AskedTargets, context: Context) -> list[str]:
+    """Return the names of the targets `asked`, by default those in the working tree's project file, if it can be read."""
+    names = [] if asked.are_all else [name for name in asked.names if name is not None]
+    if names:
+        return names
     from schemactl.declare.project import load_project
 
     try:
@@ -112,22 +115,25 @@ def _names(asked: AskedTargets, context: Context) -> list[str]:
 
 
 def write_sheets(sheets: Sequence[SheetReport], outputs: Outputs, context: Context) -> None:
-    """Write the reports on targets as `write_report` writes one."""
+    """Write the reports on targets in each of the formats; see `write_report`."""
     from schemactl.report import render_sheets
 
     write_report(partial(render_sheets, sheets), outputs, context)
 
 
 def write_report(render: Callable[..., str], outputs: Outputs, context: Context) -> None:
-    """Write a report in each of its formats; with the format `github`, write the summary of the step, too.
+    """Write a report in each of its formats; the format `github` writes the summary of the step as well.
 
-    `render(name)` returns the report in a format; it takes `color`, the `width` of a terminal, and for Markdown a `limit` of
-    characters.
+    Args:
+        render: returns the report in the format `name`; takes `color`, the `width` of a terminal in columns, and for Markdown a
+            `limit` of characters.
+        outputs: the formats with their files.
+        context: where to work.
     """
     from schemactl.report import OBEYED
     from schemactl.report.markdown import SUMMARY_LIMIT
 
-    # Whoever reads standard output may stop before its end: the files are written by then.
+    # Write the files first, because the reader of standard output may stop before its end.
     for name, path in sorted(outputs, key=lambda output: output[1] is None):
         width = terminal_width() if path is None else None
         text = render(name, color=context.color and path is None, width=width)
@@ -135,24 +141,24 @@ def write_report(render: Callable[..., str], outputs: Outputs, context: Context)
             text = fit(text, width) if name == "text" else text
             print(text, file=uncleaned(sys.stdout) if name in OBEYED else sys.stdout)
         else:
-            _write(Path(context.directory) / path, text + "\n", context)
+            _write_file(Path(context.directory) / path, text + "\n", context)
         if name == "github" and (file := os.environ.get("GITHUB_STEP_SUMMARY")):
-            _append(Path(file), render("markdown", limit=SUMMARY_LIMIT) + "\n")
+            _append_to_summary(Path(file), render("markdown", limit=SUMMARY_LIMIT) + "\n")
 
 
-def _append(path: Path, text: str) -> None:
-    """Append to the file that GitHub's runner made for the summary of the step."""
-    try:
-        with path.open("ab") as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise SchemactlError(f"cannot write the step's summary, {path}: {error.strerror}") from error
-
-
-def _write(path: Path, text: str, context: Context) -> None:
+def _write_file(path: Path, text: str, context: Context) -> None:
     """Write the text to the file; if that fails, the file stays as it was."""
     try:
         write(path, text.encode("utf-8", "backslashreplace"), below=context.top)
     except OSError as error:
         raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
     print(f"wrote {path}", file=sys.stderr)
+
+
+def _append_to_summary(path: Path, text: str) -> None:
+    """Append to the file that GitHub's runner made for the summary of the step."""
+    try:
+        with path.open("ab") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise SchemactlError(f"cannot write the step's summary, {path}: {error.strerror}") from error

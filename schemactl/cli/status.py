@@ -59,7 +59,10 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
 
 
 def run_status(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: every target answered; 1: one did not; 2: something is pending or drifts, with --detailed-exitcode."""
+    """Print the status of each target.
+
+    Return 1 if a target did not respond, 2 if something is pending or drifts and --detailed-exitcode is set, else 0.
+    """
     return within(args.timeout, lambda deadline: _run(args, context, deadline))
 
 
@@ -67,76 +70,82 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.deploy.status import StatusReport, TargetStatus, UnknownStatus
 
     outputs = asked_outputs(args.format or ["text"], STATUS_FORMATS)
-    asked = AskedTargets.of(args)
-    if asked.names == [None]:
-        asked = AskedTargets(are_all=True)
+    selection = AskedTargets.of(args)
+    if selection.names == [None]:
+        selection = AskedTargets(are_all=True)
 
     def stop(error: KeyboardInterrupt | OutOfTime) -> bool:
-        """Stop waiting when the time is up: targets that have not answered become rows that say so."""
+        """Stop waiting when the time is up; targets that have not responded become rows with that error."""
         if isinstance(error, KeyboardInterrupt):
             raise error
         deadline.end()
         return False
 
-    with opened(asked, context, as_rows=True) as targets:
-        waits = partial(_awaited, targets, context)
+    with opened(selection, context, as_rows=True) as targets:
         scope = DriftScope(unmanaged=args.unmanaged)
-        found = drifts(targets, scope, awaited=waits, stop=stop)
-        of = {each.name: each for each in targets.targets}
-        statuses = tuple(
-            UnknownStatus(name, str(each))
-            if isinstance(each, SchemactlError)
-            else TargetStatus(name, each, _result(of[name].place, args, context), _later(of[name].approved))
-            for name, each in found.items()
-        )
+        drift_by_target = drifts(targets, scope, awaited=partial(_find_awaited, targets, context), stop=stop)
+        targets_by_name = {target.name: target for target in targets.targets}
+        statuses: list[TargetStatus | UnknownStatus] = []
+        for name, drift in drift_by_target.items():
+            if isinstance(drift, SchemactlError):
+                statuses.append(UnknownStatus(name, str(drift)))
+            else:
+                target = targets_by_name[name]
+                last_apply = _read_last_apply(target.place, args, context)
+                statuses.append(TargetStatus(name, drift, last_apply, _count_later_versions(target.approved)))
         latest: dict[TopicName, int] = {}
-        for each in targets.targets:
-            latest |= _latest(each.approved.whole.catalog)
-    report = StatusReport(int(time.time()), statuses, latest)
+        for target in targets.targets:
+            latest |= _find_latest_versions(target.approved.whole.catalog)
+    report = StatusReport(int(time.time()), tuple(statuses), latest)
     write_report(partial(render_status, report, all_topics=args.all_topics), outputs, context)
     if report.known != report.targets:
         return SchemactlError.exit_code
-    return CHANGES if args.detailed_exitcode and any(each.is_changed for each in report.known) else 0
+    return CHANGES if args.detailed_exitcode and any(status.is_changed for status in report.known) else 0
 
 
-def _awaited(
-    targets: OpenTargets, context: Context, target: OpenTarget, answered: Collection[str], plan: Plan
+def _find_awaited(
+    targets: OpenTargets, context: Context, target: OpenTarget, observed: Collection[str], plan: Plan
 ) -> Mapping[TopicName, Awaited]:
-    """Return the topics of a plan that wait for other targets; of those that are open, only the ones in `answered` are asked."""
+    """Return the topics of a plan that wait for other targets.
+
+    Of the open targets, only those in `observed` are queried, so that one that does not respond delays only its own row.
+    """
     from schemactl.cli.apply_results import awaited
 
-    registries = {each.name: each.registry for each in targets.targets}
+    registries = {target.name: target.registry for target in targets.targets}
 
     def ask(place: ChosenTarget, scope: Scope) -> Catalog:
         name = place.target.name
         if name not in targets.names:
             return place.read(scope, context)
-        if name not in answered:
+        if name not in observed:
             raise SchemactlError("see its own row")
         return registries[name].read(scope)
 
     return awaited(target, plan, ask)
 
 
-def _later(approved: History) -> int:
+def _count_later_versions(approved: History) -> int:
     """Return the number of versions approved after the target's position."""
-    return sum(each.info is not None for found in approved.later_versions().values() for each in found)
+    return sum(version.info is not None for versions in approved.later_versions().values() for version in versions)
 
 
-def _latest(git: Catalog) -> dict[TopicName, int]:
+def _find_latest_versions(git: Catalog) -> dict[TopicName, int]:
     """Return the number of the latest version of each declared topic except drafts."""
     from schemactl.core.schema import live
 
-    found = {
-        name: live(topic.versions)
-        for name, topic in git.topics.items()
-        if not topic.deleted and topic.lifecycle == "stable"
-    }
-    return {name: versions[-1].number for name, versions in found.items() if versions}
+    latest = {}
+    for name, topic in git.topics.items():
+        if topic.deleted or topic.lifecycle != "stable":
+            continue
+        versions = live(topic.versions)
+        if versions:
+            latest[name] = versions[-1].number
+    return latest
 
 
-def _result(place: ChosenTarget, args: argparse.Namespace, context: Context) -> LastApply | None:
-    """Return the target's last apply from its result file; warn about a file that cannot be read."""
+def _read_last_apply(place: ChosenTarget, args: argparse.Namespace, context: Context) -> LastApply | None:
+    """Return the target's last apply from its result file, if there is one; warn about a file that cannot be read."""
     from schemactl.cli.apply_results import read_result, result_path
 
     if args.results:
@@ -144,8 +153,8 @@ def _result(place: ChosenTarget, args: argparse.Namespace, context: Context) -> 
     else:
         path = result_path(place.folder, place.target.name)
     try:
-        found = read_result(path, place.target.name)
+        result = read_result(path, place.target.name)
     except ValueError as error:
         context.say(f"warning: {error}")
         return None
-    return found[0] if found else None
+    return result[0] if result else None
