@@ -30,11 +30,19 @@ if TYPE_CHECKING:
     from schemactl.history import History, Merged
 
 
-# Topics and versions.
-
+WORK: Final = "work"
+"""The name of the working tree."""
 
 TOPIC_HELP: Final = "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
+
 VERSION_HELP: Final = f"{TOPIC_HELP}; @N: Git's version N"
+
+STATE_HELP: Final = f"{VERSION_HELP}; @work: the working tree; @REF: a commit, branch or tag"
+
+STRICT_OPTION: Final = "--strict: reject messages with bytes after the value, or with text that is not UTF-8"
+
+
+# Topics and versions.
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -54,43 +62,43 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
-    """Return the namespaces that `--namespace` names, by the registry's names; None: all.
+    """Return the namespaces that `--namespace` names, or None for all namespaces.
 
-    Listing all takes a superuser; a tenant's administrator may ask about the namespaces of that tenant.
+    Only a superuser can list all namespaces of a registry; the administrator of a tenant can list those of the tenant.
     """
     from schemactl.core.names import NamespaceName
 
-    found = set()
+    namespaces = set()
     for text in names:
         try:
-            found.add(NamespaceName.parse(text))
+            namespaces.add(NamespaceName.parse(text))
         except ValueError as error:
             raise UsageError(f"--namespace {text}: {error}") from None
-    return frozenset(found) or None
+    return frozenset(namespaces) or None
 
 
 class ChosenTopic(NamedTuple):
-    """A topic and one of its versions; None: the definition in force."""
+    """A topic and one of its versions, or None for the definition in force."""
 
     topic: Topic
     version: SchemaVersion | None
 
     @property
     def info(self) -> SchemaInfo | None:
-        """The definition of the version, else the one in force, else the last version's; read on each use."""
-        found = self.topic.schema
+        """The definition of the version, else the one in force, else the last version's; loaded on each use."""
+        info = self.topic.schema
         if self.version:
-            found = self.version.info
-        elif found is None and self.topic.versions:
-            found = self.topic.versions[-1].info
-        return found.load() if found else None
+            info = self.version.info
+        elif info is None and self.topic.versions:
+            info = self.topic.versions[-1].info
+        return info.load() if info else None
 
 
 def choose(text: str, catalog: Catalog) -> ChosenTopic:
     """Return the topic of `catalog`, and its version, that `text` names as TOPIC or TOPIC@N.
 
     Raises:
-        UsageError: there is none, or several; the message lists similar names.
+        UsageError: if `text` does not name exactly one topic, or the version does not exist; the message lists similar names.
     """
     name, at, number = text.rpartition("@")
     if not at or matching(text, catalog.topics):
@@ -110,19 +118,20 @@ def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the a
 
 def version_of(topic: Topic, number: int) -> SchemaVersion:
     """Return the topic's version with that number; raise UsageError if there is none."""
-    found = next((version for version in topic.versions if version.number == number), None)
-    if found is None:
+    version = next((version for version in topic.versions if version.number == number), None)
+    if version is None:
         raise UsageError(f"{topic.name} has no version {number}: {known_numbers(topic)}")
-    if found.info is None:
+    if version.info is None:
         raise UsageError(f"{topic.name}: number {number} is a tombstone, before a new generation, and has no schema")
-    return found
+    return version
 
 
 def known_numbers(topic: Topic) -> str:
     """Return the range of a topic's versions, as the end of a message."""
-    last = topic.versions[-1].number if topic.versions else None
-    known = "none" if last is None else f"0 to {last}" if last else "version 0 alone"
-    return f"the approved history knows {known}"
+    if not topic.versions:
+        return "the approved history knows none"
+    last = topic.versions[-1].number
+    return f"the approved history knows {f'0 to {last}' if last else 'version 0 alone'}"
 
 
 def number_of_version_bytes(version_bytes: str) -> int:
@@ -131,7 +140,7 @@ def number_of_version_bytes(version_bytes: str) -> int:
     Clients before 2.4.0 sent 64 bytes, of which the first 8 count (BookkeeperSchemaStorage.versionFromBytes).
 
     Raises:
-        UsageError: the text is not that.
+        UsageError: if the text is not hex, or has another length.
     """
     text = version_bytes.removeprefix("0x").replace(" ", "").replace(":", "")
     try:
@@ -146,7 +155,7 @@ def number_of_version_bytes(version_bytes: str) -> int:
 
 
 def relative_path(text: str, context: Context) -> Path:
-    """Return the file that the user calls `text`, as a path relative to the current folder."""
+    """Return the path `text`, which is relative to the folder to work in, relative to the current folder."""
     return Path(os.path.relpath(Path(context.directory, text)))
 
 
@@ -165,34 +174,36 @@ def output_file(text: str, context: Context, *, name: str) -> Path:
 
 
 class NumbersContradicted(SchemactlError):
-    """A registry contradicts the record of its version numbers: messages would be misread."""
+    """The registry contradicts the record of its version numbers, so messages would be decoded with the wrong schema."""
 
     exit_code = NEGATIVE
 
 
 def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:
-    """Add the argument that says which target the messages come from.
+    """Add the argument for the target that the messages come from.
 
     `default` describes the default of a command that ignores SCHEMACTL_TARGET.
     """
-    known = default or "$SCHEMACTL_TARGET, or Git's numbers"
+    default_text = default or "$SCHEMACTL_TARGET, or Git's numbers"
     add_target(
-        parser, f"the target whose version numbers the messages carry (default: {known})", from_environment=not default
+        parser,
+        f"the target whose version numbers the messages carry (default: {default_text})",
+        from_environment=not default,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingSetup:
-    """The schemas that messages are read with, and whose version numbers the messages carry.
+    """The schemas to read messages with, and the target whose version numbers the messages carry.
 
     Attributes:
         project: the project file.
         top: the folder that its relative paths start from.
         approved: the approved history.
-        place: the target that the messages come from; None: their numbers are Git's.
-        numbers: the record of the target's numbers; None: there is none.
-        elsewhere: topics whose numbers are not Git's on some targets, with the names of these targets.
-        seen: further numbers of the target's registry that need not be recorded.
+        place: the target that the messages come from, or None if their numbers are Git's.
+        numbers: the record of the target's version numbers, if there is one.
+        elsewhere: the topics whose numbers are not Git's on some targets, with the names of these targets.
+        seen: further numbers of the target's registry, which need not be recorded.
     """
 
     project: Project
@@ -205,17 +216,17 @@ class ReadingSetup:
 
     @property
     def target(self) -> Target | None:
-        """The target that the messages come from; None: the numbers are Git's."""
+        """The target that the messages come from, or None if their numbers are Git's."""
         return self.place.target if self.place else None
 
     def require_target(self, topics: Iterable[Topic], context: Context) -> None:
         """Raise UsageError if no target was named, and the numbers of one of `topics` are not Git's on some target."""
         if self.target is not None:
             return
-        found = {topic.name: self.elsewhere[topic.name] for topic in topics if topic.name in self.elsewhere}
-        if found:
-            names = sorted({name for targets in found.values() for name in targets})
-            listed = "; ".join(f"{name} on {', '.join(targets)}" for name, targets in sorted(found.items()))
+        targets_by_topic = {topic.name: self.elsewhere[topic.name] for topic in topics if topic.name in self.elsewhere}
+        if targets_by_topic:
+            names = sorted({name for targets in targets_by_topic.values() for name in targets})
+            listed = "; ".join(f"{name} on {', '.join(targets)}" for name, targets in sorted(targets_by_topic.items()))
             raise UsageError(
                 f"targets differ in their version numbers: {listed}",
                 fix="name the target that the messages come from: "
@@ -223,15 +234,15 @@ class ReadingSetup:
             )
 
     def versions(self, topic: Topic) -> tuple[TargetVersion, ...]:
-        """Return the versions that messages of the topic may carry, by the target's numbers."""
+        """Return the versions that messages of the topic may carry, with the target's numbers."""
         from schemactl.declare.target_numbers import target_versions
 
         return (*target_versions(topic, self.numbers), *self.seen.get(topic.name, ()))
 
     def on_target(self, topic: Topic, reader: int | None) -> OnTarget | None:
-        """Return the meaning of the target's numbers of the topic; None: they are Git's.
+        """Return the versions behind the target's numbers of the topic, or None if the numbers are Git's.
 
-        `reader` is Git's number of the version that messages are read as; None: the reader's schema is that of no version.
+        `reader` is Git's number of the version to read messages as, or None if the reader's schema is not a version.
         """
         from schemactl.codegen.topics import OnTarget
         from schemactl.core.schema import SchemaVersion
@@ -241,34 +252,39 @@ class ReadingSetup:
             return None
         versions = self.versions(topic)
         number = None if reader is None else target_number(versions, reader)
-        if any(each.deleted for each in versions if each.number == number):
-            # The registry would give another number to what is written now.
+        if any(version.deleted for version in versions if version.number == number):
+            # The registry would give the schema another number now.
             number = None
+        readable = [version for version in versions if version.info]
         return OnTarget(
             self.target.name,
-            tuple(SchemaVersion(each.number, each.info, each.commit) for each in versions if each.info),
-            frozenset(each.number for each in versions if each.info and each.git is None),
-            {each.number: each.unreadable for each in versions if each.info is None},
+            tuple(SchemaVersion(version.number, version.info, version.commit) for version in readable),
+            frozenset(version.number for version in readable if version.git is None),
+            {version.number: version.unreadable for version in versions if version.info is None},
             number,
         )
 
     def verified(self, topics: Iterable[Topic], context: Context) -> ReadingSetup:
-        """Return the same after comparing the record with the target's registry; warn if that cannot be asked.
+        """Compare the record with the target's registry, and return the setup with further numbers of the registry.
+
+        Warn if the registry cannot be read.
 
         Raises:
-            NumbersContradicted: a number in the registry is neither Git's nor recorded.
+            NumbersContradicted: if a number in the registry is neither Git's nor recorded.
         """
         from schemactl.deploy.version_numbers import other_spellings, topic_apart
         from schemactl.registry.interface import Scope
         from schemactl.report.drift import render
 
         target = self.target
-        there = {topic.name: (topic, target.names.there(topic.name)) for topic in topics} if target else {}
-        if self.place is None or target is None or not there:
+        if self.place is None or target is None:
             return self
+        topics_by_name = {topic.name: topic for topic in topics}
+        if not topics_by_name:
+            return self
+        target_names = {name: target.names.there(name) for name in topics_by_name}
         try:
-            scope = Scope(frozenset(), frozenset(name for _, name in there.values()))
-            found = self.place.read(scope, context).topics
+            registered = self.place.read(Scope(frozenset(), frozenset(target_names.values())), context).topics
         except UsageError:
             raise
         except SchemactlError as error:
@@ -276,9 +292,10 @@ class ReadingSetup:
                 f"warning: the version numbers of {target.name} are taken from Git and were not verified: {error.what}"
             )
             return self
-        misread, seen = [], {}
-        for name, (topic, renamed) in sorted(there.items()):
-            entries = found[renamed].versions if renamed in found else ()
+        misread, further_numbers = [], {}
+        for name, topic in sorted(topics_by_name.items()):
+            target_name = target_names[name]
+            entries = registered[target_name].versions if target_name in registered else ()
             apart = topic_apart(
                 topic,
                 entries,
@@ -287,54 +304,51 @@ class ReadingSetup:
             )
             if not apart.recorded:
                 misread.append(apart)
-            seen[name] = other_spellings(topic, entries, self.versions(topic))
+            further_numbers[name] = other_spellings(topic, entries, self.versions(topic))
         if misread:
             raise NumbersContradicted(render(misread, target=target.name))
-        return replace(self, seen=seen)
+        return replace(self, seen=further_numbers)
 
 
 def reading(
     context: Context, target: str | None, *, project: tuple[Project, str] | None = None, merged: Merged | None = None
 ) -> ReadingSetup:
-    """Return the schemas that messages of the project are read with.
+    """Return the schemas to read messages of the project with.
 
     Args:
         context: where to work.
-        target: the name of the target that the messages come from; None: none was named.
+        target: the name of the target that the messages come from, if the user named one.
         project: the project and its top folder, if they have been read.
-        merged: the result of merging the files at hand, which replaces the approved history.
+        merged: the result of merging the working tree, which replaces the approved history.
 
     Raises:
-        UsageError: there is no such target.
-        SchemactlError: there is no project, or Git cannot say which schemas were approved.
+        UsageError: if there is no such target.
+        SchemactlError: if there is no project, or the approved history cannot be read.
     """
     from schemactl import history
     from schemactl.declare.numbers_file import read_numbers
     from schemactl.history.target_history import recorded_elsewhere, view_on_target
 
-    found, top = project or context.project()
-    place = approved_target(target, found, top, context) if target is not None else None
+    working_project, top = project or context.project()
+    place = approved_target(target, working_project, top, context) if target is not None else None
     files: Files
     repository = context.repository
     if merged:
         approved, files = merged.history, merged.files
     else:
-        known = place.project if place else found
-        approved = history.read(repository, known, progress=context.reading_history())
+        reviewed_project = place.project if place else working_project
+        approved = history.read(repository, reviewed_project, progress=context.reading_history())
         files = history.CommitFiles(repository, approved.tip)
     if place is not None:
         approved = view_on_target(repository, approved, place.project, place.target, files)
         numbers = read_numbers(files, place.project, place.target)
-        return ReadingSetup(found, top, approved, place, numbers, {})
-    # Whoever takes a target out of the file here has not made its messages Git's.
-    judged = history.approved_project(context.directory, context.config, found, local=True)
-    targets = judged.project if judged else found
-    records = [read_numbers(files, targets, each) for each in targets.targets.values()]
+        return ReadingSetup(working_project, top, approved, place, numbers, {})
+    # The approved targets count: removing a target from the working tree does not change the numbers in its messages.
+    approved_version = history.approved_project(context.directory, context.config, working_project, local=True)
+    target_project = approved_version.project if approved_version else working_project
+    records = [read_numbers(files, target_project, target) for target in target_project.targets.values()]
     elsewhere = recorded_elsewhere(approved.catalog.topics, records)
-    return ReadingSetup(found, top, approved, None, None, elsewhere)
-
-
-STRICT_OPTION = "--strict: reject messages with bytes after the value, or with text that is not UTF-8"
+    return ReadingSetup(working_project, top, approved, None, None, elsewhere)
 
 
 def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
@@ -350,12 +364,6 @@ def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
 # States of the declarations.
 
 
-WORK: Final = "work"
-"""The name of the working tree."""
-
-STATE_HELP: Final = f"{VERSION_HELP}; @work: the working tree; @REF: a commit, branch or tag"
-
-
 @dataclass(frozen=True, slots=True)
 class NamedDefinition:
     """The definition that `TOPIC@...` names.
@@ -364,8 +372,8 @@ class NamedDefinition:
         topic: the topic, with its versions in the approved history.
         state: `work` or a ref; "" for the approved history.
         version: the version, if it was named by its number.
-        info: the definition; None: the topic has none in that state.
-        number: the approved version with the same content; None: there is none.
+        info: the definition, or None if the topic has none in that state.
+        number: the number of the approved version with the same content, if there is one.
     """
 
     topic: Topic
@@ -376,14 +384,14 @@ class NamedDefinition:
 
     @property
     def number_or_next(self) -> int:
-        """The number of that version; for content that is not approved yet, the number it would get."""
+        """The number of the version; for content that is not approved yet, the number that it would get."""
         return next_number(self.topic.versions) if self.number is None else self.number
 
     @property
     def standing(self) -> str:
         """The version with this content, such as `version 3 (9f2c1abcd, 2026-03-02)`; or `not approved yet`."""
-        known = next((each for each in self.topic.versions if each.number == self.number), None)
-        return format_version(known) if known else "not approved yet"
+        version = next((version for version in self.topic.versions if version.number == self.number), None)
+        return format_version(version) if version else "not approved yet"
 
 
 @dataclass
@@ -395,12 +403,11 @@ class States:
 
     @cached_property
     def _loaded(self) -> tuple[Project, str]:
-
         return self.context.project()
 
     @property
     def project(self) -> Project:
-        """The project, as the files at hand have it."""
+        """The project of the working tree."""
         return self._loaded[0]
 
     @cached_property
@@ -414,21 +421,21 @@ class States:
         from schemactl.declare import files as declare_files
 
         if self.context.repository.top is None:
-            raise _no_working_tree()
+            raise _make_bare_error()
         return declare_files.WorktreeFiles(self._loaded[1], folders=self.project.roots)
 
     @cached_property
     def work(self) -> Declared:
-        """What the working tree declares, and what is wrong with it. Raise UsageError in a bare repository."""
-        from schemactl.declare import reader as declare_catalog
+        """The declarations of the working tree and their problems. Raise UsageError in a bare repository."""
+        from schemactl.declare import reader
 
-        return declare_catalog.read(self.files, self.project)
+        return reader.read(self.files, self.project)
 
     def at(self, name: str) -> History:
-        """Return the history up to the commit `name`, approved or not; for `work`, the history after a merge of the files here.
+        """Return the history up to the commit `name`, approved or not; for `work`, the history after a merge of the working tree.
 
         Raises:
-            UsageError: there is no such commit, or, in a bare repository, no working tree.
+            UsageError: if there is no such commit, or, for `work`, the repository is bare.
         """
         from schemactl import history
 
@@ -436,7 +443,7 @@ class States:
             if name == WORK:
                 merged = merge_of(self.context, *self._loaded)
                 if merged is None:
-                    raise _no_working_tree()
+                    raise _make_bare_error()
                 self._at[name] = merged.history
             else:
                 try:
@@ -449,8 +456,8 @@ class States:
         """Return the definition that `text` names as TOPIC, TOPIC@N, TOPIC@work or TOPIC@REF.
 
         Raises:
-            UsageError: there is no such topic, version or ref.
-            DeclarationError: the working tree has problems, and not this topic.
+            UsageError: if there is no such topic, version or ref.
+            DeclarationError: if the topic is not in the working tree, which has problems.
         """
         catalog = self.approved.catalog
         name, at, state = text.rpartition("@")
@@ -464,43 +471,45 @@ class States:
         if state == WORK:
             return self.at_work(name)
         try:
-            there = self.at(state)
+            history = self.at(state)
         except UsageError as error:
             raise UsageError(
                 f"{text}: expected the number of a version after the @, `work`, or a ref, found {state!r}: "
                 f"{known_numbers(find(name, catalog))}",
                 fix=error.fix,
             ) from None
-        topic = find(name, there.catalog, where=state)
+        topic = find(name, history.catalog, where=state)
         return self._named(topic, state)
 
     def at_work(self, name: str) -> NamedDefinition:
         """Return the definition of the topic `name` in the working tree; its `info` is None if the topic is no longer declared."""
-        here = self.work.catalog.topics
-        if not matching(name, here) and self.work.problems:
+        is_declared = bool(matching(name, self.work.catalog.topics))
+        if not is_declared and self.work.problems:
             raise DeclarationError(self.work.problems)
-        if not matching(name, here) and (was := matching(name, self.approved.catalog.topics)):
-            return NamedDefinition(find(str(was[0]) if len(was) == 1 else name, self.approved.catalog), WORK)
+        if not is_declared and (approved_names := matching(name, self.approved.catalog.topics)):
+            full_name = str(approved_names[0]) if len(approved_names) == 1 else name
+            return NamedDefinition(find(full_name, self.approved.catalog), WORK)
         return self._named(find(name, self.work.catalog, where="the working tree"), WORK)
 
     def both(self, name: str) -> tuple[NamedDefinition, NamedDefinition]:
         """Return the definitions of the topic `name` in force and in the working tree; either may be missing."""
         if not matching(name, self.approved.catalog.topics):
-            here = self.at_work(name)
-            return NamedDefinition(here.topic), here
+            new = self.at_work(name)
+            return NamedDefinition(new.topic), new
         old = self.definition(name)
         return old, self.at_work(str(old.topic.name))
 
     def _named(self, topic: Topic, state: str) -> NamedDefinition:
         from schemactl.comparison.changes import Contents
 
-        known = self.approved.catalog.topics.get(topic.name)
+        approved = self.approved.catalog.topics.get(topic.name)
         info = topic.schema.load() if topic.schema else None
-        found = Contents(known.versions).find(info) if known and info else None
-        return NamedDefinition(known or replace(topic, versions=()), state, None, info, found.number if found else None)
+        version = Contents(approved.versions).find(info) if approved and info else None
+        number = version.number if version else None
+        return NamedDefinition(approved or replace(topic, versions=()), state, None, info, number)
 
 
-def _no_working_tree() -> UsageError:
+def _make_bare_error() -> UsageError:
     return UsageError(
         "this repository is bare: there is no working tree to look at",
         fix="name versions, branches, tags or commits; or work in a clone",
@@ -508,10 +517,10 @@ def _no_working_tree() -> UsageError:
 
 
 def merge_of(context: Context, project: Project, top: str, *, by_commit: bool = False) -> Merged | None:
-    """Return the result of merging the files here into the approved history; None: the repository is bare.
+    """Merge the working tree into the approved history; return the result, or None if the repository is bare.
 
     Raises:
-        DeclarationError: the files, or the merged files, have problems.
+        DeclarationError: if the working tree, or the result, has problems.
     """
     from schemactl import history
     from schemactl.checks.environments import paths_of, read_files
@@ -521,8 +530,8 @@ def merge_of(context: Context, project: Project, top: str, *, by_commit: bool = 
     if repository.top is None:
         return None
     worktree = declare_files.WorktreeFiles(top, folders=project.roots)
-    here = history.HashedFiles(worktree, repository.object_format)
-    declared = read_files(repository, project, here).declared
-    used = {*paths_of(declared)}
+    files = history.HashedFiles(worktree, repository.object_format)
+    declared = read_files(repository, project, files).declared
+    used_paths = {*paths_of(declared)}
     progress = context.reading_history()
-    return history.read_merged(repository, project, here, used, by_commit=by_commit, progress=progress)
+    return history.read_merged(repository, project, files, used_paths, by_commit=by_commit, progress=progress)
