@@ -27,8 +27,6 @@ class CommandEntry(NamedTuple):
     summary: str
 
 
-_MOST_DIGITS: Final = 18
-
 GROUPS: Final = {
     "author": "write schemas and look at their versions",
     "deploy": "bring a registry and the approved history together",
@@ -78,7 +76,11 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
 }  # fmt: skip
 """Every command, in the order of `--help`."""
 
-_EXIT_CODES = """\
+_MAX_DIGITS: Final = 18
+
+_MAX_TIMEOUT_S: Final = 1_000_000.0
+
+_EXIT_CODES: Final = """\
 exit codes:
   0    fine: nothing to do, or done
   1    an error: the message says why
@@ -104,50 +106,41 @@ class Command(NamedTuple):
 
 
 def load(name: str) -> Command:
-    """Return the functions of the command `name`; `verify-client` has `configure_verify_client` and `run_verify_client`."""
+    """Import the functions of the command `name`, such as `configure_verify_client` and `run_verify_client`."""
     module = import_module(f"schemactl.cli.{COMMANDS[name].module}")
     suffix = name.replace("-", "_")
     return Command(getattr(module, f"configure_{suffix}"), getattr(module, f"run_{suffix}"))
 
 
-class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps paragraphs to the terminal; of indented lines, such as examples, only a remark at the end is wrapped."""
-
-    def _example_lines(self, block: str, width: int) -> Iterator[str]:
-        """Yield the lines of a block: a subcommand's examples are its own; a remark that does not fit is on lines of its own."""
-        is_nested = self._prog.count(" ") > 1
-        for line in block.splitlines():
-            if is_nested and line.startswith("  schemactl ") and not line.startswith(f"  {self._prog} "):
-                continue
-            remark = re.fullmatch(r"(( +\S.*?\S) {2,})(\S.*)", line)
-            if remark is None or len(line) <= width:
-                yield line
-            elif line.startswith("  schemactl "):
-                yield remark[2]
-                yield textwrap.fill(remark[3], width, initial_indent=" " * 6, subsequent_indent=" " * 6)
-            else:
-                below = " " * len(remark[1])
-                yield textwrap.fill(remark[3], width, initial_indent=remark[1], subsequent_indent=below)
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        def filled(paragraph: str) -> str:
-            # Single lines with an indented rest are headings of a list.
-            blocks = re.split(r"(?m)((?:^[ \t].*\n?)+)", paragraph)
-            return "".join(
-                "".join(f"{line}\n" for line in self._example_lines(block, width))
-                if at % 2
-                else textwrap.fill(" ".join(block.split()), width) + ("\n" if block else "")
-                for at, block in enumerate(blocks)
-            ).rstrip("\n")
-
-        return textwrap.indent("\n\n".join(filled(part) for part in text.strip("\n").split("\n\n")), indent) + "\n"
+def build_parser(commands: Sequence[str]) -> Parser:
+    """Return the parser of the command line with `commands`, or, if that is empty, with all commands but without their arguments."""
+    parser = _CommandLine(prog="schemactl", usage="%(prog)s [OPTION]... COMMAND [ARGUMENT]...", epilog=_EXIT_CODES)
+    add_global_options(parser)
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version of this installation and exit")
+    subparsers = parser.add_subparsers(
+        dest="command",
+        metavar="COMMAND",
+        required=True,
+        help=argparse.SUPPRESS,
+        prog="schemactl",
+        # Otherwise the help of every command would list all commands.
+        parser_class=Parser,
+    )
+    for name in commands or COMMANDS:
+        command = subparsers.add_parser(name, description=COMMANDS[name].summary)
+        if name in commands:
+            load(name).configure(command)
+            # Global options may also follow the command; defaults there would replace the options before it.
+            for subparser in (command, *command.subcommands.values()):
+                add_global_options(subparser.add_argument_group("global options"), default=argparse.SUPPRESS)
+    return parser
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse without abbreviations, with suggestions for mistyped words and the exit code 64 of `sysexits.h`.
+    """An argument parser without abbreviations, with suggestions for mistyped words and the exit code 64 of `sysexits.h`.
 
     Attributes:
-        renamed: former options and subcommands, with what replaced them.
+        renamed: former options and subcommands, with their replacements.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -164,28 +157,28 @@ class Parser(argparse.ArgumentParser):
         self._reject_unknown_options(args)
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            # A word that is no option is most often a topic.
+            # An unexpected argument is most often a topic.
             option = "--registry" if re.match("[a-z]+://", unknown[0]) else "--topic"
-            meant = f"; did you mean {option} {unknown[0]}?" if self.option(option) else ""
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+            suggestion = f"; did you mean {option} {unknown[0]}?" if self.option(option) else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{suggestion}")
         return parsed, unknown
 
     def _reject_unknown_options(self, args: Sequence[str]) -> None:
-        """Report an unknown long option before argparse reports what it therefore misses."""
+        """Report an unknown long option before argparse reports the arguments that are missing because of it."""
         for word in args:
-            # What follows a subcommand is for that one's parser.
+            # The parser of a subcommand handles the arguments after it.
             if word == "--" or (not word.startswith("-") and self.subcommands):
                 return
             option = word.partition("=")[0]
             if word.startswith("--") and " " not in word and option not in self._option_string_actions:
-                self.error(f"unknown option {option}{self._without(option)}")
+                self.error(f"unknown option {option}{self._suggest_replacement(option)}")
 
-    def _without(self, option: str) -> str:
-        """Return what to write instead of an unknown option."""
+    def _suggest_replacement(self, option: str) -> str:
+        """Return the end of the message about an unknown option."""
         name = option.removeprefix("--").upper()
         if name in (action.metavar for action in self.positionals()):
             return f"; give the {name} without it"
-        return self.instead_of(option, self._option_string_actions)
+        return self._suggest_word(option, self._option_string_actions)
 
     @property
     def subcommands(self) -> Mapping[str, Parser]:
@@ -194,11 +187,11 @@ class Parser(argparse.ArgumentParser):
         return next((cast("Mapping[str, Parser]", action.choices) for action in subparsers), {})
 
     def option(self, word: str) -> argparse.Action | None:
-        """Return the option that is written `word`."""
+        """Return the option `word`, such as `--out`, or None if the parser does not have it."""
         return self._option_string_actions.get(word)
 
     def long_options(self) -> list[tuple[str, str]]:
-        """Return the long options with their help."""
+        """Return the long options, each with its help."""
         return [
             (name, "" if action.help in (None, argparse.SUPPRESS) else str(action.help))
             for name, action in self._option_string_actions.items()
@@ -206,22 +199,56 @@ class Parser(argparse.ArgumentParser):
         ]
 
     def positionals(self) -> list[argparse.Action]:
-        """Return the arguments that are no options."""
+        """Return the positional arguments."""
         return self._get_positional_actions()
 
-    def instead_of(self, word: str, known: Iterable[str]) -> str:
-        """Return what was probably meant by `word`, as the end of a message; "" if unknown."""
+    def _suggest_word(self, word: str, choices: Iterable[str]) -> str:
+        """Return the end of a message that suggests a replacement for `word`, or "" without one."""
         if word in self.renamed:
             return f"; did you mean `{self.renamed[word]}`?"
-        return did_you_mean(word, [each for each in known if len(each) > 2 or not each.startswith("-")])
+        return did_you_mean(word, [choice for choice in choices if len(choice) > 2 or not choice.startswith("-")])
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
-        known = [str(each) for each in action.choices]
-        near = self.instead_of(str(value), known)
-        listed = near or f"; choose from {', '.join(known)}"
-        raise argparse.ArgumentError(action, f"{value!r} is unknown{listed}")
+        choices = [str(choice) for choice in action.choices]
+        suggestion = self._suggest_word(str(value), choices) or f"; choose from {', '.join(choices)}"
+        raise argparse.ArgumentError(action, f"{value!r} is unknown{suggestion}")
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """A formatter that wraps paragraphs to the terminal, and of indented lines, such as examples, only the remark at their end."""
+
+    def _example_lines(self, block: str, width: int) -> Iterator[str]:
+        """Yield the lines of a block, with long remarks on separate lines, and for a subcommand only its own examples."""
+        is_nested = self._prog.count(" ") > 1
+        for line in block.splitlines():
+            if is_nested and line.startswith("  schemactl ") and not line.startswith(f"  {self._prog} "):
+                continue
+            remark = re.fullmatch(r"(( +\S.*?\S) {2,})(\S.*)", line)
+            if remark is None or len(line) <= width:
+                yield line
+            elif line.startswith("  schemactl "):
+                yield remark[2]
+                yield textwrap.fill(remark[3], width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+            else:
+                below = " " * len(remark[1])
+                yield textwrap.fill(remark[3], width, initial_indent=remark[1], subsequent_indent=below)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        def fill_paragraph(paragraph: str) -> str:
+            # Blocks of text and of indented lines alternate; a line of text before an indented block is its heading.
+            lines: list[str] = []
+            for position, block in enumerate(re.split(r"(?m)((?:^[ \t].*\n?)+)", paragraph)):
+                is_indented = position % 2 == 1
+                if is_indented:
+                    lines += self._example_lines(block, width)
+                elif block:
+                    lines.append(textwrap.fill(" ".join(block.split()), width))
+            return "\n".join(lines).rstrip("\n")
+
+        paragraphs = text.strip("\n").split("\n\n")
+        return textwrap.indent("\n\n".join(map(fill_paragraph, paragraphs)), indent) + "\n"
 
 
 class _CommandLine(Parser):
@@ -236,65 +263,6 @@ class _CommandLine(Parser):
         return super().format_help()
 
 
-def build_parser(commands: Sequence[str]) -> Parser:
-    """Return the parser of the command line, for `commands`; where none is given, for all of them, without their arguments."""
-    parser = _CommandLine(prog="schemactl", usage="%(prog)s [OPTION]... COMMAND [ARGUMENT]...", epilog=_EXIT_CODES)
-    add_global_options(parser)
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version of this installation and exit")
-    subparsers = parser.add_subparsers(
-        dest="command",
-        metavar="COMMAND",
-        required=True,
-        help=argparse.SUPPRESS,
-        prog="schemactl",
-        # Else every command's help would have all commands, too.
-        parser_class=Parser,
-    )
-    for name in commands or COMMANDS:
-        command = subparsers.add_parser(name, description=COMMANDS[name].summary)
-        if name in commands:
-            load(name).configure(command)
-            # Global options may follow the command, too; there they have no defaults, to keep what stands before.
-            for each in (command, *command.subcommands.values()):
-                add_global_options(each.add_argument_group("global options"), default=argparse.SUPPRESS)
-    return parser
-
-
-def add_options(to: argparse._ActionsContainer, *options: str, **settings: Any) -> None:
-    """Add options, each with its help: `--strict: HELP` is a flag, `--out FILE: HELP` takes a value, `--topic GLOB...: HELP` any number.
-
-    `settings` are argparse's, for each of them.
-    """
-    for option in options:
-        written, _, text = option.partition(": ")
-        *names, last = written.split(", ")
-        last, _, metavar = last.partition(" ")
-        more: dict[str, Any] = {"metavar": metavar} if metavar else {"action": "store_true"}
-        if metavar.endswith("..."):
-            more = {"metavar": metavar.removesuffix("..."), "action": "append", "default": []}
-        to.add_argument(*names, last, help=text, **more, **settings)
-
-
-def number(first: int, last: int | None = None) -> Callable[[str], int]:
-    """Return the type of an option whose value is a number from `first` to `last`; None: without end."""
-    allowed = f"from {first} on" if last is None else f"from {first} to {last}"
-
-    def parsed(text: str) -> int:
-        # Python reads no number of very many digits.
-        found = int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else -1
-        if found < first or (last is not None and found > last):
-            raise argparse.ArgumentTypeError(f"expected a number {allowed}, found {text[:_MOST_DIGITS]!r}")
-        return found
-
-    return parsed
-
-
-def add_format(to: argparse._ActionsContainer, *formats: str, option: str = "--format") -> None:
-    """Add `--format`, by default text for people or JSON; the first of `formats` is the default."""
-    choices = formats or ("text", "json")
-    to.add_argument(option, choices=choices, default=choices[0], help=f"(default: {choices[0]})")
-
-
 def _overview() -> Iterator[str]:
     """Yield the groups of commands, as `--help` shows them."""
     columns = int(os.environ.get("COLUMNS") or 0) or shutil.get_terminal_size().columns
@@ -303,11 +271,64 @@ def _overview() -> Iterator[str]:
         for name, entry in COMMANDS.items():
             if entry.group == group:
                 indent = " " * 16
-                filled = textwrap.fill(
+                summary = textwrap.fill(
                     entry.summary, max(columns - 2, 40), initial_indent=indent, subsequent_indent=indent
                 )
-                yield f"  {name:<14}{filled[16:]}"
+                yield f"  {name:<14}{summary[16:]}"
         yield ""
+
+
+class _Version(argparse.Action):
+    """Prints the installed version, and a warning if another distribution has overwritten files."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from schemactl.core import environment
+
+        print(f"schemactl {environment.version()}")
+        if environment.is_shared():
+            print(
+                f"schemactl: another distribution, `{environment.OTHER}`, is installed here, too, with a package and a command "
+                "of the same names: each has overwritten files of the other\n"
+                f"  Fix: pip uninstall {environment.OTHER} {environment.DISTRIBUTION} && pip install "
+                f"{environment.DISTRIBUTION}, or install the two in virtual environments of their own",
+                file=sys.stderr,
+            )
+        parser.exit()
+
+
+def add_options(to: argparse._ActionsContainer, *options: str, **settings: Any) -> None:
+    """Add options, each with its help: `--strict: HELP` is a flag, `--out FILE: HELP` takes a value, `--topic GLOB...: HELP` any number.
+
+    `settings` are the arguments of argparse's `add_argument` for all these options.
+    """
+    for option in options:
+        syntax, _, text = option.partition(": ")
+        *names, last = syntax.split(", ")
+        last_name, _, metavar = last.partition(" ")
+        arguments: dict[str, Any] = {"metavar": metavar} if metavar else {"action": "store_true"}
+        if metavar.endswith("..."):
+            arguments = {"metavar": metavar.removesuffix("..."), "action": "append", "default": []}
+        to.add_argument(*names, last_name, help=text, **arguments, **settings)
+
+
+def number(first: int, last: int | None = None) -> Callable[[str], int]:
+    """Return an argparse type for numbers from `first` to `last`, without a `last` one for all numbers from `first` on."""
+    allowed = f"from {first} on" if last is None else f"from {first} to {last}"
+
+    def parse(text: str) -> int:
+        # Python refuses to read numbers with thousands of digits.
+        value = int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else -1
+        if value < first or (last is not None and value > last):
+            raise argparse.ArgumentTypeError(f"expected a number {allowed}, found {text[:_MAX_DIGITS]!r}")
+        return value
+
+    return parse
+
+
+def add_format(to: argparse._ActionsContainer, *formats: str, option: str = "--format") -> None:
+    """Add the option `--format` with the given formats, or text and JSON; the first one is the default."""
+    choices = formats or ("text", "json")
+    to.add_argument(option, choices=choices, default=choices[0], help=f"(default: {choices[0]})")
 
 
 def add_global_options(parser: argparse._ActionsContainer, default: str | None = None) -> None:
@@ -329,7 +350,7 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
 
 
 def global_options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the global options in front of the command; `words` is what follows them."""
+    """Parse the global options before the command; `words` of the result is the rest of the command line."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     add_global_options(parser)
     parser.add_argument("words", nargs=argparse.REMAINDER)
@@ -340,46 +361,26 @@ def global_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def command_of(arguments: Sequence[str]) -> str | None:
-    """Return the command of a command line: its first word that is no global option and not the value of one."""
+    """Return the command of a command line, or None if its first word after the global options is not a command."""
     words = global_options(arguments).words
     return words[0] if words and words[0] in COMMANDS else None
 
 
-class _Version(argparse.Action):
-    """Prints the installed version, and whether its files were overwritten; looked up only when it is needed."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from schemactl.core import environment
-
-        print(f"schemactl {environment.version()}")
-        if environment.is_shared():
-            print(
-                f"schemactl: another distribution, `{environment.OTHER}`, is installed here, too, with a package and a command "
-                "of the same names: each has overwritten files of the other\n"
-                f"  Fix: pip uninstall {environment.OTHER} {environment.DISTRIBUTION} && pip install "
-                f"{environment.DISTRIBUTION}, or install the two in virtual environments of their own",
-                file=sys.stderr,
-            )
-        parser.exit()
-
-
-_LONGEST_S = 1_000_000.0
-
-
 def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -> None:
-    """Add the option; None: without it there is no limit."""
-    known = "no limit" if default is None else f"{default:g}"
+    """Add the option --timeout; a default of None means no limit."""
+    default_text = "no limit" if default is None else f"{default:g}"
     add_options(
         parser,
-        f"--timeout SECONDS: give up after this many seconds, with exit code 1 (default: {known})",
+        f"--timeout SECONDS: give up after this many seconds, with exit code 1 (default: {default_text})",
         type=seconds,
         default=default,
     )
 
 
 def seconds(text: str) -> float:
-    """Return what an option's text says. Raise ArgumentTypeError: it is no number of seconds, or too large a one."""
+    """Parse an option's number of seconds; raise ArgumentTypeError if it is not a number, not positive, or too large."""
     with suppress(ValueError):
-        if 0 < (found := float(text)) < _LONGEST_S:
-            return found
-    raise argparse.ArgumentTypeError(f"expected a number of seconds between 0 and {_LONGEST_S:g}")
+        value = float(text)
+        if 0 < value < _MAX_TIMEOUT_S:
+            return value
+    raise argparse.ArgumentTypeError(f"expected a number of seconds between 0 and {_MAX_TIMEOUT_S:g}")
