@@ -25,7 +25,7 @@ __all__ = ["COMMANDS", "Context", "build_parser", "main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (without the program's name), and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    with _cleaned_output():
+    with _clean_output():
         if arguments[:2] == ["completion", "--words"]:
             from schemactl.cli.completion import print_words
 
@@ -34,28 +34,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _cleaned_output() -> Iterator[None]:
+def _clean_output() -> Iterator[None]:
     """Remove control sequences, which a terminal or build server would obey, from standard output and error."""
-    before = sys.stdout, sys.stderr
-    # A process may have been started without them.
-    sys.stdout, sys.stderr = (cast("TextIO", CleanStream(stream)) if stream else stream for stream in before)
+    original = sys.stdout, sys.stderr
+    # The process may have been started without one of them.
+    sys.stdout, sys.stderr = (cast("TextIO", CleanStream(stream)) if stream else stream for stream in original)
     try:
         yield
     finally:
-        sys.stdout, sys.stderr = before
+        sys.stdout, sys.stderr = original
 
 
 def _run(arguments: list[str]) -> int:
     if isinstance(stream := uncleaned(sys.stdout), io.TextIOWrapper):
-        # A path that is not UTF-8 goes out as it would be escaped.
+        # Print the bytes of a path that is not UTF-8 as escapes.
         stream.reconfigure(errors="backslashreplace")
     debug = "--debug" in arguments
     if debug:
         _print_processes()
-    # Only the named command's module is imported: the hook must not pay for the others.
-    named = command_of(arguments)
+    # Import only the module of the command, so that the hook starts fast.
+    command = command_of(arguments)
     try:
-        args = build_parser([named] if named else []).parse_args(arguments)
+        args = build_parser([command] if command else []).parse_args(arguments)
         directory = Path(args.directory).absolute()
         if not directory.is_dir():
             raise UsageError(f"-C {args.directory}: there is no such folder")
@@ -75,26 +75,26 @@ def _run(arguments: list[str]) -> int:
         print(end="", flush=True)
     except SchemactlError as error:
         _print_traceback(debug=debug)
-        # A line that starts with its place can be clicked in most terminals and editors.
-        placed = error.source is not None or isinstance(error, DeclarationError)
-        print(error if placed else f"schemactl: {error}", file=sys.stderr)
+        # A line that starts with its location can be clicked in most terminals and editors.
+        has_location = error.source is not None or isinstance(error, DeclarationError)
+        print(error if has_location else f"schemactl: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        # The reader of our output has gone (`schemactl log | head`): nothing left to say, and no traceback at exit.
-        _forget_output()
+        # The reader of the output has ended, as in `schemactl log | head`.
+        _discard_output()
         return 1
     except OSError as error:
         _print_traceback(debug=debug)
-        # Commands turn the trouble they expect into errors of their own; a full disk can meet any of them.
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"schemactl: {where}{error.strerror or error}", file=sys.stderr)
-        _forget_output()
+        # Commands raise a SchemactlError for the problems that they expect; a full disk can happen to all of them.
+        path = f"{error.filename}: " if error.filename else ""
+        print(f"schemactl: {path}{error.strerror or error}", file=sys.stderr)
+        _discard_output()
         return 1
     return code
 
 
-def _forget_output() -> None:
-    """Discard what is still buffered for standard output: flushing it when Python ends would fail again."""
+def _discard_output() -> None:
+    """Discard the buffer of standard output, because flushing it at exit would fail again."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -108,7 +108,7 @@ def _print_traceback(*, debug: bool) -> None:
 
 
 def _print_processes() -> None:
-    """From now on print each process that is started to standard error, with the time since the start."""
+    """Print every process that is started from now on to standard error, with the time since the start."""
     started_s = time.monotonic()
 
     def on_event(event: str, args: tuple[Any, ...]) -> None:

@@ -27,9 +27,9 @@ class Context:
         quiet: print no progress and no warnings to standard error.
         verbose: print details of the work to standard error.
         color: the report may use ANSI colours.
-        trust_working_tree: take targets from the project file here, which nobody has approved.
-        subject: of several targets the one that messages are about; "": there are not several.
-        words: what the user wrote behind the program's name.
+        trust_working_tree: use the targets of the working tree's project file, which is not approved.
+        subject: the target that messages are about, or "" if the command has only one.
+        words: the arguments of the command line.
         opened: the repository, once it is open.
     """
 
@@ -59,59 +59,62 @@ class Context:
 
     def close(self) -> None:
         """End the git process that reads objects of the repository."""
-        for each in self.opened:
-            each.close()
+        for repository in self.opened:
+            repository.close()
 
     def about(self, subject: str) -> Context:
-        """Return a context whose messages start with `subject`, the name of one of several targets."""
+        """Return a context whose messages start with `subject`, the name of a target."""
         return replace(self, subject=subject)
 
     def command_with(self, *options: str) -> str:
-        """Return the command that the user wrote, with `options` at its end."""
+        """Return the command line with `options` at its end."""
         return shlex.join(["schemactl", *self.words, *options])
 
     def say(self, text: str) -> None:
         """Print `text` to standard error, unless the user asked for quiet."""
         if not self.quiet:
             if sys.stderr is not None and sys.stderr.isatty():
-                # A line of progress may stand there.
+                # Erase a line of progress.
                 print("\r\x1b[K", end="", file=uncleaned(sys.stderr))
             print(f"{self.subject}: {text}" if self.subject else text, file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
-        """Print `text` to standard error where the user asked for details."""
+        """Print `text` to standard error if the user asked for details."""
         if self.verbose:
             self.say(text)
 
     def report(self, text: str) -> None:
-        """Print a report for people to standard output, within the terminal's width."""
+        """Print a text report to standard output, within the terminal's width."""
         print(fit(text, terminal_width()))
 
     def report_json(self, **values: Any) -> None:
-        """Print a report for programs to standard output."""
+        """Print a JSON report to standard output."""
         from schemactl.core.json_values import json_text
 
         print(json_text({"format_version": 1, **values}))
 
     def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
-        """Return a function that shows the progress of work on the terminal, or, with --verbose elsewhere, its sum at the end."""
+        """Return a function that shows the progress of work on a terminal; elsewhere, with --verbose, it prints the total at the end.
+
+        `what` is the name of the work, and `of` the unit that it counts, such as `topics`.
+        """
         if not self.quiet and not self.subject and sys.stderr.isatty():
             return Progress(what, of)
 
-        def at_the_end(done: int, total: int | None) -> None:
+        def print_total(done: int, total: int | None) -> None:
             if done == total:
                 self.detail(f"{on_one_line(what)}: {done} {of}")
 
-        return at_the_end
+        return print_total
 
     def note(self, *notes: object) -> None:
-        """Print each to standard error, as a note."""
+        """Print the notes to standard error."""
         for note in notes:
             self.say(f"note: {note}")
 
     @property
     def top(self) -> str:
-        """Return the real path of the repository's top folder; nothing is written through a link below it."""
+        """The real path of the repository's top folder; files are not written through links below it."""
         from schemactl.core.atomic_files import top_of
 
         return top_of(self.directory)
@@ -119,7 +122,9 @@ class Context:
     def project(self) -> tuple[Project, str]:
         """Return the project that the folder belongs to, and the folder that its relative paths start from.
 
-        Raise SchemactlError if there is none, or DeclarationError if its file has problems.
+        Raises:
+            SchemactlError: if there is no project.
+            DeclarationError: if its file has problems.
         """
         from schemactl.history import load_project
 
@@ -128,23 +133,22 @@ class Context:
     def approved(
         self, project: Project | None = None, target: Target | None = None, *, at: str | None = None
     ) -> History:
-        """Return the approved history of `project`, by default of the project that the folder belongs to.
+        """Read the approved history of `project`, by default of the project that the folder belongs to, and print its notes.
 
-        With `target`, one of the project's, return what that target has, up to its position or up to `at`. What cannot be read at
-        its end is printed.
+        With `target`, a target of the project, read the history of that target, up to its position or up to `at`.
 
         Raises:
-            SchemactlError: there is no project, or Git cannot say which schemas were approved, or where the target is.
+            SchemactlError: if there is no project, or the approved history or the position of the target cannot be read.
         """
         from schemactl.history.target_history import read_effective
 
-        known = project or self.project()[0]
+        project = project or self.project()[0]
         progress = self.reading_history()
-        found = read_effective(self.repository, known, target, at=at, progress=progress)
-        tip = found.tip.short if found.tip else "without commits"
-        self.detail(f"approved history: {found.ref} ({tip}), {len(found.catalog.topics)} topics")
-        self.note(*found.notes)
-        return found
+        history = read_effective(self.repository, project, target, at=at, progress=progress)
+        tip = history.tip.short if history.tip else "without commits"
+        self.detail(f"approved history: {history.ref} ({tip}), {len(history.catalog.topics)} topics")
+        self.note(*history.notes)
+        return history
 
     def reading_history(self) -> Callable[[int, int | None], None]:
         """Return a function that shows the progress of reading the approved history, which is slow while little is cached."""
@@ -152,26 +156,26 @@ class Context:
 
 
 class Progress:
-    """One line on standard error that is overwritten as work goes on, and erased at the end.
+    """A line of progress on standard error, which is erased at the end of the work.
 
-    Work that takes less than half a second shows none.
+    It appears half a second after the start.
     """
 
     def __init__(self, what: str, of: str) -> None:
         self._what = on_one_line(what)
         self._of = of
         self._next_s = 0.0
-        self._shown = False
+        self._is_shown = False
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show how many of `total` are done; None: the total is not known yet."""
+        """Show how many of `total` are done; `total` is None as long as it is unknown."""
         now_s = time.monotonic()
         if done <= 1:
             self._next_s = now_s + 0.5
-        elif done == total and self._shown:
+        elif done == total and self._is_shown:
             print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
-            self._shown = False
+            self._is_shown = False
         elif now_s >= self._next_s and done != total:
             number = f"{done}" if total is None else f"{done} of {total}"
             print(f"\r\x1b[K{self._what}: {number} {self._of}", end="", file=uncleaned(sys.stderr), flush=True)
-            self._next_s, self._shown = now_s + 0.1, True
+            self._next_s, self._is_shown = now_s + 0.1, True
