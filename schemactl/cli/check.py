@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from schemactl.core.findings import Finding
 
 
+_EXPLANATION_WIDTH: Final = 80
+
+_VERDICTS: Final = ("data", "broker", "declaration", "tables", "lint")
+"""The verdicts, in the order of the list of rules."""
+
+
 # `schemactl check`.
 
 
@@ -52,9 +58,9 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         "  schemactl check --topic 'shop/sales/*'\n"
         "  schemactl check --target prod            for prod alone, not for all targets\n"
     )
-    what = parser.add_mutually_exclusive_group()
+    modes = parser.add_mutually_exclusive_group()
     add_options(
-        what,
+        modes,
         "--staged: the index, not the working tree",
         "--base REF: judge HEAD, not the working tree, against this approved ref (default: `approved` of the project file)",
     )
@@ -73,7 +79,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: fine; 100: findings that fail."""
+    """Check the change and write the report; return 100 if a finding fails the check, else 0."""
     if args.base is not None and not args.base.strip():
         raise UsageError(
             "--base is empty: is a variable of the CI system unset here?",
@@ -123,12 +129,12 @@ def _is_amend(args: argparse.Namespace) -> bool:
 
 
 def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Context) -> None:
-    """Write a report in each format that the check could not decide, so that no file keeps an earlier run's report."""
+    """Write a report without a verdict in each format, so that no file keeps the report of an earlier run."""
     from schemactl.checks.check_report import undecided
 
-    # On a terminal the error itself says it.
-    rest = [(name, path) for name, path in outputs if path or name != "text"]
-    write_report(partial(render_check, undecided(problem)), rest, context)
+    # Standard error has the message already.
+    other_outputs = [(name, path) for name, path in outputs if path or name != "text"]
+    write_report(partial(render_check, undecided(problem)), other_outputs, context)
 
 
 # `schemactl waive`.
@@ -320,11 +326,6 @@ def _write(report: CheckReport, waivers: list[Waiver], context: Context) -> str:
 # `schemactl explain`.
 
 
-_WIDTH = 80
-
-_VERDICTS = ("data", "broker", "declaration", "tables", "lint")
-
-
 def configure_explain(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `explain`."""
     parser.epilog = "examples:\n  schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n  schemactl explain --all\n"
@@ -334,54 +335,53 @@ def configure_explain(parser: argparse.ArgumentParser) -> None:
 
 
 def run_explain(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the rule or the list is printed."""
-    known = every_rule()
+    """Print the rule, or the list of all rules."""
+    rules = every_rule()
     if args.all:
-        context.report("\n".join(overview([*known.values()])))
+        context.report("\n".join(_list_rules([*rules.values()])))
         return 0
     name = args.rule.strip().upper().replace("-", "_")
-    if name not in known:
-        hint = did_you_mean(name, known) or ": `schemactl explain --all` lists them"
+    if name not in rules:
+        hint = did_you_mean(name, rules) or ": `schemactl explain --all` lists them"
         raise UsageError(f"there is no rule {args.rule!r}{hint}")
-    context.report(page(known[name]))
+    context.report(_render_rule(rules[name]))
     return 0
 
 
-def overview(known: list[Rule]) -> Iterator[str]:
-    """Yield a line for each rule: first those of `check` and `lint`, by verdict; then the optional ones, under their command."""
-    width = max(len(rule.id) for rule in known)
+def _list_rules(rules: list[Rule]) -> Iterator[str]:
+    """Yield a line for each rule: the rules of `check` and `lint` by verdict, then the optional rules under their command."""
+    width = max(len(rule.id) for rule in rules)
     command = ""
-    for rule in sorted(known, key=lambda rule: len(_VERDICTS) if rule.asked_with else _VERDICTS.index(rule.verdict)):
+    for rule in sorted(rules, key=lambda rule: len(_VERDICTS) if rule.asked_with else _VERDICTS.index(rule.verdict)):
         if rule.asked_with != command:
             command = rule.asked_with
             yield f"\nonly with `{command}`:"
-        facts = f"{rule.verdict:<11} {rule.severity:<7} " if not command else ""
-        yield f"{rule.id:<{width}}  {facts}{rule.summary}"
+        columns = f"{rule.verdict:<11} {rule.severity:<7} " if not command else ""
+        yield f"{rule.id:<{width}}  {columns}{rule.summary}"
 
 
-def page(rule: Rule) -> str:
+def _render_rule(rule: Rule) -> str:
     """Return the rule as text for a terminal."""
-    found = "found by `lint`" if rule.verdict == "lint" else f"{rule.verdict} verdict"
-    where = f"{found}, {rule.severity} by default"
+    verdict = "found by `lint`" if rule.verdict == "lint" else f"{rule.verdict} verdict"
     parts = (
         rule.id,
-        f"only with `{rule.asked_with}`" if rule.asked_with else where,
+        f"only with `{rule.asked_with}`" if rule.asked_with else f"{verdict}, {rule.severity} by default",
         "",
-        textwrap.fill(rule.summary, _WIDTH),
+        textwrap.fill(rule.summary, _EXPLANATION_WIDTH),
         "",
         "Why it matters",
-        _inset(textwrap.fill(rule.why, _WIDTH - 2)),
+        _indent(textwrap.fill(rule.why, _EXPLANATION_WIDTH - 2)),
         "",
         "Example",
-        _inset(rule.example.strip("\n")),
+        _indent(rule.example.strip("\n")),
         "",
         "Fix",
-        _inset(textwrap.fill(rule.fix, _WIDTH - 2)),
+        _indent(textwrap.fill(rule.fix, _EXPLANATION_WIDTH - 2)),
         "",
         f"See {rule.link}",
     )
     return "\n".join(parts)
 
 
-def _inset(text: str) -> str:
+def _indent(text: str) -> str:
     return textwrap.indent(text, "  ")
