@@ -145,12 +145,12 @@ class DatumReader:
         """Read one value, in the order and by the choices of Resolver and ResolvingDecoder."""
         if isinstance(writer, Union):
             match = reader
-            if isinstance(reader, Union) and self._likeness.holds(writer, reader):
+            if isinstance(reader, Union) and self._likeness.are_alike(writer, reader):
                 match = reader.branches[datum.branch]
             branch = writer.branches[datum.branch]
             self._read(datum.value, branch, match, reading, (*tokens, datum.branch))
         elif isinstance(reader, Union):
-            found = self._branches.choose(writer=writer, reader=reader)
+            found = self._branches.choose_branch(writer=writer, reader=reader)
             if found is None:
                 reading.fail(f"Found {writer.full_name}, expecting union", tokens)
             else:

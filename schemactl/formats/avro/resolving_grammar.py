@@ -1,13 +1,13 @@
-"""The broker's own compatibility check of two Avro schemas, predicted by Java's resolving grammars.
+"""Predict the answer of a broker's own compatibility check of two Avro schemas.
 
-Only what decides is kept of a grammar: error symbols, and what leads to them. Where records lead back to themselves, order
-counts as well: Java first flattens the grammar, copying the productions of records into one another, and where two records are
-in the making at once some copies are never completed. It then throws, even for a schema that is compared to itself.
+Pulsar calls Java's `Symbol.hasErrors(ResolvingGrammarGenerator.generate(writer, reader))`: Resolver makes a tree of actions, the
+generator turns the tree into a grammar, and hasErrors searches the grammar for error symbols. This is not the schema resolution
+of the specification: enum symbols and record names are never compared, a default that the reader needs is encoded at once and
+throws if it does not fit, and a union chooses one branch for good.
 
-Pulsar asks Java's `Symbol.hasErrors(ResolvingGrammarGenerator.generate(writer, reader))`: Resolver makes a tree of actions, the
-generator a grammar of the tree, and error symbols are looked for in the grammar. That is not schema resolution as specified:
-enum symbols and record names are never compared, a needed default is encoded at once and throws where it does not fit, a union
-settles on one branch and stays with it. Here the grammar is made in one go, in the same order, without what cannot go wrong.
+This module builds the grammar in one pass, in Java's order, and leaves out symbols that cannot fail. The order matters for
+recursive records: Java flattens the grammar by copying the productions of records into one another, and while two records are
+unfinished at the same time, some copies are never completed. Java then throws, even if a schema is compared with itself.
 """
 
 from __future__ import annotations
@@ -50,450 +50,35 @@ from schemactl.formats.avro.schema import (
 )
 from schemactl.formats.avro.schema import Enum as EnumSchema
 
-# Symbols, and Java's Symbol.hasErrors.
-
-
-MAX_SYMBOLS: Final = 20_000_000
-"""A grammar of more symbols than these, copies counted, is taken to exhaust the memory of a broker."""
-
-
-class Mark(Enum):
-    """A symbol without parts that is not harmless."""
-
-    ERROR = "nothing that the writer writes here can be read (Java's ErrorAction)"
-    MISSING_SYMBOL = "the reader cannot take one of the writer's enum symbols, which Java notices on reading it only"
-    HOLE = "Java has not laid out completely what the reader skips, and throws on skipping it"
-
-
-@dataclass(slots=True, eq=False)
-class Sequence:
-    """A record.
-
-    Attributes:
-        parts: of its fields, in order.
-        complete: False as long as fields are still being resolved.
-        abandoned: it cannot be read. Other records may have taken hold of it before that was known.
-    """
-
-    parts: list[Symbol]
-    complete: bool = False
-    abandoned: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeater:
-    """What is repeated in an array or map."""
-
-    part: Symbol
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Alternative:
-    """The branches of a union, or the one chosen from it (Java's UnionAdjustAction)."""
-
-    parts: tuple[Symbol, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Skip:
-    """What is read and dropped. Flattened like everything else, but not searched."""
-
-    part: Symbol
-
-
-Symbol = Sequence | Repeater | Alternative | Skip | Mark
-"""A part of a grammar. Where nothing can go wrong there is none: functions return None."""
-
-
-def repeater(part: Symbol | None) -> Symbol | None:
-    """Return an array or map of `part`."""
-    return None if part is None else Repeater(part)
-
-
-def alternative(parts: Iterable[Symbol | None]) -> Symbol | None:
-    """Return a union of `parts`."""
-    kept = tuple(part for part in parts if part is not None)
-    return Alternative(kept) if kept else None
-
-
-def marks(root: Symbol | None, *, recursive: bool) -> frozenset[Mark]:
-    """Return the marks in a grammar; where Java stops at an error symbol, at least ERROR.
-
-    `recursive`: some record in it leads back to itself.
-
-    Raises:
-        JavaException: Java throws while it generates, flattens or searches the grammar.
-    """
-    if root is None:
-        return frozenset()
-    if recursive:
-        sequences = _sequences(root)
-        if any(sequence.abandoned for sequence in sequences):  # met already when the grammar is generated
-            raise JavaException("NullPointerException")
-        # As long as no field is itself a record, no production is copied that could have holes.
-        if any(isinstance(part, Sequence) for sequence in sequences for part in sequence.parts):
-            return _marks_in(_Flattening(root, sequences).production())
-    return frozenset(symbol for symbol in _walk(root, into_skipped=False) if isinstance(symbol, Mark))
-
-
-def check_layout(root: Symbol) -> None:
-    """Raise JavaException if Java cannot lay out the grammar.
-
-    Raises:
-        JavaException: StackOverflowError, where a record must contain itself.
-    """
-    _production_sizes(_sequences(root))
-
-
-def _parts(symbol: Symbol) -> Iterable[Symbol]:
-    match symbol:
-        case Sequence() | Alternative():
-            return symbol.parts
-        case Repeater() | Skip():
-            return (symbol.part,)
-        case _:
-            return ()
-
-
-def _sequences(root: Symbol) -> list[Sequence]:
-    """Every record's symbol in the grammar."""
-    return [symbol for symbol in _walk(root, into_skipped=True) if isinstance(symbol, Sequence)]
-
-
-def _walk(root: Symbol, *, into_skipped: bool) -> Iterator[Symbol]:
-    """Every symbol that is reached from `root`, records once each."""
-    seen: set[Sequence] = set()
-    pending = [root]
-    while pending:
-        symbol = pending.pop()
-        if isinstance(symbol, Sequence):
-            if symbol in seen:
-                continue
-            seen.add(symbol)
-        yield symbol
-        if into_skipped or not isinstance(symbol, Skip):
-            pending += _parts(symbol)
-
-
-@dataclass(frozen=True, slots=True)
-class _Skipped:
-    """A flattened symbol that is not searched for errors."""
-
-    symbol: Any
-
-
-_HARMLESS: Final = object()
-"""In a production: any symbol that is left out of the grammar here."""
-
-Production = list[Any]
-"""Flattened symbols: marks, harmless and skipped ones, inner productions, and None for holes: copies that were never made."""
-
-
-class _Flattening:
-    """Symbol.flatten.
-
-    Every record gets one production, into which those of the records in its fields are copied. A record in the making has
-    no symbols to copy yet: the place is noted, and filled when it is finished. What Java misses: symbols that are filled in
-    this way may have such places themselves.
-    """
-
-    def __init__(self, root: Symbol, sequences: list[Sequence]) -> None:
-        self._root = root
-        self._sizes = _production_sizes(sequences)
-        self._symbols = 0
-        self._productions: dict[Sequence, Production] = {}
-        # Records in the making: where they are awaited.
-        self._open: dict[Sequence, list[tuple[Production, int]]] = {}
-
-    def production(self) -> Production:
-        """Return the production of the start symbol."""
-        production = self._new_production(self._root)
-        run(self._fill(production, [self._root]))
-        return production
-
-    def _new_production(self, symbol: Symbol) -> Production:
-        size = self._size(symbol)
-        self._symbols += size
-        if self._symbols > MAX_SYMBOLS:
-            raise out_of_memory()
-        return [None] * size
-
-    def _size(self, symbol: Symbol | object) -> int:
-        return self._sizes[symbol] if isinstance(symbol, Sequence) else 1
-
-    def _fill(self, production: Production, symbols: Iterable[Symbol | object]) -> Deep[None]:
-        place = 0
-        for symbol in symbols:
-            flat = yield self._flat(symbol)
-            if not isinstance(symbol, Sequence):
-                production[place] = flat
-            elif symbol in self._open:
-                self._open[symbol].append((production, place))
-            else:
-                production[place : place + len(flat)] = flat
-                for awaited in self._open.values():
-                    awaited += [(production, place + there) for target, there in awaited if target is flat]
-            place += self._size(symbol)
-
-    def _flat(self, symbol: Symbol | object) -> Deep[Any]:
-        match symbol:
-            case Sequence():
-                if symbol not in self._productions:
-                    yield self._flatten(symbol)
-                return self._productions[symbol]
-            case Repeater(part):
-                production = self._new_production(part)
-                yield self._fill(production, [part])
-                return production
-            case Alternative(parts):
-                return (yield gather(map(self._flat, parts)))
-            case Skip(part):
-                return _Skipped((yield self._flat(part)))
-            case _:
-                return symbol
-
-    def _flatten(self, symbol: Sequence) -> Deep[None]:
-        self._productions[symbol] = production = self._new_production(symbol)
-        self._open[symbol] = []
-        # Java keeps productions in reverse.
-        yield self._fill(production, [*reversed(symbol.parts), _HARMLESS])
-        for target, place in self._open.pop(symbol):
-            target[place : place + len(production)] = production
-
-
-def _production_sizes(sequences: list[Sequence]) -> dict[Sequence, int]:
-    """How many symbols each record's production will have, those of the records in its fields included."""
-    inner = {sequence: [part for part in sequence.parts if isinstance(part, Sequence)] for sequence in sequences}
-    sizes: dict[Sequence, int] = {}
-    try:
-        for sequence in TopologicalSorter(inner).static_order():
-            others = len(sequence.parts) - len(inner[sequence]) + 1
-            sizes[sequence] = others + sum(sizes[part] for part in inner[sequence])
-    except CycleError:  # a record must contain itself
-        raise stack_overflow() from None
-    return sizes
-
-
-def _marks_in(root: Production) -> frozenset[Mark]:
-    """Return what Symbol.hasErrors meets, and whether anything skipped has a hole.
-
-    Raises:
-        JavaException: NullPointerException on a hole.
-    """
-    found = set()
-    for symbol in _search(root, into_skipped=False):
-        if symbol is None:
-            raise JavaException("NullPointerException")
-        if isinstance(symbol, Mark):
-            found.add(symbol)
-            if symbol is Mark.ERROR:
-                return frozenset(found)
-    if None in _search(root, into_skipped=True):
-        found.add(Mark.HOLE)
-    return frozenset(found)
-
-
-def _search(root: Production, *, into_skipped: bool) -> Iterator[Any]:
-    """Every symbol in `root` that has no parts, depth first, as Java goes."""
-    visited: set[int] = set()
-    pending: list[Any] = [root]
-    while pending:
-        symbol = pending.pop()
-        if isinstance(symbol, _Skipped):
-            if into_skipped:
-                pending.append(symbol.symbol)
-        elif not isinstance(symbol, list):
-            yield symbol
-        elif id(symbol) not in visited:
-            visited.add(id(symbol))
-            pending += reversed(symbol)
-
-
-# Aliases: Java's Schema.applyAliases, side effects included.
-
-
-N = TypeVar("N", EnumSchema, Fixed, Record)
-
-_NOT_SET: Final = (Field("", PRIMITIVES["null"]),)
-"""Stands for the fields of a record that is being rebuilt, which equals no other record yet."""
-
-
-def apply_aliases(*, writer: Schema, reader: Schema, release: Release) -> Schema:
-    """Return `writer` with its types and fields renamed where `reader` lists their names as aliases.
-
-    As soon as an unequal reader has any alias, Java rebuilds every record of the writer, and validates names and defaults
-    that it had let pass before.
-
-    Raises:
-        JavaException: the writer has an invalid default or a `$` in a name; or two fields of a record, or two branches of a union,
-            come to bear one name.
-    """
-    if not _has_aliases(reader) or equal(writer, reader):
-        return writer
-    renaming = _Renaming(release)
-    run(renaming.collect(reader))
-    return run(renaming.apply(writer))
-
-
-def _has_aliases(schema: Schema) -> bool:
-    return any(
-        part.aliases or (isinstance(part, Record) and any(field.aliases for field in part.fields))
-        for part in parts(schema)
-        if isinstance(part, Named)
-    )
-
-
-class _Renaming:
-    """The aliases of one reader, and the writer's records that have been rebuilt with them."""
-
-    def __init__(self, release: Release) -> None:
-        self._is_avro_1_11 = release is Release.R4_0
-        self._types: dict[str, str] = {}  # alias to full name
-        self._fields: dict[str, dict[str, str]] = {}  # by a record's names: alias to field
-        self._collected: set[Record] = set()
-        self._rebuilt: dict[Record, Record] = {}
-        self._open: set[int] = set()  # by identity: rebuilt records whose fields are not known yet
-        self._defaults = DefaultCheck(any_branch=not self._is_avro_1_11)
-
-    def collect(self, reader: Schema) -> Deep[None]:
-        """Take up the aliases in `reader`. Where two types claim one alias, the type visited last has it."""
-        if isinstance(reader, Named):
-            self._types.update(dict.fromkeys(reader.aliases, reader.full_name))
-        match reader:
-            case Record() if reader not in self._collected:
-                self._collected.add(reader)
-                for field in reader.fields:
-                    if field.aliases:
-                        names = self._fields.setdefault(reader.full_name, {})
-                        names.update(dict.fromkeys(field.aliases, field.name))
-                    yield self.collect(field.schema)
-                if reader.full_name in self._fields:
-                    names = self._fields[reader.full_name]
-                    self._fields.update(dict.fromkeys(reader.aliases, names))
-            case Union():
-                for branch in reader.branches:
-                    yield self.collect(branch)
-            case Array():
-                yield self.collect(reader.items)
-            case Map():
-                yield self.collect(reader.values)
-
-    def apply(self, writer: Schema) -> Deep[Schema]:
-        """Return `writer` renamed: records and unions always new, an array or map only where what it holds has changed."""
-        renamed: Schema = writer
-        match writer:
-            case Record():
-                renamed = self._rebuilt.get(writer) or (yield self._record(writer))
-            case EnumSchema() if writer.full_name in self._types:
-                renamed = self._renamed(writer)
-                _check_names(writer.symbols)
-            case Fixed() if writer.full_name in self._types:
-                renamed = self._renamed(writer)
-            case Array():
-                items = yield self.apply(writer.items)
-                if not equal(items, writer.items):
-                    renamed = Array(items, writer.properties)
-            case Map():
-                values = yield self.apply(writer.values)
-                if not equal(values, writer.values):
-                    renamed = Map(values, writer.properties)
-            case Union():
-                renamed = yield self._union(writer)
-        return renamed
-
-    def _union(self, writer: Union) -> Deep[Union]:
-        branches = yield gather(map(self.apply, writer.branches))
-        names = set()
-        for branch in branches:
-            if branch.full_name in names:
-                raise JavaException("AvroRuntimeException", f"Duplicate in union:{branch.full_name}")
-            names.add(branch.full_name)
-        return Union(tuple(branches))
-
-    def _renamed(self, named: N) -> N:
-        full_name = self._types.get(named.full_name, named.full_name)
-        namespace, _, name = full_name.rpartition(".")
-        _check_names([name])
-        renamed = copy.copy(named)
-        renamed.full_name, renamed.name, renamed.namespace = full_name, name, namespace or None
-        renamed.aliases = ()
-        return renamed
-
-    def _record(self, writer: Record) -> Deep[Record]:
-        record = self._renamed(writer)
-        record.fields, record.fields_by_name, record.properties = _NOT_SET, {}, NO_PROPERTIES
-        self._rebuilt[writer] = record
-        self._open.add(id(record))
-        names = self._fields.get(record.full_name, {})
-        fields = []
-        for field in writer.fields:
-            renamed = copy.copy(field)
-            renamed.schema = yield self.apply(field.schema)
-            renamed.name = names.get(field.name, field.name)
-            renamed.aliases = ()
-            fields.append(renamed)
-            self._check_field(renamed)
-        _check_distinct(record, fields)
-        record.fields = tuple(fields)
-        record.fields_by_name = {field.name: field for field in fields}
-        record.properties = writer.properties
-        self._open.remove(id(record))
-        return record
-
-    def _check_field(self, field: Field) -> None:
-        _check_names([field.name])
-        if field.default is NO_DEFAULT:
-            return
-        if not self._defaults.is_valid(field.schema, field.default, self._open):
-            schema = schema_text(field.schema, unfinished=self._open, one_definition=self._is_avro_1_11)
-            default = json_text(field.default)
-            raise JavaException(
-                "AvroTypeException", f"Invalid default for field {field.name}: {default} not a {schema}"
-            )
-
-
-def _check_names(names: Iterable[str]) -> None:
-    """Avro's own rule for names. Pulsar's parser has let in only one character that breaks it."""
-    for name in names:
-        if "$" in name:
-            what = "Illegal initial character" if name.startswith("$") else "Illegal character in"
-            raise JavaException("SchemaParseException", f"{what}: {name}")
-
-
-def _check_distinct(record: Record, fields: list[Field]) -> None:
-    places: dict[str, str] = {}
-    for position, field in enumerate(fields):
-        place = f"{field.name} type:{field.schema.type.upper()} pos:{position}"
-        if field.name in places:
-            raise JavaException(
-                "AvroRuntimeException",
-                f"Duplicate field {field.name} in record {record.full_name}: {place} and {places[field.name]}.",
-            )
-        places[field.name] = place
-
-
-# The broker's check.
+MAX_STEPS: Final = 300_000
+"""The number of steps that is assumed to exhaust a broker's memory; two unions of 800 records each can need more."""
+
+_ITEMS_PER_STEP: Final = 16
+"""The number of union branches or record fields that count as one step."""
 
 
 STACK_LEVELS: Final = 1_500
-"""Types inside one another, after which Java's recursion is taken to overflow its stack.
+"""The depth of nested types at which Java's recursion is assumed to overflow its stack.
 
-Where it really does depends on what the JVM has compiled: 1,000 nested arrays, the most that its JSON reader lets in, and 2,000
-records that lead to each other by name were seen to pass with the usual stack of 1 MiB; 3,000 records were not, nor were
-1,000 with an array around each.
+The real limit depends on what the JVM has compiled. With the default stack of 1 MiB, 1,000 nested arrays (the maximum of Java's
+JSON reader) and 2,000 records that refer to each other by name passed; 3,000 records, or 1,000 records with an array around
+each, did not.
 """
 
 
-MAX_STEPS: Final = 300_000
-"""More work than this, as two unions of 800 records each may ask for, is taken to exhaust a broker's memory."""
-
-_IN_PASSING: Final = 16
-"""So many branches of a union, or fields of a record, are looked at in passing in one step."""
+MAX_SYMBOLS: Final = 20_000_000
+"""The number of symbols in a flattened grammar, copies included, that is assumed to exhaust a broker's memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarAnswer:
-    """The check's answer: `ok`, `incompatible`, or `error`: it throws `exception` (simple class name) with `message`."""
+    """The answer of a broker's check.
+
+    Attributes:
+        outcome: `error` if the check throws.
+        exception: the simple class name of the Java exception; "" without one.
+        message: the message of the Java exception.
+    """
 
     outcome: Literal["ok", "incompatible", "error"]
     exception: str = ""
@@ -501,118 +86,158 @@ class GrammarAnswer:
 
 
 OK: Final = GrammarAnswer("ok")
+
+
 INCOMPATIBLE: Final = GrammarAnswer("incompatible")
 
 
 def can_read(*, reader: Schema, writer: Schema, release: Release) -> GrammarAnswer:
-    """Return what the check in that release answers to: can `reader` read what was written with `writer`?
+    """Predict the answer of a broker of that release to: can `reader` read messages of `writer`?
 
-    `ok` does not mean that every message decodes (see `decodes_all`), nor `incompatible` that none does. Source:
+    `ok` does not mean that every message decodes (see `decodes_all`), and `incompatible` does not mean that none does. Source:
     ValidateMutualRead.canRead, Resolver, ResolvingGrammarGenerator, Symbol; Avro 1.11.4 in Pulsar 4.0, 1.12 in 4.2 and 5.0.
     """
     try:
-        found = Resolution(release, reader).marks(writer=writer, reader=reader)
-    except JavaException as thrown:
-        return GrammarAnswer("error", thrown.exception, thrown.message)
-    return INCOMPATIBLE if Mark.ERROR in found else OK
+        marks = Resolution(release, reader).find_marks(writer=writer, reader=reader)
+    except JavaException as exception:
+        return GrammarAnswer("error", exception.exception, exception.message)
+    return INCOMPATIBLE if Mark.ERROR in marks else OK
 
 
 def decodes_all(*, reader: Schema, writer: Schema, release: Release, steps: int = MAX_STEPS) -> tuple[bool, int]:
-    """Return whether that release's GenericDatumReader decodes every message of `writer` with `reader`, and the `steps` left.
+    """Return whether that release's GenericDatumReader decodes every message of `writer`, and the remaining steps.
 
-    It does where the check passes and the reader knows, or has an enum default for, every enum symbol it can meet; False where
-    the steps do not suffice. Avro 1.12.2 (Pulsar 5.0) may refuse such messages all the same: it counts what the items of an
-    array must need by the reader's schema.
+    It does if the check passes and the reader has every enum symbol of the writer, or an enum default. The result is False if
+    `steps` do not suffice. Avro 1.12.2 (Pulsar 5.0) can still reject a message: it compares the minimum size of array items in
+    the reader's schema with the remaining bytes.
     """
     resolution = Resolution(release, reader, steps)
     try:
-        found = resolution.marks(writer=writer, reader=reader)
+        marks = resolution.find_marks(writer=writer, reader=reader)
     except JavaException:
         return False, max(resolution.steps, 0)
-    return not found, resolution.steps
+    return not marks, resolution.steps
 
 
 def unable_to_read(*, reader: Schema, writer: Schema) -> str:
-    """Return the message of the SchemaValidationException by which the check says `incompatible`."""
-    written, used = schema_text(writer, pretty=True), schema_text(reader, pretty=True)
-    return f"Unable to read schema: \n{written}\nusing schema:\n{used}"
+    """Return the message of the SchemaValidationException that a broker throws if the schemas are incompatible."""
+    writer_text, reader_text = schema_text(writer, pretty=True), schema_text(reader, pretty=True)
+    return f"Unable to read schema: \n{writer_text}\nusing schema:\n{reader_text}"
+
+
+# Resolver.resolve and ResolvingGrammarGenerator.generate
 
 
 class Resolution:
-    """One run of Resolver.resolve and ResolvingGrammarGenerator.generate, with the memos that Java keeps for it."""
+    """One run of Resolver.resolve and ResolvingGrammarGenerator.generate, with the memos that Java keeps for it.
+
+    Attributes:
+        steps: the remaining steps; negative after the run needed more than it had.
+    """
 
     def __init__(self, release: Release, reader: Schema, steps: int = MAX_STEPS) -> None:
         self.steps = steps
         self._release = release
         self._root = reader
         self._records: dict[tuple[int, int], Symbol | None] = {}  # by identity of writer and reader
-        self._recursive = False  # whether a record has met itself
-        self._plain: list[tuple[Record, Sequence]] = []  # records that only one side has, or both alike
-        self._endless: dict[Record, bool] = {}  # whether a record leads to one that leads back to itself
+        self._has_recursion = False
+        self._error_free_records: list[tuple[Record, Sequence]] = []  # of one side, or the same on both
+        self._reaches_recursion: dict[Record, bool] = {}
         self._likeness = Likeness()
-        self._chosen: dict[tuple[Schema, Union], Schema | None] = {}
+        self._chosen_branches: dict[tuple[Schema, Union], Schema | None] = {}
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether there was more work to do than there is room for: what Java settles on is not known."""
+        """Whether the steps did not suffice, so that Java's result is unknown."""
         return self.steps < 0
 
-    def choose(self, *, writer: Schema, reader: Union) -> Schema | None:
-        """Return the branch of `reader` for a value of `writer`, whatever it may hold; None: Java throws."""
-        pair = writer, reader
-        if pair not in self._chosen:
-            self._chosen[pair] = run(self.branch(writer, reader))
-        return self._chosen[pair]
-
-    def marks(self, *, writer: Schema, reader: Schema) -> frozenset[Mark]:
-        """Return the marks that the grammar holds.
+    def find_marks(self, *, writer: Schema, reader: Schema) -> frozenset[Mark]:
+        """Return the marks in the grammar of `writer` and `reader`.
 
         Raises:
-            JavaException: Java throws on the way.
+            JavaException: if Java throws while it resolves the schemas, or while it generates or searches the grammar.
         """
         writer = apply_aliases(writer=writer, reader=reader, release=self._release)
-        return marks(run(self._resolve(writer, reader)), recursive=self._recursive)
+        return find_marks(run(self._resolve(writer, reader)), has_recursion=self._has_recursion)
+
+    def choose_branch(self, *, writer: Schema, reader: Union) -> Schema | None:
+        """Return the branch of `reader` for every value of `writer`, or None if Java throws."""
+        pair = writer, reader
+        if pair not in self._chosen_branches:
+            self._chosen_branches[pair] = run(self._find_branch(writer, reader))
+        return self._chosen_branches[pair]
 
     def _resolve(self, writer: Schema, reader: Schema) -> Deep[Symbol | None]:
-        """Return the call that finds the symbol for `writer` and `reader`."""
+        symbol: Symbol | None
         if isinstance(writer, Union):
-            return self._writer_union(writer, reader)
-        if isinstance(reader, Union):
-            return self._reader_union(writer, reader)
-        if isinstance(writer, Record) and isinstance(reader, Record):
-            return self._record(writer, reader)
-        if isinstance(writer, Array) and isinstance(reader, Array):
-            return self._repeater(writer.items, reader.items)
-        if isinstance(writer, Map) and isinstance(reader, Map):
-            return self._repeater(writer.values, reader.values)
-        return _leaf(writer, reader)
+            symbol = yield self._resolve_writer_union(writer, reader)
+        elif isinstance(reader, Union):
+            symbol = yield self._resolve_reader_union(writer, reader)
+        elif isinstance(writer, Record) and isinstance(reader, Record):
+            symbol = yield self._resolve_records(writer, reader)
+        elif isinstance(writer, Array) and isinstance(reader, Array):
+            symbol = make_repeater((yield self._resolve(writer.items, reader.items)))
+        elif isinstance(writer, Map) and isinstance(reader, Map):
+            symbol = make_repeater((yield self._resolve(writer.values, reader.values)))
+        else:
+            symbol = leaf_mark(writer, reader)
+        return symbol
 
-    def _work(self, steps: int) -> None:
-        self.steps -= steps
-        if self.steps < 0:
-            raise out_of_memory()
+    def _resolve_writer_union(self, writer: Union, reader: Schema) -> Deep[Symbol | None]:
+        """Follow WriterUnion.resolve. Two like unions are compared branch by branch, and errors in them do not count."""
+        if isinstance(reader, Union) and self._likeness.are_alike(writer, reader):
+            for writer_branch, reader_branch in zip(writer.branches, reader.branches, strict=True):
+                if not _is_same_primitive(writer_branch, reader_branch):
+                    yield self._resolve(writer_branch, reader_branch)
+            return self._generate(reader)
+        return make_alternative((yield gather(self._resolve(branch, reader) for branch in writer.branches)))
 
-    def _repeater(self, writer: Schema, reader: Schema) -> Deep[Symbol | None]:
-        return repeater((yield self._resolve(writer, reader)))
+    def _resolve_reader_union(self, writer: Schema, reader: Union) -> Deep[Symbol | None]:
+        """Follow ReaderUnion.resolve: choose one branch and resolve against this branch only."""
+        branch = yield self._find_branch(writer, reader)
+        if branch is None:
+            return Mark.ERROR
+        symbol = yield self._resolve(writer, branch)
+        return make_alternative([symbol])
 
-    def _record(self, writer: Record, reader: Record) -> Deep[Symbol | None]:
-        """RecordAdjust.resolve: the writer's fields in their order, then those that only the reader has."""
+    def _find_branch(self, writer: Schema, reader: Union) -> Deep[Schema | None]:
+        """Find a branch by name, else by structure, else by promotion (ReaderUnion.firstMatchingBranch), or return None."""
+        self._count_steps(1 + len(reader.branches) // _ITEMS_PER_STEP)
+        structural_match: Schema | None = None
+        for branch in reader.branches:
+            if branch.type != writer.type:
+                continue
+            if not isinstance(branch, Named) or branch.full_name == writer.full_name:
+                return branch
+            if isinstance(writer, Record) and isinstance(branch, Record):
+                matches = not _has_match_error((yield self._resolve_records(writer, branch)))
+                # The first branch that matches, or the last one that also has the writer's unqualified name.
+                if matches and (structural_match is None or branch.name == writer.name):
+                    structural_match = branch
+        return structural_match or next((branch for branch in reader.branches if _promotes(writer, branch)), None)
+
+    def _resolve_records(self, writer: Record, reader: Record) -> Deep[Symbol | None]:
+        """Follow RecordAdjust.resolve: the writer's fields in their order, then the fields that only the reader has."""
         pair = (id(writer), id(reader))
         if pair in self._records:
-            known = self._records[pair]
-            if isinstance(known, Sequence) and not known.complete:
-                self._recursive = True
-            return known
+            symbol = self._records[pair]
+            if isinstance(symbol, Sequence) and not symbol.complete:
+                self._has_recursion = True
+            return symbol
         parts: list[Symbol] = []
         self._records[pair] = sequence = Sequence(parts)
         if len(self._records) == STACK_LEVELS // 4 and _is_deeper(self._root, STACK_LEVELS):
             raise stack_overflow()
-        self._work(1 + len(writer.fields) // _IN_PASSING)
+        self._count_steps(1 + len(writer.fields) // _ITEMS_PER_STEP)
         for field in writer.fields:
-            match = reader.fields_by_name.get(field.name)
-            if match is not None and _is_same_primitive(field.schema, match.schema):
+            reader_field = reader.fields_by_name.get(field.name)
+            if reader_field is None:
+                skipped = self._generate(field.schema)
+                symbol = None if skipped is None else Skip(skipped)
+            elif _is_same_primitive(field.schema, reader_field.schema):
                 continue
-            symbol = (yield self._resolve(field.schema, match.schema)) if match else self._skip(field.schema)
+            else:
+                symbol = yield self._resolve(field.schema, reader_field.schema)
             if symbol is not None:
                 parts.append(symbol)
         only_reader = reader.fields_by_name.keys() - writer.fields_by_name.keys()
@@ -626,7 +251,7 @@ class Resolution:
         return self._records[pair]
 
     def _add_defaults(self, reader: Record, names: AbstractSet[str], parts: list[Symbol]) -> bool:
-        """Whether the reader's fields of these `names` can do without a writer; their symbols are added to `parts`."""
+        """Add the symbols of the reader's fields with these `names` to `parts`; return False if one lacks a default."""
         for field in reader.fields:
             if field.name not in names:
                 continue
@@ -643,87 +268,48 @@ class Resolution:
                 raise encoding.unreadable
         return True
 
-    def _skip(self, writer: Schema) -> Symbol | None:
-        symbol = self._generate(writer)
-        return None if symbol is None else Skip(symbol)
-
-    def _writer_union(self, writer: Union, reader: Schema) -> Deep[Symbol | None]:
-        """WriterUnion.resolve. Unions that look alike go branch by branch, and errors in them do not count."""
-        if isinstance(reader, Union) and self._likeness.holds(writer, reader):
-            for branch, match in zip(writer.branches, reader.branches, strict=True):
-                if not _is_same_primitive(branch, match):
-                    yield self._resolve(branch, match)
-            return self._generate(reader)
-        return alternative((yield gather(self._resolve(branch, reader) for branch in writer.branches)))
-
-    def _reader_union(self, writer: Schema, reader: Union) -> Deep[Symbol | None]:
-        """ReaderUnion.resolve: settles on one branch, and resolves against that alone."""
-        found = yield self.branch(writer, reader)
-        if found is None:
-            return Mark.ERROR
-        symbol = yield self._resolve(writer, found)
-        return alternative([symbol])
-
-    def branch(self, writer: Schema, reader: Union) -> Deep[Schema | None]:
-        """Find a branch by name, else by structure, else by promotion (ReaderUnion.firstMatchingBranch); None: there is none."""
-        self._work(1 + len(reader.branches) // _IN_PASSING)
-        found: Schema | None = None
-        for branch in reader.branches:
-            if branch.type != writer.type:
-                continue
-            if not isinstance(branch, Named) or branch.full_name == writer.full_name:
-                return branch
-            if isinstance(writer, Record) and isinstance(branch, Record):
-                matches = not _has_match_error((yield self._record(writer, branch)))
-                # The first branch that matches, or the last such one with the writer's unqualified name.
-                if matches and (found is None or branch.name == writer.name):
-                    found = branch
-        return found or next((branch for branch in reader.branches if _promotes(writer, branch)), None)
+    def _count_steps(self, steps: int) -> None:
+        self.steps -= steps
+        if self.steps < 0:
+            raise out_of_memory()
 
     def _generate(self, schema: Schema) -> Symbol | None:
-        """ResolvingGrammarGenerator.simpleGen: a grammar without errors, of interest where records lead back to themselves."""
-        if isinstance(schema, Primitive) or not self._is_recursive(schema):
+        """Follow ResolvingGrammarGenerator.simpleGen: a grammar without errors, which matters only for recursive records."""
+        if isinstance(schema, Primitive):
             return None
-        self._recursive = True
-        return run(self._simple(schema))
+        records = _nearest_records([schema])
+        if not self._reaches_recursion.keys() >= {*records}:
+            self._reaches_recursion |= _find_recursion(records)
+        if not any(self._reaches_recursion[record] for record in records):
+            return None
+        self._has_recursion = True
+        return run(self._generate_error_free(schema))
 
-    def _simple(self, schema: Schema) -> Deep[Symbol | None]:
+    def _generate_error_free(self, schema: Schema) -> Deep[Symbol | None]:
         match schema:
             case Record():
-                for known, sequence in self._plain:
-                    if schema is known or equal(schema, known):
+                for record, sequence in self._error_free_records:
+                    if schema is record or equal(schema, record):
                         return sequence
                 sequence = Sequence([], complete=True)
-                self._plain.append((schema, sequence))
+                self._error_free_records.append((schema, sequence))
                 for field in schema.fields:
-                    symbol = yield self._simple(field.schema)
+                    symbol = yield self._generate_error_free(field.schema)
                     if symbol is not None:
                         sequence.parts.append(symbol)
                 return sequence
             case Array():
-                return repeater((yield self._simple(schema.items)))
+                return make_repeater((yield self._generate_error_free(schema.items)))
             case Map():
-                return repeater((yield self._simple(schema.values)))
+                return make_repeater((yield self._generate_error_free(schema.values)))
             case Union():
-                return alternative((yield gather(map(self._simple, schema.branches))))
+                return make_alternative((yield gather(map(self._generate_error_free, schema.branches))))
             case _:
                 return None
 
-    def _is_recursive(self, schema: Schema) -> bool:
-        """Whether some record in `schema` leads back to itself."""
-        records = _nearest_records([schema])
-        if not self._endless.keys() >= {*records}:
-            self._endless |= _endless(records)
-        return any(self._endless[record] for record in records)
-
-
-def _leaf(writer: Schema, reader: Schema) -> Deep[Mark | None]:
-    yield from ()  # a call like the others, though it makes none itself
-    return leaf_mark(writer, reader)
-
 
 def leaf_mark(writer: Schema, reader: Schema) -> Mark | None:
-    """Return the symbol for two schemas that hold no others, or differ in type."""
+    """Return the symbol for two schemas of different types, or of a type without inner schemas."""
     if writer.type != reader.type:
         return None if _promotes(writer, reader) else Mark.ERROR
     if isinstance(writer, Fixed) and isinstance(reader, Fixed):
@@ -737,54 +323,54 @@ def leaf_mark(writer: Schema, reader: Schema) -> Mark | None:
 
 
 def _promotes(writer: Schema, reader: Schema) -> bool:
-    """Whether values of `writer` become those of another type (Resolver.Promote)."""
+    """Return whether a value of `writer` is promoted to another type (Resolver.Promote)."""
     return writer.type != reader.type and writer.type in PROMOTIONS.get(reader.type, ())
 
 
 def _is_same_primitive(writer: Schema, reader: Schema) -> bool:
-    """Whether both are one primitive: a shortcut past the most frequent pairs."""
+    """Return whether both are the same primitive: a shortcut for the most frequent pairs."""
     return isinstance(writer, Primitive) and writer.type == reader.type
 
 
 def _has_match_error(symbol: Symbol | None) -> bool:
-    """ReaderUnion.hasMatchError: the record is an error or a field of it is, not something deeper in the field."""
+    """Follow ReaderUnion.hasMatchError: the record or one of its fields is an error. Errors inside a field do not count."""
     return symbol is Mark.ERROR or (isinstance(symbol, Sequence) and Mark.ERROR in symbol.parts)
 
 
 class Likeness:
-    """Resolver.unionEquiv: the same structure and unqualified names all the way down, enum symbols in the same order."""
+    """Resolver.unionEquiv: the same structure, unqualified names and enum symbols in the same order, at every level."""
 
     def __init__(self) -> None:
         self._alike: set[tuple[Schema, Schema]] = set()
         self._unlike: set[tuple[Schema, Schema]] = set()
 
-    def holds(self, writer: Schema, reader: Schema) -> bool:
-        """Whether the two are alike. What was learned of their parts is remembered."""
+    def are_alike(self, writer: Schema, reader: Schema) -> bool:
+        """Return whether the two are alike. Results for their parts are memoized."""
         root = writer, reader
-        around: dict[tuple[Schema, Schema], tuple[Schema, Schema] | None] = {root: None}
+        parents: dict[tuple[Schema, Schema], tuple[Schema, Schema] | None] = {root: None}
         pending = [root]
         while pending:
             pair = pending.pop()
             if pair in self._alike:
                 continue
-            if pair in self._unlike or pair[0].type != pair[1].type or not _look_alike_outside(*pair):
-                # Nor is alike what is around it.
+            if pair in self._unlike or pair[0].type != pair[1].type or not _is_alike_without_children(*pair):
+                # The pairs around an unlike pair are unlike as well.
                 unlike: tuple[Schema, Schema] | None = pair
                 while unlike:
                     self._unlike.add(unlike)
-                    unlike = around[unlike]
+                    unlike = parents[unlike]
                 return False
             if not isinstance(pair[0], Primitive):
-                for inner in zip(*map(children, pair), strict=True):
-                    if inner not in around:
-                        around[inner] = pair
-                        pending.append(inner)
-        self._alike |= around.keys()
+                for child in zip(*map(children, pair), strict=True):
+                    if child not in parents:
+                        parents[child] = pair
+                        pending.append(child)
+        self._alike |= parents.keys()
         return True
 
 
-def _look_alike_outside(writer: Schema, reader: Schema) -> bool:
-    """Whether two schemas of one type look alike but for the schemas inside them."""
+def _is_alike_without_children(writer: Schema, reader: Schema) -> bool:
+    """Return whether two schemas of one type are alike, apart from the schemas inside them."""
     match writer, reader:
         case Union() as w, Union() as r:
             return len(w.branches) == len(r.branches)
@@ -798,39 +384,6 @@ def _look_alike_outside(writer: Schema, reader: Schema) -> bool:
             return True
 
 
-def _endless(records: Iterable[Record]) -> dict[Record, bool]:
-    """Return the `records` and all that are inside them: whether each leads to one that leads back to itself."""
-    inside: dict[Record, list[Record]] = {}
-    pending = [*records]
-    while pending:
-        record = pending.pop()
-        if record not in inside:
-            inside[record] = _nearest_records([field.schema for field in record.fields])
-            pending += inside[record]
-    endless = dict.fromkeys(inside, True)
-    sorter = TopologicalSorter(inside)
-    with suppress(CycleError):  # then all are ready in turn that lead to no cycle
-        sorter.prepare()
-    while ready := sorter.get_ready():
-        endless |= dict.fromkeys(ready, False)
-        sorter.done(*ready)
-    return endless
-
-
-def _is_deeper(schema: Schema, levels: int) -> bool:
-    """Whether types are inside one another deeper than `levels`, on the way that Java takes: last field first."""
-    seen: set[Schema] = set()
-    pending = [(schema, 1)]
-    while pending:
-        schema, depth = pending.pop()
-        if depth > levels:
-            return True
-        if not isinstance(schema, Primitive) and schema not in seen:
-            seen.add(schema)
-            pending += [(child, depth + 1) for child in children(schema)]
-    return False
-
-
 def _nearest_records(schemas: Iterable[Schema]) -> list[Record]:
     """Return the records in `schemas` that are not inside other records."""
     records = []
@@ -842,3 +395,446 @@ def _nearest_records(schemas: Iterable[Schema]) -> list[Record]:
         else:
             pending += children(schema)
     return records
+
+
+def _find_recursion(records: Iterable[Record]) -> dict[Record, bool]:
+    """Map each record, and each record inside it, to whether it reaches a record that contains itself."""
+    inner_records: dict[Record, list[Record]] = {}
+    pending = [*records]
+    while pending:
+        record = pending.pop()
+        if record not in inner_records:
+            inner_records[record] = _nearest_records([field.schema for field in record.fields])
+            pending += inner_records[record]
+    reaches_recursion = dict.fromkeys(inner_records, True)
+    sorter = TopologicalSorter(inner_records)
+    with suppress(CycleError):  # after it, the sorter still returns every record that reaches no cycle
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        reaches_recursion |= dict.fromkeys(ready, False)
+        sorter.done(*ready)
+    return reaches_recursion
+
+
+def _is_deeper(schema: Schema, levels: int) -> bool:
+    """Return whether types are nested deeper than `levels`, in Java's order of visits: the last field first."""
+    visited: set[Schema] = set()
+    pending = [(schema, 1)]
+    while pending:
+        schema, depth = pending.pop()
+        if depth > levels:
+            return True
+        if not isinstance(schema, Primitive) and schema not in visited:
+            visited.add(schema)
+            pending += [(child, depth + 1) for child in children(schema)]
+    return False
+
+
+# Symbols, Symbol.flatten and Symbol.hasErrors
+
+
+class Mark(Enum):
+    """A symbol without parts that can fail."""
+
+    ERROR = "the reader can read no value of the writer here (Java's ErrorAction)"
+    MISSING_SYMBOL = "the reader lacks an enum symbol of the writer; Java throws only when it reads the symbol"
+    HOLE = "Java has not flattened a skipped part completely, and throws on skipping it"
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """A record.
+
+    Attributes:
+        parts: the symbols of its fields, in order.
+        complete: whether all fields are resolved.
+        abandoned: whether the record turned out to be unreadable; symbols of other records may already refer to it.
+    """
+
+    parts: list[Symbol]
+    complete: bool = False
+    abandoned: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeater:
+    """An array or map of `part`."""
+
+    part: Symbol
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternative:
+    """The branches of a union, or the single chosen branch (Java's UnionAdjustAction)."""
+
+    parts: tuple[Symbol, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Skip:
+    """A value that only the writer has. It is flattened like every symbol, but not searched for errors."""
+
+    part: Symbol
+
+
+Symbol = Sequence | Repeater | Alternative | Skip | Mark
+"""A part of a grammar. Functions return None instead of a symbol that cannot fail."""
+
+
+def make_repeater(part: Symbol | None) -> Symbol | None:
+    """Return the symbol of an array or map of `part`."""
+    return None if part is None else Repeater(part)
+
+
+def make_alternative(parts: Iterable[Symbol | None]) -> Symbol | None:
+    """Return the symbol of a union of `parts`."""
+    failing_parts = tuple(part for part in parts if part is not None)
+    return Alternative(failing_parts) if failing_parts else None
+
+
+def find_marks(root: Symbol | None, *, has_recursion: bool) -> frozenset[Mark]:
+    """Return the marks in a grammar. If Java stops at an error symbol, marks after ERROR may be missing.
+
+    Args:
+        root: the symbol of the whole schema.
+        has_recursion: whether a record in the grammar contains itself.
+
+    Raises:
+        JavaException: if Java throws while it generates, flattens or searches the grammar.
+    """
+    if root is None:
+        return frozenset()
+    if has_recursion:
+        sequences = _list_sequences(root)
+        if any(sequence.abandoned for sequence in sequences):  # Java throws already on generating the grammar
+            raise JavaException("NullPointerException")
+        # Unless a field is itself a record, no production is copied, so none can have holes.
+        if any(isinstance(part, Sequence) for sequence in sequences for part in sequence.parts):
+            return _find_flattened_marks(_Flattening(root, sequences).flatten())
+    return frozenset(symbol for symbol in _walk(root, into_skipped=False) if isinstance(symbol, Mark))
+
+
+def check_layout(root: Symbol) -> None:
+    """Check that Java can flatten the grammar.
+
+    Raises:
+        JavaException: StackOverflowError if a record must contain itself.
+    """
+    _production_sizes(_list_sequences(root))
+
+
+def _list_sequences(root: Symbol) -> list[Sequence]:
+    return [symbol for symbol in _walk(root, into_skipped=True) if isinstance(symbol, Sequence)]
+
+
+def _walk(root: Symbol, *, into_skipped: bool) -> Iterator[Symbol]:
+    """Yield every symbol that is reached from `root`, and each record once."""
+    visited: set[Sequence] = set()
+    pending = [root]
+    while pending:
+        symbol = pending.pop()
+        if isinstance(symbol, Sequence):
+            if symbol in visited:
+                continue
+            visited.add(symbol)
+        yield symbol
+        match symbol:
+            case Sequence() | Alternative():
+                pending += symbol.parts
+            case Repeater():
+                pending.append(symbol.part)
+            case Skip() if into_skipped:
+                pending.append(symbol.part)
+
+
+def _production_sizes(sequences: list[Sequence]) -> dict[Sequence, int]:
+    """Map each record to the number of symbols in its production, including the copies of records in its fields.
+
+    Raises:
+        JavaException: StackOverflowError if a record must contain itself.
+    """
+    inner = {sequence: [part for part in sequence.parts if isinstance(part, Sequence)] for sequence in sequences}
+    sizes: dict[Sequence, int] = {}
+    try:
+        for sequence in TopologicalSorter(inner).static_order():
+            other_parts = len(sequence.parts) - len(inner[sequence]) + 1
+            sizes[sequence] = other_parts + sum(sizes[part] for part in inner[sequence])
+    except CycleError:
+        raise stack_overflow() from None
+    return sizes
+
+
+_HARMLESS: Final = object()
+"""A symbol of a production that cannot fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Skipped:
+    """A flattened symbol that is not searched for errors."""
+
+    symbol: Any
+
+
+Production = list[Any]
+"""Flattened symbols: marks, harmless and skipped symbols, inner productions, and None for a hole: a copy that was never made."""
+
+
+class _Flattening:
+    """One run of Symbol.flatten.
+
+    Every record gets one production, into which the productions of the records in its fields are copied. The symbols of an
+    unfinished record cannot be copied yet: their position is recorded and filled when the record is finished. Java overlooks
+    that the symbols it fills in may contain unfilled positions themselves.
+    """
+
+    def __init__(self, root: Symbol, sequences: list[Sequence]) -> None:
+        self._root = root
+        self._sizes = _production_sizes(sequences)
+        self._symbol_count = 0
+        self._productions: dict[Sequence, Production] = {}
+        # By unfinished record: the positions in other productions that wait for its symbols.
+        self._unfinished: dict[Sequence, list[tuple[Production, int]]] = {}
+
+    def flatten(self) -> Production:
+        """Return the production of the start symbol."""
+        production = self._new_production(self._root)
+        run(self._fill(production, [self._root]))
+        return production
+
+    def _new_production(self, symbol: Symbol) -> Production:
+        size = self._size(symbol)
+        self._symbol_count += size
+        if self._symbol_count > MAX_SYMBOLS:
+            raise out_of_memory()
+        return [None] * size
+
+    def _size(self, symbol: Symbol | object) -> int:
+        return self._sizes[symbol] if isinstance(symbol, Sequence) else 1
+
+    def _fill(self, production: Production, symbols: Iterable[Symbol | object]) -> Deep[None]:
+        position = 0
+        for symbol in symbols:
+            flat = yield self._flatten(symbol)
+            if not isinstance(symbol, Sequence):
+                production[position] = flat
+            elif symbol in self._unfinished:
+                self._unfinished[symbol].append((production, position))
+            else:
+                production[position : position + len(flat)] = flat
+                for waiting in self._unfinished.values():
+                    waiting += [(production, position + offset) for target, offset in waiting if target is flat]
+            position += self._size(symbol)
+
+    def _flatten(self, symbol: Symbol | object) -> Deep[Any]:
+        match symbol:
+            case Sequence():
+                if symbol not in self._productions:
+                    yield self._flatten_record(symbol)
+                return self._productions[symbol]
+            case Repeater(part):
+                production = self._new_production(part)
+                yield self._fill(production, [part])
+                return production
+            case Alternative(parts):
+                return (yield gather(map(self._flatten, parts)))
+            case Skip(part):
+                return _Skipped((yield self._flatten(part)))
+            case _:
+                return symbol
+
+    def _flatten_record(self, record: Sequence) -> Deep[None]:
+        self._productions[record] = production = self._new_production(record)
+        self._unfinished[record] = []
+        # Java keeps productions in reverse.
+        yield self._fill(production, [*reversed(record.parts), _HARMLESS])
+        for target, position in self._unfinished.pop(record):
+            target[position : position + len(production)] = production
+
+
+def _find_flattened_marks(root: Production) -> frozenset[Mark]:
+    """Return the marks that Symbol.hasErrors visits, and HOLE if a skipped symbol has a hole.
+
+    Raises:
+        JavaException: NullPointerException if Symbol.hasErrors visits a hole.
+    """
+    marks = set()
+    for symbol in _search(root, into_skipped=False):
+        if symbol is None:
+            raise JavaException("NullPointerException")
+        if isinstance(symbol, Mark):
+            marks.add(symbol)
+            if symbol is Mark.ERROR:
+                return frozenset(marks)
+    if None in _search(root, into_skipped=True):
+        marks.add(Mark.HOLE)
+    return frozenset(marks)
+
+
+def _search(root: Production, *, into_skipped: bool) -> Iterator[Any]:
+    """Yield every symbol of `root` without parts, depth first like Java."""
+    visited: set[int] = set()
+    pending: list[Any] = [root]
+    while pending:
+        symbol = pending.pop()
+        if isinstance(symbol, _Skipped):
+            if into_skipped:
+                pending.append(symbol.symbol)
+        elif not isinstance(symbol, list):
+            yield symbol
+        elif id(symbol) not in visited:
+            visited.add(id(symbol))
+            pending += reversed(symbol)
+
+
+# Aliases: Java's Schema.applyAliases, side effects included
+
+
+N = TypeVar("N", EnumSchema, Fixed, Record)
+
+_FIELDS_NOT_SET: Final = (Field("", PRIMITIVES["null"]),)
+"""The fields of an unfinished record, which equals no other record yet."""
+
+
+def apply_aliases(*, writer: Schema, reader: Schema, release: Release) -> Schema:
+    """Return `writer` with its types and fields renamed where `reader` lists their names as aliases.
+
+    If an unequal reader has any alias, Java rebuilds every record of the writer, and validates names and defaults that its
+    parser accepted.
+
+    Raises:
+        JavaException: if the writer has an invalid default or a `$` in a name; or if two fields of a record, or two branches of a
+            union, get the same name.
+    """
+    has_aliases = any(
+        part.aliases or (isinstance(part, Record) and any(field.aliases for field in part.fields))
+        for part in parts(reader)
+        if isinstance(part, Named)
+    )
+    if not has_aliases or equal(writer, reader):
+        return writer
+    renaming = _Renaming(release)
+    run(renaming.collect_aliases(reader))
+    return run(renaming.rename(writer))
+
+
+class _Renaming:
+    """The aliases of one reader, and the writer's records that have been rebuilt with them."""
+
+    def __init__(self, release: Release) -> None:
+        self._is_avro_1_11 = release is Release.R4_0
+        self._type_names: dict[str, str] = {}  # alias to full name
+        self._field_names: dict[str, dict[str, str]] = {}  # by a record's names: alias to field
+        self._collected_records: set[Record] = set()
+        self._rebuilt_records: dict[Record, Record] = {}
+        self._unfinished_ids: set[int] = set()  # of rebuilt records whose fields are not set yet
+        self._defaults = DefaultCheck(any_branch=not self._is_avro_1_11)
+
+    def collect_aliases(self, reader: Schema) -> Deep[None]:
+        """Collect the aliases in `reader`. If two types have the same alias, it belongs to the type visited last."""
+        if isinstance(reader, Named):
+            self._type_names.update(dict.fromkeys(reader.aliases, reader.full_name))
+        match reader:
+            case Record() if reader not in self._collected_records:
+                self._collected_records.add(reader)
+                for field in reader.fields:
+                    if field.aliases:
+                        names = self._field_names.setdefault(reader.full_name, {})
+                        names.update(dict.fromkeys(field.aliases, field.name))
+                    yield self.collect_aliases(field.schema)
+                if reader.full_name in self._field_names:
+                    names = self._field_names[reader.full_name]
+                    self._field_names.update(dict.fromkeys(reader.aliases, names))
+            case Union():
+                for branch in reader.branches:
+                    yield self.collect_aliases(branch)
+            case Array():
+                yield self.collect_aliases(reader.items)
+            case Map():
+                yield self.collect_aliases(reader.values)
+
+    def rename(self, writer: Schema) -> Deep[Schema]:
+        """Return `writer` renamed: records and unions are always new, arrays and maps only if their content changed."""
+        renamed: Schema = writer
+        match writer:
+            case Record():
+                renamed = self._rebuilt_records.get(writer) or (yield self._rebuild_record(writer))
+            case EnumSchema() if writer.full_name in self._type_names:
+                renamed = self._rename_type(writer)
+                _check_names(writer.symbols)
+            case Fixed() if writer.full_name in self._type_names:
+                renamed = self._rename_type(writer)
+            case Array():
+                items = yield self.rename(writer.items)
+                if not equal(items, writer.items):
+                    renamed = Array(items, writer.properties)
+            case Map():
+                values = yield self.rename(writer.values)
+                if not equal(values, writer.values):
+                    renamed = Map(values, writer.properties)
+            case Union():
+                branches = yield gather(map(self.rename, writer.branches))
+                names = set()
+                for branch in branches:
+                    if branch.full_name in names:
+                        raise JavaException("AvroRuntimeException", f"Duplicate in union:{branch.full_name}")
+                    names.add(branch.full_name)
+                renamed = Union(tuple(branches))
+        return renamed
+
+    def _rename_type(self, named: N) -> N:
+        full_name = self._type_names.get(named.full_name, named.full_name)
+        namespace, _, name = full_name.rpartition(".")
+        _check_names([name])
+        renamed = copy.copy(named)
+        renamed.full_name, renamed.name, renamed.namespace = full_name, name, namespace or None
+        renamed.aliases = ()
+        return renamed
+
+    def _rebuild_record(self, writer: Record) -> Deep[Record]:
+        record = self._rename_type(writer)
+        record.fields, record.fields_by_name, record.properties = _FIELDS_NOT_SET, {}, NO_PROPERTIES
+        self._rebuilt_records[writer] = record
+        self._unfinished_ids.add(id(record))
+        names = self._field_names.get(record.full_name, {})
+        fields = []
+        for field in writer.fields:
+            renamed = copy.copy(field)
+            renamed.schema = yield self.rename(field.schema)
+            renamed.name = names.get(field.name, field.name)
+            renamed.aliases = ()
+            fields.append(renamed)
+            _check_names([renamed.name])
+            self._check_default(renamed)
+        _check_distinct(record, fields)
+        record.fields = tuple(fields)
+        record.fields_by_name = {field.name: field for field in fields}
+        record.properties = writer.properties
+        self._unfinished_ids.remove(id(record))
+        return record
+
+    def _check_default(self, field: Field) -> None:
+        if field.default is NO_DEFAULT or self._defaults.is_valid(field.schema, field.default, self._unfinished_ids):
+            return
+        schema = schema_text(field.schema, unfinished=self._unfinished_ids, one_definition=self._is_avro_1_11)
+        default = json_text(field.default)
+        raise JavaException("AvroTypeException", f"Invalid default for field {field.name}: {default} not a {schema}")
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Check Avro's own rule for names. Pulsar's parser accepts only one character that breaks it."""
+    for name in names:
+        if "$" in name:
+            problem = "Illegal initial character" if name.startswith("$") else "Illegal character in"
+            raise JavaException("SchemaParseException", f"{problem}: {name}")
+
+
+def _check_distinct(record: Record, fields: list[Field]) -> None:
+    descriptions: dict[str, str] = {}
+    for position, field in enumerate(fields):
+        description = f"{field.name} type:{field.schema.type.upper()} pos:{position}"
+        if field.name in descriptions:
+            raise JavaException(
+                "AvroRuntimeException",
+                f"Duplicate field {field.name} in record {record.full_name}: {description} and {descriptions[field.name]}.",
+            )
+        descriptions[field.name] = description
