@@ -19,7 +19,7 @@ from schemactl.formats.avro.compatibility import (
     walk,
 )
 from schemactl.formats.avro.counterexample import ZEROS, can_be_written
-from schemactl.formats.avro.defaults import MAX_READ
+from schemactl.formats.avro.defaults import MAX_DEFAULT_VALUES
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -246,7 +246,7 @@ _SENTENCES = {
 def default_for(schema: Schema) -> JsonValue:
     """Return a default that fits `schema` in every release, for people to start from; NO_DEFAULT where it is large or endless."""
     try:
-        return _default_for(schema, iter(range(MAX_READ)))
+        return _default_for(schema, iter(range(MAX_DEFAULT_VALUES)))
     except StopIteration:
         return NO_DEFAULT
 

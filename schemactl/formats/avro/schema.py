@@ -1,15 +1,12 @@
-"""The model of a parsed Avro schema, shaped as Java's org.apache.avro.Schema, and its equality.
+"""The model of a parsed Avro schema, shaped like Java's org.apache.avro.Schema, and its equality.
 
-A schema is a graph: every place in the text has its own node, and every reference to a named type leads to the node of
-its definition. Only a primitive without properties is the same node everywhere. Nodes are compared by identity, so that
-`(reader, writer)` pairs can key memo tables; `equal` has Avro's own notion of equal schemas.
+A schema is a graph: every place in the text has its own node, and every reference to a named type leads to the node of its
+definition. Only a primitive without properties is the same node everywhere. Nodes are compared by identity, so that
+`(reader, writer)` pairs can be keys of memo tables; `equal` is Avro's own equality.
 
-Definitions come from strangers, and a chain of references can be as long as the text. A recursive function is
-written as a generator that yields the call it needs and gets its result back: `child = yield walk(node.items)`.
-Where every step counts a function returns its result at once, and such a generator only where other parts are inside.
-
-`equal` looks at full names, fields in order with their types, defaults and sort orders, symbols in order, sizes, and custom
-properties (logicalType among them). It does not look at doc, aliases, the default of an enum, and error or record.
+Definitions are untrusted, and a chain of references can be as long as the text. Therefore a recursive function is written as a
+generator that yields the call it needs and receives the result: `child = yield walk(node.items)`. Performance-critical functions
+return a result at once if they can, and such a generator only for schemas with inner schemas.
 """
 
 from __future__ import annotations
@@ -22,13 +19,22 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 
-# Nodes.
-
-
 JsonValue = Any
 """A parsed JSON value: None, bool, int, float, str, list or dict."""
 
+
 NO_PROPERTIES: Final[Mapping[str, JsonValue]] = MappingProxyType({})
+
+
+Order = Literal["ascending", "descending", "ignore"]
+
+
+Path = tuple[Any, ...]
+"""A place in a definition: () for the root, otherwise the path of an outer place, and the keys and indices from there."""
+
+
+Name = tuple[str, str, str | None]
+"""The full name of a type, its name without namespace, and its namespace (None for the null namespace)."""
 
 
 class _NoDefault:
@@ -39,14 +45,12 @@ class _NoDefault:
 
 
 NO_DEFAULT: Final = _NoDefault()
-"""Stands for the default of a field that has none."""
-
-Order = Literal["ascending", "descending", "ignore"]
+"""The default of a field without a default."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class Primitive:
-    """`null`, `boolean`, `int`, `long`, `float`, `double`, `bytes` or `string`: both its `type` and its `full_name`."""
+    """A primitive type; both `type` and `full_name` are one of PRIMITIVE_TYPES."""
 
     type: str
     full_name: str
@@ -59,7 +63,9 @@ PRIMITIVES: Final[Mapping[str, Primitive]] = {
 }
 """The primitives without properties, by name."""
 
+
 PRIMITIVE_TYPES: Final = frozenset(PRIMITIVES)
+
 
 PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
     "null": frozenset({"null"}),
@@ -71,7 +77,7 @@ PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
     "bytes": frozenset({"bytes", "string"}),
     "string": frozenset({"bytes", "string"}),
 }
-"""The writer's primitive types that a reader's primitive type reads."""
+"""By the reader's primitive type: the writer's primitive types that it can read."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -108,13 +114,15 @@ class Named:
     """A named type.
 
     Attributes:
-        full_name: with its namespace, if it has one.
-        name: without it (Java's getName).
-        namespace: None for the null namespace.
-        aliases: full names, each once, in document order.
+        full_name: the name with its namespace, if it has one.
+        name: the name without namespace (Java's getName).
+        namespace: the namespace; None for the null namespace.
+        aliases: the full names of the aliases, each once, in document order.
+        doc: the documentation, or None.
+        properties: the attributes that Avro does not define.
     """
 
-    # What most types and fields lack is set where it is there: that makes small definitions faster to read.
+    # Attributes that most types and fields lack have a class-wide default: small definitions parse faster.
     __slots__ = ("__dict__", "aliases", "full_name", "name", "namespace")
     type: ClassVar[str]
     doc: str | None = None
@@ -136,7 +144,7 @@ class Fixed(Named):
 
 
 class Enum(Named):
-    """One of `symbols`; `default` stands in for a symbol the reader does not list."""
+    """One of `symbols`; a reader uses `default` for a symbol that it does not list."""
 
     type: ClassVar[str] = "enum"
     __slots__ = ("default", "symbols")
@@ -145,7 +153,7 @@ class Enum(Named):
 
 
 class Record(Named):
-    """`fields` in order, also by name. `is_error`: written `"type": "error"`, and the same in every comparison."""
+    """A record with `fields` in order, and by name. `is_error` (`"type": "error"`) does not count in comparisons."""
 
     type: ClassVar[str] = "record"
     __slots__ = ("fields", "fields_by_name")
@@ -164,8 +172,8 @@ class Field:
     """A field of a record.
 
     Attributes:
-        default: a JSON value, or NO_DEFAULT. A number written as text is a float where the schema is float or double.
-        aliases: other names of the field, each once, in document order.
+        default: a JSON value, or NO_DEFAULT. For a float or double, a text with a number is a float.
+        aliases: the other names of the field, each once, in document order.
     """
 
     __slots__ = ("__dict__", "aliases", "default", "name", "schema")
@@ -181,192 +189,9 @@ class Field:
 
 
 Schema = Primitive | Array | Map | Union | Fixed | Enum | Record
+
+
 NamedSchema = Fixed | Enum | Record
-
-
-def doc_of(schema: Schema) -> str:
-    """Return what the named type that a value is of, or holds, says of itself; "": nothing, or the value may be of several types."""
-    match schema:
-        case Array(items=inner) | Map(values=inner):
-            return doc_of(inner)
-        case Union(branches=branches):
-            others = [each for each in branches if each.type != "null"]
-            return doc_of(others[0]) if len(others) == 1 else ""
-        case Fixed() | Enum() | Record():
-            return schema.doc or ""
-    return ""
-
-
-# Names and places.
-
-
-Path = tuple[Any, ...]
-"""A place in a definition: () for the whole, otherwise the place around it, and the keys and indices that lead there."""
-
-
-Name = tuple[str, str, str | None]
-"""The name of a type: in full, without its namespace, and the namespace (None for the null namespace)."""
-
-
-def qualify(name: str, namespace: str | None) -> Name:
-    """Return `name` in full where `namespace` is in force; a name with dots brings its own."""
-    if "." in name:
-        namespace, _, name = name.rpartition(".")
-    if not namespace:
-        return name, name, None
-    return f"{namespace}.{name}", name, namespace
-
-
-@lru_cache(maxsize=1_000)
-def is_plain_namespace(namespace: str) -> bool:
-    """Whether all parts of `namespace` are of ASCII letters, digits and `_`, which every release accepts."""
-    return all(part.isidentifier() and part.isascii() for part in namespace.split("."))
-
-
-def is_name(name: str, *, others: str) -> bool:
-    """Whether `name` is a letter, then letters and digits, of any script; `others` may stand anywhere, too.
-
-    Java looks at UTF-16 units, so that letters outside Unicode's basic plane do not count.
-    """
-    return (
-        bool(name)
-        and max(name) <= "\uffff"
-        and (name[0].isalpha() or name[0] in others)
-        and all(character.isalpha() or character.isdecimal() or character in others for character in name)
-    )
-
-
-def first_repeated(names: list[str]) -> int:
-    """Return the index of the first of the `names` that occurs before it, too; there is one."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            break
-        seen.add(name)
-    return len(seen)
-
-
-def pointer(path: Path) -> str:
-    """Return the JSON pointer (RFC 6901) of a place; "" for the whole definition."""
-    tokens: list[Any] = []
-    while path:
-        tokens += path[:0:-1]
-        path = path[0]
-    return "".join([f"/{token}" for token in reversed(tokens)])
-
-
-# Exceptions of Java.
-
-
-class JavaException(Exception):
-    """Java's Avro throws `exception`, by its simple class name, with `message` (empty where it is the JVM's own)."""
-
-    def __init__(self, exception: str, message: str = "") -> None:
-        super().__init__(f"{exception}: {message}")
-        self.exception = exception
-        self.message = message
-
-
-def stack_overflow() -> JavaException:
-    """Return what Java throws where its recursion does not end, or not soon enough."""
-    return JavaException("StackOverflowError")
-
-
-def out_of_memory() -> JavaException:
-    """Return what Java throws where it keeps more than its heap holds."""
-    return JavaException("OutOfMemoryError", "Java heap space")
-
-
-def no_branch() -> JavaException:
-    """Return what Java throws where it takes the first branch of a union that has none."""
-    return JavaException("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")
-
-
-# Recursion of any depth, with its stack on the heap.
-
-
-T = TypeVar("T")
-
-Deep = Generator["Deep[Any]", Any, T]
-"""A call that has not run yet and will return a T."""
-
-
-def gather(calls: Iterable[Deep[T]]) -> Deep[list[T]]:
-    """Return what each of `calls` returns; one is made when the one before it has ended."""
-    results: list[T] = []
-    for call in calls:
-        result = yield call
-        results.append(result)
-    return results
-
-
-def run(call: Deep[T]) -> T:
-    """Return what `call` returns. An exception raised in it comes out here; the calls around it do not see it."""
-    around: list[Any] = []
-    send, result = call.send, None
-    while True:
-        try:
-            inner = send(result)
-        except StopIteration as finished:
-            result = finished.value
-            if not around:
-                return result  # type: ignore[no-any-return]
-            send = around.pop()
-        else:
-            around.append(send)
-            send, result = inner.send, None
-
-
-# Equality: Java's Schema.equals.
-
-
-def equal(one: Schema, other: Schema) -> bool:
-    """Whether Java's `one.equals(other)`. Records that contain themselves are equal if nothing tells them apart."""
-    pairs: list[tuple[Schema, Schema]] = [(one, other)]
-    records: set[tuple[int, int]] = set()
-    while pairs:
-        left, right = pairs.pop()
-        if left is right:
-            continue
-        if left.type != right.type or not _equal_alone(left, right):
-            return False
-        if isinstance(left, Record) and isinstance(right, Record):
-            if (id(left), id(right)) in records:
-                continue
-            records.add((id(left), id(right)))
-            if len(left.fields) != len(right.fields):
-                return False
-            if not all(map(_equal_fields, left.fields, right.fields)):
-                return False
-        pairs.extend(zip(children(left), children(right), strict=True))
-    return True
-
-
-_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-
-
-def canonical_json(value: JsonValue) -> str:
-    """Return the JSON text of a parsed value, the same for values that Jackson holds for equal: 1 and 1.0 are not."""
-    if value is None:  # as most defaults
-        return "null"
-    return _CANONICAL.encode(value)
-
-
-def _equal_alone(left: Schema, right: Schema) -> bool:
-    """Whether two schemas of one type are equal but for the schemas inside them."""
-    if isinstance(left, Named) and isinstance(right, Named) and left.full_name != right.full_name:
-        return False
-    if isinstance(left, Enum) and isinstance(right, Enum) and left.symbols != right.symbols:
-        return False
-    if isinstance(left, Fixed) and isinstance(right, Fixed) and left.size != right.size:
-        return False
-    if isinstance(left, Union) and isinstance(right, Union) and len(left.branches) != len(right.branches):
-        return False
-    return _properties(left) == _properties(right)
-
-
-def _equal_fields(left: Field, right: Field) -> bool:
-    return left.name == right.name and _beside_type(left) == _beside_type(right)
 
 
 def children(schema: Schema) -> Iterator[Schema]:
@@ -384,50 +209,116 @@ def children(schema: Schema) -> Iterator[Schema]:
 
 
 def parts(schema: Schema) -> Iterator[Schema]:
-    """Yield each part of `schema` once, in document order, itself first."""
-    seen: set[Schema] = set()
+    """Yield `schema` and every schema inside it once, in document order."""
+    visited: set[Schema] = set()
     pending = [schema]
     while pending:
         part = pending.pop()
-        if part not in seen:
-            seen.add(part)
+        if part not in visited:
+            visited.add(part)
             yield part
             pending += reversed([*children(part)])
 
 
 def size(schema: Schema, *, at_most: int) -> int:
-    """Return how many parts `schema` has, itself included and each counted once; `at_most`, where there are more."""
+    """Return the number of different parts of `schema`, itself included, or `at_most` if there are more."""
     return sum(1 for _ in islice(parts(schema), at_most))
 
 
-def _beside_type(field: Field) -> str:
+def doc_of(schema: Schema) -> str:
+    """Return the documentation of the named type of a value or its items, or "" if there is none or there are several types."""
+    match schema:
+        case Array(items=inner) | Map(values=inner):
+            return doc_of(inner)
+        case Union(branches=branches):
+            non_null = [branch for branch in branches if branch.type != "null"]
+            return doc_of(non_null[0]) if len(non_null) == 1 else ""
+        case Fixed() | Enum() | Record():
+            return schema.doc or ""
+    return ""
+
+
+# Equality: Java's Schema.equals
+
+
+def equal(left: Schema, right: Schema) -> bool:
+    """Return whether Java's `left.equals(right)`. Records that contain themselves are equal if no part differs.
+
+    The full names count, the fields in order with their types, defaults and sort orders, the symbols in order, sizes, and
+    custom properties (logicalType among them). Documentation, aliases, the default of an enum, and error or record do not.
+    """
+    pairs: list[tuple[Schema, Schema]] = [(left, right)]
+    records: set[tuple[int, int]] = set()
+    while pairs:
+        left, right = pairs.pop()
+        if left is right:
+            continue
+        if left.type != right.type or not _is_equal_without_children(left, right):
+            return False
+        if isinstance(left, Record) and isinstance(right, Record):
+            if (id(left), id(right)) in records:
+                continue
+            records.add((id(left), id(right)))
+            if len(left.fields) != len(right.fields):
+                return False
+            for left_field, right_field in zip(left.fields, right.fields, strict=True):
+                if left_field.name != right_field.name or _field_text(left_field) != _field_text(right_field):
+                    return False
+        pairs.extend(zip(children(left), children(right), strict=True))
+    return True
+
+
+def _is_equal_without_children(left: Schema, right: Schema) -> bool:
+    """Return whether two schemas of one type are equal, apart from the schemas inside them."""
+    if isinstance(left, Named) and isinstance(right, Named) and left.full_name != right.full_name:
+        return False
+    if isinstance(left, Enum) and isinstance(right, Enum) and left.symbols != right.symbols:
+        return False
+    if isinstance(left, Fixed) and isinstance(right, Fixed) and left.size != right.size:
+        return False
+    if isinstance(left, Union) and isinstance(right, Union) and len(left.branches) != len(right.branches):
+        return False
+    return _properties_text(left) == _properties_text(right)
+
+
+def _field_text(field: Field) -> str:
+    """Return the parts of a field that equality compares, without name and type."""
     if field.default is NO_DEFAULT and field.order == "ascending" and not field.properties:
         return ""
     default = "" if field.default is NO_DEFAULT else f"={canonical_json(field.default)}"
     order = "" if field.order == "ascending" else f" {field.order}"
-    return default + order + _properties(field)
+    return default + order + _properties_text(field)
 
 
-def _properties(holder: Schema | Field | Named) -> str:
+def _properties_text(holder: Schema | Field | Named) -> str:
     return canonical_json(dict(holder.properties)) if holder.properties else ""
 
 
-# A schema as a graph of its types: each named type is spelled out by itself, with the named types inside it by name. Two schemas
-# are equal exactly when their roots are, and the types these lead to. So where a thousand definitions share one, its change is
-# looked at once.
+_CANONICAL_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
+def canonical_json(value: JsonValue) -> str:
+    """Return the JSON text of a parsed value; it is the same for values that Jackson treats as equal (1 and 1.0 are not)."""
+    if value is None:  # like most defaults
+        return "null"
+    return _CANONICAL_ENCODER.encode(value)
+
+
+# Composition: a schema as a graph of its types
 
 
 class Type(NamedTuple):
-    """A named type: what equality looks at in it, types inside by name, and the full names of these."""
+    """The text of a schema that equality depends on, with named types by name, and the full names of these types."""
 
     text: str
     uses: frozenset[str]
 
 
 class Composition(NamedTuple):
-    """What a definition is made of: its root, which may be a named type's name, and its named types by full name.
+    """The root of a definition, which may be a reference to a named type, and its named types by full name.
 
-    What the root or a type uses and is not among `types` is defined elsewhere.
+    A type in `uses` that `types` lacks is defined elsewhere. Two definitions are equal exactly if their roots are equal, and the
+    types that the roots lead to. So the change of a type that a thousand definitions share is compared once.
     """
 
     root: Type
@@ -435,70 +326,190 @@ class Composition(NamedTuple):
 
 
 def composition(schema: Schema) -> Composition:
-    """Return what a parsed schema is made of."""
+    """Return the root and the named types of a parsed schema."""
     spelling = _Spelling()
-    text = spelling.reference(schema)
-    root = Type(text, frozenset(spelling.found))
+    text = spelling.spell_reference(schema)
+    root = Type(text, frozenset(spelling.references))
     types: dict[str, Type] = {}
-    while spelling.found:
-        name, named = spelling.found.popitem()
+    while spelling.references:
+        name, named = spelling.references.popitem()
         if name not in types:
-            inside, spelling.found = spelling.found, {}
-            text = spelling.definition(named)
-            types[name] = Type(text, frozenset(spelling.found))
-            spelling.found |= inside
+            pending, spelling.references = spelling.references, {}
+            text = spelling.spell_definition(named)
+            types[name] = Type(text, frozenset(spelling.references))
+            spelling.references |= pending
     return Composition(root, types)
 
 
 def identity_key(schema: Schema) -> Hashable:
-    """Return a key that is the same for two schemas exactly when they are equal."""
+    """Return a key that two schemas share exactly if they are equal."""
     root, types = composition(schema)
-    return root.text, frozenset((name, each.text) for name, each in types.items())
+    return root.text, frozenset((name, named.text) for name, named in types.items())
 
 
 class _Spelling:
     """The texts of one schema's parts.
 
     Attributes:
-        found: the named types that were referred to, by the names they have in texts.
+        references: the named types in the texts, by the names they have there.
     """
 
     def __init__(self) -> None:
-        self.found: dict[str, NamedSchema] = {}
+        self.references: dict[str, NamedSchema] = {}
         self._definitions: dict[str, list[NamedSchema]] = {}
 
-    def definition(self, named: NamedSchema) -> str:
-        """Spell a named type out, the types inside it by their names."""
+    def spell_definition(self, named: NamedSchema) -> str:
+        """Return the text of a named type, with the types inside it by name."""
         match named:
             case Record():
-                fields = [f"{field.name} {self.reference(field.schema)}{_beside_type(field)}" for field in named.fields]
+                fields = [
+                    f"{field.name} {self.spell_reference(field.schema)}{_field_text(field)}" for field in named.fields
+                ]
                 text = f"record({','.join(fields)})"
             case Enum():
                 text = f"enum({','.join(named.symbols)})"
             case Fixed():
                 text = f"fixed({named.size})"
-        return text + _properties(named)
+        return text + _properties_text(named)
 
-    def reference(self, schema: Schema) -> str:
-        """Spell a place in a schema out, a named type by its name."""
+    def spell_reference(self, schema: Schema) -> str:
+        """Return the text of a place in a schema, with a named type by name."""
         match schema:
             case Primitive():
-                return schema.type + _properties(schema) if schema.properties else schema.type
+                return schema.type + _properties_text(schema) if schema.properties else schema.type
             case Union():
-                return f"union({','.join(map(self.reference, schema.branches))})"
+                return f"union({','.join(map(self.spell_reference, schema.branches))})"
             case Array():
-                return f"array({self.reference(schema.items)}){_properties(schema)}"
+                return f"array({self.spell_reference(schema.items)}){_properties_text(schema)}"
             case Map():
-                return f"map({self.reference(schema.values)}){_properties(schema)}"
-        name = self._name(schema)
-        self.found[name] = schema
+                return f"map({self.spell_reference(schema.values)}){_properties_text(schema)}"
+        name = self._choose_name(schema)
+        self.references[name] = schema
         return f"<{name}>"
 
-    def _name(self, named: NamedSchema) -> str:
-        """Return the type's full name; with marks where the same text defines another type of that name (Avro 1.12.0)."""
+    def _choose_name(self, named: NamedSchema) -> str:
+        """Return the type's full name, with `#` added if the text defines another type of this name before (Avro 1.12.0)."""
         definitions = self._definitions.setdefault(named.full_name, [])
         for index, earlier in enumerate(definitions):
             if named is earlier or equal(named, earlier):
                 return named.full_name + index * "#"
         definitions.append(named)
         return named.full_name + (len(definitions) - 1) * "#"
+
+
+# Names and places
+
+
+def qualify(name: str, namespace: str | None) -> Name:
+    """Return the full name of a type that is written as `name` in `namespace`; the name may have its own namespace."""
+    if "." in name:
+        namespace, _, name = name.rpartition(".")
+    if not namespace:
+        return name, name, None
+    return f"{namespace}.{name}", name, namespace
+
+
+@lru_cache(maxsize=1_000)
+def is_plain_namespace(namespace: str) -> bool:
+    """Return whether all parts of `namespace` consist of ASCII letters, digits and `_`, which every release accepts."""
+    return all(part.isidentifier() and part.isascii() for part in namespace.split("."))
+
+
+def is_name(name: str, *, extra_characters: str) -> bool:
+    """Return whether `name` is a letter of any script, then letters and digits; `extra_characters` may be anywhere.
+
+    Java checks UTF-16 units, so letters outside Unicode's basic plane do not count.
+    """
+    return (
+        bool(name)
+        and max(name) <= "\uffff"
+        and (name[0].isalpha() or name[0] in extra_characters)
+        and all(character.isalpha() or character.isdecimal() or character in extra_characters for character in name)
+    )
+
+
+def first_repeated(names: list[str]) -> int:
+    """Return the index of the first name that occurs before; at least one must."""
+    earlier_names: set[str] = set()
+    for name in names:
+        if name in earlier_names:
+            break
+        earlier_names.add(name)
+    return len(earlier_names)
+
+
+def pointer(path: Path) -> str:
+    """Return the JSON pointer (RFC 6901) of a place; "" for the root."""
+    tokens: list[Any] = []
+    while path:
+        tokens += path[:0:-1]
+        path = path[0]
+    return "".join([f"/{token}" for token in reversed(tokens)])
+
+
+# Exceptions of Java
+
+
+class JavaException(Exception):
+    """An exception that Java's Avro throws.
+
+    Attributes:
+        exception: the simple name of the exception class.
+        message: its message; "" for an exception of the JVM itself.
+    """
+
+    def __init__(self, exception: str, message: str = "") -> None:
+        super().__init__(f"{exception}: {message}")
+        self.exception = exception
+        self.message = message
+
+
+def stack_overflow() -> JavaException:
+    """Return the exception for a recursion that does not end, or not soon enough."""
+    return JavaException("StackOverflowError")
+
+
+def out_of_memory() -> JavaException:
+    """Return the exception for more data than fits on the heap."""
+    return JavaException("OutOfMemoryError", "Java heap space")
+
+
+def no_branch() -> JavaException:
+    """Return the exception for the first branch of an empty union."""
+    return JavaException("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")
+
+
+# Recursion of any depth, with its stack on the heap
+
+
+T = TypeVar("T")
+
+
+Deep = Generator["Deep[Any]", Any, T]
+"""A call that has not run yet and will return a T."""
+
+
+def gather(calls: Iterable[Deep[T]]) -> Deep[list[T]]:
+    """Run the calls one after the other, and return their results."""
+    results: list[T] = []
+    for call in calls:
+        result = yield call
+        results.append(result)
+    return results
+
+
+def run(call: Deep[T]) -> T:
+    """Run a call and return its result. An exception inside passes through to the caller; outer calls do not see it."""
+    outer_calls: list[Any] = []
+    send, result = call.send, None
+    while True:
+        try:
+            inner = send(result)
+        except StopIteration as finished:
+            result = finished.value
+            if not outer_calls:
+                return result  # type: ignore[no-any-return]
+            send = outer_calls.pop()
+        else:
+            outer_calls.append(send)
+            send, result = inner.send, None
