@@ -19,7 +19,7 @@ from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.avro import parsed
-from schemactl.formats.avro.counterexample import ONES, In, candidates, encode
+from schemactl.formats.avro.counterexample import ONES, UnionValue, candidates, encode
 from schemactl.formats.avro.schema import Named, Schema, Union, parts
 
 pytestmark = pytest.mark.slow
@@ -74,6 +74,6 @@ def test_fastavro_takes_a_namesake_for_the_branch_that_was_written() -> None:
     other = record("Order", field("kind", ["null", near, far]))
     assert not is_read(other, definition)
     theirs: list[Any] = [fastavro.parse_schema(each) for each in (definition, other)]
-    message = encode(parsed(json.dumps(definition).encode()), {"kind": In(1, "B")})
+    message = encode(parsed(json.dumps(definition).encode()), {"kind": UnionValue(1, "B")})
     with pytest.raises(fastavro.read.SchemaResolutionError):
         fastavro.schemaless_reader(io.BytesIO(message), *theirs)

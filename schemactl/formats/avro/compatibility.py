@@ -1,7 +1,7 @@
-"""Java's `SchemaCompatibility`: every incompatibility of a reader and a writer, its pointer and its trace.
+"""Compare two Avro schemas like Java's `SchemaCompatibility`: every incompatibility of a reader with a writer, and its place.
 
-Follows org.apache.avro.SchemaCompatibility of Avro 1.12.1 step by step: the same incompatibilities in the same order, at
-the same locations, with the same messages.
+Follows org.apache.avro.SchemaCompatibility of Avro 1.12.1 step by step: the same incompatibilities in the same order, at the same
+locations, with the same messages.
 """
 
 from __future__ import annotations
@@ -34,113 +34,441 @@ from schemactl.formats.avro.schema import (
     size,
 )
 
-# Reasons, with their text in Java.
-
-
 Location = tuple[Any, ...]
-"""Where in the reader's definition: () for the root, otherwise the location around it, and the tokens that lead there.
+"""A place in the reader's definition: () for the root, otherwise an outer location, and the tokens that lead from there.
 
-A writer's branch, which Java's pointers count, too, is its index negated by `~`: the reader's text has no such place. Where
-Java starts its pointer anew, inside a union, a location of one part is the root; the part is where that is.
+Java's pointers also count the writer's branches, for which the reader's text has no place: such a token is the branch index
+negated by `~`. Inside a union, Java starts a new pointer: a location of one part is its root, and the part is where the root is.
 """
-
-MAX_PROOF_STEPS: Final = 30_000
-"""So much work is spent on one pair of definitions to see what Java's reader decodes all the same."""
 
 
 Reason = tuple[str, Location, Any, Any]
-"""A rule, the location where it is broken, what the reader has there (a schema or a field) and what the writer has.
+"""A rule, the location where it is broken, the reader's schema or field there, and the writer's.
 
-It is put into words only when all are found: most that are found for a branch of a union are of no interest in the end.
+It is described only when the comparison is complete: most reasons for a branch of a union are discarded.
 """
 
+
 Reasons = tuple[Reason, ...]
-"""Why a pair is incompatible; empty if it is compatible."""
+"""The reasons why a pair is incompatible; empty if it is compatible."""
+
 
 COMPATIBLE: Final[Reasons] = ()
 
 
-def described(reasons: Reasons) -> tuple[Incompatibility, ...]:
-    """Return `reasons` with pointers and messages as Java gives them."""
-    if not reasons:
-        return ()
-    proofs = _Proofs()
-    if len(reasons) == 1:
-        return (_described(reasons[0], proofs),)
-    known = {id(reason): reason for reason in reasons}  # those for a pair are listed wherever it occurs
-    once = {key: _described(reason, proofs) for key, reason in known.items()}
-    return tuple([once[id(reason)] for reason in reasons])
+Pair = tuple[Any, ...]
+"""A reader and a writer; for a primitive also its container, because one node represents many places."""
 
 
-def pointer(location: Location) -> str:
-    """Return a location as Java prints it: a JSON pointer, but `/` for the root."""
-    found: list[str] = []
-    while len(location) > 1:
-        for token in location[:0:-1]:
-            found.append(f"/{token}" if type(token) is str or token >= 0 else f"/{~token}")  # noqa: PERF401  most often once
-        location = location[0]
-    found.reverse()
-    return "".join(found) or "/"
+MAX_LISTED: Final = 200_000
+"""The maximum number of reasons in the lists of all pairs; a reason counts again for each pair around its own.
+
+Java has no such limit: a record with two fields of another such record, and so on for 60 levels, has 2^60 reasons.
+"""
 
 
-def tokens(location: Location) -> tuple[str | int, ...]:
-    """Return what leads from the roots of reader and writer to a location, the branches of both among it."""
-    found: list[str | int] = []
-    while location:
-        found += location[:0:-1]
-        location = location[0]
-    return tuple(reversed(found))
+MAX_BRANCHES: Final = 200_000
+"""The maximum number of comparisons with union branches; after it, only branches that match by type and name are compared.
+
+Java has no such limit, and spends hours on two unions of 100,000 records.
+"""
 
 
-def leaf_reasons(reader: Any, writer: Any, location: Location) -> Reasons:
-    """Return what is found for a pair that holds nothing to compare further."""
+MAX_REMEMBERED: Final = 100_000
+"""The maximum number of named types in KnownVerdicts; then it forgets all of them."""
+
+
+MAX_PROOF_STEPS: Final = 30_000
+"""The maximum effort for one pair of definitions to prove that Java's reader can decode a value despite a missing branch."""
+
+
+_HOLDERS: Final = frozenset({Record, Array, Map})
+
+
+class AmbiguousAlias(Exception):
+    """The name and aliases of a reader's field match several fields of the writer's record, and Java refuses to choose.
+
+    In Java the whole check ends with an AvroRuntimeException, without the incompatibilities before it.
+
+    Attributes:
+        pointer: the reader's field.
+        trace: as in Incompatibility.
+    """
+
+    def __init__(self, name: str, location: Location) -> None:
+        super().__init__(f"Reader record field {name} matches multiple fields in writer record schema")
+        self.pointer = pointer(location)
+        self.trace = location
+
+
+def incompatibilities(*, reader: Schema, writer: Schema, location: Location = ()) -> tuple[Incompatibility, ...]:
+    """Return every reason why `reader` may fail on data of `writer`, in Java's order.
+
+    Args:
+        reader: the reader's schema.
+        writer: the writer's schema.
+        location: the place of both in outer definitions.
+
+    Raises:
+        AmbiguousAlias: if Java throws instead of returning a list.
+    """
+    return describe_reasons(_PairComparison().run(reader, writer, location))
+
+
+class KnownVerdicts:
+    """Verdicts for many pairs of definitions that have most of their parts in common, such as the versions of topics.
+
+    Equal records are compared once, wherever they are, unless one reaches a record that contains itself: the reasons for such a
+    pair depend on the pairs around it.
+    """
+
+    def __init__(self) -> None:
+        self._unused = itertools.count()
+        self._numbers: dict[Hashable, int] = {}
+        """A number for each part that differs from the others in an attribute that reading depends on."""
+        self._parts: dict[Schema, int | None] = {}
+        """The numbers of named types; None for a type that reaches a record that contains itself."""
+        self._reasons: dict[tuple[int, int], Reasons] = {}
+
+    def can_read(self, *, reader: Schema, writer: Schema) -> bool:
+        """Return whether `incompatibilities` is empty; an ambiguous alias counts as an incompatibility."""
+        if len(self._parts) > MAX_REMEMBERED:
+            self._numbers, self._parts, self._reasons = {}, {}, {}
+        for schema in (reader, writer):
+            number = self._number(schema)
+            if type(number) is GeneratorType:
+                run(number)
+        try:
+            return not _PairComparison(self).run(reader, writer, ())
+        except AmbiguousAlias:
+            return False
+
+    def compare(self, reader: Record, writer: Record, comparison: Deep[Reasons]) -> Reasons | Deep[Reasons]:
+        """Return the known reasons for two records that equal these, or a generator that makes the `comparison`."""
+        numbers = self._parts[reader], self._parts[writer]
+        if numbers[0] is None or numbers[1] is None:
+            return comparison
+        reasons = self._reasons.get((numbers[0], numbers[1]))
+        return self._run_and_remember((numbers[0], numbers[1]), comparison) if reasons is None else reasons
+
+    def _run_and_remember(self, numbers: tuple[int, int], comparison: Deep[Reasons]) -> Deep[Reasons]:
+        reasons: Reasons = yield comparison
+        self._reasons[numbers] = reasons
+        return reasons
+
+    def _number(self, schema: Schema) -> Any:
+        """Return the number of a part, or a generator that computes it."""
+        if type(schema) is Primitive:
+            return self._numbers.setdefault(schema.type, next(self._unused))
+        if schema in self._parts:
+            return self._parts[schema]
+        return self._compute_number(schema)
+
+    def _compute_number(self, schema: Schema) -> Deep[int | None]:
+        key: list[Hashable] = [schema.type]
+        if isinstance(schema, Named):
+            self._parts[schema] = None  # until the number is known: a reference to it means that it contains itself
+            key += schema.full_name, schema.aliases
+        if isinstance(schema, Record):
+            key += [(field.name, field.aliases, field.default is NO_DEFAULT) for field in schema.fields]
+        elif isinstance(schema, Enum):
+            key += schema.symbols, schema.default is None
+        elif isinstance(schema, Fixed):
+            key.append(schema.size)
+        child_numbers: list[int | None] = []
+        for child in children(schema):
+            number = self._number(child)
+            if type(number) is GeneratorType:
+                number = yield number
+            child_numbers.append(number)
+        if None in child_numbers:
+            return None
+        number = self._numbers.setdefault((*key, *child_numbers), next(self._unused))
+        if isinstance(schema, Named):
+            self._parts[schema] = number
+        return number
+
+
+class _PairComparison:
+    """One run of Java's ReaderWriterCompatibilityChecker.
+
+    Reasons for a pair are memoized by the identities of reader and writer, and keep the location of the first visit, as in Java.
+    While a pair is being compared, it counts as compatible.
+    """
+
+    __slots__ = ("_branch_comparisons", "_branches_by_name", "_listed", "_reasons", "_verdicts")
+
+    def __init__(self, verdicts: KnownVerdicts | None = None) -> None:
+        """Start a run. Equal parts in `verdicts` are not compared again, so locations may be those of another pair."""
+        self._verdicts = verdicts
+        self._reasons: dict[Pair, Reasons] = {}
+        self._listed = self._branch_comparisons = 0
+        self._branches_by_name: dict[Union, dict[str, list[int]]] = {}
+
+    def run(self, reader: Schema, writer: Schema, location: Location) -> Reasons:
+        """Return the reasons for two whole schemas."""
+        result: Reasons | Deep[Reasons] = self._compare(reader, writer, location, None, None)
+        return result if isinstance(result, tuple) else run(result)
+
+    def _compare(
+        self, reader: Any, writer: Any, location: Location, reader_holder: object, writer_holder: object
+    ) -> Any:
+        """Return the Reasons for a pair, or a generator that finds them if other pairs are inside (see `schema.Deep`).
+
+        The holders are the fields, containers or unions of reader and writer.
+        """
+        reader_kind, writer_kind = type(reader), type(writer)
+        pair: Pair = reader, writer
+        if reader_kind is Primitive or writer_kind is Primitive:
+            if _reads_primitive(reader, writer):
+                return COMPATIBLE
+            # The node of a primitive represents many places; its holder distinguishes them.
+            pair = (
+                reader,
+                writer,
+                reader_holder if reader_kind is Primitive else None,
+                writer_holder if writer_kind is Primitive else None,
+            )
+        known_reasons = self._reasons.get(pair)
+        if known_reasons is not None:
+            return known_reasons
+        if reader_kind is writer_kind:
+            if reader_kind is Enum or reader_kind is Fixed:
+                reasons = self._reasons[pair] = compare_leaves(reader, writer, location)
+                return reasons
+            self._reasons[pair] = COMPATIBLE
+            if reader_kind is Record:
+                comparison = self._compare_records(reader, writer, location)
+                return comparison if self._verdicts is None else self._verdicts.compare(reader, writer, comparison)
+            if reader_kind is Array:
+                return self._compare_items(pair, reader.items, writer.items, (location, "items"))
+            if reader_kind is Map:
+                return self._compare_items(pair, reader.values, writer.values, (location, "values"))
+        if writer_kind is Union:
+            self._reasons[pair] = COMPATIBLE
+            if reader_kind is Union and _has_all(reader.branches, writer.branches):
+                return COMPATIBLE
+            return self._compare_writer_union(pair, reader, writer, location, reader_holder)
+        if reader_kind is Union:
+            self._reasons[pair] = COMPATIBLE
+            return self._compare_reader_union(pair, reader, writer, location, writer_holder)
+        reasons = self._reasons[pair] = compare_leaves(reader, writer, location)
+        return reasons
+
+    def _compare_items(self, pair: Pair, reader_item: Schema, writer_item: Schema, location: Location) -> Any:
+        result = self._compare(reader_item, writer_item, location, *pair)
+        if type(result) is GeneratorType:
+            return self._finish_items(pair, result)
+        self._reasons[pair] = result
+        return result
+
+    def _finish_items(self, pair: Pair, comparison: Deep[Reasons]) -> Deep[Reasons]:
+        reasons: Reasons = yield comparison
+        self._reasons[pair] = reasons
+        return reasons
+
+    def _compare_records(self, reader: Record, writer: Record, location: Location) -> Deep[Reasons]:
+        reasons = [] if reader.name == writer.name else [*compare_names(reader, writer, location)]
+        writer_fields = writer.fields_by_name
+        for index, field in enumerate(reader.fields):
+            if field.aliases:
+                writer_field = find_writer_field(field, writer, (location, "fields", index))
+            else:
+                writer_field = writer_fields.get(field.name)
+            if writer_field is not None:
+                field_reader, field_writer = field.schema, writer_field.schema
+                if field_reader is field_writer and type(field_reader) is Primitive:
+                    continue
+                field_location = (location, "fields", index, "type")
+                result = self._compare(field_reader, field_writer, field_location, field, writer_field)
+                if type(result) is GeneratorType:
+                    result = yield result
+                if result:
+                    self._add(reasons, result)
+            elif field.default is NO_DEFAULT:
+                self._add(reasons, self._compare_missing_field(field, writer, (location, "fields", index)))
+        record_reasons = self._reasons[reader, writer] = tuple(reasons)
+        return record_reasons
+
+    def _compare_missing_field(self, field: Field, writer: Record, location: Location) -> Reasons:
+        if isinstance(field.schema, Enum) and field.schema.default is not None:
+            # Java takes the enum's default for the field's, and compares the enum with the whole record.
+            reasons: Reasons = self._compare(field.schema, writer, (location, "type"), field, None)
+            return reasons
+        return (("READER_FIELD_MISSING_DEFAULT_VALUE", location, field, writer),)
+
+    def _compare_writer_union(
+        self, pair: Pair, reader: Any, writer: Union, location: Location, reader_holder: object
+    ) -> Deep[Reasons]:
+        """Compare every branch of the writer. A reader that is also a union only reports which branches it cannot read."""
+        into_union = type(reader) is Union
+        reasons: list[Reason] = []
+        for index, branch in enumerate(writer.branches):
+            if into_union and type(branch) is Primitive and branch in reader.branches:
+                continue
+            branch_location = (location, ~index)
+            comparison_location = (branch_location,) if into_union else branch_location
+            result = self._compare(reader, branch, comparison_location, reader_holder, writer)
+            if type(result) is GeneratorType:
+                result = yield result
+            if result:
+                if into_union:
+                    result = (("MISSING_UNION_BRANCH", branch_location, reader, branch),)
+                self._add(reasons, result)
+        union_reasons = self._reasons[pair] = tuple(reasons)
+        return union_reasons
+
+    def _compare_reader_union(
+        self, pair: Pair, reader: Union, writer: Any, location: Location, writer_holder: object
+    ) -> Any:
+        """Search for a branch that reads the writer; the reasons of other branches do not count."""
+        if type(writer) in _HOLDERS:
+            return self._find_branch_for_holder(reader, writer, location)
+        for index in self._list_candidates(writer, reader):
+            branch = reader.branches[index]
+            if type(branch) is Primitive:
+                if _reads_primitive(branch, writer):
+                    return COMPATIBLE
+            elif not self._compare(branch, writer, ((location, index),), reader, writer_holder):
+                return COMPATIBLE
+        reasons = self._reasons[pair] = (("MISSING_UNION_BRANCH", location, reader, writer),)
+        return reasons
+
+    def _find_branch_for_holder(self, reader: Union, writer: Record | Array | Map, location: Location) -> Deep[Reasons]:
+        for index in self._list_candidates(writer, reader):
+            branch = reader.branches[index]
+            if type(branch) is not Primitive:
+                result = self._compare(branch, writer, ((location, index),), reader, None)
+                if type(result) is GeneratorType:
+                    result = yield result
+                if not result:
+                    return COMPATIBLE
+        reasons = self._reasons[reader, writer] = (("MISSING_UNION_BRANCH", location, reader, writer),)
+        return reasons
+
+    def _list_candidates(self, writer: Schema, reader: Union) -> Iterable[int]:
+        """Return the indices of the branches to compare with `writer`, in order."""
+        self._branch_comparisons += len(reader.branches)
+        if self._branch_comparisons <= MAX_BRANCHES:
+            return range(len(reader.branches))
+        branches_by_name = self._branches_by_name.get(reader)
+        if branches_by_name is None:
+            branches_by_name = self._branches_by_name[reader] = {}
+            for index, branch in enumerate(reader.branches):
+                names = (f"{branch.type} {branch.name}", *branch.aliases) if isinstance(branch, Named) else ("",)
+                for name in names:
+                    branches_by_name.setdefault(name, []).append(index)
+        if not isinstance(writer, Named):
+            return branches_by_name.get("", ())
+        by_name = branches_by_name.get(f"{writer.type} {writer.name}", ())
+        by_alias = branches_by_name.get(writer.full_name, ())
+        return sorted({*by_name, *by_alias})
+
+    def _add(self, reasons: list[Reason], more: Reasons) -> None:
+        """Add `more` to `reasons` within MAX_LISTED; the first reason is always added, because it decides."""
+        if not more:
+            return
+        self._listed += len(more)
+        if self._listed <= MAX_LISTED:
+            reasons += more
+        elif not reasons:
+            reasons.append(more[0])
+
+
+def _reads_primitive(reader: Schema, writer: Schema) -> bool:
+    """Return whether `writer` is a primitive that `reader` or an equal branch reads: the most frequent case."""
+    if type(writer) is not Primitive:
+        return False
+    if type(reader) is Primitive:
+        return writer.type in PROMOTIONS[reader.type]
+    return type(reader) is Union and writer in reader.branches
+
+
+def _has_all(reader_branches: Sequence[Schema], writer_branches: Sequence[Schema]) -> bool:
+    """Return whether all branches of the writer are primitives without promotion to a branch of the reader."""
+    for branch in writer_branches:  # noqa: SIM110  all() takes longer than most unions
+        if type(branch) is not Primitive or branch not in reader_branches:
+            return False
+    return True
+
+
+def find_writer_field(field: Field, writer: Record, location: Location) -> Field | None:
+    """Return the field of `writer` from which the reader's `field` gets its values, or None (Java's lookupWriterField).
+
+    Raises:
+        AmbiguousAlias: if several fields match.
+    """
+    names = [name for name in (field.name, *field.aliases) if name in writer.fields_by_name]
+    if len(names) > 1:
+        raise AmbiguousAlias(field.name, location)
+    return writer.fields_by_name[names[0]] if names else None
+
+
+def compare_leaves(reader: Any, writer: Any, location: Location) -> Reasons:
+    """Return the reasons for two schemas of different types, or of a type without inner schemas."""
     kind = type(reader) if type(reader) is type(writer) else None
     if kind is Enum:
-        found = COMPATIBLE if reader.name == writer.name else name_reasons(reader, writer, location)
+        reasons = COMPATIBLE if reader.name == writer.name else compare_names(reader, writer, location)
         if writer.symbols == reader.symbols or reader.default is not None:
-            return found
+            return reasons
         if not set(writer.symbols).issubset(reader.symbols):
-            found += (("MISSING_ENUM_SYMBOLS", (location, "symbols"), reader, writer),)
-        return found
+            reasons += (("MISSING_ENUM_SYMBOLS", (location, "symbols"), reader, writer),)
+        return reasons
     if kind is Fixed:
-        found = name_reasons(reader, writer, location)
+        reasons = compare_names(reader, writer, location)
         if reader.size != writer.size:
-            found += (("FIXED_SIZE_MISMATCH", (location, "size"), reader, writer),)
-        return found
+            reasons += (("FIXED_SIZE_MISMATCH", (location, "size"), reader, writer),)
+        return reasons
     return (("TYPE_MISMATCH", location, reader, writer),)
 
 
-def name_reasons(reader: Named, writer: Schema, location: Location) -> Reasons:
-    """Return what is found where two types of one kind do not match by name."""
+def compare_names(reader: Named, writer: Schema, location: Location) -> Reasons:
+    """Return the reasons if two named types of one kind do not match by name."""
     if isinstance(writer, Named) and names_match(reader, writer):
         return COMPATIBLE
     return (("NAME_MISMATCH", (location, "name"), reader, writer),)
 
 
 def names_match(reader: Named, writer: Named) -> bool:
-    """Whether names match without their namespaces, or through one of the reader's aliases."""
-    # An alias in the null namespace does not count where the type has a namespace: Java writes a dot before it.
+    """Return whether names match without their namespaces, or through one of the reader's aliases."""
+    # An alias in the null namespace does not count if the type has a namespace: Java writes a dot before it.
     return reader.name == writer.name or (
         writer.full_name in reader.aliases and bool(writer.namespace or not reader.namespace)
     )
 
 
-def branch_for(schema: Schema, union: Union) -> int | None:
-    """Return the index of the branch of `union` that is meant for `schema`: of its name, or of its type where types have none."""
-    return _branches(union).get(_kind(schema))
+def find_branch(schema: Schema, union: Union) -> int | None:
+    """Return the index of the branch of `union` with the name of `schema`, or with its type for an unnamed type, or None."""
+    return _index_branches(union).get(_branch_key(schema))
 
 
-@lru_cache(maxsize=8)  # a union may have 100,000 branches, and a reason for each
-def _branches(union: Union) -> Mapping[tuple[str, str], int]:
-    kinds = list(map(_kind, union.branches))
-    return {kind: index for index, kind in reversed([*enumerate(kinds)])}
+@lru_cache(maxsize=8)  # a union can have 100,000 branches, and a reason for each
+def _index_branches(union: Union) -> Mapping[tuple[str, str], int]:
+    keys = list(map(_branch_key, union.branches))
+    return {key: index for index, key in reversed([*enumerate(keys)])}
 
 
-def _kind(schema: Schema) -> tuple[str, str]:
+def _branch_key(schema: Schema) -> tuple[str, str]:
     return schema.type, schema.name if isinstance(schema, Named) else ""
 
 
-def _described(reason: Reason, proofs: _Proofs) -> Incompatibility:
+# Reasons, with the pointers and messages of Java
+
+
+def describe_reasons(reasons: Reasons) -> tuple[Incompatibility, ...]:
+    """Return `reasons` with the pointers and messages of Java."""
+    if not reasons:
+        return ()
+    proofs = _Proofs()
+    if len(reasons) == 1:
+        return (_describe_reason(reasons[0], proofs),)
+    # The reasons for a pair are listed wherever the pair occurs.
+    distinct_reasons = {id(reason): reason for reason in reasons}
+    descriptions = {key: _describe_reason(reason, proofs) for key, reason in distinct_reasons.items()}
+    return tuple([descriptions[id(reason)] for reason in reasons])
+
+
+def _describe_reason(reason: Reason, proofs: _Proofs) -> Incompatibility:
     rule, location, reader, writer = reason
     if rule == "MISSING_UNION_BRANCH":
         return MissingBranch(pointer(location), reason, proofs)
@@ -164,39 +492,50 @@ _MESSAGES: Final[Mapping[str, Callable[[Any, Any], str]]] = {
 
 
 def _needs_aliases(reader: Record, writer: Schema) -> bool:
-    """Whether a field of `reader` finds its values by an alias only."""
-    there = writer.fields_by_name if isinstance(writer, Record) else {}
+    """Return whether a field of `reader` gets its values only by an alias."""
+    writer_fields = writer.fields_by_name if isinstance(writer, Record) else {}
     fields: tuple[Field, ...] = reader.fields
-    return any(field.name not in there and any(alias in there for alias in field.aliases) for field in fields)
-
-
-def _has_sources(branch: Schema, writer: Schema) -> bool:
-    """Whether `branch` is of the writer's kind, and all its fields have a value there or a default: else it decodes nothing."""
-    if not (isinstance(branch, Record) and isinstance(writer, Record)):
-        return branch.type == writer.type
-    there = writer.fields_by_name
-    return all(
-        field.default is not NO_DEFAULT or field.name in there or any(alias in there for alias in field.aliases)
-        for field in branch.fields
+    return any(
+        field.name not in writer_fields and any(alias in writer_fields for alias in field.aliases) for field in fields
     )
 
 
+def pointer(location: Location) -> str:
+    """Return a location as Java prints it: a JSON pointer, but `/` for the root."""
+    steps: list[str] = []
+    while len(location) > 1:
+        for token in location[:0:-1]:
+            steps.append(f"/{token}" if type(token) is str or token >= 0 else f"/{~token}")  # noqa: PERF401  most often once
+        location = location[0]
+    steps.reverse()
+    return "".join(steps) or "/"
+
+
+def tokens(location: Location) -> tuple[str | int, ...]:
+    """Return the tokens from the roots of reader and writer to a location, including the branches of both."""
+    reversed_tokens: list[str | int] = []
+    while location:
+        reversed_tokens += location[:0:-1]
+        location = location[0]
+    return tuple(reversed(reversed_tokens))
+
+
 class MissingBranch(Incompatibility):
-    """A union lacks a branch. Whether Java's reader decodes the value all the same is costly to prove: only when asked."""
+    """A missing branch of a union. The proof that Java's reader decodes the value anyway is expensive, and made on demand."""
 
     __slots__ = ("_proofs", "_reason")
 
     _reason: Reason
     _proofs: _Proofs
 
-    def __init__(self, at: str, reason: Reason, proofs: _Proofs) -> None:
+    def __init__(self, pointer: str, reason: Reason, proofs: _Proofs) -> None:
         rule, _, _, writer = reason
-        keep = object.__setattr__
-        keep(self, "rule", rule)
-        keep(self, "pointer", at)
-        keep(self, "message", f"reader union lacking writer type: {writer.type.upper()}")
-        keep(self, "_reason", reason)
-        keep(self, "_proofs", proofs)
+        set_attribute = object.__setattr__
+        set_attribute(self, "rule", rule)
+        set_attribute(self, "pointer", pointer)
+        set_attribute(self, "message", f"reader union lacking writer type: {writer.type.upper()}")
+        set_attribute(self, "_reason", reason)
+        set_attribute(self, "_proofs", proofs)
 
     def moved(self, pointer: str) -> Incompatibility:
         """See Incompatibility."""
@@ -206,32 +545,32 @@ class MissingBranch(Incompatibility):
     def strict_only(self) -> bool:
         """See Incompatibility."""
         _, _, reader, writer = self._reason
-        return self._proofs.decodes(reader, writer)
+        return self._proofs.can_decode(reader, writer)
 
     @property
     def trace(self) -> Location:
         """See Incompatibility."""
         _, location, reader, writer = self._reason
-        nearest = branch_for(writer, reader)
-        if nearest is None and self.strict_only:
-            nearest = [branch.type for branch in reader.branches].index(writer.type)
-        return location if nearest is None else (location, nearest)
+        branch = find_branch(writer, reader)
+        if branch is None and self.strict_only:
+            branch = [branch.type for branch in reader.branches].index(writer.type)
+        return location if branch is None else (location, branch)
 
 
 class _Proofs:
-    """What Java's reader makes of values that no branch is meant for."""
+    """Proofs that Java's reader decodes values without a branch of their name."""
 
     def __init__(self) -> None:
         self._steps = MAX_PROOF_STEPS
-        self._known: dict[tuple[Union, Schema], bool] = {}
+        self._results: dict[tuple[Union, Schema], bool] = {}
 
-    def decodes(self, reader: Union, writer: Schema) -> bool:
-        """Whether Java's reader decodes the value all the same: it finds a record that only has another name by its structure."""
+    def can_decode(self, reader: Union, writer: Schema) -> bool:
+        """Return whether Java's reader decodes the value: it finds a record with another name by its structure."""
         if not isinstance(writer, Record | Array | Map):
             return False
-        if (reader, writer) not in self._known:
-            self._known[reader, writer] = self._prove(reader, writer)
-        return self._known[reader, writer]
+        if (reader, writer) not in self._results:
+            self._results[reader, writer] = self._prove(reader, writer)
+        return self._results[reader, writer]
 
     def _prove(self, reader: Union, writer: Schema) -> bool:
         if self._steps > 0:
@@ -244,364 +583,52 @@ class _Proofs:
         return decodes
 
 
-# Comparison of a reader with a writer.
+def _has_sources(branch: Schema, writer: Schema) -> bool:
+    """Return whether `branch` has the writer's type, and each of its fields has a source or a default: otherwise it decodes nothing."""
+    if not (isinstance(branch, Record) and isinstance(writer, Record)):
+        return branch.type == writer.type
+    writer_fields = writer.fields_by_name
+    return all(
+        field.default is not NO_DEFAULT
+        or field.name in writer_fields
+        or any(alias in writer_fields for alias in field.aliases)
+        for field in branch.fields
+    )
 
 
-MAX_LISTED: Final = 200_000
-"""Of the reasons found for pairs inside one another, counted at each pair around them: what is more goes unlisted.
-
-Java has no such bound: a record of two fields of another such record, and so on for 60 levels, has 2^60 reasons to it.
-"""
-
-MAX_BRANCHES: Final = 200_000
-"""So many branches of a reader's unions are compared with what is written; then only those that it could be by type and name.
-
-Java has no such bound, and spends hours on two unions of 100,000 records.
-"""
-
-MAX_COMPARED: Final = 100_000
-"""So many named types are remembered for more verdicts; then all are forgotten."""
-
-
-class AmbiguousAlias(Exception):
-    """A reader's field has several fields of the writer's record to its name and aliases: Java refuses to choose.
-
-    The whole check ends with an AvroRuntimeException then, whatever else it has found.
-
-    Attributes:
-        pointer: the reader's field.
-        trace: as in Incompatibility.
-    """
-
-    def __init__(self, name: str, location: Location) -> None:
-        super().__init__(f"Reader record field {name} matches multiple fields in writer record schema")
-        self.pointer = pointer(location)
-        self.trace = location
-
-
-def incompatibilities(*, reader: Schema, writer: Schema, at: Location = ()) -> tuple[Incompatibility, ...]:
-    """Return every reason why `reader` may fail on data written with `writer`, in Java's order.
-
-    Args:
-        reader: what reads.
-        writer: what has written.
-        at: where both stand in others.
-
-    Raises:
-        AmbiguousAlias: Java gives no list, it throws.
-    """
-    return described(_PairComparison().run(reader, writer, at))
-
-
-def writer_field(field: Field, writer: Record, location: Location) -> Field | None:
-    """Return the one field of `writer` that the reader's `field` takes its values from (Java's lookupWriterField).
-
-    Raises:
-        AmbiguousAlias: there are several.
-    """
-    names = [name for name in (field.name, *field.aliases) if name in writer.fields_by_name]
-    if len(names) > 1:
-        raise AmbiguousAlias(field.name, location)
-    return writer.fields_by_name[names[0]] if names else None
-
-
-Pair = tuple[Any, ...]
-"""A reader and a writer; for a primitive also what holds it, as one node stands for many places."""
-
-
-_HOLDERS: Final = frozenset({Record, Array, Map})
-
-
-class _PairComparison:
-    """One run of Java's ReaderWriterCompatibilityChecker.
-
-    What was found for a pair is remembered by the identity of reader and writer, and comes back with the location of
-    the first visit, as in Java. A pair whose comparison is under way counts as compatible.
-    """
-
-    __slots__ = ("_branches", "_known", "_listed", "_unions", "_verdicts")
-
-    def __init__(self, known: KnownVerdicts | None = None) -> None:
-        """Start a run. What `known` has seen of equal parts is not compared again, so locations may be another pair's."""
-        self._verdicts = known
-        self._known: dict[Pair, Reasons] = {}
-        self._listed = self._branches = 0
-        self._unions: dict[Union, dict[str, list[int]]] = {}
-        """The branches of unions by what they read: see `_like`."""
-
-    def run(self, reader: Schema, writer: Schema, location: Location) -> Reasons:
-        """Return what is found for two whole schemas."""
-        found: Reasons | Deep[Reasons] = self._compare(reader, writer, location, None, None)
-        return found if isinstance(found, tuple) else run(found)
-
-    def _compare(self, reader: Any, writer: Any, location: Location, used_in: object, written_in: object) -> Any:
-        """Return the Reasons for a pair, or a generator that finds them where other pairs are inside (see `schema.Deep`).
-
-        The fields, containers or unions that hold the two are `used_in` and `written_in`.
-        """
-        kind, written = type(reader), type(writer)
-        pair: Pair = reader, writer
-        if kind is Primitive or written is Primitive:
-            if _reads_primitive(reader, writer):
-                return COMPATIBLE
-            # A node that stands for many places, told apart by what holds it.
-            pair = (
-                reader,
-                writer,
-                used_in if kind is Primitive else None,
-                written_in if written is Primitive else None,
-            )
-        known = self._known.get(pair)
-        if known is not None:
-            return known
-        if kind is written:
-            if kind is Enum or kind is Fixed:
-                found = self._known[pair] = leaf_reasons(reader, writer, location)
-                return found
-            self._known[pair] = COMPATIBLE
-            if kind is Record:
-                if self._verdicts is None:
-                    return self._records(reader, writer, location)
-                return self._verdicts.compare(reader, writer, self._records(reader, writer, location))
-            if kind is Array:
-                return self._items(pair, reader.items, writer.items, (location, "items"))
-            if kind is Map:
-                return self._items(pair, reader.values, writer.values, (location, "values"))
-        if written is Union:
-            self._known[pair] = COMPATIBLE
-            if kind is Union and _has_all(reader.branches, writer.branches):
-                return COMPATIBLE
-            return self._writer_union(pair, reader, writer, location, used_in)
-        if kind is Union:
-            self._known[pair] = COMPATIBLE
-            return self._reader_union(pair, reader, writer, location, written_in)
-        found = self._known[pair] = leaf_reasons(reader, writer, location)
-        return found
-
-    def _items(self, pair: Pair, used: Schema, written: Schema, location: Location) -> Any:
-        found = self._compare(used, written, location, *pair)
-        if type(found) is GeneratorType:
-            return self._deep_items(pair, found)
-        self._known[pair] = found
-        return found
-
-    def _deep_items(self, pair: Pair, call: Deep[Reasons]) -> Deep[Reasons]:
-        found: Reasons = yield call
-        self._known[pair] = found
-        return found
-
-    def _records(self, reader: Record, writer: Record, location: Location) -> Deep[Reasons]:
-        reasons = [] if reader.name == writer.name else [*name_reasons(reader, writer, location)]
-        sources = writer.fields_by_name
-        for index, field in enumerate(reader.fields):
-            if field.aliases:
-                source = writer_field(field, writer, (location, "fields", index))
-            else:
-                source = sources.get(field.name)
-            if source is not None:
-                used, written = field.schema, source.schema
-                if used is written and type(used) is Primitive:
-                    continue
-                found = self._compare(used, written, (location, "fields", index, "type"), field, source)
-                if type(found) is GeneratorType:
-                    found = yield found
-                if found:
-                    self._list(reasons, found)
-            elif field.default is NO_DEFAULT:
-                self._list(reasons, self._missing_field(field, writer, (location, "fields", index)))
-        found = self._known[reader, writer] = tuple(reasons)
-        return found
-
-    def _list(self, reasons: list[Reason], more: Reasons) -> None:
-        """Put down `more`, as long as there is room; one at least, which decides."""
-        if not more:
-            return
-        self._listed += len(more)
-        if self._listed <= MAX_LISTED:
-            reasons += more
-        elif not reasons:
-            reasons.append(more[0])
-
-    def _missing_field(self, field: Field, writer: Record, location: Location) -> Reasons:
-        if isinstance(field.schema, Enum) and field.schema.default is not None:
-            # Java takes the enum's default for the field's, and compares the enum with the whole record.
-            found: Reasons = self._compare(field.schema, writer, (location, "type"), field, None)
-            return found
-        return (("READER_FIELD_MISSING_DEFAULT_VALUE", location, field, writer),)
-
-    def _writer_union(
-        self, pair: Pair, reader: Any, writer: Union, location: Location, used_in: object
-    ) -> Deep[Reasons]:
-        """Compare every branch. A reader that is a union, too, only says which branch it does not read."""
-        into_union = type(reader) is Union
-        reasons: list[Reason] = []
-        for index, branch in enumerate(writer.branches):
-            if into_union and type(branch) is Primitive and branch in reader.branches:
-                continue
-            at_branch = (location, ~index)
-            found = self._compare(reader, branch, (at_branch,) if into_union else at_branch, used_in, writer)
-            if type(found) is GeneratorType:
-                found = yield found
-            if found:
-                if into_union:
-                    found = (("MISSING_UNION_BRANCH", at_branch, reader, branch),)
-                self._list(reasons, found)
-        found = self._known[pair] = tuple(reasons)
-        return found
-
-    def _reader_union(self, pair: Pair, reader: Union, writer: Any, location: Location, written_in: object) -> Any:
-        """Look for a branch that reads the writer; why the others do not is of no interest."""
-        if type(writer) in _HOLDERS:
-            return self._holder_in_union(reader, writer, location)
-        for index in self._like(writer, reader):
-            branch = reader.branches[index]
-            if type(branch) is Primitive:
-                if _reads_primitive(branch, writer):
-                    return COMPATIBLE
-            elif not self._compare(branch, writer, ((location, index),), reader, written_in):
-                return COMPATIBLE
-        found = self._known[pair] = (("MISSING_UNION_BRANCH", location, reader, writer),)
-        return found
-
-    def _holder_in_union(self, reader: Union, writer: Record | Array | Map, location: Location) -> Deep[Reasons]:
-        for index in self._like(writer, reader):
-            branch = reader.branches[index]
-            if type(branch) is not Primitive:
-                found = self._compare(branch, writer, ((location, index),), reader, None)
-                if type(found) is GeneratorType:
-                    found = yield found
-                if not found:
-                    return COMPATIBLE
-        found = self._known[reader, writer] = (("MISSING_UNION_BRANCH", location, reader, writer),)
-        return found
-
-    def _like(self, writer: Schema, reader: Union) -> Iterable[int]:
-        """Return the branches that `writer` is compared with, in order."""
-        self._branches += len(reader.branches)
-        if self._branches <= MAX_BRANCHES:
-            return range(len(reader.branches))
-        like = self._unions.get(reader)
-        if like is None:
-            like = self._unions[reader] = {}
-            for index, branch in enumerate(reader.branches):
-                names = (f"{branch.type} {branch.name}", *branch.aliases) if isinstance(branch, Named) else ("",)
-                for name in names:
-                    like.setdefault(name, []).append(index)
-        if not isinstance(writer, Named):
-            return like.get("", ())
-        return sorted({*like.get(f"{writer.type} {writer.name}", ()), *like.get(writer.full_name, ())})
-
-
-class KnownVerdicts:
-    """Yes or no for many pairs of definitions that have most of their parts in common: the versions of topics.
-
-    Equal records are compared once, wherever they stand, unless one leads to a record inside itself: what is found for
-    such a pair depends on what is around it.
-    """
-
-    def __init__(self) -> None:
-        self._unused = itertools.count()
-        self._numbers: dict[Hashable, int] = {}
-        """A number for each part that differs from the others in what reading depends on."""
-        self._parts: dict[Schema, int | None] = {}
-        """The numbers of named types; None where one leads to a record inside itself."""
-        self._found: dict[tuple[int, int], Reasons] = {}
-
-    def can_read(self, *, reader: Schema, writer: Schema) -> bool:
-        """Whether there are no `incompatibilities`; an ambiguous alias counts as one."""
-        if len(self._parts) > MAX_COMPARED:
-            self._numbers, self._parts, self._found = {}, {}, {}
-        for schema in (reader, writer):
-            number = self._number(schema)
-            if type(number) is GeneratorType:
-                run(number)
-        try:
-            return not _PairComparison(self).run(reader, writer, ())
-        except AmbiguousAlias:
-            return False
-
-    def compare(self, reader: Record, writer: Record, comparison: Deep[Reasons]) -> Reasons | Deep[Reasons]:
-        """Return what is known of two records that equal these, or a generator that makes the `comparison`."""
-        used, written = self._parts[reader], self._parts[writer]
-        if used is None or written is None:
-            return comparison
-        known = self._found.get((used, written))
-        return self._compared((used, written), comparison) if known is None else known
-
-    def _compared(self, numbers: tuple[int, int], comparison: Deep[Reasons]) -> Deep[Reasons]:
-        found: Reasons = yield comparison
-        self._found[numbers] = found
-        return found
-
-    def _number(self, schema: Schema) -> Any:
-        """Return the number of a part, or a generator that finds it."""
-        if type(schema) is Primitive:
-            return self._numbers.setdefault(schema.type, next(self._unused))
-        if schema in self._parts:
-            return self._parts[schema]
-        return self._number_by_parts(schema)
-
-    def _number_by_parts(self, schema: Schema) -> Deep[int | None]:
-        key: list[Hashable] = [schema.type]
-        if isinstance(schema, Named):
-            self._parts[schema] = None  # as long as this is under way, it is inside itself
-            key += schema.full_name, schema.aliases
-        if isinstance(schema, Record):
-            key += [(field.name, field.aliases, field.default is NO_DEFAULT) for field in schema.fields]
-        elif isinstance(schema, Enum):
-            key += schema.symbols, schema.default is None
-        elif isinstance(schema, Fixed):
-            key.append(schema.size)
-        inner: list[int | None] = []
-        for child in children(schema):
-            number = self._number(child)
-            if type(number) is GeneratorType:
-                number = yield number
-            inner.append(number)
-        if None in inner:
-            return None
-        number = self._numbers.setdefault((*key, *inner), next(self._unused))
-        if isinstance(schema, Named):
-            self._parts[schema] = number
-        return number
-
-
-def _has_all(branches: Sequence[Schema], written: Sequence[Schema]) -> bool:
-    """Whether all that is `written` are primitives that are among the `branches` as they stand."""
-    for branch in written:  # noqa: SIM110  all() takes longer than most unions
-        if type(branch) is not Primitive or branch not in branches:
-            return False
-    return True
-
-
-def _reads_primitive(reader: Schema, writer: Schema) -> bool:
-    """Whether `writer` is a primitive that `reader`, or a branch of it as it stands, reads: as most of what is compared."""
-    if type(writer) is not Primitive:
-        return False
-    if type(reader) is Primitive:
-        return writer.type in PROMOTIONS[reader.type]
-    return type(reader) is Union and writer in reader.branches
-
-
-# Places in both definitions.
+# Places in both definitions
 
 
 Part = Schema | Field
 
+
 Token = str | int
 
+
 Tokens = Sequence[Token]
-"""Keywords, positions of fields and of the reader's branches; a writer's branch is its index negated by `~`."""
+"""Keywords, and the indices of fields and of the reader's branches; a writer's branch is its index negated by `~`."""
+
+
+def trace_of(incompatibility: Incompatibility) -> Tokens:
+    """Return the tokens from the roots of reader and writer to an incompatibility."""
+    if incompatibility.trace is not None:
+        return tokens(incompatibility.trace)
+    return [int(token) if token.isdigit() else token for token in incompatibility.pointer.split("/") if token]
+
+
+def is_writer_branch(token: Token) -> bool:
+    """Return whether a token is a branch of the writer, for which the reader has no token."""
+    return isinstance(token, int) and token < 0
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Where some tokens lead.
+    """The way that some tokens lead through the reader's schema.
 
     Attributes:
-        parts: of the schema on the way, the last being the deepest that exists.
-        path: the same in people's words.
-        pointer: to the nearest place in the definition.
+        parts: the schemas and fields on the way; the last is the deepest that exists.
+        path: the way in readable form, such as `Order.lines[].price`.
+        pointer: the JSON pointer of the tokens.
     """
 
     parts: tuple[Part, ...]
@@ -615,33 +642,21 @@ class Walk:
 
     @property
     def schema(self) -> Schema:
-        """The innermost schema on the way; a field's own where the trace ends at the field."""
-        return _schema(self.parts[-1])
-
-
-def trace_of(found: Incompatibility) -> Tokens:
-    """Return the tokens to `found` from the roots of reader and writer."""
-    if found.trace is not None:
-        return tokens(found.trace)
-    return [int(token) if token.isdigit() else token for token in found.pointer.split("/") if token]
-
-
-def is_writers(token: Token) -> bool:
-    """Whether it is a branch of the writer's, of which the reader has no like."""
-    return isinstance(token, int) and token < 0
+        """The innermost schema on the way; the schema of a field if the trace ends at the field."""
+        return _schema_of(self.parts[-1])
 
 
 def walk(schema: Schema, trace: Tokens) -> Walk:
-    """Follow `trace` into the reader's schema. The path reads `Order.lines[].price`.
+    """Follow `trace` into the reader's schema.
 
-    Array items are `[]`, map values `{}`, a branch of a union `(Card)`. What lies beyond the schemas themselves (`name`,
-    `symbols`, `size`) is no part.
+    In the path, array items are `[]`, map values `{}`, and a branch of a union is `(Card)`. The attributes of a schema (`name`,
+    `symbols`, `size`) are not parts.
     """
     parts: list[Part] = [schema]
     path = schema.name if isinstance(schema, Record) else ""
     pointer = ""
     for token in trace:
-        if is_writers(token):
+        if is_writer_branch(token):
             continue
         pointer += f"/{token}"
         child = _child(parts[-1], token)
@@ -651,81 +666,87 @@ def walk(schema: Schema, trace: Tokens) -> Walk:
     return Walk(tuple(parts), path.removeprefix("."), pointer)
 
 
-def counterpart(trace: Tokens, *, reader: Schema, writer: Schema) -> tuple[str, Schema]:
-    """Follow `trace` into the writer's schema, as far as that has the like; return the pointer, and the innermost schema.
+def find_counterpart(trace: Tokens, *, reader: Schema, writer: Schema) -> tuple[str, Schema]:
+    """Follow the reader's `trace` into the writer's schema as far as possible; return the pointer, and the innermost schema.
 
-    The like of a field is the one of its name or alias, that of a branch the one of its name or type.
+    The counterpart of a field has its name or alias, the counterpart of a branch has its name or type.
     """
-    ours: Part = reader
-    theirs: Part = writer
+    reader_part: Part = reader
+    writer_part: Part = writer
     pointer = ""
     for token in trace:
-        mine = _child(ours, token)
-        for step in _steps(ours, mine, token, theirs):
+        reader_child = _child(reader_part, token)
+        for step in _list_writer_steps(reader_part, reader_child, token, writer_part):
             if step is None:
-                return pointer, _schema(theirs)
+                return pointer, _schema_of(writer_part)
             pointer += f"/{step}"
-            theirs = _child(theirs, step) or theirs
-        ours = mine or ours
-    return pointer, _schema(theirs)
+            writer_part = _child(writer_part, step) or writer_part
+        reader_part = reader_child or reader_part
+    return pointer, _schema_of(writer_part)
+
+
+def _list_writer_steps(
+    reader_part: Part, reader_child: Part | None, token: Token, writer_part: Part
+) -> Iterator[Token | None]:
+    """Yield the writer's tokens for the reader's `token` from `reader_part` to `reader_child`; None if there is no counterpart."""
+    if is_writer_branch(token):
+        yield ~int(token)
+    elif isinstance(reader_part, Union):
+        # If the writer has no union, its schema is the only branch.
+        if isinstance(writer_part, Union):
+            yield (
+                None
+                if reader_child is None or isinstance(reader_child, Field)
+                else find_branch(reader_child, writer_part)
+            )
+    else:
+        if isinstance(writer_part, Union) and not isinstance(reader_part, Field):
+            index = find_branch(reader_part, writer_part)
+            yield index
+            writer_part = writer_part if index is None else writer_part.branches[index]
+        if isinstance(reader_child, Field) and isinstance(writer_part, Record):
+            yield _find_field_index(reader_child, writer_part)
+        else:
+            yield token if type(reader_part) is type(writer_part) else None
+
+
+def _find_field_index(field: Field, record: Record) -> int | None:
+    indices_by_name, indices_by_alias = _index_fields(record)
+    indices = [indices_by_name[name] for name in (field.name, *field.aliases) if name in indices_by_name]
+    if field.name in indices_by_alias:
+        indices.append(indices_by_alias[field.name])
+    return min(indices, default=None)
+
+
+@lru_cache(maxsize=8)  # a record can have 100,000 fields, and a reason for each
+def _index_fields(record: Record) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Map the fields of a record to their indices: by name, and by alias to the first field that has it."""
+    indices_by_name = {field.name: index for index, field in enumerate(record.fields)}
+    indices_by_alias: dict[str, int] = {}
+    for index, field in enumerate(record.fields):
+        for alias in field.aliases:
+            indices_by_alias.setdefault(alias, index)
+    return indices_by_name, indices_by_alias
 
 
 def message_trace(reader: Schema, trace: Tokens) -> tuple[Token, ...]:
-    """Return what `trace` comes through in a writer's message: field names, the writer's branch indices, `items`, `values`."""
-    found: list[Token] = []
+    """Translate `trace` into the tokens of a writer's message: field names, the writer's branch indices, `items`, `values`."""
+    message_tokens: list[Token] = []
     part: Part = reader
     for token in trace:
         child = _child(part, token)
-        if is_writers(token):
-            found.append(~int(token))
+        if is_writer_branch(token):
+            message_tokens.append(~int(token))
         elif isinstance(child, Field):
-            found.append(child.name)
+            message_tokens.append(child.name)
         elif isinstance(part, Array | Map) and child:
-            found.append(token)
+            message_tokens.append(token)
         part = child or part
-    return tuple(found)
-
-
-def _steps(ours: Part, mine: Part | None, token: Token, theirs: Part) -> Iterator[Token | None]:
-    """Yield what `token`, which leads from `ours` to `mine`, is on their side; None: there is nothing like it."""
-    if is_writers(token):
-        yield ~int(token)
-    elif isinstance(ours, Union):
-        # Where they have no union, their schema is the only branch.
-        if isinstance(theirs, Union):
-            yield branch_for(mine, theirs) if mine and not isinstance(mine, Field) else None
-    else:
-        if isinstance(theirs, Union) and not isinstance(ours, Field):
-            index = branch_for(ours, theirs)
-            yield index
-            theirs = theirs if index is None else theirs.branches[index]
-        if isinstance(mine, Field) and isinstance(theirs, Record):
-            yield _field_like(mine, theirs)
-        else:
-            yield token if type(ours) is type(theirs) else None
-
-
-def _field_like(field: Field, record: Record) -> int | None:
-    names, aliases = _indices(record)
-    found = [names[name] for name in (field.name, *field.aliases) if name in names]
-    if field.name in aliases:
-        found.append(aliases[field.name])
-    return min(found, default=None)
-
-
-@lru_cache(maxsize=8)  # a record may have 100,000 fields, and a reason for each
-def _indices(record: Record) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Where in a record the fields are: by their names, and the first by each alias."""
-    names = {field.name: index for index, field in enumerate(record.fields)}
-    aliases: dict[str, int] = {}
-    for index, field in enumerate(record.fields):
-        for alias in field.aliases:
-            aliases.setdefault(alias, index)
-    return names, aliases
+    return tuple(message_tokens)
 
 
 def _child(part: Part, token: Token) -> Part | None:
-    """Return the part that `token` leads to."""
+    """Return the schema or field that `token` leads to, or None."""
     match part, token:
         case Record(), int() if 0 <= token < len(part.fields):
             return part.fields[token]
@@ -741,7 +762,7 @@ def _child(part: Part, token: Token) -> Part | None:
 
 
 def _step_text(part: Part, child: Part) -> str:
-    """Return the step from `part` to `child` as people write it."""
+    """Return the step from `part` to `child` in readable form."""
     match part, child:
         case _, Field():
             return f".{child.name}"
@@ -756,5 +777,5 @@ def _step_text(part: Part, child: Part) -> str:
     return ""
 
 
-def _schema(part: Part) -> Schema:
+def _schema_of(part: Part) -> Schema:
     return part.schema if isinstance(part, Field) else part

@@ -1,7 +1,7 @@
-"""The smallest message that a reader cannot decode or misreads, with the small encoder and decoder that prove it.
+"""Find the smallest message that a reader cannot decode or misreads, and prove it with a small encoder and decoder.
 
-This proves what a finding claims; it is not a codec for pipelines (that is `schemactl.codec`). Data are plain: None, bool,
-int, float, str, bytes, list, dict for maps and records, and `In` for a value of a union.
+This proves the claim of a finding; the codec for pipelines is `schemactl.codec`. Data are plain: None, bool, int, float, str,
+bytes, list, dict for maps and records, and `UnionValue` for a value of a union.
 """
 
 from __future__ import annotations
@@ -37,27 +37,427 @@ from schemactl.formats.avro.schema import (
 )
 from schemactl.formats.type_spec import ReaderFailure, UnknownWire
 
-# Binary form of a message.
-
-
 Datum = Any
+
 
 Tokens = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class In:
+class UnionValue:
     """A value of the union's branch with this index."""
 
     branch: int
     value: Datum
 
 
+ZEROS: Final[dict[str, Any]] = {
+    "null": None,
+    "boolean": False,
+    "int": 0,
+    "long": 0,
+    "float": 0.0,
+    "double": 0.0,
+    "bytes": b"",
+    "string": "",
+}
+
+
+ONES: Final[dict[str, Any]] = {
+    "null": None,
+    "boolean": True,
+    "int": 1,
+    "long": 1,
+    "float": 1.0,
+    "double": 1.0,
+    "bytes": b"1",
+    "string": "1",
+}
+
+
+_DISTINCTIVE: Final = ONES | {"float": 1.5, "double": 1.5, "bytes": b"\xff", "string": "é"}
+
+
+MAX_CANDIDATES = 2_000
+"""The maximum number of messages to try for one pair of schemas; a schema with more enum symbols may stay without a counterexample."""
+
+
+MAX_TRIED_BYTES = 200_000
+"""The maximum size of these messages together."""
+
+
+MAX_VALUES: Final = 2_000
+"""The maximum number of values in a message, where each byte of a fixed counts; a larger message is not shown."""
+
+
+MAX_DEPTH: Final = 100
+"""The maximum depth of nested values in a message that is shown."""
+
+
+MAX_ITEMS: Final = 10_000
+"""The maximum number of array and map items in one message; a message that claims more is not decoded."""
+
+
+_MAX_LENGTH: Final = 2**31 - 9
+
+
+def counterexample(
+    breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool, release: Release
+) -> Counterexample | None:
+    """Return the message that proves `breakage` best: small, and if possible failing at the finding's own place.
+
+    Args:
+        breakage: the finding to prove.
+        new: the proposed schema.
+        old: the version it breaks with.
+        plain_json: whether messages are plain JSON instead of Avro's binary form (Pulsar's JSON type).
+        release: the release whose reader is used.
+    """
+    incompatibility = breakage.incompatibility
+    reader, writer = breakage.sides(new=new, old=old)
+    trace = message_trace(reader, trace_of(incompatibility))
+    samples = SampleMessages(writer, _list_symbols(writer) - _list_symbols(reader))
+    messages = _find_unreadable(samples.list_along(writer, trace), writer, reader, release)
+    if not any(_is_at(message, incompatibility, trace) for message in messages):
+        messages += unreadable_messages(writer=writer, reader=reader, release=release)
+    if not messages:
+        return _find_lost_value(trace, reader, writer, plain_json=plain_json, release=release)
+    best = min(messages, key=lambda message: _fitness(message, incompatibility, trace))
+    text = _to_text(to_json(writer, best.datum, tagged=not plain_json))
+    failure = best.failure
+    if plain_json:
+        # JSON libraries differ in how they read it; the Avro rules are the common ground of such topics.
+        return Counterexample(text, text.encode(), f"what the reader's schema does not allow: {failure.message}")
+    result = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
+    return Counterexample(text, best.data, result)
+
+
+def _is_at(message: UnreadableMessage, incompatibility: Incompatibility, trace: Sequence[Token]) -> bool:
+    """Return whether a message fails at the place of an incompatibility."""
+    is_named, shared, _ = _fitness(message, incompatibility, trace)
+    return bool(is_named) or -shared == len(trace)
+
+
+def _fitness(
+    message: UnreadableMessage, incompatibility: Incompatibility, trace: Sequence[Token]
+) -> tuple[int, int, int]:
+    """Return a sort key that is smaller the better the message proves the incompatibility."""
+    failure = message.failure
+    shared = 0
+    for failure_token, token in zip(failure.tokens, trace, strict=False):
+        if failure_token != token:
+            break
+        shared += 1
+    # A missing field is recognized by its name, every other failure by the number of tokens that it shares with the trace.
+    is_missing_field = incompatibility.rule == "READER_FIELD_MISSING_DEFAULT_VALUE"
+    is_named = is_missing_field and failure.message.endswith(f" field {incompatibility.message}")
+    return -is_named, -shared, len(message.data)
+
+
+def _find_lost_value(
+    trace: Sequence[Token], reader: Schema, writer: Schema, *, plain_json: bool, release: Release
+) -> Counterexample | None:
+    """Return the smallest message in which the reader replaces a written value on `trace` by a default, or None."""
+    messages = chain(candidates(writer), candidates(writer, primitives=ONES))
+    best: Counterexample | None = None
+    for datum, data, reading in _read_messages(messages, writer, reader, release):
+        if best and len(data) >= len(best.data):
+            continue
+        for loss in reading.lost_values:
+            loss_trace = *loss.tokens, loss.field.name
+            written = to_json(loss.source.schema, _value_at(datum, loss.tokens)[loss.source.name], tagged=False)
+            default = read_default(loss.field)
+            is_elsewhere = any(loss_token != token for loss_token, token in zip(loss_trace, trace, strict=False))
+            if default is NO_DEFAULT or written == default or is_elsewhere:
+                continue
+            text = _to_text(to_json(writer, datum, tagged=not plain_json))
+            reader_name = "Avro's Java reader" if plain_json else "Java"
+            best = Counterexample(
+                text,
+                text.encode() if plain_json else data,
+                f"{reader_name} reads {loss.field.name} as its default, {_to_text(default)}: the {loss.source.name} that was "
+                f"written, {_to_text(written)}, is lost",
+            )
+            break
+    return best
+
+
+def _value_at(datum: Datum, tokens: Sequence[str | int]) -> Datum:
+    """Return the value at `tokens` in a message whose arrays and maps have a single item."""
+    for token in tokens:
+        if isinstance(datum, UnionValue):
+            datum = datum.value
+        elif isinstance(datum, dict) and token in datum:
+            datum = datum[token]
+        else:
+            (datum,) = datum.values() if isinstance(datum, dict) else datum
+    return datum
+
+
+def _to_text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableMessage:
+    """A message of the writer, as a datum and in binary, and one place where the reader fails."""
+
+    datum: Datum
+    data: bytes
+    failure: ReadFailure
+
+
+@lru_cache(maxsize=4)
+def unreadable_messages(*, writer: Schema, reader: Schema, release: Release) -> tuple[UnreadableMessage, ...]:
+    """Return the smallest message of `writer` for each place and exception at which `reader` fails, smallest message first.
+
+    The result is empty if every message decodes (a record was renamed), if no message can be written (a record must contain
+    itself), or if every message is too large to show.
+    """
+    messages = candidates(writer, uncommon_symbols=_list_symbols(writer) - _list_symbols(reader))
+    return _find_unreadable(messages, writer, reader, release)
+
+
+def _find_unreadable(
+    messages: Iterable[Datum], writer: Schema, reader: Schema, release: Release
+) -> tuple[UnreadableMessage, ...]:
+    smallest_by_failure: dict[ReadFailure, UnreadableMessage] = {}
+    for datum, data, reading in _read_messages(messages, writer, reader, release):
+        for failure in reading.failures:
+            smallest = smallest_by_failure.get(failure)
+            if smallest is None or len(data) < len(smallest.data):
+                smallest_by_failure[failure] = UnreadableMessage(datum, data, failure)
+    return tuple(sorted(smallest_by_failure.values(), key=lambda message: len(message.data)))
+
+
+def _read_messages(
+    messages: Iterable[Datum], writer: Schema, reader: Schema, release: Release
+) -> Iterator[tuple[Datum, bytes, MessageReading]]:
+    """Yield the first `messages`, in binary and as the reader sees them, within the limits."""
+    datum_reader = DatumReader(writer=writer, reader=reader, release=release)
+    remaining_bytes = MAX_TRIED_BYTES
+    for datum in islice(messages, MAX_CANDIDATES):
+        data = encode(writer, datum)
+        try:
+            yield datum, data, datum_reader.read(datum)
+        except Unclear:
+            return
+        remaining_bytes -= len(data)
+        if remaining_bytes < 0:
+            return
+
+
+def _list_symbols(schema: Schema) -> frozenset[str]:
+    return frozenset().union(*(part.symbols for part in parts(schema) if isinstance(part, Enum)))
+
+
+# Small messages of a schema
+
+
+def candidates(
+    schema: Schema, *, uncommon_symbols: Collection[str] = (), primitives: Mapping[str, Any] | None = None
+) -> Iterator[Datum]:
+    """Yield the smallest message, then for each place in the schema one that reaches it, with every enum symbol and branch.
+
+    Nothing is yielded if no message can be written (a record must contain itself, an enum has no symbols) or if every message is
+    too large.
+
+    Args:
+        schema: the writer's schema.
+        uncommon_symbols: enum symbols to try before the others.
+        primitives: the values of primitives by type; ZEROS by default.
+    """
+    samples = SampleMessages(schema, uncommon_symbols, primitives)
+    if samples.is_small(schema):
+        yield samples.make_smallest(schema)
+    yield from samples.list_variants(schema)
+
+
+def messages(schema: Schema) -> Iterator[Datum]:
+    """Yield small messages; of a primitive only one with a distinctive value, because zeros and empty texts look alike in many types."""
+    return iter([_DISTINCTIVE[schema.type]]) if schema.type in _DISTINCTIVE else candidates(schema)
+
+
+class SampleMessages:
+    """Small messages of a writer's schema."""
+
+    def __init__(
+        self, schema: Schema, uncommon_symbols: Collection[str] = (), primitives: Mapping[str, Any] | None = None
+    ) -> None:
+        self._least_sizes = least_messages(schema)
+        self._uncommon_symbols = frozenset(uncommon_symbols)
+        self._primitives = primitives or ZEROS
+
+    def is_small(self, schema: Schema, depth: int = 0) -> bool:
+        """Return whether the smallest value of a part, inside `depth` other values, is small enough to show."""
+        values, levels = self._least_sizes.get(schema, (MAX_VALUES + 1, 0))
+        return values <= MAX_VALUES and depth + levels <= MAX_DEPTH
+
+    def make_smallest(self, schema: Schema) -> Datum:
+        """Return the simplest value of a part that `is_small`: zeros, empty containers, first symbols, null if a union has it."""
+        match schema:
+            case Record():
+                return {field.name: self.make_smallest(field.schema) for field in schema.fields}
+            case Union():
+                index = find_simplest_branch(schema, self._least_sizes)
+                return UnionValue(index, self.make_smallest(schema.branches[index]))
+            case Array():
+                return []
+            case Map():
+                return {}
+            case Enum():
+                return schema.symbols[0]
+            case Fixed():
+                return self._primitives["bytes"][:1] * schema.size or bytes(schema.size)
+        return self._primitives[schema.type]
+
+    def list_variants(self, schema: Schema, entered: frozenset[int] = frozenset(), depth: int = 0) -> Iterator[Datum]:
+        """Yield values that differ from the smallest in one symbol, branch or item; each record is `entered` once."""
+        if isinstance(schema, Enum):
+            # The smallest value has the first symbol.
+            yield from sorted(schema.symbols[1:], key=lambda symbol: symbol not in self._uncommon_symbols)
+        if isinstance(schema, Record):
+            if id(schema) in entered or not self.is_small(schema, depth):
+                return
+            entered |= {id(schema)}
+        for _, part, enclose in self._list_parts(schema):
+            if isinstance(schema, Union) and id(part) in entered:
+                if self.is_small(part, depth + 1):
+                    yield enclose(self.make_smallest(part))
+            elif isinstance(schema, Record):
+                yield from map(enclose, self.list_variants(part, entered, depth + 1))
+            else:
+                yield from map(enclose, self._list_values(part, entered, depth + 1))
+
+    def list_along(self, schema: Schema, trace: Sequence[str | int], depth: int = 0) -> Iterator[Datum]:
+        """Yield values that `trace` leads into (see `Tokens`), with the smallest value and its variants at the end."""
+        if not trace:
+            yield from self._list_values(schema, frozenset(), depth)
+            return
+        if depth > MAX_DEPTH:
+            return
+        # If the reader has no union, the trace has no token for a branch, and every branch is tried.
+        is_union_of_writer = isinstance(schema, Union) and not isinstance(trace[0], int)
+        for token, part, enclose in self._list_parts(schema):
+            if is_union_of_writer or token == trace[0]:
+                rest = trace if is_union_of_writer else trace[1:]
+                yield from map(enclose, self.list_along(part, rest, depth + 1))
+
+    def _list_values(self, schema: Schema, entered: frozenset[int], depth: int) -> Iterator[Datum]:
+        """Yield the smallest value, then its variants."""
+        if depth > MAX_DEPTH:
+            return
+        if self.is_small(schema):
+            yield self.make_smallest(schema)
+        yield from self.list_variants(schema, entered, depth)
+
+    def _list_parts(self, schema: Schema) -> Iterator[tuple[str | int, Schema, Callable[[Datum], Datum]]]:
+        """Yield for each part of `schema` its token, its schema, and a function that makes a value of `schema` around the part's."""
+        match schema:
+            case Union():
+                for index, branch in enumerate(schema.branches):
+                    yield index, branch, partial(UnionValue, index)
+            case Array():
+                yield "items", schema.items, lambda item: [item]
+            case Map():
+                yield "values", schema.values, lambda item: {"k": item}
+            case Record() if self.is_small(schema):
+                smallest = self.make_smallest(schema)
+                for field in schema.fields:
+                    yield field.name, field.schema, partial(_replace_field, smallest, field.name)
+
+
+def _replace_field(record: Mapping[str, Datum], name: str, value: Datum) -> Datum:
+    return {**record, name: value}
+
+
+def least_messages(schema: Schema) -> dict[Schema, tuple[int, int]]:
+    """Map each part of a schema to the number of values in its smallest value, itself included, and their depth.
+
+    A part that must contain itself is missing, because its values never end. A smallest value contains only smaller ones, so
+    parts are computed from the smallest up (Knuth's generalization of Dijkstra's algorithm).
+    """
+    parents, ready = _index_parents(schema)
+    missing_fields = {part: len(part.fields) for part in parents if isinstance(part, Record)}
+    turn = len(ready)
+    sizes: dict[Schema, tuple[int, int]] = {}
+    while ready:
+        values, _, part = heapq.heappop(ready)
+        if part in sizes:
+            continue
+        if isinstance(part, Union):
+            sizes[part] = values, 1 + sizes[part.branches[find_simplest_branch(part, sizes)]][1]
+        else:
+            field_depths = [sizes[field.schema][1] for field in part.fields] if isinstance(part, Record) else []
+            sizes[part] = values, 1 + max(field_depths, default=0)
+        for parent in parents[part]:
+            if isinstance(parent, Record):
+                missing_fields[parent] -= 1
+                if missing_fields[parent]:
+                    continue
+                inner_values = sum(sizes[field.schema][0] for field in parent.fields)
+            elif isinstance(parent, Union):
+                inner_values = values
+            else:
+                continue
+            turn += 1
+            heapq.heappush(ready, (1 + inner_values, turn, parent))
+    return sizes
+
+
+def _index_parents(schema: Schema) -> tuple[dict[Schema, list[Schema]], list[tuple[int, int, Schema]]]:
+    """Return the parents of each part, once for each place, and a heap of the parts whose smallest value has no inner values.
+
+    An entry of the heap is the number of values, a number that keeps the order, and the part.
+    """
+    parents: dict[Schema, list[Schema]] = {schema: []}
+    ready: list[tuple[int, int, Schema]] = []
+    pending = [schema]
+    while pending:
+        part = pending.pop()
+        for child in children(part):
+            if child not in parents:
+                parents[child] = []
+                pending.append(child)
+            parents[child].append(part)
+        if isinstance(part, Fixed):
+            ready.append((1 + part.size, len(ready), part))
+        elif not isinstance(part, Enum | Record | Union) or (
+            part.symbols if isinstance(part, Enum) else isinstance(part, Record) and not part.fields
+        ):
+            ready.append((1, len(ready), part))
+    heapq.heapify(ready)
+    return parents, ready
+
+
+def find_simplest_branch(union: Union, sizes: Mapping[Schema, tuple[int, int]]) -> int:
+    """Return the index of the branch with the smallest value, and of null if it is one of several."""
+    indices = [index for index, branch in enumerate(union.branches) if branch in sizes]
+    return min(indices, key=lambda index: (sizes[union.branches[index]][0], union.branches[index].type != "null"))
+
+
+@lru_cache(maxsize=4)  # called for each of possibly thousands of findings
+def can_be_written(schema: Schema) -> bool:
+    """Return whether a message exists: not if a record must contain itself, or an enum has no symbols."""
+    return schema in least_messages(schema)
+
+
+def has_endless(schema: Schema) -> bool:
+    """Return whether some part of a schema has no finite value."""
+    return len(least_messages(schema)) < len(_index_parents(schema)[0])
+
+
+# Reading of a message with another schema
+
+
 @dataclass(frozen=True, slots=True)
 class ReadFailure:
-    """A place in a message where its reader throws `exception` (Java's simple class name) with `message`.
+    """A place in a message where its reader throws.
 
-    `tokens` lead through the writer's message to the place: field names, branch indices, `items`, `values`.
+    Attributes:
+        exception: the simple class name of the Java exception.
+        message: its message.
+        tokens: the tokens to the place in the writer's message: field names, branch indices, `items`, `values`.
     """
 
     exception: str
@@ -66,11 +466,15 @@ class ReadFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
-    """A record in a message, where the reader takes its `field` from its default though `source` was written for it.
+class LostValue:
+    """A value that the reader of a message replaces by a default.
 
-    An alias of `field` names `source`, but Java looks for the aliases of fields under their record's name only.
-    `tokens` lead to the record, as in ReadFailure.
+    An alias of `field` names `source`, but Java searches the aliases of fields only under their record's name.
+
+    Attributes:
+        field: the reader's field, read as its default.
+        source: the writer's field with the value.
+        tokens: the tokens to the record, as in ReadFailure.
     """
 
     field: Field
@@ -80,69 +484,62 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class MessageReading:
-    """What comes of one message.
+    """The result of reading one message.
 
     Attributes:
-        failures: every place where the reader cannot go on, in the order of reading; none: the message is readable. Java
-            stops at the first. Those after it are what it would stop at were the ones before mended.
-        losses: every value that the reader passes over, where it can read the message.
+        failures: the places where the reader fails, in the order of reading; empty for a readable message. Java stops at the
+            first; it would stop at the next if the ones before were repaired.
+        lost_values: the values that the reader replaces by a default in a readable message.
     """
 
     failures: list[ReadFailure]
-    losses: list[Loss]
+    lost_values: list[LostValue]
 
-    def fail(self, message: str, tokens: Tokens) -> None:
-        """Note a place that Avro's own rules do not let the reader pass."""
+    def add_failure(self, message: str, tokens: Tokens) -> None:
+        """Add a place where the reader fails by Avro's own rules."""
         self.failures.append(ReadFailure("AvroTypeException", message, tokens))
 
 
 class Unclear(Exception):
-    """Whether a message is read takes too much work to find out."""
-
-
-def encode(schema: Schema, datum: Datum) -> bytes:
-    """Return the binary form of `datum`, which must be one of `schema`."""
-    out = bytearray()
-    _encode(out, schema, datum)
-    return bytes(out)
+    """It takes too much work to find out whether a message is readable."""
 
 
 class DatumReader:
-    """Reads messages of one schema with another, as that release's GenericDatumReader does."""
+    """A reader of messages of one schema with another, like the GenericDatumReader of a release."""
 
     def __init__(self, *, writer: Schema, reader: Schema, release: Release) -> None:
         self._reader = reader
         self._release = release
         self._likeness = Likeness()
-        self._branches = Resolution(release, reader)
-        self._defaults: dict[Field, JavaException | None] = {}
+        self._resolution = Resolution(release, reader)
+        self._default_errors: dict[Field, JavaException | None] = {}
         self._writer: Schema | JavaException
         try:
             self._writer = apply_aliases(writer=writer, reader=reader, release=release)
-        except JavaException as thrown:
-            self._writer = thrown
+        except JavaException as exception:
+            self._writer = exception
 
     def read(self, datum: Datum) -> MessageReading:
-        """Return what comes of a message of the writer.
+        """Read a message of the writer.
 
-        What Java throws while it lays out how to read stands alone, at no place.
+        An exception that Java throws before it reads is the only failure, without tokens.
 
         Raises:
-            Unclear: to see what Java does takes too much work.
+            Unclear: if it takes too much work to find out what Java does.
         """
         reading = MessageReading([], [])
         try:
             if isinstance(self._writer, JavaException):
                 raise self._writer
             self._read(datum, self._writer, self._reader, reading, ())
-        except JavaException as thrown:
-            if self._branches.is_exhausted:
+        except JavaException as exception:
+            if self._resolution.is_exhausted:
                 raise Unclear from None
-            return MessageReading([ReadFailure(thrown.exception, thrown.message, ())], [])
+            return MessageReading([ReadFailure(exception.exception, exception.message, ())], [])
         return MessageReading(reading.failures, []) if reading.failures else reading
 
     def _read(self, datum: Datum, writer: Schema, reader: Schema, reading: MessageReading, tokens: Tokens) -> None:
-        """Read one value, in the order and by the choices of Resolver and ResolvingDecoder."""
+        """Read one value, in the order and with the choices of Resolver and ResolvingDecoder."""
         if isinstance(writer, Union):
             match = reader
             if isinstance(reader, Union) and self._likeness.are_alike(writer, reader):
@@ -150,22 +547,22 @@ class DatumReader:
             branch = writer.branches[datum.branch]
             self._read(datum.value, branch, match, reading, (*tokens, datum.branch))
         elif isinstance(reader, Union):
-            found = self._branches.choose_branch(writer=writer, reader=reader)
-            if found is None:
-                reading.fail(f"Found {writer.full_name}, expecting union", tokens)
+            reader_branch = self._resolution.choose_branch(writer=writer, reader=reader)
+            if reader_branch is None:
+                reading.add_failure(f"Found {writer.full_name}, expecting union", tokens)
             else:
-                self._read(datum, writer, found, reading, tokens)
+                self._read(datum, writer, reader_branch, reading, tokens)
         elif isinstance(writer, Record) and isinstance(reader, Record):
             self._read_record(datum, writer, reader, reading, tokens)
         elif isinstance(writer, Array | Map) and writer.type == reader.type:
-            (inside,), (match,) = children(writer), children(reader)
+            (writer_item,), (reader_item,) = children(writer), children(reader)
             items, token = (datum, "items") if isinstance(writer, Array) else (datum.values(), "values")
             for item in items:
-                self._read(item, inside, match, reading, (*tokens, token))
+                self._read(item, writer_item, reader_item, reading, (*tokens, token))
         elif leaf_mark(writer, reader) is Mark.ERROR:
-            reading.fail(f"Found {writer.full_name}, expecting {reader.full_name}", tokens)
+            reading.add_failure(f"Found {writer.full_name}, expecting {reader.full_name}", tokens)
         elif isinstance(reader, Enum) and datum not in reader.symbols and reader.default is None:
-            reading.fail(f"No match for {datum}", tokens)
+            reading.add_failure(f"No match for {datum}", tokens)
 
     def _read_record(
         self, datum: Datum, writer: Record, reader: Record, reading: MessageReading, tokens: Tokens
@@ -174,35 +571,38 @@ class DatumReader:
             if field.name in writer.fields_by_name:
                 continue
             if field.default is NO_DEFAULT:
-                what = f"Found {writer.full_name}, expecting {reader.full_name}"
-                reading.fail(f"{what}, missing required field {field.name}", tokens)
+                message = f"Found {writer.full_name}, expecting {reader.full_name}, missing required field {field.name}"
+                reading.add_failure(message, tokens)
                 continue
-            thrown = self._thrown_by_default(field)
-            if thrown:
-                reading.failures.append(ReadFailure(thrown.exception, thrown.message, tokens))
-            unused = (alias for alias in field.aliases if alias not in reader.fields_by_name)
-            source = next(filter(None, map(writer.fields_by_name.get, unused)), None)
+            exception = self._check_default(field)
+            if exception:
+                reading.failures.append(ReadFailure(exception.exception, exception.message, tokens))
+            unused_aliases = (alias for alias in field.aliases if alias not in reader.fields_by_name)
+            source = next(filter(None, map(writer.fields_by_name.get, unused_aliases)), None)
             if source:
-                reading.losses.append(Loss(field, source, tokens))
-        # The writer's fields may have got other names than the datum has.
+                reading.lost_values.append(LostValue(field, source, tokens))
+        # Aliases may have renamed the writer's fields, so the datum has other names.
         for field, value in zip(writer.fields, datum.values(), strict=True):
             match = reader.fields_by_name.get(field.name)
             if match is not None:
                 self._read(value, field.schema, match.schema, reading, (*tokens, field.name))
 
-    def _thrown_by_default(self, field: Field) -> JavaException | None:
-        """Return what Java throws on filling in the default of a field that the writer lacks; None: it can."""
-        if field not in self._defaults:
+    def _check_default(self, field: Field) -> JavaException | None:
+        """Return the exception of Java on filling in the default of a field that the writer lacks, or None."""
+        if field not in self._default_errors:
             try:
                 check_default(field, self._release)
-                self._defaults[field] = None
-            except JavaException as thrown:
-                self._defaults[field] = thrown
-        return self._defaults[field]
+                self._default_errors[field] = None
+            except JavaException as exception:
+                self._default_errors[field] = exception
+        return self._default_errors[field]
+
+
+# Binary and JSON encoding
 
 
 def to_json(schema: Schema, datum: Datum, *, tagged: bool = True) -> Any:
-    """Return `datum` in Avro's JSON encoding; without tags, as plain JSON (how Pulsar's JSON type writes it)."""
+    """Return `datum` in Avro's JSON encoding, or without union tags as plain JSON (the form of Pulsar's JSON type)."""
     if isinstance(schema, Union):
         branch = schema.branches[datum.branch]
         value = to_json(branch, datum.value, tagged=tagged)
@@ -216,10 +616,17 @@ def to_json(schema: Schema, datum: Datum, *, tagged: bool = True) -> Any:
     return datum.decode("iso-8859-1") if isinstance(datum, bytes) else datum
 
 
+def encode(schema: Schema, datum: Datum) -> bytes:
+    """Return the binary form of `datum`, a value of `schema`."""
+    out = bytearray()
+    _encode(out, schema, datum)
+    return bytes(out)
+
+
 def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
     match schema:
         case Union():
-            _put_long(out, datum.branch)
+            _append_long(out, datum.branch)
             _encode(out, schema.branches[datum.branch], datum.value)
         case Record():
             for field in schema.fields:
@@ -227,7 +634,7 @@ def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
         case Array() | Map():
             _encode_items(out, schema, datum)
         case Enum():
-            _put_long(out, schema.symbols.index(datum))
+            _append_long(out, schema.symbols.index(datum))
         case Fixed():
             out += datum
         case Primitive():
@@ -236,14 +643,14 @@ def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
 
 def _encode_items(out: bytearray, schema: Array | Map, datum: Datum) -> None:
     if datum:
-        _put_long(out, len(datum))
+        _append_long(out, len(datum))
     for item in datum:
         if isinstance(schema, Array):
             _encode(out, schema.items, item)
         else:
-            _put_bytes(out, item.encode())
+            _append_bytes(out, item.encode())
             _encode(out, schema.values, datum[item])
-    _put_long(out, 0)
+    _append_long(out, 0)
 
 
 def _encode_primitive(out: bytearray, type_: str, datum: Datum) -> None:
@@ -251,18 +658,18 @@ def _encode_primitive(out: bytearray, type_: str, datum: Datum) -> None:
         case "boolean":
             out.append(datum)
         case "int" | "long":
-            _put_long(out, datum)
+            _append_long(out, datum)
         case "float":
             out += struct.pack("<f", datum)
         case "double":
             out += struct.pack("<d", datum)
         case "bytes":
-            _put_bytes(out, datum)
+            _append_bytes(out, datum)
         case "string":
-            _put_bytes(out, datum.encode())
+            _append_bytes(out, datum.encode())
 
 
-def _put_long(out: bytearray, value: int) -> None:
+def _append_long(out: bytearray, value: int) -> None:
     rest = (value << 1) ^ (value >> 63)
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)
@@ -270,34 +677,26 @@ def _put_long(out: bytearray, value: int) -> None:
     out.append(rest)
 
 
-def _put_bytes(out: bytearray, data: bytes) -> None:
-    _put_long(out, len(data))
+def _append_bytes(out: bytearray, data: bytes) -> None:
+    _append_long(out, len(data))
     out += data
 
 
-# Decoding of any bytes by their own definition.
-
-MAX_ITEMS: Final = 10_000
-"""Of arrays and maps in one message: what claims more is given up."""
-
-_MAX_LENGTH: Final = 2**31 - 9
-
-
 def decode(data: bytes, schema: Schema) -> Datum:
-    """Return the value of `schema` at the beginning of `data`; as in Java, what follows it is ignored.
+    """Return the value of `schema` at the start of `data`; like in Java, the bytes after it are ignored.
 
     Raises:
-        ReaderFailure: Java throws.
-        UnknownWire: the bytes claim so many items that what Java does depends on its memory.
+        ReaderFailure: if Java throws.
+        UnknownWire: if the bytes claim so many items that Java's result depends on its memory.
     """
     return _ByteReader(data).read(schema)
 
 
 def decode_json(data: bytes) -> object:
-    """Return the first JSON value in `data`: Jackson ignores what follows an object.
+    """Return the first JSON value in `data`; like Jackson, ignore the text after it.
 
     Raises:
-        ReaderFailure: there is none.
+        ReaderFailure: if `data` does not start with JSON.
     """
     text = data.decode("utf-8", "replace")
     try:
@@ -308,76 +707,77 @@ def decode_json(data: bytes) -> object:
 
 
 class _ByteReader:
-    """Reads values one behind the other."""
+    """A reader of consecutive values."""
 
     def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
-        self.items = 0
+        self._data = data
+        self._offset = 0
+        self._item_count = 0
 
     def read(self, schema: Schema) -> Datum:
         if isinstance(schema, Record):
             return {field.name: self.read(field.schema) for field in schema.fields}
         if isinstance(schema, Union):
-            index = self._index(len(schema.branches), "ArrayIndexOutOfBoundsException")
-            return In(index, self.read(schema.branches[index]))
+            index = self._read_index(len(schema.branches), "ArrayIndexOutOfBoundsException")
+            return UnionValue(index, self.read(schema.branches[index]))
         if isinstance(schema, Enum):
-            return schema.symbols[self._index(len(schema.symbols), "IndexOutOfBoundsException")]
+            return schema.symbols[self._read_index(len(schema.symbols), "IndexOutOfBoundsException")]
         if isinstance(schema, Array):
-            return [self.read(schema.items) for _ in self._items()]
+            return [self.read(schema.items) for _ in self._read_blocks()]
         if isinstance(schema, Map):
-            return {self._string(): self.read(schema.values) for _ in self._items()}
+            return {self._read_string(): self.read(schema.values) for _ in self._read_blocks()}
         if isinstance(schema, Fixed):
             return self._take(schema.size)
-        return self._primitive(schema.type)
+        return self._read_primitive(schema.type)
 
-    def _primitive(self, type_: str) -> Datum:
+    def _read_primitive(self, type_: str) -> Datum:
         match type_:
             case "null":
                 return None
             case "boolean":
                 return self._take(1) == b"\x01"
             case "int":
-                return self._varint(bits=32)
+                return self._read_varint(bits=32)
             case "long":
-                return self._varint(bits=64)
+                return self._read_varint(bits=64)
             case "float":
                 return struct.unpack("<f", self._take(4))[0]
             case "double":
                 return struct.unpack("<d", self._take(8))[0]
             case "bytes":
-                return self._take(self._length("arrays", " in Java library"))
-        return self._string()
+                return self._take(self._read_length("arrays", " in Java library"))
+        return self._read_string()
 
-    def _string(self) -> str:
-        return self._take(self._length("strings", "")).decode("utf-8", "replace")
+    def _read_string(self) -> str:
+        return self._take(self._read_length("strings", "")).decode("utf-8", "replace")
 
-    def _length(self, what: str, where: str) -> int:
-        length = self._varint(bits=64)
+    def _read_length(self, kind: str, suffix: str) -> int:
+        length = self._read_varint(bits=64)
         if length < 0:
             raise ReaderFailure(f"AvroRuntimeException: Malformed data. Length is negative: {length}")
         if length > _MAX_LENGTH:
-            what = f"Cannot read {what} longer than {_MAX_LENGTH} bytes{where}"
-            raise ReaderFailure(f"UnsupportedOperationException: {what}")
+            message = f"Cannot read {kind} longer than {_MAX_LENGTH} bytes{suffix}"
+            raise ReaderFailure(f"UnsupportedOperationException: {message}")
         return length
 
-    def _index(self, length: int, exception: str) -> int:
-        index = self._varint(bits=32)
+    def _read_index(self, length: int, exception: str) -> int:
+        index = self._read_varint(bits=32)
         if not 0 <= index < length:
             raise ReaderFailure(f"{exception}: Index {index} out of bounds for length {length}")
         return index
 
-    def _items(self) -> Iterator[None]:
-        while count := self._varint(bits=64):
+    def _read_blocks(self) -> Iterator[None]:
+        """Yield once for each item of an array or map, which the caller then reads."""
+        while count := self._read_varint(bits=64):
             if count < 0:
-                self._varint(bits=64)  # the size of the block in bytes
+                self._read_varint(bits=64)  # the size of the block in bytes
             for _ in range(abs(count)):
-                self.items += 1
-                if self.items > MAX_ITEMS:
+                self._item_count += 1
+                if self._item_count > MAX_ITEMS:
                     raise UnknownWire
                 yield
 
-    def _varint(self, *, bits: int) -> int:
+    def _read_varint(self, *, bits: int) -> int:
         value = shift = 0
         while True:
             byte = self._take(1)[0]
@@ -392,397 +792,8 @@ class _ByteReader:
         return (value >> 1) ^ -(value & 1)
 
     def _take(self, size: int) -> bytes:
-        taken = self.data[self.at : self.at + size]
-        if len(taken) < size:
+        data = self._data[self._offset : self._offset + size]
+        if len(data) < size:
             raise ReaderFailure("SchemaSerializationException: java.io.EOFException")
-        self.at += size
-        return taken
-
-
-# Small messages of a schema.
-
-
-MAX_VALUES: Final = 2_000
-"""In a message, the bytes of a fixed counted each: a larger one is not shown."""
-
-MAX_DEPTH: Final = 100
-"""Of values inside one another, for the same reason."""
-
-
-def candidates(
-    schema: Schema, *, uncommon: Collection[str] = (), primitives: Mapping[str, Any] | None = None
-) -> Iterator[Datum]:
-    """Yield the smallest message, then for each place in the schema one that goes there, each enum symbol and branch in turn.
-
-    None at all where nothing can be written: with a record that must contain itself, or an enum without symbols; and where
-    every message is large. Of enum symbols the `uncommon` ones come first. `primitives` are used in place of ZEROS.
-    """
-    sample = SampleMessages(schema, uncommon, primitives)
-    if sample.is_small(schema):
-        yield sample.smallest(schema)
-    yield from sample.variants(schema)
-
-
-def messages(schema: Schema) -> Iterator[Datum]:
-    """Yield small messages, the most telling first: of a primitive zeros and empty texts look alike in many forms."""
-    return iter([_TELLING[schema.type]]) if schema.type in _TELLING else candidates(schema)
-
-
-class SampleMessages:
-    """Messages of one writer's schema."""
-
-    def __init__(
-        self, schema: Schema, uncommon: Collection[str] = (), primitives: Mapping[str, Any] | None = None
-    ) -> None:
-        self._least = least_messages(schema)
-        self._uncommon = frozenset(uncommon)
-        self._primitives = primitives or ZEROS
-
-    def is_small(self, schema: Schema, depth: int = 0) -> bool:
-        """Whether the smallest value of a part is worth showing, `depth` values around it."""
-        values, deep = self._least.get(schema, (MAX_VALUES + 1, 0))
-        return values <= MAX_VALUES and depth + deep <= MAX_DEPTH
-
-    def smallest(self, schema: Schema) -> Datum:
-        """Return the simplest value of a part that `is_small`: zeros, empty containers, the first symbol, null where a union has it."""
-        match schema:
-            case Record():
-                return {field.name: self.smallest(field.schema) for field in schema.fields}
-            case Union():
-                index = simplest(schema, self._least)
-                return In(index, self.smallest(schema.branches[index]))
-            case Array():
-                return []
-            case Map():
-                return {}
-            case Enum():
-                return schema.symbols[0]
-            case Fixed():
-                return self._primitives["bytes"][:1] * schema.size or bytes(schema.size)
-        return self._primitives[schema.type]
-
-    def variants(self, schema: Schema, inside: frozenset[int] = frozenset(), depth: int = 0) -> Iterator[Datum]:
-        """Yield values that differ from the smallest in one choice: a symbol, a branch, an item; each record is entered once."""
-        if isinstance(schema, Enum):
-            # The smallest has the first.
-            yield from sorted(schema.symbols[1:], key=lambda symbol: symbol not in self._uncommon)
-        if isinstance(schema, Record):
-            if id(schema) in inside or not self.is_small(schema, depth):
-                return
-            inside |= {id(schema)}
-        for _, part, around in self._places(schema):
-            if isinstance(schema, Union) and id(part) in inside:
-                if self.is_small(part, depth + 1):
-                    yield around(self.smallest(part))
-            elif isinstance(schema, Record):
-                yield from map(around, self.variants(part, inside, depth + 1))
-            else:
-                yield from map(around, self._each(part, inside, depth + 1))
-
-    def along(self, schema: Schema, trace: Sequence[str | int], depth: int = 0) -> Iterator[Datum]:
-        """Yield values that `trace` leads into (see `Tokens`), and that also differ from the smallest at its end."""
-        if not trace:
-            yield from self._each(schema, frozenset(), depth)
-            return
-        if depth > MAX_DEPTH:
-            return
-        # Where the reader has no union, each branch is tried.
-        is_only_here = isinstance(schema, Union) and not isinstance(trace[0], int)
-        for token, part, around in self._places(schema):
-            if is_only_here or token == trace[0]:
-                rest = trace if is_only_here else trace[1:]
-                yield from map(around, self.along(part, rest, depth + 1))
-
-    def _places(self, schema: Schema) -> Iterator[tuple[str | int, Schema, Callable[[Datum], Datum]]]:
-        """Yield the token to each part of a value of `schema`, the part's schema, and what makes the value of the part."""
-        match schema:
-            case Union():
-                for index, branch in enumerate(schema.branches):
-                    yield index, branch, partial(In, index)
-            case Array():
-                yield "items", schema.items, lambda item: [item]
-            case Map():
-                yield "values", schema.values, lambda item: {"k": item}
-            case Record() if self.is_small(schema):
-                least = self.smallest(schema)
-                for field in schema.fields:
-                    yield field.name, field.schema, partial(_with, least, field.name)
-
-    def _each(self, schema: Schema, inside: frozenset[int], depth: int) -> Iterator[Datum]:
-        """Yield the smallest value, then its variants."""
-        if depth > MAX_DEPTH:
-            return
-        if self.is_small(schema):
-            yield self.smallest(schema)
-        yield from self.variants(schema, inside, depth)
-
-
-def _with(least: Mapping[str, Datum], name: str, value: Datum) -> Datum:
-    return {**least, name: value}
-
-
-def least_messages(schema: Schema) -> dict[Schema, tuple[int, int]]:
-    """Return for each part of a schema how many values its smallest value has, itself counted, and how deep they nest.
-
-    What must contain itself, so that its values never end, is left out. A least value holds only lesser ones, so parts are
-    settled from the least up (Knuth's generalisation of Dijkstra's algorithm).
-    """
-    around, ready = _parts(schema)
-    unsettled = {part: len(part.fields) for part in around if isinstance(part, Record)}
-    turn = len(ready)
-    least: dict[Schema, tuple[int, int]] = {}
-    while ready:
-        values, _, part = heapq.heappop(ready)
-        if part in least:
-            continue
-        if isinstance(part, Union):
-            least[part] = values, 1 + least[part.branches[simplest(part, least)]][1]
-        else:
-            inner = [least[field.schema][1] for field in part.fields] if isinstance(part, Record) else []
-            least[part] = values, 1 + max(inner, default=0)
-        for outer in around[part]:
-            if isinstance(outer, Record):
-                unsettled[outer] -= 1
-                if unsettled[outer]:
-                    continue
-                needed = sum(least[field.schema][0] for field in outer.fields)
-            elif isinstance(outer, Union):
-                needed = values
-            else:
-                continue
-            turn += 1
-            heapq.heappush(ready, (1 + needed, turn, outer))
-    return least
-
-
-@lru_cache(maxsize=4)  # asked for each of what may be thousands of findings
-def can_be_written(schema: Schema) -> bool:
-    """Whether there is a message of it: not where a record must contain itself, or an enum has no symbols."""
-    return schema in least_messages(schema)
-
-
-def has_endless(schema: Schema) -> bool:
-    """Whether some part of it has no value that ends."""
-    return len(least_messages(schema)) < len(_parts(schema)[0])
-
-
-def simplest(union: Union, least: Mapping[Schema, tuple[int, int]]) -> int:
-    """Return the index of the branch with the smallest value; null, where it is one of several."""
-    known = [index for index, branch in enumerate(union.branches) if branch in least]
-    return min(known, key=lambda index: (least[union.branches[index]][0], union.branches[index].type != "null"))
-
-
-def _parts(schema: Schema) -> tuple[dict[Schema, list[Schema]], list[tuple[int, int, Schema]]]:
-    """Each part of a schema with those directly around it, once for each place; and those that need no other to have a value.
-
-    The latter come with the size of that value, and in order.
-    """
-    around: dict[Schema, list[Schema]] = {schema: []}
-    ready: list[tuple[int, int, Schema]] = []
-    pending = [schema]
-    while pending:
-        part = pending.pop()
-        for child in children(part):
-            if child not in around:
-                around[child] = []
-                pending.append(child)
-            around[child].append(part)
-        if isinstance(part, Fixed):
-            ready.append((1 + part.size, len(ready), part))
-        elif not isinstance(part, Enum | Record | Union) or (
-            part.symbols if isinstance(part, Enum) else isinstance(part, Record) and not part.fields
-        ):
-            ready.append((1, len(ready), part))
-    heapq.heapify(ready)
-    return around, ready
-
-
-ZEROS: Final[dict[str, Any]] = {
-    "null": None,
-    "boolean": False,
-    "int": 0,
-    "long": 0,
-    "float": 0.0,
-    "double": 0.0,
-    "bytes": b"",
-    "string": "",
-}
-
-ONES: Final[dict[str, Any]] = {
-    "null": None,
-    "boolean": True,
-    "int": 1,
-    "long": 1,
-    "float": 1.0,
-    "double": 1.0,
-    "bytes": b"1",
-    "string": "1",
-}
-
-_TELLING: Final = ONES | {"float": 1.5, "double": 1.5, "bytes": b"\xff", "string": "é"}
-
-
-# Search for a message that proves an incompatibility.
-
-
-MAX_CANDIDATES = 2_000
-"""Of messages tried for one pair of schemas: a definition with more enum symbols and branches may stay without a counterexample."""
-
-MAX_TRIED_BYTES = 200_000
-"""Of such messages altogether."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableMessage:
-    """A message of the writer, in the form of `schemactl.formats.avro.counterexample` and in binary, and one place where it fails."""
-
-    datum: Datum
-    data: bytes
-    failure: ReadFailure
-
-
-@lru_cache(maxsize=4)
-def unreadable_messages(*, writer: Schema, reader: Schema, release: Release) -> tuple[UnreadableMessage, ...]:
-    """Return messages of `writer` that `reader` cannot read: the smallest for each place and exception, the smallest first.
-
-    Nothing is found where every message decodes (a record was renamed), where nothing can be written at all (a record
-    that must contain itself), and where every message is too large to be shown (`sample`).
-    """
-    return _tried(candidates(writer, uncommon=_unknown_symbols(writer, reader)), writer, reader, release)
-
-
-def _tried(
-    messages: Iterable[Datum], writer: Schema, reader: Schema, release: Release
-) -> tuple[UnreadableMessage, ...]:
-    found: dict[ReadFailure, UnreadableMessage] = {}
-    for datum, data, reading in _readings(messages, writer, reader, release):
-        for failure in reading.failures:
-            if failure not in found or len(data) < len(found[failure].data):
-                found[failure] = UnreadableMessage(datum, data, failure)
-    return tuple(sorted(found.values(), key=lambda message: len(message.data)))
-
-
-def _readings(
-    messages: Iterable[Datum], writer: Schema, reader: Schema, release: Release
-) -> Iterator[tuple[Datum, bytes, MessageReading]]:
-    """Yield the first `messages` in binary, and what comes of them."""
-    pair = DatumReader(writer=writer, reader=reader, release=release)
-    room = MAX_TRIED_BYTES
-    for datum in islice(messages, MAX_CANDIDATES):
-        data = encode(writer, datum)
-        try:
-            yield datum, data, pair.read(datum)
-        except Unclear:
-            return
-        room -= len(data)
-        if room < 0:
-            return
-
-
-def _unknown_symbols(writer: Schema, reader: Schema) -> frozenset[str]:
-    """Return the enum symbols in `writer` that `reader` has nowhere."""
-    return _symbols(writer) - _symbols(reader)
-
-
-def _symbols(schema: Schema) -> frozenset[str]:
-    return frozenset().union(*(part.symbols for part in parts(schema) if isinstance(part, Enum)))
-
-
-def counterexample(
-    breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool, release: Release
-) -> Counterexample | None:
-    """Return the message that proves `breakage` best: it stops at the finding's own place, if one does, and is small.
-
-    Args:
-        breakage: what is to be proved.
-        new: the proposed schema.
-        old: the version it breaks with.
-        plain_json: messages travel as plain JSON, not in Avro's binary form (Pulsar's JSON type).
-        release: whose reader is used.
-    """
-    found = breakage.incompatibility
-    reader, writer = breakage.sides(new=new, old=old)
-    wanted = message_trace(reader, trace_of(found))
-    sample = SampleMessages(writer, _unknown_symbols(writer, reader))
-    messages = _tried(sample.along(writer, wanted), writer, reader, release)
-    if not any(_is_at(message, found, wanted) for message in messages):
-        messages += unreadable_messages(writer=writer, reader=reader, release=release)
-    if not messages:
-        return _lost_value(found, reader, writer, plain_json=plain_json, release=release)
-    best = min(messages, key=lambda message: _fitness(message, found, wanted))
-    shown = _text(to_json(writer, best.datum, tagged=not plain_json))
-    failure = best.failure
-    if plain_json:
-        # What a JSON library makes of it differs; the Avro rules are what such topics agree on.
-        return Counterexample(shown, shown.encode(), f"what the reader's schema does not allow: {failure.message}")
-    result = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
-    return Counterexample(shown, best.data, result)
-
-
-def _is_at(message: UnreadableMessage, found: Incompatibility, wanted: Sequence[Token]) -> bool:
-    """Whether a message fails just where the finding is."""
-    is_named, shared, _ = _fitness(message, found, wanted)
-    return bool(is_named) or -shared == len(wanted)
-
-
-def _fitness(message: UnreadableMessage, found: Incompatibility, wanted: Sequence[Token]) -> tuple[int, int, int]:
-    """Return a sort key: the less, the better the message proves the finding."""
-    failure = message.failure
-    shared = 0
-    for one, other in zip(failure.tokens, wanted, strict=False):
-        if one != other:
-            break
-        shared += 1
-    # A missing field is recognised by its name; everything else by how far into the message the trace is the finding's own.
-    is_named = found.rule == "READER_FIELD_MISSING_DEFAULT_VALUE" and failure.message.endswith(
-        f" field {found.message}"
-    )
-    return -is_named, -shared, len(message.data)
-
-
-def _lost_value(
-    found: Incompatibility, reader: Schema, writer: Schema, *, plain_json: bool, release: Release
-) -> Counterexample | None:
-    """Return the smallest message that is read with a default in place of what was written; None: there is none at the finding."""
-    wanted = message_trace(reader, trace_of(found))
-    messages = chain(candidates(writer), candidates(writer, primitives=ONES))
-    best: Counterexample | None = None
-    for datum, data, reading in _readings(messages, writer, reader, release):
-        if best and len(data) >= len(best.data):
-            continue
-        for loss in reading.losses:
-            trace = *loss.tokens, loss.field.name
-            written = to_json(loss.source.schema, _value(datum, loss.tokens)[loss.source.name], tagged=False)
-            read = read_default(loss.field)
-            if (
-                read is NO_DEFAULT
-                or written == read
-                or any(one != other for one, other in zip(trace, wanted, strict=False))
-            ):
-                continue
-            shown = to_json(writer, datum, tagged=not plain_json)
-            who = "Avro's Java reader" if plain_json else "Java"
-            best = Counterexample(
-                _text(shown),
-                _text(shown).encode() if plain_json else data,
-                f"{who} reads {loss.field.name} as its default, {_text(read)}: the {loss.source.name} that was "
-                f"written, {_text(written)}, is lost",
-            )
-            break
-    return best
-
-
-def _value(datum: Datum, tokens: Sequence[str | int]) -> Datum:
-    """Return what stands at `tokens` in a message; of a container it is the only item."""
-    for token in tokens:
-        if isinstance(datum, In):
-            datum = datum.value
-        elif isinstance(datum, dict) and token in datum:
-            datum = datum[token]
-        else:
-            (datum,) = datum.values() if isinstance(datum, dict) else datum
-    return datum
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+        self._offset += size
+        return data

@@ -12,9 +12,9 @@ from schemactl.core.findings import Breakage, Incompatibility
 from schemactl.formats.avro.compatibility import (
     AmbiguousAlias,
     Walk,
-    counterpart,
+    find_counterpart,
     incompatibilities,
-    is_writers,
+    is_writer_branch,
     trace_of,
     walk,
 )
@@ -62,7 +62,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     here, there = case.trace.pointer, case.written[0]
     if not upgraded:
         return Explanation(case.place, reason, fix, there, here)
-    ends_in_branch = any(is_writers(token) for token in trace_of(found)[-1:])
+    ends_in_branch = any(is_writer_branch(token) for token in trace_of(found)[-1:])
     return Explanation(case.place, reason, fix, here, there if ends_in_branch else None)
 
 
@@ -94,7 +94,7 @@ class _Case:
 
     @cached_property
     def written(self) -> tuple[str, Schema]:
-        return counterpart(trace_of(self.found), reader=self.reader, writer=self.writer)
+        return find_counterpart(trace_of(self.found), reader=self.reader, writer=self.writer)
 
 
 def _missing_default(case: _Case) -> tuple[str, str]:
@@ -192,7 +192,7 @@ def _within(case: _Case) -> _Case | None:
     if isinstance(branch, Union) or case.found.trace is None:
         return None
     try:
-        reasons = incompatibilities(reader=branch, writer=case.written[1], at=case.found.trace)
+        reasons = incompatibilities(reader=branch, writer=case.written[1], location=case.found.trace)
     except AmbiguousAlias:
         return None
     return replace(case, found=reasons[0]) if reasons else None

@@ -1,7 +1,7 @@
-"""The JSON text of a schema: its parser and writer, which follow Java, and its canonical form and fingerprints.
+"""Read and write the JSON text of an Avro schema like Java, and derive its canonical form and fingerprints.
 
-The parser takes what Jackson takes: JSON with comments (`/* */` and `//`) before its end, where the last of two equal
-keys counts, within Jackson's default limits (StreamReadConstraints).
+The parser accepts what Jackson accepts: JSON with comments (`/* */` and `//`) before its end, where the last of two equal keys
+counts, within Jackson's default limits (StreamReadConstraints).
 """
 
 from __future__ import annotations
@@ -37,80 +37,104 @@ from schemactl.formats.avro.schema import (
     run,
 )
 
-# Parser, by the rules of Jackson.
-
-
 MAX_DEPTH: Final = 250
-"""Levels of brackets, as in declared files. Jackson reads 1,000; no real definition has so many."""
+"""The maximum depth of brackets, as in declared files. Jackson accepts 1,000, which no real definition needs."""
+
+
 MAX_NUMBER_LENGTH: Final = 1_000
+
+
 MAX_KEY_LENGTH: Final = 50_000
 
-JAVA_SPACES: Final = "".join(map(chr, range(33)))
-"""What Java's String.trim cuts off."""
 
-_SHOWN: Final = 60
-"""How many characters of a value a message shows."""
+JAVA_SPACES: Final = "".join(map(chr, range(33)))
+"""The characters that Java's String.trim removes."""
+
+
+TYPE_NAMES: Final = PRIMITIVE_TYPES | {"record", "enum", "array", "map", "union", "fixed"}
+"""The names of which a reference is written in full, even inside its own namespace."""
+
 
 _WHITESPACE: Final = " \t\r\n"
 
-# Patterns for what is rare, compiled at first use.
-# What is never closed takes all that follows: were it looked for again behind its start, reading would be quadratic.
+
+_MAX_SHOWN: Final = 60
+"""The maximum number of characters of a value in a message."""
+
+
+# Patterns for rare cases, compiled at first use. An unclosed string or comment matches the rest of the text: if the search resumed
+# after its start, reading would be quadratic.
 _STRING_OR_COMMENT: Final = r'(?s)"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+'
-_LIMITED: Final = r'(?s)"(?:[^"\\]++|\\.)*+(?:"(?:[ \t\r\n]*+:)?)?|[\[\]{}]|[-+.0-9eE]++'
-_IN_NUMBERS: Final = frozenset("-+.0123456789eE")
+
+
+_STRING_BRACKET_OR_NUMBER: Final = r'(?s)"(?:[^"\\]++|\\.)*+(?:"(?:[ \t\r\n]*+:)?)?|[\[\]{}]|[-+.0-9eE]++'
+
+
+_NUMBER_CHARACTERS: Final = frozenset("-+.0123456789eE")
+
+
+_CRC64_EMPTY: Final = 0xC15D213AA4D7A795
+"""CRC-64-AVRO of no bytes; also its polynomial."""
+
+
+_ESCAPES: Final = {code: f"\\u{code:04X}" for code in range(32)} | {
+    ord(character): f"\\{short}" for character, short in zip('\b\t\n\f\r"\\', 'btnfr"\\', strict=True)
+}
 
 
 class InvalidAvro(InvalidSchema):
-    """Avro's Java parser refuses a definition; `exception` is the simple name of what it throws."""
+    """Avro's Java parser rejects a definition.
 
-    def __init__(self, what: str, *, pointer: str = "", fix: str = "", exception: str = "SchemaParseException") -> None:
-        super().__init__(what, pointer=pointer, fix=fix)
+    Attributes:
+        exception: the simple class name of the Java exception.
+    """
+
+    def __init__(
+        self, message: str, *, pointer: str = "", fix: str = "", exception: str = "SchemaParseException"
+    ) -> None:
+        super().__init__(message, pointer=pointer, fix=fix)
         self.exception = exception
 
 
 class TrailingText(InvalidAvro):
-    """A `text` follows the JSON `value`; Java's parser sees that only when it has made a schema of the value."""
+    """A `text` follows the JSON `value`. Java's parser reports it after it has read a schema from the value."""
 
-    def __init__(self, what: str, *, fix: str, value: Any, text: str) -> None:
-        super().__init__(what, fix=fix)
+    def __init__(self, message: str, *, fix: str, value: Any, text: str) -> None:
+        super().__init__(message, fix=fix)
         self.value = value
         self.text = text
 
 
+# Parser, by the rules of Jackson
+
+
 def decode(text: bytes | str) -> str:
-    """Return the text of a definition; what is not UTF-8 becomes U+FFFD, as in the broker."""
+    """Return the text of a definition; like in the broker, bytes that are not UTF-8 become U+FFFD."""
     return text if isinstance(text, str) else text.decode("utf-8", errors="replace")
-
-
-def without_comments(text: str) -> str:
-    """Return `text` with every comment blanked out, so that all positions stay; one that is never closed is left."""
-    if "/" not in text or ("//" not in text and "/*" not in text):
-        return text
-    return re.sub(_STRING_OR_COMMENT, _blank, text)
 
 
 def read(text: str) -> Any:
     """Return the JSON value in `text`.
 
     Raises:
-        TrailingText: something follows the value.
-        InvalidAvro: it is not JSON that Jackson reads with Avro's settings.
+        TrailingText: if text follows the value.
+        InvalidAvro: if Jackson with Avro's settings rejects the text.
     """
-    plain = without_comments(text)
-    start = len(plain) - len(plain.lstrip(_WHITESPACE))
-    if start == len(plain):
+    plain_text = without_comments(text)
+    start = len(plain_text) - len(plain_text.lstrip(_WHITESPACE))
+    if start == len(plain_text):
         raise InvalidAvro("the definition is empty; expected an Avro schema in JSON")
-    check_limits(plain)
+    check_limits(plain_text)
     try:
-        value, end = _DECODER.raw_decode(plain, start)
+        value, end = _DECODER.raw_decode(plain_text, start)
     except json.JSONDecodeError as problem:
-        raise _not_json(plain, problem) from None
-    # To Java's String.trim every control character is a space, and a comment is not.
+        raise _make_syntax_error(plain_text, problem) from None
+    # Java's String.trim removes every control character, but not a comment.
     rest = text[end:].lstrip(JAVA_SPACES)
     if rest:
         position = len(text) - len(rest)
         raise TrailingText(
-            f"{_excerpt(rest)} follows the schema at {_place(text, position)}; expected the end of the definition",
+            f"{_excerpt(rest)} follows the schema at {_describe_position(text, position)}; expected the end of the definition",
             fix="remove what stands after the schema; comments may stand before its end only",
             value=value,
             text=rest,
@@ -118,63 +142,81 @@ def read(text: str) -> Any:
     return value
 
 
-def _blank(match: re.Match[str]) -> str:
-    found = match[0]
-    if found[0] == '"' or (found[1] == "*" and (len(found) < 4 or not found.endswith("*/"))):
-        return found
-    return re.sub(r"[^\r\n]", " ", found)
+def without_comments(text: str) -> str:
+    """Replace every comment by spaces, so that positions stay the same; an unclosed comment stays."""
+    if "/" not in text or ("//" not in text and "/*" not in text):
+        return text
+    return re.sub(_STRING_OR_COMMENT, _blank_comment, text)
+
+
+def _blank_comment(match: re.Match[str]) -> str:
+    part = match[0]
+    if part[0] == '"' or (part[1] == "*" and (len(part) < 4 or not part.endswith("*/"))):
+        return part
+    return re.sub(r"[^\r\n]", " ", part)
 
 
 def check_limits(text: str) -> None:
-    """Raise InvalidAvro unless `text` keeps to the limits on depth and on the length of keys and numbers."""
-    # A number that is too long has one of these characters.
-    some = text[MAX_NUMBER_LENGTH - 1 :: MAX_NUMBER_LENGTH]
+    """Check that `text` respects the limits on depth and on the length of keys and numbers.
+
+    Raises:
+        InvalidAvro: if it does not.
+    """
+    # A number that is too long includes at least one of these characters.
+    probes = text[MAX_NUMBER_LENGTH - 1 :: MAX_NUMBER_LENGTH]
     brackets = text.count("{") + text.count("[")
-    if len(text) <= MAX_KEY_LENGTH and brackets <= MAX_DEPTH and _IN_NUMBERS.isdisjoint(some):
+    if len(text) <= MAX_KEY_LENGTH and brackets <= MAX_DEPTH and _NUMBER_CHARACTERS.isdisjoint(probes):
         return
     depth = 0
-    for match in re.finditer(_LIMITED, text):
-        found = match[0]
-        if found in "[{":
+    for match in re.finditer(_STRING_BRACKET_OR_NUMBER, text):
+        part = match[0]
+        if part in "[{":
             depth += 1
-        elif found in "]}":
+        elif part in "]}":
             depth -= 1
-        elif found[0] == '"':
-            if len(found) > MAX_KEY_LENGTH and found[-1] == ":":
-                raise InvalidAvro(
-                    f"a key at {_place(text, match.start())} is longer than {MAX_KEY_LENGTH:,} characters"
-                )
-        elif len(found) > MAX_NUMBER_LENGTH:
-            raise InvalidAvro(f"the number {found[:20]}... has more than {MAX_NUMBER_LENGTH:,} digits")
+        elif part[0] == '"':
+            if len(part) > MAX_KEY_LENGTH and part[-1] == ":":
+                place = _describe_position(text, match.start())
+                raise InvalidAvro(f"a key at {place} is longer than {MAX_KEY_LENGTH:,} characters")
+        elif len(part) > MAX_NUMBER_LENGTH:
+            raise InvalidAvro(f"the number {part[:20]}... has more than {MAX_NUMBER_LENGTH:,} digits")
         if depth > MAX_DEPTH:
+            place = _describe_position(text, match.start())
             raise InvalidAvro(
-                f"the definition nests deeper than {MAX_DEPTH:,} levels at {_place(text, match.start())}",
+                f"the definition nests deeper than {MAX_DEPTH:,} levels at {place}",
                 fix="give inner types names of their own and refer to them by name",
             )
 
 
-def _constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise InvalidAvro(f"{name} is not JSON", fix=f'write "{name}" as text where a float or double default is meant')
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=_constant)
+_DECODER: Final = json.JSONDecoder(parse_constant=_reject_constant)
 
 
-def _not_json(text: str, problem: json.JSONDecodeError) -> InvalidAvro:
+def _make_syntax_error(text: str, problem: json.JSONDecodeError) -> InvalidAvro:
     if text.startswith("\ufeff"):
         return InvalidAvro(
             "the definition starts with a byte order mark, which Avro's parser refuses",
             fix="save the file as UTF-8 without byte order mark",
         )
     return InvalidAvro(
-        f"the definition is not JSON: {problem.msg} at {_place(text, problem.pos)}, "
+        f"the definition is not JSON: {problem.msg} at {_describe_position(text, problem.pos)}, "
         f"found {_excerpt(text[problem.pos :]) or 'the end of the text'}"
     )
 
 
-def _place(text: str, position: int) -> str:
+def _describe_position(text: str, position: int) -> str:
     line = text.count("\n", 0, position) + 1
     return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
+
+
+def _excerpt(text: str) -> str:
+    if not text:
+        return ""
+    start = text[:20].partition("\n")[0]
+    return repr(start) + ("..." if len(text) > len(start) else "")
 
 
 def shown(value: Any) -> str:
@@ -183,22 +225,11 @@ def shown(value: Any) -> str:
         return "missing or null"
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "an array"
-    written = json.dumps(value, ensure_ascii=False)
-    return written if len(written) <= _SHOWN else written[:_SHOWN] + "..."
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
 
 
-def _excerpt(text: str) -> str:
-    if not text:
-        return ""
-    shown = text[:20].partition("\n")[0]
-    return repr(shown) + ("..." if len(text) > len(shown) else "")
-
-
-# Writer, as Java's Schema.toString and Jackson.
-
-
-TYPE_NAMES: Final = PRIMITIVE_TYPES | {"record", "enum", "array", "map", "union", "fixed"}
-"""A reference to a type that bears one of these names is written in full, even inside its own namespace."""
+# Writer, like Java's Schema.toString and Jackson
 
 
 def schema_text(
@@ -206,77 +237,53 @@ def schema_text(
 ) -> str:
     """Return `schema` as Java's `Schema.toString(pretty)` prints it: every named type in full once, then by name.
 
-    `unfinished` holds the identities of records whose fields are not set yet, as Java may print while it builds a schema.
-    `one_definition`: as in Avro 1.11, which does not print a name that stands for two types.
+    Args:
+        schema: the schema.
+        pretty: whether to indent.
+        unfinished: the identities of records whose fields are not set yet; Java can print them while it builds a schema.
+        one_definition: whether to reject a name with two different types, like Avro 1.11.
 
     Raises:
-        JavaException: SchemaParseException, where such a name was met.
+        JavaException: SchemaParseException on such a name.
     """
     printer = _SchemaPrinter(unfinished, one_definition=one_definition)
-    return json_text(run(printer.tree(schema, None)), pretty=pretty)
-
-
-def json_text(value: JsonValue, *, pretty: bool = False) -> str:
-    """Return `value` as Jackson writes it: compact like `JsonNode.toString`, or like its DefaultPrettyPrinter."""
-    parts: list[str] = []
-    pending: list[str | tuple[JsonValue, int]] = [(value, 0)]
-    while pending:
-        piece = pending.pop()
-        if isinstance(piece, str):
-            parts.append(piece)
-        elif isinstance(piece[0], dict | list):
-            pending += reversed(list(_container(*piece, pretty=pretty)))
-        else:
-            parts.append(_scalar(piece[0]))
-    return "".join(parts)
-
-
-def java_double(value: float) -> str:
-    """Return `value` as Java's `Double.toString` writes it: `1.0`, `1.0E7`, `NaN`, `-Infinity`."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    shortest = repr(value)
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return shortest
-    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
-    first, *others = map(str, digits)
-    return f"{'-' * sign}{first}.{''.join(others) or 0}E{int(exponent) + len(others)}"
+    return json_text(run(printer.make_tree(schema, None)), pretty=pretty)
 
 
 class _SchemaPrinter:
-    """Schemas as JSON values; `namespace` is the one in force where they stand."""
+    """The JSON values of one schema and its parts; `namespace` is the enclosing namespace."""
 
     def __init__(self, unfinished: Container[int], *, one_definition: bool) -> None:
         self._unfinished = unfinished
         self._one_definition = one_definition
-        self._known: dict[str, Schema] = {}
+        self._printed_types: dict[str, Schema] = {}
 
-    def tree(self, schema: Schema, namespace: str | None) -> Deep[JsonValue]:
+    def make_tree(self, schema: Schema, namespace: str | None) -> Deep[JsonValue]:
         """Return the JSON value of `schema`."""
         match schema:
             case Record() | Enum() | Fixed():
-                if self._is_known(schema):
-                    return _qualified(schema.full_name, namespace)
-                return (yield self._definition(schema, namespace))
+                if self._is_printed(schema):
+                    return _shorten_name(schema.full_name, namespace)
+                return (yield self._make_definition(schema, namespace))
             case Union():
-                return (yield gather(self.tree(branch, namespace) for branch in schema.branches))
+                return (yield gather(self.make_tree(branch, namespace) for branch in schema.branches))
             case Array():
-                items = yield self.tree(schema.items, namespace)
+                items = yield self.make_tree(schema.items, namespace)
                 return {"type": "array", "items": items, **schema.properties}
             case Map():
-                values = yield self.tree(schema.values, namespace)
+                values = yield self.make_tree(schema.values, namespace)
                 return {"type": "map", "values": values, **schema.properties}
             case _:
                 return {"type": schema.type, **schema.properties} if schema.properties else schema.type
 
-    def _is_known(self, schema: NamedSchema) -> bool:
-        known = self._known.get(schema.full_name)
-        if known is not None and self._one_definition and not equal(schema, known):
+    def _is_printed(self, schema: NamedSchema) -> bool:
+        printed = self._printed_types.get(schema.full_name)
+        if printed is not None and self._one_definition and not equal(schema, printed):
             raise JavaException("SchemaParseException", f"Can't redefine: {schema.full_name}")
-        return known is not None
+        return printed is not None
 
-    def _definition(self, schema: NamedSchema, namespace: str | None) -> Deep[dict[str, JsonValue]]:
-        self._known[schema.full_name] = schema
+    def _make_definition(self, schema: NamedSchema, namespace: str | None) -> Deep[dict[str, JsonValue]]:
+        self._printed_types[schema.full_name] = schema
         tree: dict[str, JsonValue] = {"type": schema.type, "name": schema.name}
         if schema.namespace != namespace:
             tree["namespace"] = schema.namespace or ""
@@ -285,10 +292,10 @@ class _SchemaPrinter:
         if isinstance(schema, Record):
             if schema.is_error:
                 tree["type"] = "error"
-            if id(schema) in self._unfinished:  # properties and aliases come after fields, too
+            if id(schema) in self._unfinished:  # properties and aliases also follow the fields
                 return tree
-            types = yield gather(self.tree(field.schema, schema.namespace) for field in schema.fields)
-            tree["fields"] = list(map(_field, schema.fields, types))
+            types = yield gather(self.make_tree(field.schema, schema.namespace) for field in schema.fields)
+            tree["fields"] = list(map(_make_field_tree, schema.fields, types))
         elif isinstance(schema, Enum):
             tree["symbols"] = list(schema.symbols)
             if schema.default is not None:
@@ -297,11 +304,11 @@ class _SchemaPrinter:
             tree["size"] = schema.size
         tree.update(schema.properties)
         if schema.aliases:
-            tree["aliases"] = [_qualified(alias, schema.namespace) for alias in schema.aliases]
+            tree["aliases"] = [_shorten_name(alias, schema.namespace) for alias in schema.aliases]
         return tree
 
 
-def _field(field: Field, type_: JsonValue) -> dict[str, JsonValue]:
+def _make_field_tree(field: Field, type_: JsonValue) -> dict[str, JsonValue]:
     tree: dict[str, JsonValue] = {"name": field.name, "type": type_}
     if field.doc is not None:
         tree["doc"] = field.doc
@@ -314,20 +321,35 @@ def _field(field: Field, type_: JsonValue) -> dict[str, JsonValue]:
     return tree | dict(field.properties)
 
 
-def _qualified(full_name: str, namespace: str | None) -> str:
-    space, _, name = full_name.rpartition(".")
-    return name if space and space == namespace and name not in TYPE_NAMES else full_name
+def _shorten_name(full_name: str, enclosing_namespace: str | None) -> str:
+    namespace, _, name = full_name.rpartition(".")
+    return name if namespace and namespace == enclosing_namespace and name not in TYPE_NAMES else full_name
 
 
-def _container(
+def json_text(value: JsonValue, *, pretty: bool = False) -> str:
+    """Return `value` like Jackson writes it: compact like `JsonNode.toString`, or like its DefaultPrettyPrinter."""
+    parts: list[str] = []
+    pending: list[str | tuple[JsonValue, int]] = [(value, 0)]
+    while pending:
+        piece = pending.pop()
+        if isinstance(piece, str):
+            parts.append(piece)
+        elif isinstance(piece[0], dict | list):
+            pending += reversed(list(_split_container(*piece, pretty=pretty)))
+        else:
+            parts.append(_scalar_text(piece[0]))
+    return "".join(parts)
+
+
+def _split_container(
     value: dict[str, JsonValue] | list[JsonValue], depth: int, *, pretty: bool
 ) -> Iterator[str | tuple[JsonValue, int]]:
-    """Yield the text of an object or array inside `depth` objects; what it holds comes as values with their depth."""
+    """Yield the text of an object or array inside `depth` objects, and its items with their depth."""
     if isinstance(value, dict):
         gap, colon = ("\n" + "  " * (depth + 1), " : ") if pretty else ("", ":")
         opening = "{"
         for key, item in value.items():
-            yield f"{opening}{gap}{_quoted(key)}{colon}"
+            yield f"{opening}{gap}{_quote(key)}{colon}"
             yield item, depth + 1
             opening = ","
         yield f"{gap[:-2]}}}" if value else "{ }" if pretty else "{}"
@@ -341,48 +363,53 @@ def _container(
     yield f"{gap}]" if value else f"[{gap}]"
 
 
-def _scalar(value: JsonValue) -> str:
+def _scalar_text(value: JsonValue) -> str:
     match value:
         case None:
             return "null"
         case bool():
             return "true" if value else "false"
         case str():
-            return _quoted(value)
+            return _quote(value)
         case float():
-            return java_double(value) if math.isfinite(value) else _quoted(java_double(value))
+            return java_double(value) if math.isfinite(value) else _quote(java_double(value))
         case _:
             return str(value)
 
 
-_ESCAPES: Final = {code: f"\\u{code:04X}" for code in range(32)} | {
-    ord(character): f"\\{short}" for character, short in zip('\b\t\n\f\r"\\', 'btnfr"\\', strict=True)
-}
+def java_double(value: float) -> str:
+    """Return `value` like Java's `Double.toString` writes it: `1.0`, `1.0E7`, `NaN`, `-Infinity`."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    shortest = repr(value)
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return shortest
+    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
+    first, *others = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(others) or 0}E{int(exponent) + len(others)}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-# Parsing canonical form (see the Avro specification). It keeps only what the bytes of data depend on: equal forms do not mean
-# equal compatibility.
-
-_EMPTY: Final = 0xC15D213AA4D7A795
-"""CRC-64-AVRO of no bytes; also its polynomial."""
+# Parsing Canonical Form and fingerprints of the Avro specification
 
 
 def canonical_form(schema: Schema) -> str:
-    """Return the schema as JSON with full names and without whitespace; a named type is written where it first occurs."""
-    return json_text(run(_canonical(schema, set())))
+    """Return the Parsing Canonical Form: JSON with full names and without whitespace, each named type where it first occurs.
+
+    It has only the attributes that the bytes of data depend on; equal forms do not mean equal compatibility.
+    """
+    return json_text(run(_make_canonical_tree(schema, set())))
 
 
-def _canonical(schema: Schema, written: set[str]) -> Deep[JsonValue]:
-    """Return the JSON value; `written` has the names of the types before it."""
+def _make_canonical_tree(schema: Schema, written_names: set[str]) -> Deep[JsonValue]:
     if isinstance(schema, Named):
-        if schema.full_name in written:
+        if schema.full_name in written_names:
             return schema.full_name
-        written.add(schema.full_name)
-    trees = yield gather(_canonical(child, written) for child in children(schema))
+        written_names.add(schema.full_name)
+    trees = yield gather(_make_canonical_tree(child, written_names) for child in children(schema))
     match schema:
         case Union():
             return trees
@@ -401,24 +428,24 @@ def _canonical(schema: Schema, written: set[str]) -> Deep[JsonValue]:
     return schema.type
 
 
-def _shifted(crc: int) -> int:
-    for _ in range(8):
-        crc = (crc >> 1) ^ (_EMPTY if crc & 1 else 0)
-    return crc
-
-
-_TABLE: Final = tuple(map(_shifted, range(256)))
+def fingerprints(form: str) -> tuple[str, str]:
+    """Return CRC-64-AVRO and SHA-256 of a canonical form's UTF-8 bytes, in hexadecimal."""
+    data = form.encode()
+    return f"{crc64(data):016x}", hashlib.sha256(data).hexdigest()
 
 
 def crc64(data: bytes) -> int:
     """Return CRC-64-AVRO of `data`, the "Rabin" fingerprint of the specification, as an unsigned number."""
-    crc = _EMPTY
+    crc = _CRC64_EMPTY
     for byte in data:
-        crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]
+        crc = (crc >> 8) ^ _CRC64_TABLE[(crc ^ byte) & 0xFF]
     return crc
 
 
-def fingerprints(form: str) -> tuple[str, str]:
-    """Return CRC-64-AVRO and SHA-256 of a canonical form's UTF-8 bytes, in hex."""
-    data = form.encode()
-    return f"{crc64(data):016x}", hashlib.sha256(data).hexdigest()
+def _shift_byte(crc: int) -> int:
+    for _ in range(8):
+        crc = (crc >> 1) ^ (_CRC64_EMPTY if crc & 1 else 0)
+    return crc
+
+
+_CRC64_TABLE: Final = tuple(map(_shift_byte, range(256)))
