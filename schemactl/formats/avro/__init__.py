@@ -1,16 +1,15 @@
-"""Avro: the schema language of the types AVRO, JSON and PROTOBUF.
+"""Avro, the schema language of the types AVRO, JSON and PROTOBUF.
 
-Definitions are read by `parser` (in the dialect of one Pulsar release) into the model of `schema`, which also decides when two
-definitions are one version. `compatibility` lists what a reader cannot read, by Java's SchemaCompatibility; `resolving_grammar`
-predicts the broker's own check, which asks another part of Java's Avro.
+`parser` reads definitions (in the dialect of one Pulsar release) into the model of `schema`, which also decides whether two
+definitions are one version. `compatibility` lists the incompatibilities of a reader with a writer, by Java's SchemaCompatibility.
+`resolving_grammar` predicts the broker's own check, which uses another part of Java's Avro.
 
-`schemactl.codec` has a parser and a resolver of its own. It travels alone inside generated packages, so it may import nothing
-from here; and this package cannot use it, because the two answer different questions. A check needs every release's dialect (a
-definition that one broker accepts and another rejects), the place, wording and Java exception of each rejection, every reason
-why a pair fails in Java's order, and all properties, docs and sort orders, which decide what a version is. Decoding needs one
-lenient reading that accepts what any release accepts, the logical types that change a value, and a plan of what to do with the
-bytes, where a mismatch is an action that only fails when such a value arrives. A common kernel would carry both sets of rules
-behind switches.
+`schemactl.codec` has its own parser and resolver, because generated packages include it without this package. The two also answer
+different questions. A check needs the dialect of every release (one broker accepts a definition that another rejects), the place,
+wording and Java exception of each rejection, every reason why a pair fails in Java's order, and all properties, docs and sort
+orders, which decide what a version is. Decoding needs one lenient reading that accepts every definition that some release
+accepts, the logical types that change a value, and a plan for the bytes, in which a mismatch fails only when such a value
+arrives. A shared kernel would hold both sets of rules behind switches.
 """
 
 from __future__ import annotations
@@ -32,41 +31,7 @@ from schemactl.formats.avro.schema import Schema, Union, identity_key
 from schemactl.formats.type_spec import Explanation, Note, TypeSpec, UnknownWire, Wire
 
 NEWEST: Final = Release.R5_0
-"""Whose rules a definition is read by where no broker is asked: they accept the most names."""
-
-
-@lru_cache(maxsize=8192)
-def parsed(text: bytes, release: Release = NEWEST) -> Schema:
-    """Return the schema in `text`; the same object for the same text, as long as it is remembered.
-
-    Raises:
-        InvalidSchema: it does not parse.
-    """
-    return parse(text, release)
-
-
-def parsed_by_any(text: bytes) -> Schema:
-    """Return the schema in `text`, as the newest release reads it that accepts its names: 4.0 takes namespaces like `my-team`.
-
-    Raises:
-        InvalidSchema: no release accepts it; the newest one's reason.
-    """
-    try:
-        return parsed(text)
-    except InvalidSchema:
-        for release in reversed(Release):
-            with suppress(InvalidSchema):
-                return parsed(text, release)
-        raise
-
-
-@lru_cache(maxsize=1_000)
-def _identity(text: bytes) -> Hashable:
-    # The schema is not kept: a history has many that are needed only once.
-    try:
-        return identity_key(parse(text, NEWEST))
-    except InvalidSchema:
-        return identity_key(parsed_by_any(text))
+"""The release whose rules apply to a definition without a broker: it accepts the most names."""
 
 
 _NO_MESSAGE: Final = (
@@ -75,19 +40,32 @@ _NO_MESSAGE: Final = (
 )
 
 
-def _is_json_schema(text: bytes) -> bool:
-    """Return whether `text`, which is no Avro schema, is a JSON Schema of objects."""
-    with suppress(InvalidSchema, ValueError, RecursionError):
-        value = read(decode(text))
-        return isinstance(value, dict) and value.get("type") == "object"
-    return False
+_VERDICTS: Final = KnownVerdicts()
 
 
-_known_verdicts: Final = KnownVerdicts()
+@lru_cache(maxsize=8192)
+def parsed(text: bytes, release: Release = NEWEST) -> Schema:
+    """Return the schema in `text`, the same object for the same text while it is cached.
+
+    Raises:
+        InvalidSchema: if the text does not parse.
+    """
+    return parse(text, release)
 
 
-def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def parsed_by_any(text: bytes) -> Schema:
+    """Return the schema in `text`, as the newest release that accepts it reads it: 4.0 accepts namespaces like `my-team`.
+
+    Raises:
+        InvalidSchema: if no release accepts it, with the reason of the newest.
+    """
+    try:
+        return parsed(text)
+    except InvalidSchema:
+        for release in reversed(Release):
+            with suppress(InvalidSchema):
+                return parsed(text, release)
+        raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,17 +79,17 @@ class AvroSpec(TypeSpec):
     suffix: str = ".avsc"
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-        """Yield what that release refuses, every default that would wedge the topic, and what overflows its stack."""
-        found = list(problems(info.schema, release))
-        if found and _is_json_schema(info.schema):
+        """Yield the reasons of that release for a rejection, every default that would block the topic, and a stack overflow."""
+        parse_problems = list(problems(info.schema, release))
+        if parse_problems and _is_json_schema(info.schema):
             yield InvalidSchema(
                 "this is JSON Schema, in which clients before Pulsar 2.1 described their JSON; a definition is an Avro schema",
                 pointer="/type",
                 fix='write a record with the same fields: {"type": "record", "name": ..., "fields": [...]}',
             )
             return
-        yield from found
-        if found:
+        if parse_problems:
+            yield from parse_problems
             return
         schema = parsed(info.schema, release)
         if isinstance(schema, Union) and (self.payload == "avro" or not schema.branches):
@@ -124,8 +102,8 @@ class AvroSpec(TypeSpec):
             return
         from schemactl.formats.avro.resolving_grammar import can_read
 
-        itself = can_read(reader=schema, writer=schema, release=release)
-        if itself.outcome != "error":
+        answer = can_read(reader=schema, writer=schema, release=release)
+        if answer.outcome != "error":
             return
         from schemactl.formats.avro.counterexample import has_endless
 
@@ -136,29 +114,29 @@ class AvroSpec(TypeSpec):
             )
         else:
             yield InvalidSchema(
-                f"the broker's own check breaks down on the definition: {itself.exception}",
+                f"the broker's own check breaks down on the definition: {answer.exception}",
                 fix="let fewer types lead to one another",
             )
 
     def identity(self, info: SchemaInfo) -> Hashable:
-        """Return a key that is equal where Avro's `Schema.equals` holds; the SchemaType is part of it."""
+        """Return a key that two schemas share if Avro's `Schema.equals` holds for them; the SchemaType is part of it."""
         return info.type, _identity(info.schema)
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield every reason of Java's SchemaCompatibility, in its order.
 
-        Versions of a topic have most of their parts in common: equal parts are compared once, for a yes or no.
+        The versions of a topic have most of their parts in common. The verdict compares equal parts only once.
         """
-        used, written = parsed_by_any(reader.schema), parsed_by_any(writer.schema)
-        if _known_verdicts.can_read(reader=used, writer=written):
+        reader_schema, writer_schema = parsed_by_any(reader.schema), parsed_by_any(writer.schema)
+        if _VERDICTS.can_read(reader=reader_schema, writer=writer_schema):
             return
         try:
-            yield from incompatibilities(reader=used, writer=written)
+            yield from incompatibilities(reader=reader_schema, writer=writer_schema)
         except AmbiguousAlias as ambiguous:
             yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), trace=ambiguous.trace)
 
     def require_newest(self, info: SchemaInfo) -> None:
-        """Raise InvalidSchema unless the newest release accepts its names."""
+        """Raise InvalidSchema unless the newest release accepts the names in the definition."""
         parsed(info.schema)
 
     def content(self, info: SchemaInfo) -> object:
@@ -172,20 +150,20 @@ class AvroSpec(TypeSpec):
         return avro_parts(parsed_by_any(info.schema))
 
     def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
-        """Return what each record, and the definition, uses."""
+        """Map each named type, and "" for the root, to the named types that it references directly."""
         from schemactl.formats.avro.schema import composition
 
         root, types = composition(parsed_by_any(info.schema))
-        return {"": root.uses, **{name: each.uses for name, each in types.items()}}
+        return {"": root.uses, **{name: named.uses for name, named in types.items()}}
 
     def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
-        """Yield docs and aliases."""
+        """Yield the docs and aliases of types and fields."""
         from schemactl.formats.avro.explanation import avro_notes
 
         return avro_notes(parsed_by_any(info.schema))
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
-        """Yield small messages; none for PROTOBUF, whose messages the Avro definition does not describe."""
+        """Yield small messages, except for PROTOBUF, whose messages the Avro definition does not describe."""
         if self.payload == "protobuf":
             return
         from schemactl.formats.avro.counterexample import encode, messages, to_json
@@ -198,7 +176,7 @@ class AvroSpec(TypeSpec):
                 yield Wire(encode(schema, datum))
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
-        """Return the value in a message, by the definition; JSON without it."""
+        """Return the value of a message, decoded by the definition; a JSON message needs none."""
         from schemactl.formats.avro.counterexample import decode as decode_avro
         from schemactl.formats.avro.counterexample import decode_json, to_json
 
@@ -211,7 +189,7 @@ class AvroSpec(TypeSpec):
         return _dumps(to_json(schema, decode_avro(data, schema)))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """Return the field's path, the reason, the fix."""
+        """Return the path of the field, the reason and the fix."""
         from schemactl.formats.avro import explanation
 
         explained = explanation.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
@@ -220,9 +198,9 @@ class AvroSpec(TypeSpec):
         return explained
 
     def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-        """Return the smallest message that the reader's side cannot read.
+        """Return the smallest message that the reader's side cannot read, or None if there is none or the type is PROTOBUF.
 
-        None for PROTOBUF: its messages are protobuf's, of which the Avro definition says nothing.
+        The Avro definition of a PROTOBUF topic does not describe its messages.
         """
         if self.payload == "protobuf":
             return None
@@ -235,3 +213,24 @@ class AvroSpec(TypeSpec):
             plain_json=self.payload == "json",
             release=NEWEST,
         )
+
+
+@lru_cache(maxsize=1_000)
+def _identity(text: bytes) -> Hashable:
+    # The schema is not cached: a history has many that are needed only once.
+    try:
+        return identity_key(parse(text, NEWEST))
+    except InvalidSchema:
+        return identity_key(parsed_by_any(text))
+
+
+def _is_json_schema(text: bytes) -> bool:
+    """Return whether `text`, which is not an Avro schema, is a JSON Schema of objects."""
+    with suppress(InvalidSchema, ValueError, RecursionError):
+        value = read(decode(text))
+        return isinstance(value, dict) and value.get("type") == "object"
+    return False
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
