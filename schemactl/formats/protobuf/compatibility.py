@@ -1,23 +1,20 @@
-"""The incompatibilities of two protobuf definitions: of their data in one direction, and by buf's rules.
+"""Compare two protobuf definitions: the data verdict in one direction, and the rules of buf.
 
-The rules of the data verdict are buf's WIRE rules, by their names, as far as they are about bytes, read in one direction: the writer is
-buf's "previous", the reader its "new". Where buf goes by names, this goes by what is on the wire:
+The data verdict has buf's WIRE rules under their names, as far as they are about bytes, in one direction: the writer is buf's
+"previous", the reader its "new". buf matches by name, the data verdict by the bytes:
 
-* A message or enum type may be called otherwise, and a package, too: what it holds is compared, from the root on.
-* FIELD_SAME_ONEOF: only where the reader's oneof drops what the writer sets beside each other; a renamed oneof, or one
-  that is dissolved, is read as before.
-* MESSAGE_SAME_REQUIRED_FIELDS: only where a message may come without what the reader requires; also for editions.
-* ENUM_VALUE_NO_DELETE: only for readers that take the listed numbers alone (closed enums), whose parsers put others
-  aside. There a reserved number does not help, and a value that only the writer has is as unreadable as a deleted one.
+* A message or enum type, or a package, may have another name: its content is compared, from the root on.
+* FIELD_SAME_ONEOF: only if the reader's oneof drops fields that the writer sets together; a renamed or dissolved oneof is readable.
+* MESSAGE_SAME_REQUIRED_FIELDS: only if a message can lack a field that the reader requires; also for editions.
+* ENUM_VALUE_NO_DELETE: only for readers of closed enums, whose parsers set unlisted numbers aside. There a reserved number does not
+  help, and a value that only the writer has is as unreadable as a deleted one.
 
-Deleted fields, RPCs and reserved numbers change no byte. A writer is taken at its schema's word: its strings are UTF-8,
-its enums hold listed numbers. Integers of one group that lose high bits in a smaller type are compatible, as protobuf
-has it ("Updating A Message Type").
+Deleted fields, RPCs and reserved numbers change no bytes. A writer is assumed to follow its schema: its strings are UTF-8, its enums
+have listed numbers. Integers of one group that lose high bits in a smaller type are compatible, as in protobuf's "Updating A
+Message Type".
 
-Source: bufcheckserverhandle of buf 1.75.
-
-Files are paired by path, messages, enums and services by full name over all files, fields and values by number. buf's other
-categories, FILE and PACKAGE, are about generated code and are left to buf.
+Source: bufcheckserverhandle of buf 1.75. buf matches files by path, messages, enums and services by full name over all files, fields
+and values by number. Its categories FILE and PACKAGE are about generated code and are left to buf.
 """
 
 from __future__ import annotations
@@ -51,183 +48,27 @@ from schemactl.formats.protobuf.descriptor import (
     same_default,
 )
 
-# Data verdict.
-
-
 MAX_PAIRS: Final = 20_000
-"""Of messages that meet: no real definition has as many, and a crafted one could take hours."""
+"""The maximum number of message pairs: no real definition has as many, and a crafted one could take hours."""
 
 
-def grouped(*groups: str) -> dict[descriptor.Kind, int]:
-    """Return a number for each kind; kinds that `groups` name together share it."""
+def _number_kinds(*groups: str) -> dict[descriptor.Kind, int]:
+    """Return a number for each kind; the kinds in one of the `groups` share it."""
     numbers = {name: index for index, group in enumerate(groups) for name in group.split()}
     return {kind: numbers.get(name, len(groups) + kind) for kind, name in descriptor.KIND_NAMES.items()}
 
 
-WIRE_GROUPS: Final[Mapping[descriptor.Kind, int]] = grouped(
+WIRE_GROUPS: Final[Mapping[descriptor.Kind, int]] = _number_kinds(
     "int32 int64 uint32 uint64 bool", "sint32 sint64", "fixed32 sfixed32", "fixed64 sfixed64"
 )
-"""Kinds of which a reader of one makes sense of another's bytes."""
+"""The groups of kinds whose bytes a reader of another kind of the group can decode."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MessagePair:
-    """Two messages that meet at one place: `path` holds the numbers of the fields that lead there from the roots."""
-
-    reader: ProtoMessage
-    writer: ProtoMessage
-    path: tuple[int, ...] = ()
-
-    def fields(self) -> Iterator[tuple[ProtoField, ProtoField | None]]:
-        """Yield the reader's fields in the order of its file, each with the writer's of that number; extensions last."""
-        written = fields_of(self.writer)
-        for number, field in fields_of(self.reader).items():
-            yield field, written.get(number)
-
-
-def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair]:
-    """Yield the roots, and every other two messages that meet below them; each two once, at the nearest place.
-
-    Raises:
-        InvalidSchema: there are more than MAX_PAIRS of them.
-    """
-    queue = deque([MessagePair(reader, writer)])
-    seen = {(reader.full_name, writer.full_name)}
-    while queue:
-        pair = queue.popleft()
-        yield pair
-        for read, written in pair.fields():
-            if written is None or not read.is_message or not _is_alike(read, written):
-                continue
-            types = read.type_name, written.type_name
-            if types not in seen:
-                seen.add(types)
-                if len(seen) > MAX_PAIRS:
-                    raise InvalidSchema(f"its messages meet those of the other side in more than {MAX_PAIRS:,} ways")
-                path = (*pair.path, read.proto.number)
-                queue.append(MessagePair(read.message_type, written.message_type, path))
-
-
-def misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
-    """Yield every reason why `reader` may fail on a message of `writer` or read it wrongly.
-
-    From the root down, the fields of a message in the order of the reader's file. Without any, every message is
-    read as it was meant. Two messages, or two enums, that meet at several places are judged once.
-
-    Raises:
-        InvalidSchema: they meet in more than MAX_PAIRS ways.
-    """
-    enums: set[tuple[str, str]] = set()
-    for pair in pairs(reader=reader, writer=writer):
-        yield from _message(pair.reader, pair.writer)
-        for read, written in pair.fields():
-            if written is None:
-                continue
-            yield from _field(read, written)
-            if read.is_closed_enum and written.kind == descriptor.ENUM and _is_alike(read, written):
-                types = read.type_name, written.type_name
-                if types not in enums:
-                    enums.add(types)
-                    yield from _unreadable_values(read.enum, written.enum)
-
-
-def fields_of(message: ProtoMessage) -> Mapping[int, ProtoField]:
-    """Return the fields and the extensions that the image knows, by number."""
-    extensions = message.file.image.extensions_of.get(message.full_name)
-    return {**message.fields(), **extensions} if extensions else message.fields()
-
-
-def _shares_bytes(reader: ProtoField, writer: ProtoField) -> bool:
-    return WIRE_GROUPS[reader.kind] == WIRE_GROUPS[writer.kind] or (writer.kind, reader.kind) == (
-        descriptor.STRING,
-        descriptor.BYTES,
-    )
-
-
-def _is_alike(reader: ProtoField, writer: ProtoField) -> bool:
-    """Whether the reader gets at what was written."""
-    return _shares_bytes(reader, writer) and reader.is_repeated == writer.is_repeated
-
-
-def _message(reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
-    if reader.proto.options.message_set_wire_format != writer.proto.options.message_set_wire_format:
-        yield Incompatibility(
-            "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT",
-            f"{reader.pointer}/message_set_wire_format",
-            f"only one side has {reader.full_name} in the message set wire format",
-        )
-    written = fields_of(writer)
-    for number, field in fields_of(reader).items():
-        if field.cardinality != descriptor.REQUIRED or (
-            number in written and written[number].cardinality == descriptor.REQUIRED
-        ):
-            continue
-        lack = "does not require it" if number in written else "does not have it"
-        yield Incompatibility(
-            "MESSAGE_SAME_REQUIRED_FIELDS", field.pointer, f"the reader requires {_called(field)}, the writer {lack}"
-        )
-    for oneof in reader.oneofs():
-        beside = independent([written[number] for number in oneof.numbers if number in written])
-        if len(beside) > 1:
-            names = " and ".join(f"{member.proto.number} ({member.proto.name})" for member in beside)
-            yield Incompatibility(
-                "FIELD_SAME_ONEOF",
-                oneof.pointer,
-                f"the writer may set fields {names} in one message, of which the reader's oneof {oneof.name} keeps the last",
-            )
-
-
-def independent(fields: Sequence[ProtoField]) -> list[ProtoField]:
-    """Return those of some fields of one message that can be set together: of each oneof the first."""
-    found: dict[str, ProtoField] = {}
-    for field in fields:
-        found.setdefault(field.oneof or f"/{field.proto.number}", field)
-    return list(found.values())
-
-
-def _field(reader: ProtoField, writer: ProtoField) -> Iterator[Incompatibility]:
-    """Yield the nearest reason why a field is not read as the one of its number was written."""
-    if not _shares_bytes(reader, writer):
-        types = f"is written as {descriptor.KIND_NAMES[writer.kind]} and read as {descriptor.KIND_NAMES[reader.kind]}"
-        yield Incompatibility("FIELD_WIRE_COMPATIBLE_TYPE", f"{reader.pointer}/type", f"{_called(reader)} {types}")
-    elif reader.is_repeated != writer.is_repeated:
-        shapes = f"is written as {_shape(writer)} and read as {_shape(reader)}"
-        yield Incompatibility("FIELD_WIRE_COMPATIBLE_CARDINALITY", reader.pointer, f"{_called(reader)} {shapes}")
-    elif writer.cardinality != descriptor.REQUIRED and not same_default(writer, reader):
-        values = f"{printed(writer)} to the writer and {printed(reader)} to the reader"
-        yield Incompatibility(
-            "FIELD_SAME_DEFAULT",
-            f"{reader.pointer}/default",
-            f"{_called(reader)} defaults to {values} when it is not set",
-        )
-
-
-def _unreadable_values(reader: ProtoEnum, writer: ProtoEnum) -> Iterator[Incompatibility]:
-    readable = set(reader.numbers().values())
-    missing = [f"{number} ({name})" for name, number in writer.numbers().items() if number not in readable]
-    if missing:
-        listed = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        yield Incompatibility(
-            "ENUM_VALUE_NO_DELETE", reader.pointer, f"the reader's enum {reader.full_name} does not list {listed}"
-        )
-
-
-def _shape(field: ProtoField) -> str:
-    return field.cardinality if field.is_repeated else "one value"
-
-
-def _called(field: ProtoField) -> str:
-    holder = field.proto.extendee.removeprefix(".") or (field.message.full_name if field.message else "")
-    return f"field {field.proto.number} ({field.name}) of {holder}"
-
-
-# Rules of buf, with its ids, conditions and messages.
-
-
-WIRE_JSON_GROUPS: Mapping[descriptor.Kind, int] = grouped(
+WIRE_JSON_GROUPS: Mapping[descriptor.Kind, int] = _number_kinds(
     "int32 uint32", "int64 uint64", "fixed32 sfixed32", "fixed64 sfixed64"
 )
-"""As WIRE_GROUPS, for JSON."""
+"""The groups of kinds for JSON, as in WIRE_GROUPS."""
+
 
 WIRE_CARDINALITIES = {
     descriptor.EXPLICIT: 1,
@@ -236,11 +77,198 @@ WIRE_CARDINALITIES = {
     descriptor.REPEATED: 3,
     descriptor.MAP: 3,
 }
+
+
 WIRE_JSON_CARDINALITIES = WIRE_CARDINALITIES | {descriptor.MAP: 4}
 
+
 MAX_FIELD_NUMBER = 2**29 - 1
+
+
 MAX_MESSAGE_SET_NUMBER = 2**31 - 2
+
+
 MAX_ENUM_NUMBER = 2**31 - 1
+
+
+_PROTO3_UPDATING = "https://developers.google.com/protocol-buffers/docs/proto3#updating"
+
+
+_WIRE_NOTE = f" See {_PROTO3_UPDATING} for wire compatibility rules."
+
+
+_WIRE_JSON_NOTE = (
+    f" See {_PROTO3_UPDATING} for wire compatibility rules and "
+    "https://developers.google.com/protocol-buffers/docs/proto3#json for JSON compatibility rules."
+)
+
+
+_UTF8_NOTE = (
+    " Note that while string and bytes are compatible if the data is valid UTF-8, there is no way to enforce that a "
+    "bytes field is UTF-8, so these fields may be incompatible."
+)
+
+
+# The data verdict
+
+
+def misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
+    """Yield every reason why `reader` may fail on a message of `writer` or read it wrongly.
+
+    The order is from the root down, and in a message the reader's order of fields. Two messages or enums that meet at several
+    places are compared once.
+
+    Raises:
+        InvalidSchema: if messages meet in more than MAX_PAIRS pairs.
+    """
+    compared_enums: set[tuple[str, str]] = set()
+    for pair in pairs(reader=reader, writer=writer):
+        yield from _compare_messages(pair.reader, pair.writer)
+        for reader_field, writer_field in pair.fields():
+            if writer_field is None:
+                continue
+            yield from _compare_fields(reader_field, writer_field)
+            is_enum = reader_field.is_closed_enum and writer_field.kind == descriptor.ENUM
+            if is_enum and _has_same_form(reader_field, writer_field):
+                types = reader_field.type_name, writer_field.type_name
+                if types not in compared_enums:
+                    compared_enums.add(types)
+                    yield from _compare_enums(reader_field.enum, writer_field.enum)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MessagePair:
+    """Two messages that meet at one place: `path` has the numbers of the fields from the roots to there."""
+
+    reader: ProtoMessage
+    writer: ProtoMessage
+    path: tuple[int, ...] = ()
+
+    def fields(self) -> Iterator[tuple[ProtoField, ProtoField | None]]:
+        """Yield the reader's fields in file order, extensions last, each with the writer's field of this number."""
+        writer_fields = fields_of(self.writer)
+        for number, field in fields_of(self.reader).items():
+            yield field, writer_fields.get(number)
+
+
+def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair]:
+    """Yield the roots, and all other pairs of messages that meet below them; each pair once, at the nearest place.
+
+    Raises:
+        InvalidSchema: if there are more than MAX_PAIRS.
+    """
+    queue = deque([MessagePair(reader, writer)])
+    queued_types = {(reader.full_name, writer.full_name)}
+    while queue:
+        pair = queue.popleft()
+        yield pair
+        for reader_field, writer_field in pair.fields():
+            if writer_field is None or not reader_field.is_message or not _has_same_form(reader_field, writer_field):
+                continue
+            types = reader_field.type_name, writer_field.type_name
+            if types not in queued_types:
+                queued_types.add(types)
+                if len(queued_types) > MAX_PAIRS:
+                    raise InvalidSchema(f"its messages meet those of the other side in more than {MAX_PAIRS:,} ways")
+                path = (*pair.path, reader_field.proto.number)
+                queue.append(MessagePair(reader_field.message_type, writer_field.message_type, path))
+
+
+def fields_of(message: ProtoMessage) -> Mapping[int, ProtoField]:
+    """Return the fields of a message and its extensions in the image, by number."""
+    extensions = message.file.image.extensions_of.get(message.full_name)
+    return {**message.fields(), **extensions} if extensions else message.fields()
+
+
+def _has_same_form(reader: ProtoField, writer: ProtoField) -> bool:
+    """Return whether the reader decodes the written values, although it may misread them."""
+    return _shares_bytes(reader, writer) and reader.is_repeated == writer.is_repeated
+
+
+def _shares_bytes(reader: ProtoField, writer: ProtoField) -> bool:
+    is_string_read_as_bytes = (writer.kind, reader.kind) == (descriptor.STRING, descriptor.BYTES)
+    return WIRE_GROUPS[reader.kind] == WIRE_GROUPS[writer.kind] or is_string_read_as_bytes
+
+
+def _compare_messages(reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
+    if reader.proto.options.message_set_wire_format != writer.proto.options.message_set_wire_format:
+        yield Incompatibility(
+            "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT",
+            f"{reader.pointer}/message_set_wire_format",
+            f"only one side has {reader.full_name} in the message set wire format",
+        )
+    writer_fields = fields_of(writer)
+    for number, field in fields_of(reader).items():
+        writer_field = writer_fields.get(number)
+        is_guaranteed = writer_field is not None and writer_field.cardinality == descriptor.REQUIRED
+        if field.cardinality == descriptor.REQUIRED and not is_guaranteed:
+            lack = "does not have it" if writer_field is None else "does not require it"
+            message = f"the reader requires {_name_field(field)}, the writer {lack}"
+            yield Incompatibility("MESSAGE_SAME_REQUIRED_FIELDS", field.pointer, message)
+    for oneof in reader.oneofs():
+        members = select_independent([writer_fields[number] for number in oneof.numbers if number in writer_fields])
+        if len(members) > 1:
+            names = " and ".join(f"{member.proto.number} ({member.proto.name})" for member in members)
+            yield Incompatibility(
+                "FIELD_SAME_ONEOF",
+                oneof.pointer,
+                f"the writer may set fields {names} in one message, of which the reader's oneof {oneof.name} keeps the last",
+            )
+
+
+def select_independent(fields: Sequence[ProtoField]) -> list[ProtoField]:
+    """Return the fields of one message that can be set together: of each oneof only the first."""
+    first_by_oneof: dict[str, ProtoField] = {}
+    for field in fields:
+        first_by_oneof.setdefault(field.oneof or f"/{field.proto.number}", field)
+    return list(first_by_oneof.values())
+
+
+def _compare_fields(reader: ProtoField, writer: ProtoField) -> Iterator[Incompatibility]:
+    """Yield the first reason why a field is misread."""
+    if not _shares_bytes(reader, writer):
+        types = f"is written as {descriptor.KIND_NAMES[writer.kind]} and read as {descriptor.KIND_NAMES[reader.kind]}"
+        yield Incompatibility("FIELD_WIRE_COMPATIBLE_TYPE", f"{reader.pointer}/type", f"{_name_field(reader)} {types}")
+    elif reader.is_repeated != writer.is_repeated:
+        shapes = f"is written as {_describe_cardinality(writer)} and read as {_describe_cardinality(reader)}"
+        yield Incompatibility("FIELD_WIRE_COMPATIBLE_CARDINALITY", reader.pointer, f"{_name_field(reader)} {shapes}")
+    elif writer.cardinality != descriptor.REQUIRED and not same_default(writer, reader):
+        values = f"{printed(writer)} to the writer and {printed(reader)} to the reader"
+        yield Incompatibility(
+            "FIELD_SAME_DEFAULT",
+            f"{reader.pointer}/default",
+            f"{_name_field(reader)} defaults to {values} when it is not set",
+        )
+
+
+def _describe_cardinality(field: ProtoField) -> str:
+    return field.cardinality if field.is_repeated else "one value"
+
+
+def _compare_enums(reader: ProtoEnum, writer: ProtoEnum) -> Iterator[Incompatibility]:
+    readable = set(reader.numbers().values())
+    missing = [f"{number} ({name})" for name, number in writer.numbers().items() if number not in readable]
+    if missing:
+        values = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        message = f"the reader's enum {reader.full_name} does not list {values}"
+        yield Incompatibility("ENUM_VALUE_NO_DELETE", reader.pointer, message)
+
+
+def _name_field(field: ProtoField) -> str:
+    holder = field.proto.extendee.removeprefix(".") or (field.message.full_name if field.message else "")
+    return f"field {field.proto.number} ({field.name}) of {holder}"
+
+
+# The rules of `buf breaking` (1.75, rules v2), with its ids, conditions, messages and order
+
+
+_Key = TypeVar("_Key")
+
+
+_Part = TypeVar("_Part")
+
+
+_Pairs: TypeAlias = Iterator[tuple[_Part, _Part]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +276,11 @@ class Violation:
     """A rule that the newer of two images violates.
 
     Attributes:
-        rule: buf's id.
-        message: buf's words.
-        file: the `.proto` it is found in.
-        line, column: as buf gives them: 1 where the file has no place for it.
+        rule: buf's id of the rule.
+        message: buf's message.
+        file: the `.proto` file with the violation.
+        line: the line from 1, as buf reports it; 1 if the file has no place for it.
+        column: the column from 1, likewise.
         pointer: the place for `definition.find`, also in another text of the same definition.
     """
 
@@ -263,10 +292,117 @@ class Violation:
     pointer: str
 
 
-def violation(rule: str, message: str, *places: Place, pointer: str = "") -> Violation:
-    """Return the violation of `rule` at the first of `places` that the text has; the last is of the element judged.
+Holder = ProtoMessage | ProtoEnum
 
-    All places are in one file.
+
+FileRule = Callable[[File, File], Iterator[Violation]]
+
+
+FieldRule = Callable[[ProtoField, ProtoField], Iterator[Violation]]
+
+
+MessageRule = Callable[[ProtoMessage, ProtoMessage], Iterator[Violation]]
+
+
+EnumRule = Callable[[ProtoEnum, ProtoEnum], Iterator[Violation]]
+
+
+MethodRule = Callable[[Method, Method], Iterator[Violation]]
+
+
+def proto_rules(*, old: Image, new: Image, category: ProtoCategory) -> list[Violation]:
+    """Return every violation of the category's rules, in the order of `buf breaking NEW --against OLD`."""
+    change = _Change(old, new)
+    if any(_may_change_defaults(*enums) for enums in change.enums()):
+        # Fields of unchanged files can have another default then.
+        change = _Change(old, new, everything=True)
+    violations = set(_find_violations(change, CATEGORIES[category]))
+    return sorted(
+        violations,
+        key=lambda violation: (violation.file, violation.line, violation.column, violation.rule, violation.message),
+    )
+
+
+class _Change:
+    """The declarations in the files that differ between two images.
+
+    The declarations of an unchanged file are the same on both sides, so no rule needs to compare them.
+    """
+
+    def __init__(self, old: Image, new: Image, *, everything: bool = False) -> None:
+        self.everything = everything
+        self.files = [
+            (file, new.files[name])
+            for name, file in old.files.items()
+            if name in new.files and (everything or file.proto != new.files[name].proto)
+        ]
+        removed_files = (file for name, file in old.files.items() if name not in new.files)
+        added_files = (file for name, file in new.files.items() if name not in old.files)
+        self.old = declared_by(chain((old_file for old_file, _ in self.files), removed_files))
+        self.new = declared_by(chain((new_file for _, new_file in self.files), added_files))
+
+    def enums(self) -> _Pairs[ProtoEnum]:
+        return _common(self.old.enums, self.new.enums)
+
+    def messages(self) -> _Pairs[ProtoMessage]:
+        """Yield each message that is in both and differs."""
+        for old, new in _common(self.old.messages, self.new.messages):
+            if (
+                self.everything
+                or old.proto != new.proto
+                or old.features != new.features
+                or old.file.context != new.file.context
+            ):
+                yield old, new
+
+    def fields(self) -> _Pairs[ProtoField]:
+        """Yield each field and extension that is in both, by message and number."""
+        for old, new in self.messages():
+            yield from _common(old.fields(), new.fields())
+        yield from _common(self.old.extensions, self.new.extensions)
+
+    def methods(self) -> _Pairs[Method]:
+        for old, new in _common(self.old.services, self.new.services):
+            yield from _common(old.methods(), new.methods())
+
+
+def _common(old: Mapping[_Key, _Part], new: Mapping[_Key, _Part]) -> _Pairs[_Part]:
+    return ((part, new[key]) for key, part in old.items() if key in new)
+
+
+def _may_change_defaults(old: ProtoEnum, new: ProtoEnum) -> bool:
+    """Return whether the default of a field of this type can have become another number."""
+    if old.proto == new.proto:
+        return False
+    old_numbers, new_numbers = old.numbers(), new.numbers()
+    if list(old_numbers.values())[:1] != list(new_numbers.values())[:1]:
+        return True
+    return any(new_numbers.get(name, number) != number for name, number in old_numbers.items())
+
+
+def _find_violations(change: _Change, rules: frozenset[str]) -> Iterator[Violation]:
+    yield from _apply_rules(change.files, FILE_RULES, rules)
+    yield from _apply_rules(change.enums(), ENUM_RULES, rules)
+    yield from _apply_rules(change.messages(), MESSAGE_RULES, rules)
+    yield from _apply_rules(change.fields(), FIELD_RULES, rules)
+    yield from _apply_rules(change.methods(), METHOD_RULES, rules)
+
+
+def _apply_rules(
+    pairs: Iterable[tuple[_Part, _Part]],
+    table: Mapping[str, Callable[[_Part, _Part], Iterator[Violation]]],
+    rules: frozenset[str],
+) -> Iterator[Violation]:
+    checks = [check for rule, check in table.items() if rule in rules]
+    for old, new in pairs:
+        for check in checks:
+            yield from check(old, new)
+
+
+def make_violation(rule: str, message: str, *places: Place, pointer: str = "") -> Violation:
+    """Return the violation of `rule` at the first of `places` that the text has.
+
+    All places are in one file; the last is a place of the element that violates the rule.
     """
     element = places[-1][0]
     label = next(label for candidate, label in places if candidate is element)
@@ -276,39 +412,59 @@ def violation(rule: str, message: str, *places: Place, pointer: str = "") -> Vio
     return Violation(rule, message, element.file.name, line, column, pointer)
 
 
-Holder = ProtoMessage | ProtoEnum
-FileRule = Callable[[File, File], Iterator[Violation]]
-FieldRule = Callable[[ProtoField, ProtoField], Iterator[Violation]]
-MessageRule = Callable[[ProtoMessage, ProtoMessage], Iterator[Violation]]
-EnumRule = Callable[[ProtoEnum, ProtoEnum], Iterator[Violation]]
-MethodRule = Callable[[Method, Method], Iterator[Violation]]
-
-_PROTO3_UPDATING = "https://developers.google.com/protocol-buffers/docs/proto3#updating"
-_WIRE_NOTE = f" See {_PROTO3_UPDATING} for wire compatibility rules."
-_WIRE_JSON_NOTE = (
-    f" See {_PROTO3_UPDATING} for wire compatibility rules and "
-    "https://developers.google.com/protocol-buffers/docs/proto3#json for JSON compatibility rules."
-)
-_UTF8_NOTE = (
-    " Note that while string and bytes are compatible if the data is valid UTF-8, there is no way to enforce that a "
-    "bytes field is UTF-8, so these fields may be incompatible."
-)
+# Rules of files and fields
 
 
-def same_package(old: File, new: File) -> Iterator[Violation]:
-    """Yield FILE_SAME_PACKAGE: without its package nothing else in the file keeps its name."""
+def check_same_package(old: File, new: File) -> Iterator[Violation]:
+    """Check FILE_SAME_PACKAGE: with another package, everything in the file has another name."""
     if old.proto.package != new.proto.package:
-        words = f'File package changed from "{old.proto.package}" to "{new.proto.package}".'
-        yield violation("FILE_SAME_PACKAGE", words, (new, "package"))
+        message = f'File package changed from "{old.proto.package}" to "{new.proto.package}".'
+        yield make_violation("FILE_SAME_PACKAGE", message, (new, "package"))
 
 
-def described(field: ProtoField, *, name: bool = True) -> str:
-    """Return `Field "3" with name "id" on message "Click"`, as buf begins its sentences."""
-    shown = f' with name "{field.name}"' if name else ""
+def describe_field(field: ProtoField, *, name: bool = True) -> str:
+    """Return `Field "3" with name "id" on message "Click"`, as buf's sentences start."""
+    suffix = f' with name "{field.name}"' if name else ""
     if field.proto.extendee:
-        return f'Extension "{field.proto.number}"{shown} on message "{field.proto.extendee.removeprefix(".")}"'
+        return f'Extension "{field.proto.number}"{suffix} on message "{field.proto.extendee.removeprefix(".")}"'
     message = field.message.proto.name if field.message else ""
-    return f'Field "{field.proto.number}"{shown} on message "{message}"'
+    return f'Field "{field.proto.number}"{suffix} on message "{message}"'
+
+
+def check_wire_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
+    """Accept kinds of one group, or string that becomes bytes; and the same message type, or an enum with all old values."""
+    if WIRE_GROUPS[old.kind] == WIRE_GROUPS[new.kind]:
+        yield from _check_type_name("FIELD_WIRE_COMPATIBLE_TYPE", old, new)
+    elif (old.kind, new.kind) != (descriptor.STRING, descriptor.BYTES):
+        note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (descriptor.BYTES, descriptor.STRING) else "")
+        yield _make_type_violation("FIELD_WIRE_COMPATIBLE_TYPE", old, new, note)
+
+
+def check_wire_json_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
+    """Accept the same changes as for the wire, except between kinds that JSON writes differently."""
+    if WIRE_JSON_GROUPS[old.kind] == WIRE_JSON_GROUPS[new.kind]:
+        yield from _check_type_name("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new)
+    else:
+        yield _make_type_violation("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new, _WIRE_JSON_NOTE)
+
+
+def _check_type_name(rule: str, old: ProtoField, new: ProtoField) -> Iterator[Violation]:
+    if old.type_name == new.type_name or not (new.kind == descriptor.ENUM or new.is_message):
+        return
+    # Another enum with the same unqualified name is accepted if it has every value of the old one.
+    if (
+        new.kind == descriptor.ENUM
+        and old.enum.proto.name == new.enum.proto.name
+        and old.enum.numbers().items() <= new.enum.numbers().items()
+    ):
+        return
+    message = f'{describe_field(new)} changed type from "{old.type_name}" to "{new.type_name}".'
+    yield make_violation(rule, message, (new, "type"))
+
+
+def _make_type_violation(rule: str, old: ProtoField, new: ProtoField, note: str) -> Violation:
+    message = f'{describe_field(new)} changed type from "{_kind_name(old)}" to "{_kind_name(new)}".{note}'
+    return make_violation(rule, message, (new, "type"))
 
 
 def _kind_name(field: ProtoField) -> str:
@@ -317,155 +473,126 @@ def _kind_name(field: ProtoField) -> str:
     return descriptor.KIND_NAMES[field.kind]
 
 
-def _changed_type(rule: str, old: ProtoField, new: ProtoField, note: str) -> Violation:
-    words = f'{described(new)} changed type from "{_kind_name(old)}" to "{_kind_name(new)}".{note}'
-    return violation(rule, words, (new, "type"))
-
-
-def wire_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """Accept kinds in one group, or string that becomes bytes; and the same message, or an enum that holds the old one."""
-    if WIRE_GROUPS[old.kind] == WIRE_GROUPS[new.kind]:
-        yield from _compatible_type_name("FIELD_WIRE_COMPATIBLE_TYPE", old, new)
-    elif (old.kind, new.kind) != (descriptor.STRING, descriptor.BYTES):
-        note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (descriptor.BYTES, descriptor.STRING) else "")
-        yield _changed_type("FIELD_WIRE_COMPATIBLE_TYPE", old, new, note)
-
-
-def wire_json_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """Accept what `wire_compatible_type` does, but for kinds that JSON writes in different ways."""
-    if WIRE_JSON_GROUPS[old.kind] == WIRE_JSON_GROUPS[new.kind]:
-        yield from _compatible_type_name("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new)
-    else:
-        yield _changed_type("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new, _WIRE_JSON_NOTE)
-
-
-def _compatible_type_name(rule: str, old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    if old.type_name == new.type_name or not (new.kind == descriptor.ENUM or new.is_message):
-        return
-    # Another enum of the same name may stand in, if it has every value of the old one.
-    if (
-        new.kind == descriptor.ENUM
-        and old.enum.proto.name == new.enum.proto.name
-        and old.enum.numbers().items() <= new.enum.numbers().items()
-    ):
-        return
-    words = f'{described(new)} changed type from "{old.type_name}" to "{new.type_name}".'
-    yield violation(rule, words, (new, "type"))
-
-
-def _same_cardinality(rule: str, groups: Mapping[str, int]) -> FieldRule:
+def _make_cardinality_rule(rule: str, groups: Mapping[str, int]) -> FieldRule:
     def check(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-        before, after = old.cardinality, new.cardinality
-        # protoc makes the two fields of a map entry: what they seem to be follows from the file's syntax.
-        if groups[before] != groups[after] and not (old.in_map_entry and new.in_map_entry):
-            yield violation(rule, f'{described(new)} changed cardinality from "{before}" to "{after}".', (new, ""))
+        # protoc makes the two fields of a map entry, and their cardinality only follows from the file's syntax.
+        if groups[old.cardinality] != groups[new.cardinality] and not (old.in_map_entry and new.in_map_entry):
+            message = f'{describe_field(new)} changed cardinality from "{old.cardinality}" to "{new.cardinality}".'
+            yield make_violation(rule, message, (new, ""))
 
     return check
 
 
-def same_default_value(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """Yield FIELD_SAME_DEFAULT: readers get another value for a field that a message does not carry."""
+def check_same_default(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
+    """Check FIELD_SAME_DEFAULT: readers get another value for an absent field."""
     if not same_default(old, new):
-        words = f"{described(new)} changed default value from {printed(old)} to {printed(new)}."
-        yield violation("FIELD_SAME_DEFAULT", words, (new, "default"), (new, ""))
+        message = f"{describe_field(new)} changed default value from {printed(old)} to {printed(new)}."
+        yield make_violation("FIELD_SAME_DEFAULT", message, (new, "default"), (new, ""))
 
 
-def same_oneof(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """Yield FIELD_SAME_ONEOF unless both are in no oneof, or in one of the same name."""
+def check_same_oneof(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
+    """Check FIELD_SAME_ONEOF: both fields are in no oneof, or in oneofs with the same name."""
     if old.oneof == new.oneof or old.proto.extendee:
         return
     if old.oneof and new.oneof:
-        words = f'{described(new)} moved from oneof "{old.oneof}" to oneof "{new.oneof}".'
+        message = f'{describe_field(new)} moved from oneof "{old.oneof}" to oneof "{new.oneof}".'
     else:
         direction = "from inside to outside" if old.oneof else "from outside to inside"
-        words = f"{described(new)} moved {direction} a oneof."
-    yield violation("FIELD_SAME_ONEOF", words, (new, ""))
+        message = f"{describe_field(new)} moved {direction} a oneof."
+    yield make_violation("FIELD_SAME_ONEOF", message, (new, ""))
 
 
-def same_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """Yield FIELD_SAME_NAME; of an extension the full name counts."""
+def check_same_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
+    """Check FIELD_SAME_NAME; the name of an extension is its full name."""
     if old.name != new.name:
-        words = f'{described(new, name=False)} changed name from "{old.name}" to "{new.name}".'
-        yield violation("FIELD_SAME_NAME", words, (new, "name"), (new, ""))
+        message = f'{describe_field(new, name=False)} changed name from "{old.name}" to "{new.name}".'
+        yield make_violation("FIELD_SAME_NAME", message, (new, "name"), (new, ""))
 
 
-def same_json_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """Yield FIELD_SAME_JSON_NAME."""
-    before, after = old.proto.json_name, new.proto.json_name
-    if before != after and not old.proto.extendee:
-        words = f'{described(new)} changed option "json_name" from "{before}" to "{after}".'
-        yield violation("FIELD_SAME_JSON_NAME", words, (new, "json_name"), (new, ""))
+def check_same_json_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
+    """Check FIELD_SAME_JSON_NAME."""
+    old_name, new_name = old.proto.json_name, new.proto.json_name
+    if old_name != new_name and not old.proto.extendee:
+        message = f'{describe_field(new)} changed option "json_name" from "{old_name}" to "{new_name}".'
+        yield make_violation("FIELD_SAME_JSON_NAME", message, (new, "json_name"), (new, ""))
 
 
-def same_required_fields(old: ProtoMessage, new: ProtoMessage) -> Iterator[Violation]:
-    """Yield MESSAGE_SAME_REQUIRED_FIELDS: other numbers are labelled required."""
+# Rules of messages and enums
+
+
+def check_same_required_fields(old: ProtoMessage, new: ProtoMessage) -> Iterator[Violation]:
+    """Check MESSAGE_SAME_REQUIRED_FIELDS: the same numbers have the label required."""
     required = FieldDescriptorProto.LABEL_REQUIRED
-    before, after = ({proto.number for proto in side.proto.field if proto.label == required} for side in (old, new))
-    for number in before ^ after:
-        what = "deleted" if number in before else "added"
-        words = (
-            f'Message "{new.proto.name}" had required field "{number}" {what}. Required fields must always be sent, so if '
+    old_numbers, new_numbers = (
+        {proto.number for proto in side.proto.field if proto.label == required} for side in (old, new)
+    )
+    for number in old_numbers ^ new_numbers:
+        action = "deleted" if number in old_numbers else "added"
+        message = (
+            f'Message "{new.proto.name}" had required field "{number}" {action}. Required fields must always be sent, so if '
             "one side does not know about the required field, this will result in a breakage."
         )
-        place = new.fields()[number] if what == "added" else new
-        yield violation("MESSAGE_SAME_REQUIRED_FIELDS", words, (place, ""), pointer=f"{new.pointer}/fields/{number}")
+        element = new.fields()[number] if action == "added" else new
+        yield make_violation(
+            "MESSAGE_SAME_REQUIRED_FIELDS", message, (element, ""), pointer=f"{new.pointer}/fields/{number}"
+        )
 
 
-def _keeps_json_format(rule: str, noun: str) -> Callable[[Holder, Holder], Iterator[Violation]]:
+def _make_json_format_rule(rule: str, noun: str) -> Callable[[Holder, Holder], Iterator[Violation]]:
     def check(old: Holder, new: Holder) -> Iterator[Violation]:
-        after = new.features.json_format
-        if old.features.json_format == FeatureSet.ALLOW != after:
-            words = f'{noun} "{new.proto.name}" JSON format support changed from ALLOW to {JSON_FORMATS[after]}.'
-            yield violation(rule, words, (new, "json_format"), (new, ""))
+        new_format = new.features.json_format
+        if old.features.json_format == FeatureSet.ALLOW != new_format:
+            message = f'{noun} "{new.proto.name}" JSON format support changed from ALLOW to {JSON_FORMATS[new_format]}.'
+            yield make_violation(rule, message, (new, "json_format"), (new, ""))
 
     return check
 
 
-def _keeps_reserved(rule: str, noun: str) -> Callable[[Holder, Holder], Iterator[Violation]]:
+def _make_reserved_rule(rule: str, noun: str) -> Callable[[Holder, Holder], Iterator[Violation]]:
     """Return the rule that every reserved number and name stays reserved."""
 
     def check(old: Holder, new: Holder) -> Iterator[Violation]:
-        on = f'on {noun} "{new.proto.name}"'
-        ranges = _merged(_reserved(new))
-        for wanted in _reserved(old):
-            if missing := list(_missing(wanted, ranges)):
-                removed = ", ".join(_shown(part, _maximum(new)) for part in missing)
-                words = (
-                    f'Previously present reserved range "{_shown(wanted, _maximum(old))}" {on} '
+        suffix = f'on {noun} "{new.proto.name}"'
+        new_ranges = _merge_ranges(_reserved_ranges(new))
+        for old_range in _reserved_ranges(old):
+            if missing_ranges := list(_find_missing(old_range, new_ranges)):
+                removed = ", ".join(_format_range(missing_range, _max_number(new)) for missing_range in missing_ranges)
+                message = (
+                    f'Previously present reserved range "{_format_range(old_range, _max_number(old))}" {suffix} '
                     f"is missing values: {removed} were removed."
                 )
-                yield violation(rule, words, (new, ""))
+                yield make_violation(rule, message, (new, ""))
         for name in set(old.proto.reserved_name) - set(new.proto.reserved_name):
-            words = f'Previously present reserved name "{name}" {on} was deleted.'
-            yield violation(rule, words, (new, ""))
+            message = f'Previously present reserved name "{name}" {suffix} was deleted.'
+            yield make_violation(rule, message, (new, ""))
 
     return check
 
 
 Range = tuple[int, int]
-"""First and last number."""
+"""The first and the last number."""
 
 
-def _reserved(element: Holder) -> list[Range]:
+def _reserved_ranges(element: Holder) -> list[Range]:
     if isinstance(element, ProtoMessage):
         return [(item.start, item.end - 1) for item in element.proto.reserved_range]
     return [(item.start, item.end) for item in element.proto.reserved_range]
 
 
-def _merged(ranges: Iterable[Range]) -> list[Range]:
-    """Return the same numbers in as few ranges as can be, in order."""
-    found: list[Range] = []
+def _merge_ranges(ranges: Iterable[Range]) -> list[Range]:
+    """Return the same numbers in as few ranges as possible, in order."""
+    merged: list[Range] = []
     for start, end in sorted(ranges):
-        if found and start <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(found[-1][1], end)
+        if merged and start <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
         else:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
-def _missing(wanted: Range, merged: Sequence[Range]) -> Iterator[Range]:
-    """Yield the parts of `wanted` that no range covers, in order."""
-    start, end = wanted
+def _find_missing(numbers: Range, merged: Sequence[Range]) -> Iterator[Range]:
+    """Yield the parts of `numbers` that no merged range covers, in order."""
+    start, end = numbers
     first = max(bisect_right(merged, (start, MAX_ENUM_NUMBER)) - 1, 0)
     for index in range(first, len(merged)):
         low, high = merged[index]
@@ -478,62 +605,62 @@ def _missing(wanted: Range, merged: Sequence[Range]) -> Iterator[Range]:
         yield start, end
 
 
-def _maximum(element: Holder) -> int:
+def _max_number(element: Holder) -> int:
     if isinstance(element, ProtoEnum):
         return MAX_ENUM_NUMBER
     return MAX_MESSAGE_SET_NUMBER if element.proto.options.message_set_wire_format else MAX_FIELD_NUMBER
 
 
-def _shown(part: Range, maximum: int) -> str:
-    start, end = part
+def _format_range(numbers: Range, maximum: int) -> str:
+    start, end = numbers
     if start == end:
         return f"[{start}]"
     return f"[{start},{'max' if end == maximum else end}]"
 
 
-def _no_delete(noun: str, reserved: str) -> Callable[[Holder, Holder], Iterator[Violation]]:
-    """Return the rule that a deleted field or enum value leaves its number, or its name, reserved."""
+def _make_no_delete_rule(noun: str, reserved: str) -> Callable[[Holder, Holder], Iterator[Violation]]:
+    """Return the rule that the number, or the name, of a deleted field or enum value stays reserved."""
     rule = f"{noun}_NO_DELETE_UNLESS_{reserved.upper()}_RESERVED"
 
     def check(old: Holder, new: Holder) -> Iterator[Violation]:
         deleted = _numbers(old) - _numbers(new)
         if not deleted:
             return
-        ranges, names = _merged(_reserved(new)), set(new.proto.reserved_name)
-        for number, parts in _by_number(old).items():
+        ranges, names = _merge_ranges(_reserved_ranges(new)), set(new.proto.reserved_name)
+        for number, parts in _index_by_number(old).items():
             if number not in deleted:
                 continue
             if reserved == "number":
-                is_reserved, shown = not any(_missing((number, number), ranges)), f'number "{number}"'
+                is_reserved, subject = not any(_find_missing((number, number), ranges)), f'number "{number}"'
             else:
                 is_reserved = parts.keys() <= names
-                shown = f"name{'s' if len(parts) > 1 else ''} {_quoted(parts)}"
+                subject = f"name{'s' if len(parts) > 1 else ''} {_quote_names(parts)}"
             if is_reserved:
                 continue
             part = next(iter(parts.values()))
             if isinstance(part, ProtoField):
-                what = described(part).replace("Field", "field", 1)
+                description = describe_field(part).replace("Field", "field", 1)
             else:
-                what = f'enum value "{number}" on enum "{new.proto.name}"'
-            words = f"Previously present {what} was deleted without reserving the {shown}."
-            yield violation(rule, words, (new, ""), pointer=part.pointer)
+                description = f'enum value "{number}" on enum "{new.proto.name}"'
+            message = f"Previously present {description} was deleted without reserving the {subject}."
+            yield make_violation(rule, message, (new, ""), pointer=part.pointer)
 
     return check
 
 
-def enum_value_same_name(old: ProtoEnum, new: ProtoEnum) -> Iterator[Violation]:
-    """Yield ENUM_VALUE_SAME_NAME unless each number keeps every name it had."""
-    before, after = _by_number(old), _by_number(new)
-    for number, names in before.items():
-        now = after.get(number, {})
-        if now and not names.keys() <= now.keys():
-            plural = "s" if len(names) > 1 and len(now) > 1 else ""
-            words = (
+def check_enum_value_same_name(old: ProtoEnum, new: ProtoEnum) -> Iterator[Violation]:
+    """Check ENUM_VALUE_SAME_NAME: each number keeps all its names."""
+    old_values, new_values = _index_by_number(old), _index_by_number(new)
+    for number, old_names in old_values.items():
+        new_names = new_values.get(number, {})
+        if new_names and not old_names.keys() <= new_names.keys():
+            plural = "s" if len(old_names) > 1 and len(new_names) > 1 else ""
+            message = (
                 f'Enum value "{number}" on enum "{new.proto.name}" changed name{plural} '
-                f"from {_quoted(names)} to {_quoted(now)}."
+                f"from {_quote_names(old_names)} to {_quote_names(new_names)}."
             )
-            for value in now.values():
-                yield violation("ENUM_VALUE_SAME_NAME", words, (value, "number"))
+            for value in new_names.values():
+                yield make_violation("ENUM_VALUE_SAME_NAME", message, (value, "number"))
 
 
 def _numbers(holder: Holder) -> set[int]:
@@ -541,100 +668,110 @@ def _numbers(holder: Holder) -> set[int]:
     return {part.number for part in parts}
 
 
-def _by_number(holder: Holder) -> dict[int, dict[str, ProtoField | EnumValue]]:
+def _index_by_number(holder: Holder) -> dict[int, dict[str, ProtoField | EnumValue]]:
     """Return the fields or the values of `holder` by number and name."""
-    found: dict[int, dict[str, ProtoField | EnumValue]] = {}
+    parts_by_number: dict[int, dict[str, ProtoField | EnumValue]] = {}
     for part in holder.fields().values() if isinstance(holder, ProtoMessage) else holder.values():
-        found.setdefault(part.proto.number, {})[part.proto.name] = part
-    return found
+        parts_by_number.setdefault(part.proto.number, {})[part.proto.name] = part
+    return parts_by_number
 
 
-def _quoted(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in sorted(names))
 
 
-def _described(method: Method) -> str:
+# Rules of RPCs
+
+
+def _make_rpc_type_rule(side: str, attribute: str) -> MethodRule:
+    """Return the rule that the request or response message keeps its full name."""
+
+    def check(old: Method, new: Method) -> Iterator[Violation]:
+        old_type, new_type = (getattr(method.proto, attribute).removeprefix(".") for method in (old, new))
+        if old_type != new_type:
+            message = f'{_describe_method(new)} changed {side} type from "{old_type}" to "{new_type}".'
+            yield make_violation(f"RPC_SAME_{side.upper()}_TYPE", message, (new, attribute))
+
+    return check
+
+
+def _make_streaming_rule(side: str) -> MethodRule:
+    """Return the rule that a side keeps sending one message, or a stream of messages."""
+
+    def check(old: Method, new: Method) -> Iterator[Violation]:
+        is_old_streaming, is_new_streaming = (getattr(method.proto, f"{side}_streaming") for method in (old, new))
+        if is_old_streaming != is_new_streaming:
+            kinds = ("unary", "streaming") if is_new_streaming else ("streaming", "unary")
+            message = f"{_describe_method(new)} changed from {side} {kinds[0]} to {side} {kinds[1]}."
+            yield make_violation(f"RPC_SAME_{side.upper()}_STREAMING", message, (new, ""))
+
+    return check
+
+
+def check_same_idempotency_level(old: Method, new: Method) -> Iterator[Violation]:
+    """Check RPC_SAME_IDEMPOTENCY_LEVEL: whether a call may be repeated stays the same."""
+    old_level, new_level = old.proto.options.idempotency_level, new.proto.options.idempotency_level
+    if old_level != new_level:
+        names = MethodOptions.IdempotencyLevel.Name
+        message = f'{_describe_method(new)} changed option "idempotency_level" from "{names(old_level)}" to "{names(new_level)}".'
+        yield make_violation("RPC_SAME_IDEMPOTENCY_LEVEL", message, (new, "idempotency_level"))
+
+
+def _describe_method(method: Method) -> str:
     return f'RPC "{method.proto.name}" on service "{method.service.proto.name}"'
 
 
-def _same_rpc_type(side: str, part: str) -> MethodRule:
-    """Return the rule that the message sent (or answered) keeps its full name."""
-
-    def check(old: Method, new: Method) -> Iterator[Violation]:
-        before, after = (getattr(each.proto, part).removeprefix(".") for each in (old, new))
-        if before != after:
-            words = f'{_described(new)} changed {side} type from "{before}" to "{after}".'
-            yield violation(f"RPC_SAME_{side.upper()}_TYPE", words, (new, part))
-
-    return check
+# Tables of rules
 
 
-def _same_streaming(side: str) -> MethodRule:
-    """Return the rule that a side keeps sending one message, or a stream of them."""
+FILE_RULES: Mapping[str, FileRule] = {"FILE_SAME_PACKAGE": check_same_package}
 
-    def check(old: Method, new: Method) -> Iterator[Violation]:
-        before, after = (getattr(each.proto, f"{side}_streaming") for each in (old, new))
-        if before != after:
-            kinds = ("unary", "streaming") if after else ("streaming", "unary")
-            words = f"{_described(new)} changed from {side} {kinds[0]} to {side} {kinds[1]}."
-            yield violation(f"RPC_SAME_{side.upper()}_STREAMING", words, (new, ""))
-
-    return check
-
-
-def same_idempotency_level(old: Method, new: Method) -> Iterator[Violation]:
-    """Yield RPC_SAME_IDEMPOTENCY_LEVEL: whether a call may be repeated changed."""
-    before, after = old.proto.options.idempotency_level, new.proto.options.idempotency_level
-    if before != after:
-        names = MethodOptions.IdempotencyLevel.Name
-        words = f'{_described(new)} changed option "idempotency_level" from "{names(before)}" to "{names(after)}".'
-        yield violation("RPC_SAME_IDEMPOTENCY_LEVEL", words, (new, "idempotency_level"))
-
-
-FILE_RULES: Mapping[str, FileRule] = {"FILE_SAME_PACKAGE": same_package}
 
 FIELD_RULES: Mapping[str, FieldRule] = {
-    "FIELD_SAME_DEFAULT": same_default_value,
-    "FIELD_SAME_JSON_NAME": same_json_name,
-    "FIELD_SAME_NAME": same_name,
-    "FIELD_SAME_ONEOF": same_oneof,
-    "FIELD_WIRE_COMPATIBLE_CARDINALITY": _same_cardinality("FIELD_WIRE_COMPATIBLE_CARDINALITY", WIRE_CARDINALITIES),
-    "FIELD_WIRE_COMPATIBLE_TYPE": wire_compatible_type,
-    "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY": _same_cardinality(
+    "FIELD_SAME_DEFAULT": check_same_default,
+    "FIELD_SAME_JSON_NAME": check_same_json_name,
+    "FIELD_SAME_NAME": check_same_name,
+    "FIELD_SAME_ONEOF": check_same_oneof,
+    "FIELD_WIRE_COMPATIBLE_CARDINALITY": _make_cardinality_rule(
+        "FIELD_WIRE_COMPATIBLE_CARDINALITY", WIRE_CARDINALITIES
+    ),
+    "FIELD_WIRE_COMPATIBLE_TYPE": check_wire_compatible_type,
+    "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY": _make_cardinality_rule(
         "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY", WIRE_JSON_CARDINALITIES
     ),
-    "FIELD_WIRE_JSON_COMPATIBLE_TYPE": wire_json_compatible_type,
+    "FIELD_WIRE_JSON_COMPATIBLE_TYPE": check_wire_json_compatible_type,
 }
+
 
 MESSAGE_RULES: Mapping[str, MessageRule] = {
-    "FIELD_NO_DELETE_UNLESS_NAME_RESERVED": _no_delete("FIELD", "name"),
-    "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED": _no_delete("FIELD", "number"),
-    "MESSAGE_SAME_JSON_FORMAT": _keeps_json_format("MESSAGE_SAME_JSON_FORMAT", "Message"),
-    "MESSAGE_SAME_REQUIRED_FIELDS": same_required_fields,
-    "RESERVED_MESSAGE_NO_DELETE": _keeps_reserved("RESERVED_MESSAGE_NO_DELETE", "message"),
+    "FIELD_NO_DELETE_UNLESS_NAME_RESERVED": _make_no_delete_rule("FIELD", "name"),
+    "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED": _make_no_delete_rule("FIELD", "number"),
+    "MESSAGE_SAME_JSON_FORMAT": _make_json_format_rule("MESSAGE_SAME_JSON_FORMAT", "Message"),
+    "MESSAGE_SAME_REQUIRED_FIELDS": check_same_required_fields,
+    "RESERVED_MESSAGE_NO_DELETE": _make_reserved_rule("RESERVED_MESSAGE_NO_DELETE", "message"),
 }
+
 
 ENUM_RULES: Mapping[str, EnumRule] = {
-    "ENUM_SAME_JSON_FORMAT": _keeps_json_format("ENUM_SAME_JSON_FORMAT", "Enum"),
-    "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED": _no_delete("ENUM_VALUE", "name"),
-    "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED": _no_delete("ENUM_VALUE", "number"),
-    "ENUM_VALUE_SAME_NAME": enum_value_same_name,
-    "RESERVED_ENUM_NO_DELETE": _keeps_reserved("RESERVED_ENUM_NO_DELETE", "enum"),
+    "ENUM_SAME_JSON_FORMAT": _make_json_format_rule("ENUM_SAME_JSON_FORMAT", "Enum"),
+    "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED": _make_no_delete_rule("ENUM_VALUE", "name"),
+    "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED": _make_no_delete_rule("ENUM_VALUE", "number"),
+    "ENUM_VALUE_SAME_NAME": check_enum_value_same_name,
+    "RESERVED_ENUM_NO_DELETE": _make_reserved_rule("RESERVED_ENUM_NO_DELETE", "enum"),
 }
+
 
 METHOD_RULES: Mapping[str, MethodRule] = {
-    "RPC_SAME_CLIENT_STREAMING": _same_streaming("client"),
-    "RPC_SAME_IDEMPOTENCY_LEVEL": same_idempotency_level,
-    "RPC_SAME_REQUEST_TYPE": _same_rpc_type("request", "input_type"),
-    "RPC_SAME_RESPONSE_TYPE": _same_rpc_type("response", "output_type"),
-    "RPC_SAME_SERVER_STREAMING": _same_streaming("server"),
+    "RPC_SAME_CLIENT_STREAMING": _make_streaming_rule("client"),
+    "RPC_SAME_IDEMPOTENCY_LEVEL": check_same_idempotency_level,
+    "RPC_SAME_REQUEST_TYPE": _make_rpc_type_rule("request", "input_type"),
+    "RPC_SAME_RESPONSE_TYPE": _make_rpc_type_rule("response", "output_type"),
+    "RPC_SAME_SERVER_STREAMING": _make_streaming_rule("server"),
 }
-
-
-# Order of `buf breaking` (1.75, rules v2).
 
 
 _WIRE_ONLY: Final = frozenset({"FIELD_WIRE_COMPATIBLE_CARDINALITY", "FIELD_WIRE_COMPATIBLE_TYPE"})
+
 
 _JSON_ONLY: Final = frozenset(
     {
@@ -650,99 +787,9 @@ _JSON_ONLY: Final = frozenset(
     }
 )
 
+
 _ALL: Final = frozenset({*FILE_RULES, *ENUM_RULES, *MESSAGE_RULES, *FIELD_RULES, *METHOD_RULES})
+
 
 CATEGORIES: Final[Mapping[ProtoCategory, frozenset[str]]] = {"WIRE": _ALL - _JSON_ONLY, "WIRE_JSON": _ALL - _WIRE_ONLY}
 """The rules of each category."""
-
-_Key = TypeVar("_Key")
-_Part = TypeVar("_Part")
-_Pairs: TypeAlias = Iterator[tuple[_Part, _Part]]
-
-
-def proto_rules(*, old: Image, new: Image, category: ProtoCategory) -> list[Violation]:
-    """Return every violation of the category's rules, in the order of `buf breaking NEW --against OLD`."""
-    change = _Change(old, new)
-    if any(_renumbered(*pair) for pair in change.enums()):
-        # Fields of unchanged files may have another default then.
-        change = _Change(old, new, everything=True)
-    found = set(_violations(change, CATEGORIES[category]))
-    return sorted(found, key=lambda one: (one.file, one.line, one.column, one.rule, one.message))
-
-
-class _Change:
-    """What the files that differ between two images declare.
-
-    What an unchanged file declares is the same on both sides, so no rule needs to look there.
-    """
-
-    def __init__(self, old: Image, new: Image, *, everything: bool = False) -> None:
-        self.everything = everything
-        self.pairs = [
-            (file, new.files[name])
-            for name, file in old.files.items()
-            if name in new.files and (everything or file.proto != new.files[name].proto)
-        ]
-        self.before = declared_by(_changed(old, new, (before for before, _ in self.pairs)))
-        self.after = declared_by(_changed(new, old, (after for _, after in self.pairs)))
-
-    def enums(self) -> _Pairs[ProtoEnum]:
-        return _common(self.before.enums, self.after.enums)
-
-    def messages(self) -> _Pairs[ProtoMessage]:
-        """Yield each message that is in both and means something else."""
-        for old, new in _common(self.before.messages, self.after.messages):
-            if (
-                self.everything
-                or old.proto != new.proto
-                or old.features != new.features
-                or old.file.context != new.file.context
-            ):
-                yield old, new
-
-    def fields(self) -> _Pairs[ProtoField]:
-        """Yield each field and extension that is in both, by message and number."""
-        for old, new in self.messages():
-            yield from _common(old.fields(), new.fields())
-        yield from _common(self.before.extensions, self.after.extensions)
-
-    def methods(self) -> _Pairs[Method]:
-        for old, new in _common(self.before.services, self.after.services):
-            yield from _common(old.methods(), new.methods())
-
-
-def _changed(image: Image, other: Image, both: Iterable[File]) -> Iterable[File]:
-    return chain(both, (file for name, file in image.files.items() if name not in other.files))
-
-
-def _common(before: Mapping[_Key, _Part], after: Mapping[_Key, _Part]) -> _Pairs[_Part]:
-    return ((part, after[key]) for key, part in before.items() if key in after)
-
-
-def _violations(change: _Change, rules: frozenset[str]) -> Iterator[Violation]:
-    yield from _broken(change.pairs, FILE_RULES, rules)
-    yield from _broken(change.enums(), ENUM_RULES, rules)
-    yield from _broken(change.messages(), MESSAGE_RULES, rules)
-    yield from _broken(change.fields(), FIELD_RULES, rules)
-    yield from _broken(change.methods(), METHOD_RULES, rules)
-
-
-def _broken(
-    pairs: Iterable[tuple[_Part, _Part]],
-    table: Mapping[str, Callable[[_Part, _Part], Iterator[Violation]]],
-    rules: frozenset[str],
-) -> Iterator[Violation]:
-    checks = [check for rule, check in table.items() if rule in rules]
-    for old, new in pairs:
-        for check in checks:
-            yield from check(old, new)
-
-
-def _renumbered(old: ProtoEnum, new: ProtoEnum) -> bool:
-    """Return whether the default of a field of this type may have become another number."""
-    if old.proto == new.proto:
-        return False
-    before, after = old.numbers(), new.numbers()
-    if list(before.values())[:1] != list(after.values())[:1]:
-        return True
-    return any(after.get(name, number) != number for name, number in before.items())

@@ -16,7 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import SchemaInfo
 from schemactl.formats.protobuf import descriptor
-from schemactl.formats.protobuf.compatibility import MessagePair, fields_of, independent, pairs
+from schemactl.formats.protobuf.compatibility import MessagePair, fields_of, pairs, select_independent
 from schemactl.formats.protobuf.definition import ProtoDefinition, build_pool, field_path, is_shipped, parse
 from schemactl.formats.protobuf.descriptor import ENUM, KIND_NAMES, ProtoEnum, ProtoField, ProtoMessage, default_of
 from schemactl.formats.type_spec import Explanation
@@ -317,7 +317,7 @@ def _bodies(
     if rule in ("MESSAGE_SAME_REQUIRED_FIELDS", "FIELD_SAME_DEFAULT"):
         yield needed
     elif rule == "FIELD_SAME_ONEOF":
-        together = [(field, list(islice(values(field), 1))) for field in independent(fields)[:2]]
+        together = [(field, list(islice(values(field), 1))) for field in select_independent(fields)[:2]]
         yield needed + b"".join(encoded(field, value) for field, first in together for value in first)
     elif rule == "ENUM_VALUE_NO_DELETE":
         for field, reader in zip(fields, readers, strict=True):
