@@ -1,8 +1,9 @@
-"""The definition of a PROTOBUF_NATIVE schema: its stored bytes, its `.proto` text, and the place of each part there.
+"""Read and write the definition of a PROTOBUF_NATIVE schema, and find the place of each part in its `.proto` text.
 
-The bytes are read as leniently as Pulsar reads it (ProtobufNativeSchemaUtils.deserialize, Jackson's defaults), written always alike.
+The stored bytes are a JSON object with a descriptor set and the name of the root message. They are read as leniently as Pulsar
+reads them (ProtobufNativeSchemaUtils.deserialize, Jackson's defaults), and always written the same way.
 
-A pointer names what it means and not where it lies, so that it survives edits and finds its like in another version:
+A pointer names a part instead of its position, so it survives edits and works in other versions:
 
     ""                                        the root message
     /messages/web.Click                       a message; its map entries are messages too
@@ -13,8 +14,7 @@ A pointer names what it means and not where it lies, so that it survives edits a
     /services/web.Clicks/methods/List         an RPC; below it `input_type`, `output_type`, ...
     /files/web~1click.proto                   a file; below it `package`
 
-What the text cannot say, or says only in ways that are not known here (groups, custom options), is refused. To be sure,
-compile the text again and compare.
+The text printer rejects parts that it cannot print (groups, custom options). To verify a printed text, compile it again and compare.
 """
 
 from __future__ import annotations
@@ -62,32 +62,36 @@ from schemactl.formats.protobuf.descriptor import (
     Span,
 )
 
-# Stored bytes: a JSON object with a descriptor set and the name of the root message.
-
-
 REFUSAL = "deserialize ProtobufNative Schema failed"
-"""What a broker says of every definition that it cannot read."""
+"""The message of a broker for every definition that it cannot read."""
+
 
 _KEYS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
-_BASE64 = re.compile(r"(?:\s*+[A-Za-z0-9+/]{4})*+\s*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\s*+")
-_SHIPPED = "google/protobuf/"
-"""Where protoc's own files lie: their content follows the compiler's release, not the user's."""
 
-_MAX_COMPARED = 10_000_000
-"""Characters of a package times those of a root's name: Java would look for the one in the other for minutes."""
+
+_BASE64 = re.compile(r"(?:\s*+[A-Za-z0-9+/]{4})*+\s*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\s*+")
+
+
+_SHIPPED = "google/protobuf/"
+"""The folder of protoc's own files: their content depends on the compiler's release, not on the user."""
+
+
+_MAX_ROOT_NAME_WORK = 10_000_000
+"""The maximum product of the lengths of a package and a root name: Java would search one in the other for minutes."""
+
 
 _SMALL_BYTES = 100_000
-"""Definitions up to here are kept by the hundred once they are read, larger ones by the handful."""
+"""Parsed definitions up to this size are cached by the hundred, larger ones by the handful."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProtoDefinition:
-    """A PROTOBUF_NATIVE definition, read.
+    """A parsed PROTOBUF_NATIVE definition.
 
     Attributes:
         image: all files of the descriptor set.
         root: the root message.
-        reachable: the names of the root's file and of what it imports, each after what it needs itself.
+        reachable: the names of the root's file and of its direct and indirect imports, each after its own imports.
     """
 
     image: Image
@@ -96,65 +100,25 @@ class ProtoDefinition:
 
     @cached_property
     def identity(self) -> tuple[str, str]:
-        """The root's full name, and a digest of what the reachable files declare.
+        """The root's full name, and a digest of the declarations in the reachable files.
 
-        Not in it: source info, the names and order of files (a moved file declares the same), JSON names that are
-        spelled out though they are the default, and the content of the files that come with protoc.
+        Source info, the names and order of files (a moved file declares the same), JSON names that equal the default, and the
+        content of protoc's own files do not count.
         """
-        contents = (_content(self.image.files[name].proto) for name in self.reachable if not is_shipped(name))
+        contents = (_serialize_content(self.image.files[name].proto) for name in self.reachable if not is_shipped(name))
         digest = hashlib.sha256()
         for content in sorted(contents):
             digest.update(len(content).to_bytes(8, "big") + content)
         return self.root.full_name, digest.hexdigest()
 
 
-def is_shipped(name: str) -> bool:
-    """Whether the file `name` comes with protoc."""
-    return name.startswith(_SHIPPED)
-
-
-def render(root: ProtoMessage) -> bytes:
-    """Return the schema bytes for `root`: the files it needs, sorted by name, without source info; one text for one content."""
-    image = root.file.image
-    values = _values(_serialized(image, _reachable(image, root.file.name)), root)
-    return json.dumps(values, separators=(",", ":")).encode()
-
-
-def of_class(message: type[Message]) -> bytes:
-    """Return the schema bytes that Pulsar's Python client registers for the class of a message (ProtobufNativeSchema)."""
-    files: dict[str, FileDescriptorProto] = {}
-
-    def add(file: Any) -> None:
-        if file.name not in files:
-            for each in file.dependencies:
-                add(each)
-            files[file.name] = FileDescriptorProto()
-            file.CopyToProto(files[file.name])
-
-    root = message.DESCRIPTOR
-    add(root.file)
-    values = _values(FileDescriptorSet(file=files.values()).SerializeToString(), root)
-    return json.dumps(values, indent=True).encode()
-
-
-def _serialized(image: Image, names: Iterable[str]) -> bytes:
-    """Return the files as a descriptor set, the same bytes for the same files."""
-    files = FileDescriptorSet(file=[image.files[name].proto for name in sorted(names)])
-    return files.SerializeToString(deterministic=True)
-
-
-def _values(descriptor_set: bytes, root: Any) -> dict[str, str]:
-    values = (base64.b64encode(descriptor_set).decode(), root.full_name, root.file.name)
-    return dict(zip(_KEYS, values, strict=True))
-
-
 def parse(schema: bytes) -> ProtoDefinition:
-    """Return the definition in `schema`, accepted exactly where a broker accepts it.
+    """Return the definition in `schema`; accept exactly the definitions that a broker accepts.
 
-    A root name without its package, keys that Pulsar does not know and files that nothing imports are fine.
+    A root name without its package, unknown keys and files without an import are accepted.
 
     Raises:
-        InvalidSchema: a broker refuses it; its words start with the broker's.
+        InvalidSchema: if a broker rejects it; the message starts with the broker's.
     """
     try:
         return _parse_small(schema) if len(schema) <= _SMALL_BYTES else _parse_large(schema)
@@ -163,54 +127,50 @@ def parse(schema: bytes) -> ProtoDefinition:
 
 
 def _parse(schema: bytes) -> ProtoDefinition:
-    encoded, root_name, file_name = _envelope(schema)
+    encoded, root_name, file_name = _read_envelope(schema)
     if encoded is None or not _BASE64.fullmatch(encoded):
         raise InvalidSchema("`fileDescriptorSet` is not base64")
-    image = _image(base64.b64decode(encoded))
+    image = _read_image(base64.b64decode(encoded))
     if file_name not in image.files:
         raise InvalidSchema(f"the descriptor set has no file {file_name!r}, which `rootFileDescriptorName` names")
-    reachable = tuple(_reachable(image, file_name))
+    reachable = tuple(_list_reachable(image, file_name))
     build_pool(image, reachable)
     file = image.files[file_name]
     if root_name is not None:
-        if len(file.proto.package) * len(root_name) > _MAX_COMPARED:
+        if len(file.proto.package) * len(root_name) > _MAX_ROOT_NAME_WORK:
             raise InvalidSchema(f"the package of {file_name} and `rootMessageTypeName` are too long")
-        # Pulsar takes the package for a regular expression, and off wherever it first matches.
+        # Pulsar uses the package as a regular expression, and removes its first match anywhere in the name.
         package = "".join("." if character == "." else re.escape(character) for character in file.proto.package)
-        path = re.sub(package, "", root_name, count=1).replace(".", "", 1).rstrip(".")
-        root = file.declared.messages.get(file.qualified(path))
+        nested_name = re.sub(package, "", root_name, count=1).replace(".", "", 1).rstrip(".")
+        root = file.declared.messages.get(file.qualified(nested_name))
         if root is not None:
             return ProtoDefinition(image, root, reachable)
     raise InvalidSchema(f"{file_name} declares no message {root_name!r}, which `rootMessageTypeName` names")
 
 
 _parse_small = lru_cache(maxsize=256)(_parse)
+
+
 _parse_large = lru_cache(maxsize=8)(_parse)
 
 
-def descriptor_set(schema: bytes) -> tuple[bytes, str]:
-    """Return the serialized FileDescriptorSet in `schema`, as protoc would write it to a file, and the root's full name.
-
-    Raises:
-        InvalidSchema: a broker refuses it.
-    """
-    definition = parse(schema)
-    return _serialized(definition.image, definition.reachable), definition.root.full_name
-
-
-def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
-    """Return the message with this full name in a serialized FileDescriptorSet (`protoc --descriptor_set_out`, `buf build`).
-
-    Raises:
-        InvalidSchema: it is no descriptor set, does not hold together, or has no such message.
-    """
-    image = _image(data)
-    root = find_message(image, message)
-    build_pool(image, tuple(_reachable(image, root.file.name)))
-    return root
+def _read_envelope(schema: bytes) -> tuple[str | None, str | None, str | None]:
+    """Return the three values of the JSON object, None for null or a missing one; text after the object is ignored."""
+    try:
+        text = schema.decode("utf-8-sig").lstrip()
+        envelope, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidSchema("not a JSON object with " + ", ".join(_KEYS)) from error
+    if not isinstance(envelope, dict):
+        raise InvalidSchema("not a JSON object with " + ", ".join(_KEYS))
+    values = [envelope.get(key) for key in _KEYS]
+    if any(isinstance(value, (dict, list)) for value in values):
+        raise InvalidSchema("its values are text")
+    encoded, root_name, file_name = (None if value is None else str(value) for value in values)
+    return encoded, root_name, file_name
 
 
-def _image(data: bytes) -> Image:
+def _read_image(data: bytes) -> Image:
     try:
         return Image.of(FileDescriptorSet.FromString(data))
     except DecodeError as error:
@@ -219,59 +179,21 @@ def _image(data: bytes) -> Image:
         ) from error
 
 
-def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> ProtoMessage:
-    """Return the message with this full name; `among` are the files it should be in (empty: any).
+def _list_reachable(image: Image, name: str) -> Iterator[str]:
+    """Yield `name` and its direct and indirect imports, each file after its own imports.
 
     Raises:
-        InvalidSchema: there is none; its pointer is /message, for that is what names it.
-    """
-    root = image.declared.messages.get(message)
-    if root is not None and not root.is_map_entry and (not among or root.file.name in among):
-        return root
-    names = [
-        other.full_name
-        for other in image.declared.messages.values()
-        if not other.is_map_entry and (other.file.name in among if among else not is_shipped(other.file.name))
-    ]
-    known = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-    raise InvalidSchema(
-        f"no message is called {message!r}",
-        pointer="/message",
-        fix=f"write {'one of ' if len(names) > 1 else ''}{known}" if known else "declare it in the definition",
-    )
-
-
-def _envelope(schema: bytes) -> tuple[str | None, str | None, str | None]:
-    """Return the three values of the JSON object, None for null or nothing; what follows the object does not matter."""
-    try:
-        text = schema.decode("utf-8-sig").lstrip()
-        found, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidSchema("not a JSON object with " + ", ".join(_KEYS)) from error
-    if not isinstance(found, dict):
-        raise InvalidSchema("not a JSON object with " + ", ".join(_KEYS))
-    values = [found.get(key) for key in _KEYS]
-    if any(isinstance(value, (dict, list)) for value in values):
-        raise InvalidSchema("its values are text")
-    encoded, root_name, file_name = (None if value is None else str(value) for value in values)
-    return encoded, root_name, file_name
-
-
-def _reachable(image: Image, name: str) -> Iterator[str]:
-    """`name` and the files it imports, each after what it imports itself.
-
-    Raises:
-        InvalidSchema: an import is missing, or files import each other.
+        InvalidSchema: if an import is missing, or files import each other.
     """
     imports: dict[str, Sequence[str]] = {}
-    todo = [name]
-    while todo:
-        current = todo.pop()
+    pending = [name]
+    while pending:
+        current = pending.pop()
         if current not in image.files:
             raise InvalidSchema(f"the descriptor set does not have {current}, which is imported")
         if current not in imports:
             imports[current] = image.files[current].proto.dependency
-            todo.extend(imports[current])
+            pending.extend(imports[current])
     try:
         yield from TopologicalSorter(imports).static_order()
     except CycleError as error:
@@ -279,10 +201,10 @@ def _reachable(image: Image, name: str) -> Iterator[str]:
 
 
 def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
-    """Return the files as protobuf's runtime knows them, when they fit together: every type is there, none twice.
+    """Return a descriptor pool with the files, which checks that every type is defined once.
 
     Raises:
-        InvalidSchema: they do not.
+        InvalidSchema: if the files do not fit together.
     """
     pool = DescriptorPool()
     try:
@@ -294,40 +216,128 @@ def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
     return pool
 
 
-def _content(file: FileDescriptorProto) -> bytes:
-    """Return what `file` declares, as bytes that are equal for equal content."""
+def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> ProtoMessage:
+    """Return the message with this full name in the files `among`, or in any file if `among` is empty.
+
+    Raises:
+        InvalidSchema: if there is no such message; its pointer is /message, the key that names the message.
+    """
+    root = image.declared.messages.get(message)
+    if root is not None and not root.is_map_entry and (not among or root.file.name in among):
+        return root
+    names = [
+        other.full_name
+        for other in image.declared.messages.values()
+        if not other.is_map_entry and (other.file.name in among if among else not is_shipped(other.file.name))
+    ]
+    choices = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    raise InvalidSchema(
+        f"no message is called {message!r}",
+        pointer="/message",
+        fix=f"write {'one of ' if len(names) > 1 else ''}{choices}" if choices else "declare it in the definition",
+    )
+
+
+def is_shipped(name: str) -> bool:
+    """Return whether the file `name` comes with protoc."""
+    return name.startswith(_SHIPPED)
+
+
+def _serialize_content(file: FileDescriptorProto) -> bytes:
+    """Return bytes that are equal for files with equal declarations."""
     copy = FileDescriptorProto()
     copy.CopyFrom(file)
-    for field in ("name", "dependency", "public_dependency", "weak_dependency", "option_dependency"):
-        copy.ClearField(field)
+    for attribute in ("name", "dependency", "public_dependency", "weak_dependency", "option_dependency"):
+        copy.ClearField(attribute)
     if copy.syntax == "proto2":
         copy.ClearField("syntax")
     fields = list(copy.extension)
-    todo: list[DescriptorProto] = list(copy.message_type)
-    while todo:
-        message = todo.pop()
+    pending: list[DescriptorProto] = list(copy.message_type)
+    while pending:
+        message = pending.pop()
         fields += [*message.field, *message.extension]
-        todo.extend(message.nested_type)
-    for each in fields:
-        if each.json_name == default_json_name(each.name):
-            each.ClearField("json_name")
+        pending.extend(message.nested_type)
+    for field in fields:
+        if field.json_name == default_json_name(field.name):
+            field.ClearField("json_name")
     return copy.SerializeToString(deterministic=True)
 
 
 def default_json_name(name: str) -> str:
-    """Return the JSON name of a field that has no option for it: `user_id` becomes `userId`."""
+    """Return the JSON name of a field without an option for it: `user_id` becomes `userId`."""
     head, *rest = name.split("_")
     return head + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
-# Places in the `.proto` file.
+def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
+    """Return the message with this full name in a serialized FileDescriptorSet (`protoc --descriptor_set_out`, `buf build`).
+
+    Raises:
+        InvalidSchema: if `data` is not a descriptor set, its files do not fit together, or it has no such message.
+    """
+    image = _read_image(data)
+    root = find_message(image, message)
+    build_pool(image, tuple(_list_reachable(image, root.file.name)))
+    return root
+
+
+def descriptor_set(schema: bytes) -> tuple[bytes, str]:
+    """Return the FileDescriptorSet in `schema`, serialized as by protoc, and the root's full name.
+
+    Raises:
+        InvalidSchema: if a broker rejects it.
+    """
+    definition = parse(schema)
+    return _serialize_files(definition.image, definition.reachable), definition.root.full_name
+
+
+def render(root: ProtoMessage) -> bytes:
+    """Return the schema bytes for `root`: the files it needs, sorted by name, without source info.
+
+    The same content always has the same bytes.
+    """
+    image = root.file.image
+    envelope = _make_envelope(_serialize_files(image, _list_reachable(image, root.file.name)), root)
+    return json.dumps(envelope, separators=(",", ":")).encode()
+
+
+def of_class(message: type[Message]) -> bytes:
+    """Return the schema bytes that Pulsar's Python client registers for a message class (ProtobufNativeSchema)."""
+    files: dict[str, FileDescriptorProto] = {}
+
+    def add(file: Any) -> None:
+        if file.name not in files:
+            for dependency in file.dependencies:
+                add(dependency)
+            files[file.name] = FileDescriptorProto()
+            file.CopyToProto(files[file.name])
+
+    root = message.DESCRIPTOR
+    add(root.file)
+    envelope = _make_envelope(FileDescriptorSet(file=files.values()).SerializeToString(), root)
+    return json.dumps(envelope, indent=True).encode()
+
+
+def _serialize_files(image: Image, names: Iterable[str]) -> bytes:
+    """Return the files as a serialized descriptor set; the same files always have the same bytes."""
+    files = FileDescriptorSet(file=[image.files[name].proto for name in sorted(names)])
+    return files.SerializeToString(deterministic=True)
+
+
+def _make_envelope(descriptor_set: bytes, root: Any) -> dict[str, str]:
+    values = (base64.b64encode(descriptor_set).decode(), root.full_name, root.file.name)
+    return dict(zip(_KEYS, values, strict=True))
+
+
+# Places in the `.proto` file
 
 
 Place: TypeAlias = tuple[Element, str]
-"""A part of an element by its label, the element as a whole by ""."""
+"""An element, and the label of a part of it, or "" for the whole element."""
 
-# From an element's descriptor to the part a label means. Where the tuple is split, its first half leads to an options'
-# `features`: any piece of text about these will do.
+
+# The paths from an element's descriptor to the parts with a label. A path is split if its first half leads to the `features` of
+# options: then the text can name the part in several ways, and the nearest one counts.
 _LABELS: Mapping[type, Mapping[str, tuple[Path, Path]]] = {
     ProtoField: {"name": ((), (1,)), "type": ((), (5,)), "default": ((), (7,)), "json_name": ((), (10,))},
     ProtoMessage: {"message_set_wire_format": ((), (7, 1)), "json_format": ((7, 12), (6,))},
@@ -339,66 +349,68 @@ _LABELS: Mapping[type, Mapping[str, tuple[Path, Path]]] = {
 
 
 def span_of(place: Place) -> Span | None:
-    """Return where `place` stands, as protoc counts; None when the text does not have it, and for a file as a whole.
+    """Return the position of `place` in the text, or None if the text does not have it or it is a whole file.
 
-    What protoc made for a map field stands at that field's type.
+    The parts of a map entry, which protoc makes for a map field, are at the type of this field.
     """
     element, label = place
     file = element.file
     if isinstance(element, ProtoField) and label == "type":
-        # A group has both, for a name is its type.
-        by_name = file.places.span((*element.path, 6)) if element.type_name else None
-        found = by_name or file.places.span((*element.path, 5))
+        # A group has both, because its name is its type.
+        type_name_span = file.places.span((*element.path, 6)) if element.type_name else None
+        span = type_name_span or file.places.span((*element.path, 5))
     elif label:
         features, rest = _LABELS[type(element)][label]
         prefix = (*element.path, *features)
-        found = file.places.span((*prefix, *rest)) or (_nearest(file, prefix, rest) if features else None)
+        span = file.places.span((*prefix, *rest)) or (_find_nearest_span(file, prefix, rest) if features else None)
     else:
-        found = file.places.span(element.path) if element.path else None
+        span = file.places.span(element.path) if element.path else None
     message = element.message if isinstance(element, ProtoField) else element
-    if found or not isinstance(message, ProtoMessage) or not message.is_map_entry or message.parent is None:
-        return found
-    fields = (field for field in message.parent.fields().values() if field.type_name == message.full_name)
-    return next((span_of((field, "type")) for field in fields), None)
+    if span or not isinstance(message, ProtoMessage) or not message.is_map_entry or message.parent is None:
+        return span
+    map_fields = (field for field in message.parent.fields().values() if field.type_name == message.full_name)
+    return next((span_of((field, "type")) for field in map_fields), None)
 
 
-def _nearest(file: File, prefix: Path, rest: Path) -> Span | None:
-    """Return the first piece of text inside what is sought, or else the longest known part of the path below `prefix`."""
-    sought = (*prefix, *rest)
-    inside = file.places.first_below(sought)
-    if inside is not None:
-        return file.places.span(inside)
-    longer = (sought[:length] for length in range(len(sought), len(prefix) - 1, -1))
-    return next(filter(None, map(file.places.span, longer)), None)
+def _find_nearest_span(file: File, prefix: Path, rest: Path) -> Span | None:
+    """Return the position of the first part below the path, or else of the longest known part of the path below `prefix`."""
+    path = (*prefix, *rest)
+    inner_path = file.places.first_below(path)
+    if inner_path is not None:
+        return file.places.span(inner_path)
+    outer_paths = (path[:length] for length in range(len(path), len(prefix) - 1, -1))
+    return next(filter(None, map(file.places.span, outer_paths)), None)
 
 
 def find(image: Image, pointer: str) -> Place | None:
-    """Return the nearest place to `pointer` that `image` has: the part, its element, or what encloses it. None: nothing."""
-    around, label = pointer, ""
-    while around:
-        element = image.by_pointer.get(around)
+    """Return the place in `image` nearest to `pointer` (the part, its element or an enclosing element), or None."""
+    prefix, label = pointer, ""
+    while prefix:
+        element = image.by_pointer.get(prefix)
         if element is not None:
             return element, label if label in _LABELS.get(type(element), ()) else ""
-        around, _, label = around.rpartition("/")
-        if around in ("/messages", "/enums"):
-            # Of a message or enum that is gone, the message around it is the nearest.
+        prefix, _, label = prefix.rpartition("/")
+        if prefix in ("/messages", "/enums"):
+            # For a removed message or enum, the enclosing message is the nearest.
             parent = label.rpartition(".")[0]
-            around, label = parent and f"/messages/{parent}", ""
+            prefix, label = parent and f"/messages/{parent}", ""
     return None
 
 
 def locator(
     read_root: Callable[[], ProtoMessage], *, paths: Mapping[str, str], texts: Mapping[str, bytes], elsewhere: Source
 ) -> Locator:
-    """Return what finds the place in the user's files that is nearest to a pointer.
+    """Return a function that finds the place in the user's files nearest to a pointer.
 
-    `read_root` is called at the first question: descriptors with source info are large, and most are never asked about.
-    `paths` and `texts` are by import name. What is in no file of `paths` stands where the root message does, and what
-    is nowhere, at `elsewhere`.
+    Args:
+        read_root: reads the root message; called for the first pointer, because descriptors with source info are large.
+        paths: the paths of the user's files by import name. A part in no such file is located at the root message.
+        texts: the texts of these files by import name.
+        elsewhere: the result if the root message has no place, either.
     """
     read_once = cache(read_root)
 
-    def located(place: Place) -> Source | None:
+    def to_source(place: Place) -> Source | None:
         span, name = span_of(place), place[0].file.name
         if span is None and isinstance(place[0], File) and not place[1]:
             span = Span(1, 1)
@@ -408,291 +420,313 @@ def locator(
 
     def locate(pointer: str) -> Source:
         root = read_once()
-        found = find(root.file.image, pointer)
-        places = [found, (found[0], ""), (root, "")] if found else [(root, "")]
-        return next(filter(None, map(located, places)), elsewhere)
+        nearest = find(root.file.image, pointer)
+        places = [nearest, (nearest[0], ""), (root, "")] if nearest else [(root, "")]
+        return next(filter(None, map(to_source, places)), elsewhere)
 
     return locate
 
 
-def comments(read_root: Callable[[], ProtoMessage]) -> Mapping[str, str]:
-    """Return the comments of the user's files, by the pointers of what they are about."""
-    elements = read_root().file.image.by_pointer
-    own = {pointer: each for pointer, each in elements.items() if not is_shipped(each.file.name)}
-    found = {pointer: each.file.places.comment(each.path) for pointer, each in own.items()}
-    return {pointer: text for pointer, text in found.items() if text}
-
-
-def doc_of(field: ProtoField, comments: Mapping[str, str]) -> str:
-    """Return the comment of a field, else of the message or enum that its values are of, else ""."""
-    value = field.value
-    held = value.message_type if value.is_message else value.enum if value.kind == ENUM else None
-    return comments.get(field.pointer) or (comments.get(held.pointer, "") if held else "")
-
-
 def source_at(path: str, text: bytes, span: Span) -> Source:
-    """Return the place in code points: protoc counts bytes, and a tab as reaching to the next multiple of eight."""
+    """Convert protoc's position, which counts bytes and expands a tab to the next multiple of eight, to code points."""
     lines = text.split(b"\n", span.line)
     line = lines[span.line - 1].decode(errors="replace") if span.line <= len(lines) else ""
-    column, end = _column(line, span.column), len(line.rstrip()) + 1
+    column, end = _to_code_point_column(line, span.column), len(line.rstrip()) + 1
     return Source(path, span.line, column, end if end > column else None)
 
 
-def _column(line: str, reported: int) -> int:
+def _to_code_point_column(line: str, protoc_column: int) -> int:
     if line.isascii() and "\t" not in line:
-        return reported
-    reached = 0
+        return protoc_column
+    width = 0
     for column, character in enumerate(line, start=1):
-        if reached >= reported - 1:
+        if width >= protoc_column - 1:
             return column
-        reached += 8 - reached % 8 if character == "\t" else len(character.encode())
-    return len(line) + 1 if line else reported
+        width += 8 - width % 8 if character == "\t" else len(character.encode())
+    return len(line) + 1 if line else protoc_column
+
+
+def comments(read_root: Callable[[], ProtoMessage]) -> Mapping[str, str]:
+    """Return the comments in the user's files, by the pointers of the elements that they describe."""
+    comments_by_pointer = {}
+    for pointer, element in read_root().file.image.by_pointer.items():
+        comment = "" if is_shipped(element.file.name) else element.file.places.comment(element.path)
+        if comment:
+            comments_by_pointer[pointer] = comment
+    return comments_by_pointer
+
+
+def doc_of(field: ProtoField, comments: Mapping[str, str]) -> str:
+    """Return the comment of a field, else the comment of its message or enum type, else ""."""
+    value = field.value
+    value_type = value.message_type if value.is_message else value.enum if value.kind == ENUM else None
+    return comments.get(field.pointer) or (comments.get(value_type.pointer, "") if value_type else "")
 
 
 def field_path(pointer: str, *roots: ProtoMessage) -> str:
-    """Return the fields on the way to `pointer`, for people: `Click.user.emails[]`, from the first root that leads there.
+    """Return the fields on the way to `pointer`, such as `Click.user.emails[]`, from the first root that reaches it.
 
-    What no field leads to goes by its own name.
+    An element that no field reaches has its own name instead.
     """
     places = [(root, find(root.file.image, pointer)) for root in roots]
-    found = [(root, place[0]) for root, place in places if place and pointer.startswith(place[0].pointer)]
-    named = (path for root, element in found if (path := _path_to(root, element)))
-    return next(named, found[0][1].nested_name if found else roots[0].nested_name)
+    elements = [(root, place[0]) for root, place in places if place and pointer.startswith(place[0].pointer)]
+    paths = (path for root, element in elements if (path := _find_path(root, element)))
+    return next(paths, elements[0][1].nested_name if elements else roots[0].nested_name)
 
 
-def _path_to(root: ProtoMessage, element: Element) -> str:
-    paths = _paths(root)
+def _find_path(root: ProtoMessage, element: Element) -> str:
+    paths = _list_paths(root)
     match element:
         case ProtoMessage() | ProtoEnum():
             return paths.get(element.full_name, "")
         case EnumValue():
             return paths.get(element.enum.full_name, "")
         case ProtoField() | Oneof() if element.message and element.message.full_name in paths:
-            step = _step(element) if isinstance(element, ProtoField) else f".{element.name}"
+            step = _field_step(element) if isinstance(element, ProtoField) else f".{element.name}"
             return paths[element.message.full_name] + step
     return ""
 
 
-def _paths(root: ProtoMessage) -> dict[str, str]:
-    """Return the shortest path from the root to each message and enum it reaches."""
+def _list_paths(root: ProtoMessage) -> dict[str, str]:
+    """Map each message and enum that the root reaches to its shortest path."""
     paths = {root.full_name: root.proto.name}
     queue = deque([root])
     while queue:
         message = queue.popleft()
         for field in message.fields().values():
             if field.type_name and field.type_name not in paths:
-                paths[field.type_name] = paths[message.full_name] + _step(field)
+                paths[field.type_name] = paths[message.full_name] + _field_step(field)
                 if field.is_message:
                     queue.append(field.message_type)
     return paths
 
 
-def _step(field: ProtoField) -> str:
-    """`.emails[]` of a list, `.tags{}` of a map and so of its values."""
+def _field_step(field: ProtoField) -> str:
+    """Return the step to the values of a field: `.emails[]` for a list, `.tags{}` for a map."""
     if field.in_map_entry:
         return "" if field.proto.number == 2 else ".key"
     return f".{field.proto.name}" + {MAP: "{}", REPEATED: "[]"}.get(field.cardinality, "")
 
 
-# Text of a file descriptor.
+# Text of a file descriptor
 
 
-_MAX_FIELD = 1 << 29
-"""One more than the highest number of a field: where `to max` ends in a message."""
+_FIELD_NUMBER_LIMIT = 1 << 29
+"""One more than the highest field number: the exclusive end of `to max` in a message."""
 
-_MAX_ENUM = (1 << 31) - 1
+
+_MAX_ENUM_NUMBER = (1 << 31) - 1
+
+
 _REPEATED = FieldDescriptorProto.LABEL_REPEATED
+
+
 _REQUIRED = FieldDescriptorProto.LABEL_REQUIRED
-_NAMED = (FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_ENUM)
+
+
+_NAMED_TYPES = (FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_ENUM)
+
+
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def proto_text(file: FileDescriptorProto) -> str:
-    """Return the text of `file`: two spaces of indentation, everything in the descriptor's order, types by their full names.
+    """Return the text of `file`: indented by two spaces, in the descriptor's order, with the full names of types.
 
     Raises:
-        InvalidSchema: it has something that is not printed here.
+        InvalidSchema: if it has a part that cannot be printed.
     """
-    return "\n".join(_Printer(file).lines()) + "\n"
+    return "\n".join(_Printer(file).list_lines()) + "\n"
 
 
 class _Printer:
-    def __init__(self, file: FileDescriptorProto) -> None:
-        self.file = file
-        self.syntax = file.syntax or "proto2"
+    """The lines of one file and its parts."""
 
-    def lines(self) -> Iterator[str]:
-        file = self.file
-        if self.syntax == "editions":
+    def __init__(self, file: FileDescriptorProto) -> None:
+        self._file = file
+        self._syntax = file.syntax or "proto2"
+
+    def list_lines(self) -> Iterator[str]:
+        file = self._file
+        if self._syntax == "editions":
             yield f'edition = "{Edition.Name(file.edition).removeprefix("EDITION_")}";'
         else:
-            yield f'syntax = "{self.syntax}";'
+            yield f'syntax = "{self._syntax}";'
         if file.package:
             yield f"package {file.package};"
         for number, name in enumerate(file.dependency):
             kind = "public " if number in file.public_dependency else ""
             kind = "weak " if number in file.weak_dependency else kind
-            yield f"import {kind}{_quoted(name)};"
+            yield f"import {kind}{_quote(name)};"
         yield from _option_lines(file.options)
         for message in file.message_type:
-            yield from ("", *self._message(message))
+            yield from ("", *self._message_lines(message))
         for enum in file.enum_type:
-            yield from ("", *self._enum(enum))
+            yield from ("", *self._enum_lines(enum))
         if file.extension:
-            yield from ("", *self._extensions(file.extension))
+            yield from ("", *self._extension_lines(file.extension))
         for service in file.service:
-            yield from ("", *_service(service))
+            yield from ("", *_service_lines(service))
 
-    def _message(self, message: DescriptorProto) -> Iterator[str]:
-        return _block(f"message {message.name}", self._inside(message))
+    def _message_lines(self, message: DescriptorProto) -> Iterator[str]:
+        return _block_lines(f"message {message.name}", self._message_body(message))
 
-    def _inside(self, message: DescriptorProto) -> Iterator[str]:
+    def _message_body(self, message: DescriptorProto) -> Iterator[str]:
         yield from _option_lines(message.options)
         yield from self._fields_and_messages(message)
         for enum in message.enum_type:
-            yield from self._enum(enum)
-        for numbers in message.extension_range:
-            last = "max" if numbers.end == _MAX_FIELD else numbers.end - 1
-            yield f"extensions {numbers.start} to {last}{_bracketed(_options(numbers.options))};"
+            yield from self._enum_lines(enum)
+        for extension_range in message.extension_range:
+            last = "max" if extension_range.end == _FIELD_NUMBER_LIMIT else extension_range.end - 1
+            options = _bracket_options(_list_options(extension_range.options))
+            yield f"extensions {extension_range.start} to {last}{options};"
         if message.extension:
-            yield from self._extensions(message.extension)
-        for gap in message.reserved_range:
-            yield f"reserved {gap.start} to {'max' if gap.end == _MAX_FIELD else gap.end - 1};"
-        yield from self._reserved(message.reserved_name)
+            yield from self._extension_lines(message.extension)
+        for reserved_range in message.reserved_range:
+            last = "max" if reserved_range.end == _FIELD_NUMBER_LIMIT else reserved_range.end - 1
+            yield f"reserved {reserved_range.start} to {last};"
+        yield from self._reserved_name_lines(message.reserved_name)
 
     def _fields_and_messages(self, message: DescriptorProto) -> Iterator[str]:
-        entries = {each.name: each for each in message.nested_type if each.options.map_entry}
-        # A map's entry is a nested message, too, where its field stands: the others keep their places around it.
-        rest = list(message.nested_type)
-        printed: set[int] = set()
+        entries = {nested.name: nested for nested in message.nested_type if nested.options.map_entry}
+        # The entry of a map field is also a nested message, at the place of the field: the other nested messages keep their
+        # places before and after it.
+        remaining = list(message.nested_type)
+        printed_oneofs: set[int] = set()
         for field in message.field:
-            entry = _entry(field, entries)
-            if entry is not None and entry in rest:
-                before = rest.index(entry)
-                for nested in rest[:before]:
-                    yield from self._message(nested)
-                rest = rest[before + 1 :]
+            entry = _find_map_entry(field, entries)
+            if entry is not None and entry in remaining:
+                index = remaining.index(entry)
+                for nested in remaining[:index]:
+                    yield from self._message_lines(nested)
+                remaining = remaining[index + 1 :]
             if not field.HasField("oneof_index") or field.proto3_optional:
-                yield self._field(field, entry)
-            elif field.oneof_index not in printed:
-                printed.add(field.oneof_index)
+                yield self._field_line(field, entry)
+            elif field.oneof_index not in printed_oneofs:
+                printed_oneofs.add(field.oneof_index)
                 oneof = message.oneof_decl[field.oneof_index]
-                members = [self._field(each, None) for each in message.field if _is_in(each, field.oneof_index)]
-                yield from _block(f"oneof {oneof.name}", [*_option_lines(oneof.options), *members])
-        for nested in rest:
-            yield from self._message(nested)
+                members = [member for member in message.field if _is_member_of(member, field.oneof_index)]
+                member_lines = [self._field_line(member, None) for member in members]
+                yield from _block_lines(f"oneof {oneof.name}", [*_option_lines(oneof.options), *member_lines])
+        for nested in remaining:
+            yield from self._message_lines(nested)
 
-    def _enum(self, enum: EnumDescriptorProto) -> Iterator[str]:
-        values = (f"{each.name} = {each.number}{_bracketed(_options(each.options))};" for each in enum.value)
-        reserved = (
-            f"reserved {gap.start} to {'max' if gap.end == _MAX_ENUM else gap.end};" for gap in enum.reserved_range
-        )
-        parts = [*_option_lines(enum.options), *values, *reserved, *self._reserved(enum.reserved_name)]
-        return _block(f"enum {enum.name}", parts)
+    def _enum_lines(self, enum: EnumDescriptorProto) -> Iterator[str]:
+        lines = [*_option_lines(enum.options)]
+        lines += [
+            f"{value.name} = {value.number}{_bracket_options(_list_options(value.options))};" for value in enum.value
+        ]
+        for reserved_range in enum.reserved_range:
+            last = "max" if reserved_range.end == _MAX_ENUM_NUMBER else reserved_range.end
+            lines.append(f"reserved {reserved_range.start} to {last};")
+        lines += self._reserved_name_lines(enum.reserved_name)
+        return _block_lines(f"enum {enum.name}", lines)
 
-    def _reserved(self, names: Iterable[str]) -> Iterator[str]:
+    def _reserved_name_lines(self, names: Iterable[str]) -> Iterator[str]:
         for name in names:
-            yield f"reserved {name if self.syntax == 'editions' else _quoted(name)};"
+            yield f"reserved {name if self._syntax == 'editions' else _quote(name)};"
 
-    def _extensions(self, fields: Sequence[FieldDescriptorProto]) -> Iterator[str]:
+    def _extension_lines(self, fields: Sequence[FieldDescriptorProto]) -> Iterator[str]:
         for field in fields:
-            yield from _block(f"extend {field.extendee}", [self._field(field, None)])
+            yield from _block_lines(f"extend {field.extendee}", [self._field_line(field, None)])
 
-    def _field(self, field: FieldDescriptorProto, entry: DescriptorProto | None) -> str:
+    def _field_line(self, field: FieldDescriptorProto, entry: DescriptorProto | None) -> str:
         if entry is not None:
             key, value = entry.field
-            kind = f"map<{_type(key)}, {_type(value)}>"
+            kind = f"map<{_type_text(key)}, {_type_text(value)}>"
         else:
-            kind = f"{self._label(field)}{_type(field)}"
-        options = [*_default(field), *_options(field.options)]
+            kind = f"{self._label(field)}{_type_text(field)}"
+        options = [*_default_options(field), *_list_options(field.options)]
         if field.json_name and field.json_name != default_json_name(field.name) and not field.extendee:
-            options.append(f"json_name = {_quoted(field.json_name)}")
-        return f"{kind} {field.name} = {field.number}{_bracketed(options)};"
+            options.append(f"json_name = {_quote(field.json_name)}")
+        return f"{kind} {field.name} = {field.number}{_bracket_options(options)};"
 
     def _label(self, field: FieldDescriptorProto) -> str:
         if field.label == _REPEATED:
             return "repeated "
-        if field.label == _REQUIRED and self.syntax == "proto2":
+        if field.label == _REQUIRED and self._syntax == "proto2":
             return "required "
-        optional = field.proto3_optional or (self.syntax == "proto2" and not field.HasField("oneof_index"))
+        optional = field.proto3_optional or (self._syntax == "proto2" and not field.HasField("oneof_index"))
         return "optional " if optional else ""
 
 
-def _service(service: ServiceDescriptorProto) -> Iterator[str]:
-    methods = (line for method in service.method for line in _method(method))
-    return _block(f"service {service.name}", [*_option_lines(service.options), *methods])
+def _service_lines(service: ServiceDescriptorProto) -> Iterator[str]:
+    methods = (line for method in service.method for line in _method_lines(method))
+    return _block_lines(f"service {service.name}", [*_option_lines(service.options), *methods])
 
 
-def _method(method: MethodDescriptorProto) -> Iterator[str]:
-    taken = f"{'stream ' if method.client_streaming else ''}{method.input_type}"
-    given = f"{'stream ' if method.server_streaming else ''}{method.output_type}"
-    head, options = f"rpc {method.name} ({taken}) returns ({given})", list(_option_lines(method.options))
-    return _block(head, options) if options else iter([f"{head};"])
+def _method_lines(method: MethodDescriptorProto) -> Iterator[str]:
+    request = f"{'stream ' if method.client_streaming else ''}{method.input_type}"
+    response = f"{'stream ' if method.server_streaming else ''}{method.output_type}"
+    head, options = f"rpc {method.name} ({request}) returns ({response})", list(_option_lines(method.options))
+    return _block_lines(head, options) if options else iter([f"{head};"])
 
 
-def _entry(field: FieldDescriptorProto, entries: dict[str, DescriptorProto]) -> DescriptorProto | None:
-    """Return the message behind a map's field."""
+def _find_map_entry(field: FieldDescriptorProto, entries: dict[str, DescriptorProto]) -> DescriptorProto | None:
+    """Return the entry message of a map field, or None for another field."""
     return entries.get(field.type_name.rpartition(".")[2]) if field.label == _REPEATED else None
 
 
-def _is_in(field: FieldDescriptorProto, oneof: int) -> bool:
+def _is_member_of(field: FieldDescriptorProto, oneof: int) -> bool:
     return field.HasField("oneof_index") and not field.proto3_optional and field.oneof_index == oneof
 
 
-def _type(field: FieldDescriptorProto) -> str:
+def _type_text(field: FieldDescriptorProto) -> str:
     if field.type == FieldDescriptorProto.TYPE_GROUP:
         raise InvalidSchema(f"the group {field.name} is not printed")
-    if field.type in _NAMED:
+    if field.type in _NAMED_TYPES:
         return field.type_name
     return FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
 
 
-def _default(field: FieldDescriptorProto) -> Iterator[str]:
+def _default_options(field: FieldDescriptorProto) -> Iterator[str]:
     if field.HasField("default_value"):
         value = field.default_value
         if field.type == FieldDescriptorProto.TYPE_STRING:
-            value = _quoted(value)
+            value = _quote(value)
         elif field.type == FieldDescriptorProto.TYPE_BYTES:
-            value = f'"{value}"'  # escaped already
+            value = f'"{value}"'  # already escaped
         yield f"default = {value}"
 
 
-def _options(options: Message, path: str = "") -> Iterator[str]:
+def _list_options(options: Message, prefix: str = "") -> Iterator[str]:
     """Yield the options that are set, as `name = value`."""
     for descriptor, value in options.ListFields():
-        name = f"{path}{descriptor.name}"
+        name = f"{prefix}{descriptor.name}"
         if descriptor.is_extension or (descriptor.message_type and isinstance(value, Sequence)):
             raise InvalidSchema(f"the option {descriptor.full_name} is not printed")
         if isinstance(value, Message):
-            yield from _options(value, f"{name}.")
+            yield from _list_options(value, f"{name}.")
         else:
-            several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-            yield from (f"{name} = {_option(descriptor, each)}" for each in several)
+            items = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+            yield from (f"{name} = {_option_text(descriptor, item)}" for item in items)
 
 
-def _option(descriptor: Any, value: object) -> str:
+def _option_text(descriptor: Any, value: object) -> str:
     if descriptor.enum_type is not None:
         return str(descriptor.enum_type.values_by_number[value].name)
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _quoted(value) if isinstance(value, str) else str(value)
-
-
-def _bracketed(options: Iterable[str]) -> str:
-    listed = ", ".join(options)
-    return f" [{listed}]" if listed else ""
-
-
-def _quoted(text: str) -> str:
-    shown = (_ESCAPES.get(each) or (each if each >= " " else f"\\{ord(each):03o}") for each in text)
-    return f'"{"".join(shown)}"'
+    return _quote(value) if isinstance(value, str) else str(value)
 
 
 def _option_lines(options: Message) -> Iterator[str]:
-    return (f"option {each};" for each in _options(options))
+    return (f"option {option};" for option in _list_options(options))
 
 
-def _block(head: str, lines: Iterable[str]) -> Iterator[str]:
+def _bracket_options(options: Iterable[str]) -> str:
+    text = ", ".join(options)
+    return f" [{text}]" if text else ""
+
+
+def _block_lines(head: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"{head} {{"
     yield from (f"  {line}" for line in lines)
     yield "}"
+
+
+def _quote(text: str) -> str:
+    escaped = (
+        _ESCAPES.get(character) or (character if character >= " " else f"\\{ord(character):03o}") for character in text
+    )
+    return f'"{"".join(escaped)}"'
