@@ -14,7 +14,7 @@ from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf.advanced_checker import advanced_violations
 from schemactl.formats.protobuf.compatibility import fields_of
-from schemactl.formats.protobuf.counterexample import message_class, required
+from schemactl.formats.protobuf.counterexample import encode_required, message_class
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.descriptor import BYTES, ENUM, MAP, STRING, ProtoField, ProtoMessage
 
@@ -139,7 +139,7 @@ def test_every_breakage_of_a_public_pair_has_a_counterexample() -> None:
         for reader, writer, direction in ((new, old, "new_reads_old"), (old, new, "old_reads_new")):
             for found in FORMAT.resolve(reader=reader, writer=writer):
                 counterexample = FORMAT.counterexample(Breakage(found, direction, 0), new=new, old=old)  # type: ignore[arg-type]
-                if required(parse(writer.schema).root, leave_out=set()) is None:
+                if encode_required(parse(writer.schema).root, leave_out=set()) is None:
                     # A message that must contain itself cannot be written.
                     assert counterexample is None
                     continue
