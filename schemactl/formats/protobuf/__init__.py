@@ -1,6 +1,6 @@
 """PROTOBUF_NATIVE: descriptors of protobuf messages, compared by their wire format.
 
-The modules here import protobuf's runtime, which comes with the extra `proto`; this one imports them on use.
+The modules of this package need protobuf's runtime from the extra `proto`, so `load` imports them on use.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from schemactl.formats.type_spec import Explanation, ReaderFailure, TypeSpec, Wi
 
 
 def load(module: str) -> Any:
-    """Return the module of this package by its short name.
+    """Import a module of this package by its short name.
 
     Raises:
-        SchemactlError: protobuf is not installed.
+        SchemactlError: if protobuf is not installed.
     """
     try:
         return import_module(f"{__name__}.{module}")
@@ -31,10 +31,6 @@ def load(module: str) -> Any:
         raise SchemactlError(
             "PROTOBUF_NATIVE schemas need protobuf, which is not installed", fix='pip install "pulsar-schemactl[proto]"'
         ) from error
-
-
-def _parse(schema: bytes) -> Any:
-    return load("definition").parse(schema)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +45,7 @@ class ProtobufNativeSpec(TypeSpec):
     suffix: str = ".json"
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-        """Yield the reason why a broker rejects it; every release has the same."""
+        """Yield the reason why brokers of every release reject it, if they do."""
         del release
         try:
             _parse(info.schema)
@@ -57,7 +53,7 @@ class ProtobufNativeSpec(TypeSpec):
             yield error
 
     def identity(self, info: SchemaInfo) -> Hashable:
-        """Return a key that is equal for one root name over one content: who wrote the descriptors, and the names of files, do not count."""
+        """Return a key of the root's name and the declarations; the names of files and the origin of the descriptors do not count."""
         return info.type, _parse(info.schema).identity
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
@@ -67,25 +63,25 @@ class ProtobufNativeSpec(TypeSpec):
         )
 
     def buf_violations(self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield what `buf breaking` prints, in its order."""
+        """Yield the violations that `buf breaking` prints, in its order."""
         if old.type is not new.type:
             return
         images = {"old": _parse(old.schema).image, "new": _parse(new.schema).image}
-        for found in load("compatibility").proto_rules(category=category, **images):
-            yield Incompatibility(found.rule, found.pointer, found.message)
+        for violation in load("compatibility").proto_rules(category=category, **images):
+            yield Incompatibility(violation.rule, violation.pointer, violation.message)
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """Explain which field it is, what becomes of the messages, and what to write instead."""
+        """Explain which field changed, the effect on messages, and the fix."""
         explanation: Explanation = load("counterexample").explain(breakage, new=new, old=old)
         return explanation
 
     def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-        """Return a message that proves `breakage`, read by protobuf's own parser; None where none was found."""
+        """Return a message that proves `breakage`, read by protobuf's own parser, or None if none was found."""
         reader, writer = breakage.sides(new=new, old=old)
-        found: Counterexample | None = load("counterexample").counterexample(
+        counterexample: Counterexample | None = load("counterexample").counterexample(
             breakage.incompatibility, reader=_parse(reader.schema), writer=_parse(writer.schema)
         )
-        return found
+        return counterexample
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the messages with their fields, and the enums with their numbers."""
@@ -93,14 +89,14 @@ class ProtobufNativeSpec(TypeSpec):
         return parts
 
     def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
-        """Return what each message uses; the definition uses its root message."""
+        """Map each message and enum, and "" for the definition (its root message), to the types that it references directly."""
         uses: dict[str, frozenset[str]] = load("counterexample").uses(info)
         return uses
 
     def lines(self, info: SchemaInfo) -> list[str]:
-        """Return the outline: what is stored is a descriptor set in Base64."""
+        """Return the outline, because the stored definition is a descriptor set in Base64."""
         try:
-            return [f"{part}: {what}" for part, what in outline(info).items()]
+            return [f"{part}: {description}" for part, description in outline(info).items()]
         except InvalidSchema:
             return super().lines(info)
 
@@ -110,10 +106,14 @@ class ProtobufNativeSpec(TypeSpec):
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the message as protobuf's own parser reads it."""
-        sample = load("counterexample")
-        message = sample.message_class(_parse(info.schema))
+        counterexample = load("counterexample")
+        message = counterexample.message_class(_parse(info.schema))
         try:
-            text: str = sample.json_text(sample.parsed(wire.payload or b"", message))
+            text: str = counterexample.json_text(counterexample.parsed(wire.payload or b"", message))
         except ValueError as error:
             raise ReaderFailure(f"the message is rejected: {error}") from None
         return text
+
+
+def _parse(schema: bytes) -> Any:
+    return load("definition").parse(schema)

@@ -1,9 +1,8 @@
-"""The elements of compiled `.proto` files as Java and Go see them, with features, kinds and defaults resolved.
+"""The elements of compiled `.proto` files like in Java and Go, with features, kinds and defaults resolved.
 
-proto2 and proto3 are editions, too: `syntax` picks the defaults (protobuf's "Feature Settings for Editions").
-
-`google.protobuf.descriptor_pb2` gives the facts one by one; the rules ask about elements as Go's protoreflect and
-Java's Descriptors answer, with the file's edition taken into account.
+`google.protobuf.descriptor_pb2` has the raw facts. The rules need elements like those of Go's protoreflect and Java's Descriptors,
+which take the file's edition into account. proto2 and proto3 are also editions: `syntax` selects the defaults (protobuf's "Feature
+Settings for Editions").
 """
 
 from __future__ import annotations
@@ -41,134 +40,50 @@ from google.protobuf.message import DecodeError
 from google.protobuf.text_encoding import CUnescape
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-# Features of editions.
-
-
 JAVA_FEATURES = 1001
-"""Field number of the extension `pb.java` of FeatureSet."""
+"""The field number of FeatureSet's extension `pb.java`."""
 
-JSON_FORMATS: dict[int, str] = {number: name for name, number in FeatureSet.JsonFormat.items()}
 
 JAVA_UTF8_VERIFY = 2
 """`pb.JavaFeatures.Utf8Validation.VERIFY`."""
 
 
-class Features(NamedTuple):
-    """The features in force for one element, as the numbers of their enums (`java_legacy_closed_enum`: 0 or 1)."""
-
-    field_presence: int
-    enum_type: int
-    utf8_validation: int
-    message_encoding: int
-    json_format: int
-    java_utf8_validation: int
-    java_legacy_closed_enum: int
-
-
-_Standard: TypeAlias = Literal["field_presence", "enum_type", "utf8_validation", "message_encoding", "json_format"]
-_STANDARD: tuple[_Standard, ...] = get_args(_Standard)
-
-PROTO2 = Features(
-    FeatureSet.EXPLICIT,
-    FeatureSet.CLOSED,
-    FeatureSet.NONE,
-    FeatureSet.LENGTH_PREFIXED,
-    FeatureSet.LEGACY_BEST_EFFORT,
-    1,
-    1,
-)
-PROTO3 = Features(
-    FeatureSet.IMPLICIT, FeatureSet.OPEN, FeatureSet.VERIFY, FeatureSet.LENGTH_PREFIXED, FeatureSet.ALLOW, 1, 0
-)
-DEFAULTS = {
-    EDITION_PROTO2: PROTO2,
-    EDITION_PROTO3: PROTO3,
-    EDITION_2023: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
-    EDITION_2024: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
-}
-"""What each edition starts with; an edition not listed starts as the newest one before it."""
-
-
-Options: TypeAlias = FileOptions | MessageOptions | FieldOptions | EnumOptions
-
-
-def edition_of(file: FileDescriptorProto) -> int:
-    """Return the file's edition; proto2 and proto3 have numbers of their own."""
-    if file.syntax == "editions":
-        return file.edition
-    return EDITION_PROTO3 if file.syntax == "proto3" else EDITION_PROTO2
-
-
-def file_features(file: FileDescriptorProto) -> Features:
-    """Return the features in force at the top of `file`."""
-    edition = edition_of(file)
-    known = [number for number in DEFAULTS if number <= edition]
-    base = DEFAULTS[max(known)] if known else PROTO2
-    return resolve(base, file.options) if file.HasField("options") else base
-
-
-def resolve(parent: Features, options: Options) -> Features:
-    """Return the features in force for an element with `options` inside one with `parent`."""
-    if not options.HasField("features"):
-        return parent
-    own = options.features
-    changed: dict[str, int] = {name: getattr(own, name) for name in _STANDARD if own.HasField(name)}
-    java = extension_of(own, JAVA_FEATURES)
-    for name, number in (("java_legacy_closed_enum", 1), ("java_utf8_validation", 2)):
-        if number in java:
-            changed[name] = java[number]
-    return parent._replace(**changed)
-
-
-def extension_of(features: FeatureSet, number: int) -> dict[int, int]:
-    """Return the numeric fields of extension `number`, by field number; {} when it is not set.
-
-    Read from the wire: the extension's own class may or may not be registered in this process.
-    """
-    contents = [value for field, value in _fields(features.SerializeToString()) if field == number]
-    return {
-        field: value
-        for content in contents
-        if isinstance(content, bytes)
-        for field, value in _fields(content)
-        if isinstance(value, int)
-    }
-
-
-def field_numbers(features: FeatureSet) -> set[int]:
-    """Return the numbers of everything set in `features`, known to this protobuf release or not."""
-    return {field for field, _ in _fields(features.SerializeToString())}
-
-
-def _fields(data: bytes) -> list[tuple[int, object]]:
-    """Return number and value of each field in a serialized message; nothing of what is none."""
-    try:
-        # To a message without fields all are unknown.
-        unknown: Any = UnknownFieldSet(Empty.FromString(data))
-        return [(field.field_number, field.data) for field in unknown]
-    except DecodeError:
-        return []
-
-
-# Kinds and cardinality.
+JSON_FORMATS: dict[int, str] = {number: name for name, number in FeatureSet.JsonFormat.items()}
 
 
 Kind = int
-"""A `FieldDescriptorProto.Type`; a message with delimited encoding is a GROUP whatever the file's syntax."""
+"""A `FieldDescriptorProto.Type`; a message with delimited encoding is a GROUP, whatever the file's syntax."""
+
 
 DOUBLE = FieldDescriptorProto.TYPE_DOUBLE
+
+
 FLOAT = FieldDescriptorProto.TYPE_FLOAT
+
+
 BOOL = FieldDescriptorProto.TYPE_BOOL
+
+
 STRING = FieldDescriptorProto.TYPE_STRING
+
+
 BYTES = FieldDescriptorProto.TYPE_BYTES
+
+
 ENUM = FieldDescriptorProto.TYPE_ENUM
+
+
 MESSAGE = FieldDescriptorProto.TYPE_MESSAGE
+
+
 GROUP = FieldDescriptorProto.TYPE_GROUP
+
 
 KIND_NAMES: Mapping[int, str] = {
     number: name.removeprefix("TYPE_").lower() for name, number in FieldDescriptorProto.Type.items()
 }
-"""As a `.proto` writes them."""
+"""The names of kinds in a `.proto` file."""
+
 
 EXPLICIT, IMPLICIT, REQUIRED, REPEATED, MAP = (
     "optional with explicit presence",
@@ -177,80 +92,84 @@ EXPLICIT, IMPLICIT, REQUIRED, REPEATED, MAP = (
     "repeated",
     "map",
 )
-"""How many values a field has, in buf's words."""
-
-
-def kind_of(proto: FieldDescriptorProto, features: Features, *, is_map_part: bool) -> Kind:
-    """Return the kind of a field; maps and their values are length-prefixed whatever the features say."""
-    delimited = features.message_encoding == FeatureSet.DELIMITED
-    return GROUP if proto.type == MESSAGE and delimited and not is_map_part else proto.type
-
-
-def cardinality_of(proto: FieldDescriptorProto, features: Features, kind: Kind) -> str:
-    """Return how many values a field has, unless it is a map."""
-    if proto.label == FieldDescriptorProto.LABEL_REPEATED:
-        return REPEATED
-    legacy_required = features.field_presence == FeatureSet.LEGACY_REQUIRED and not proto.extendee
-    if proto.label == FieldDescriptorProto.LABEL_REQUIRED or legacy_required:
-        return REQUIRED
-    if (
-        features.field_presence != FeatureSet.IMPLICIT
-        or kind in (MESSAGE, GROUP)
-        or proto.extendee
-        or proto.HasField("oneof_index")
-    ):
-        return EXPLICIT
-    return IMPLICIT
-
-
-# Elements of a file.
+"""The cardinalities of a field, in buf's words."""
 
 
 Path: TypeAlias = tuple[int, ...]
-"""Field numbers and indexes from a FileDescriptorProto to a part of it (`SourceCodeInfo.Location.path`)."""
+"""The field numbers and indices from a FileDescriptorProto to a part of it (`SourceCodeInfo.Location.path`)."""
 
 
-class Span(NamedTuple):
-    """A place as protoc counts: line and column from 1, columns in bytes, a tab reaching to the next eighth."""
+@dataclass(eq=False, repr=False)
+class Image:
+    """Compiled files and their declarations."""
 
-    line: int
-    column: int
+    files: dict[str, File] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, files: FileDescriptorSet) -> Image:
+        """Return the image of `files`, and remove their source info from `files`."""
+        image = cls()
+        for proto in files.file:
+            source_info = proto.source_code_info
+            proto.ClearField("source_code_info")
+            image.files[proto.name] = File(image, proto, source_info)
+        return image
+
+    @cached_property
+    def declared(self) -> Declarations:
+        """The declarations of all files."""
+        return declared_by(self.files.values())
+
+    @cached_property
+    def extensions_of(self) -> dict[str, dict[int, ProtoField]]:
+        """The extensions by extended message and number."""
+        extensions: dict[str, dict[int, ProtoField]] = {}
+        for (extendee, number), extension in self.declared.extensions.items():
+            extensions.setdefault(extendee, {})[number] = extension
+        return extensions
+
+    @cached_property
+    def by_pointer(self) -> dict[str, Element]:
+        """The elements by pointer; if two have the same pointer, the first."""
+        declared = self.declared
+        elements: dict[str, Element] = {file.pointer: file for file in self.files.values()}
+        elements.update((extension.pointer, extension) for extension in declared.extensions.values())
+        for message in declared.messages.values():
+            parts: list[Element] = [message, *message.fields().values(), *message.oneofs()]
+            elements.update((part.pointer, part) for part in parts)
+        for enum in declared.enums.values():
+            elements.update((part.pointer, part) for part in (enum, *enum.values()))
+        for service in declared.services.values():
+            elements.update((part.pointer, part) for part in (service, *service.methods().values()))
+        return elements
 
 
-class SourceMap:
-    """The first location that the source info of a file has for each part; empty without source info."""
+@dataclass(slots=True)
+class Declarations:
+    """The declarations of some files by full name; extensions by extended message and number."""
 
-    def __init__(self, source_info: SourceCodeInfo) -> None:
-        self._source_info = source_info
-        self._locations: dict[Path, int] = {}
-        for index, location in enumerate(source_info.location):
-            self._locations.setdefault(tuple(location.path), index)
-        self._sorted: list[Path] = []
+    messages: dict[str, ProtoMessage] = field(default_factory=dict)
+    enums: dict[str, ProtoEnum] = field(default_factory=dict)
+    services: dict[str, Service] = field(default_factory=dict)
+    extensions: dict[tuple[str, int], ProtoField] = field(default_factory=dict)
 
-    def span(self, path: Path) -> Span | None:
-        """Return where the part at `path` begins."""
-        index = self._locations.get(path)
-        if index is None:
-            return None
-        span = self._source_info.location[index].span
-        return Span(span[0] + 1, span[1] + 1) if len(span) in (3, 4) else None
 
-    def comment(self, path: Path) -> str:
-        """Return what the text says before the part at `path`, or else behind it, without the marks and spaces of comments."""
-        index = self._locations.get(path)
-        if index is None:
-            return ""
-        location = self._source_info.location[index]
-        text = location.leading_comments or location.trailing_comments
-        # Of `/** ... */` protoc leaves the second asterisk.
-        return "\n".join(line.removeprefix(" ").rstrip() for line in text.removeprefix("*").split("\n")).strip()
-
-    def first_below(self, path: Path) -> Path | None:
-        """Return the first part that has a location inside the one at `path`."""
-        self._sorted = self._sorted or sorted(self._locations)
-        index = bisect_left(self._sorted, path)
-        found = self._sorted[index : index + 1]
-        return found[0] if found and found[0][: len(path)] == path else None
+def declared_by(files: Iterable[File]) -> Declarations:
+    """Return the declarations of `files`; if two have the same name, the first."""
+    declarations = Declarations()
+    for file in files:
+        for element in file.elements:
+            match element:
+                case ProtoMessage():
+                    declarations.messages.setdefault(element.full_name, element)
+                case ProtoEnum():
+                    declarations.enums.setdefault(element.full_name, element)
+                case Service():
+                    declarations.services.setdefault(element.full_name, element)
+                case ProtoField():
+                    key = element.proto.extendee.removeprefix("."), element.proto.number
+                    declarations.extensions.setdefault(key, element)
+    return declarations
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -258,10 +177,10 @@ class Element:
     """A declared part of a file.
 
     Attributes:
-        file: the one that declares it.
-        path: from the file's descriptor to its own.
-        nested_name: without the package: `Click.position`.
-        pointer: its name in pointers (see `definition`).
+        file: the file that declares it.
+        path: the path from the file's descriptor.
+        nested_name: the name without the package: `Click.position`.
+        pointer: the name in pointers (see `definition`).
     """
 
     file: File
@@ -271,18 +190,88 @@ class Element:
 
     @property
     def full_name(self) -> str:
-        """With the package: `web.Click.Position`."""
+        """The name with the package: `web.Click.Position`."""
         return self.file.qualified(self.nested_name)
 
     def part(self, number: int, index: int, noun: str, name: str) -> tuple[File, Path, str, str]:
-        """Return the first arguments of the element `name` inside this one: the `index`-th of field `number`."""
+        """Return the first arguments of the element `name` inside this one: item `index` of the field `number`."""
         path = (*self.path, number, index)
         return self.file, path, f"{self.nested_name}.{name}", f"{self.pointer}/{noun}/{name}"
 
 
+class File(Element):
+    """A compiled `.proto` file. Its source info is not in `proto`, so that files with equal content are equal."""
+
+    def __init__(self, image: Image, proto: FileDescriptorProto, source_info: SourceCodeInfo) -> None:
+        pointer = "/files/" + proto.name.replace("~", "~0").replace("/", "~1")
+        super().__init__(self, (), proto.name, pointer)
+        self.image = image
+        self.proto = proto
+        self.source_info = source_info
+        self.name: str = proto.name
+
+    def qualified(self, nested_name: str) -> str:
+        """Return the full name of the element `nested_name`."""
+        return f"{self.proto.package}.{nested_name}" if self.proto.package else nested_name
+
+    @cached_property
+    def features(self) -> Features:
+        """The features at the top level of the file."""
+        return file_features(self.proto)
+
+    @cached_property
+    def context(self) -> tuple[object, ...]:
+        """The attributes of the file that the meaning of its messages depends on."""
+        return self.proto.package, self.proto.syntax, self.proto.edition, self.features
+
+    @cached_property
+    def places(self) -> SourceMap:
+        """The locations of its parts in the text."""
+        return SourceMap(self.source_info)
+
+    @cached_property
+    def declared(self) -> Declarations:
+        """The declarations of this file."""
+        return declared_by([self])
+
+    @cached_property
+    def elements(self) -> tuple[ProtoMessage | ProtoEnum | ProtoField | Service, ...]:
+        """The elements of the file, each message before its nested elements."""
+        services = [
+            Service(*self._place((6, index), "services", proto.name), proto)
+            for index, proto in enumerate(self.proto.service)
+        ]
+        return (*services, *self._list_elements(None))
+
+    def _list_elements(self, parent: ProtoMessage | None) -> Iterator[ProtoMessage | ProtoEnum | ProtoField]:
+        """Yield the elements at the top level of the file, or inside `parent`."""
+        # The field numbers of extensions, enums and messages in FileDescriptorProto, and in DescriptorProto.
+        path: Path
+        if parent is None:
+            path, scope, prefix, numbers = (), self.features, "", (7, 5, 4)
+        else:
+            path, scope, prefix, numbers = parent.path, parent.features, f"{parent.nested_name}.", (6, 4, 3)
+        holder = self.proto if parent is None else parent.proto
+        for index, extension in enumerate(holder.extension):
+            yield _make_field(self, (*path, numbers[0], index), extension, parent, scope)
+        for index, enum in enumerate(holder.enum_type):
+            place = self._place((*path, numbers[1], index), "enums", prefix + enum.name)
+            yield ProtoEnum(*place, enum, parent, _features_of(scope, enum))
+        nested = self.proto.message_type if parent is None else parent.proto.nested_type
+        for index, proto in enumerate(nested):
+            place = self._place((*path, numbers[2], index), "messages", prefix + proto.name)
+            message = ProtoMessage(*place, proto, parent, _features_of(scope, proto))
+            yield message
+            yield from self._list_elements(message)
+
+    def _place(self, path: Path, noun: str, nested_name: str) -> tuple[File, Path, str, str]:
+        """Return the first arguments of an `Element`."""
+        return self, path, nested_name, f"/{noun}/{self.qualified(nested_name)}"
+
+
 @dataclass(eq=False, repr=False)
 class ProtoMessage(Element):
-    """A message, also the entry of a map."""
+    """A message, or the entry of a map."""
 
     proto: DescriptorProto
     parent: ProtoMessage | None
@@ -290,26 +279,25 @@ class ProtoMessage(Element):
 
     @property
     def is_map_entry(self) -> bool:
-        """Made by protoc for a map field."""
+        """Whether protoc made it for a map field."""
         return self.proto.options.map_entry
 
     def fields(self) -> Mapping[int, ProtoField]:
-        """Return the fields by number, extensions left out."""
+        """Return the fields by number, without extensions."""
         return self._fields
 
     @cached_property
     def _fields(self) -> dict[int, ProtoField]:
-        nested = self.proto.nested_type
-        entries = {f".{self.full_name}.{each.name}" for each in nested if each.options.map_entry}
-        found = {}
+        entries = {f".{self.full_name}.{nested.name}" for nested in self.proto.nested_type if nested.options.map_entry}
+        fields = {}
         for index, proto in enumerate(self.proto.field):
             path = (*self.path, 2, index)
             is_map = proto.type_name in entries
-            found[proto.number] = _field(self.file, path, proto, self, self.features, is_map=is_map)
-        return found
+            fields[proto.number] = _make_field(self.file, path, proto, self, self.features, is_map=is_map)
+        return fields
 
     def oneofs(self) -> list[Oneof]:
-        """Return the oneofs in the order of the file, the synthetic ones of proto3's `optional` left out."""
+        """Return the oneofs in the order of the file, without the synthetic ones of proto3's `optional`."""
         numbers: dict[int, list[int]] = {}
         for proto in self.proto.field:
             if proto.HasField("oneof_index") and not proto.proto3_optional:
@@ -333,12 +321,12 @@ class ProtoField(Element):
 
     @property
     def name(self) -> str:
-        """Short for a field, with the package for an extension."""
+        """The short name of a field, or the full name of an extension."""
         return self.full_name if self.proto.extendee else self.proto.name
 
     @property
     def type_name(self) -> str:
-        """The full name of a message or enum type, "" for a scalar."""
+        """The full name of a message or enum type; "" for a scalar."""
         return self.proto.type_name.removeprefix(".")
 
     @property
@@ -348,37 +336,37 @@ class ProtoField(Element):
 
     @property
     def message_type(self) -> ProtoMessage:
-        """The type of a field that holds messages."""
+        """The type of a message field."""
         return self.file.image.declared.messages[self.type_name]
 
     @property
     def value(self) -> ProtoField:
-        """The field that describes one value: the entry's second of a map, else this one."""
+        """The field that describes one value: for a map the second field of its entry, otherwise this field."""
         return self.message_type.fields()[2] if self.cardinality == MAP else self
 
     @property
     def is_closed_enum(self) -> bool:
-        """Readers take only the listed numbers; Java and C++ read every enum field of a proto2 file so."""
+        """Whether readers accept only the listed numbers; in Java and C++, this holds for every enum field of a proto2 file."""
         return self.kind == ENUM and (self.enum.is_closed or bool(self.features.java_legacy_closed_enum))
 
     @property
     def is_message(self) -> bool:
-        """Holds a message, delimited or not."""
+        """Whether its values are messages, delimited or not."""
         return self.kind in (MESSAGE, GROUP)
 
     @property
     def is_repeated(self) -> bool:
-        """A list or a map."""
+        """Whether it is a list or a map."""
         return self.cardinality in (REPEATED, MAP)
 
     @property
     def in_map_entry(self) -> bool:
-        """The key or the value of a map."""
+        """Whether it is the key or the value of a map."""
         return self.message is not None and not self.proto.extendee and self.message.is_map_entry
 
     @property
     def oneof(self) -> str:
-        """The name of the oneof it is a member of, "" for none; proto3's `optional` is none."""
+        """The name of its oneof, or "" (also for proto3's `optional`)."""
         if self.message is None or not self.proto.HasField("oneof_index") or self.proto.proto3_optional:
             return ""
         return self.message.proto.oneof_decl[self.proto.oneof_index].name
@@ -386,7 +374,7 @@ class ProtoField(Element):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Oneof(Element):
-    """A group of fields of which one is set at most; `numbers` are its members', in order."""
+    """A group of fields of which at most one is set; `numbers` are its members' numbers, sorted."""
 
     message: ProtoMessage
     name: str
@@ -403,7 +391,7 @@ class ProtoEnum(Element):
 
     @property
     def is_closed(self) -> bool:
-        """Readers take only the listed numbers; others go to the unknown fields."""
+        """Whether readers accept only the listed numbers, and treat others as unknown fields."""
         return self.features.enum_type == FeatureSet.CLOSED
 
     def values(self) -> list[EnumValue]:
@@ -414,13 +402,13 @@ class ProtoEnum(Element):
         ]
 
     def numbers(self) -> dict[str, int]:
-        """Return each number by its name."""
+        """Return the numbers of the values by name."""
         return {value.name: value.number for value in self.proto.value}
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class EnumValue(Element):
-    """One name of one number of an enum."""
+    """A name of a number in an enum."""
 
     enum: ProtoEnum
     proto: EnumValueDescriptorProto
@@ -448,7 +436,7 @@ class Service(Element):
         }
 
 
-def _field(
+def _make_field(
     file: File,
     path: Path,
     proto: FieldDescriptorProto,
@@ -458,7 +446,7 @@ def _field(
     is_map: bool = False,
 ) -> ProtoField:
     """Return the field `proto` in a message (or file) with the features `scope`."""
-    features = _features(scope, proto)
+    features = _features_of(scope, proto)
     in_map_entry = message is not None and message.is_map_entry and not proto.extendee
     kind = kind_of(proto, features, is_map_part=is_map or in_map_entry)
     cardinality = MAP if is_map else cardinality_of(proto, features, kind)
@@ -470,168 +458,198 @@ def _field(
     return ProtoField(file, path, name, pointer, proto, message, features, kind, cardinality)
 
 
-def _features(scope: Features, proto: DescriptorProto | EnumDescriptorProto | FieldDescriptorProto) -> Features:
-    """Return the features in force for `proto` inside something with the features `scope`."""
+def kind_of(proto: FieldDescriptorProto, features: Features, *, is_map_part: bool) -> Kind:
+    """Return the kind of a field; maps and their values are always length-prefixed."""
+    is_delimited = features.message_encoding == FeatureSet.DELIMITED
+    return GROUP if proto.type == MESSAGE and is_delimited and not is_map_part else proto.type
+
+
+def cardinality_of(proto: FieldDescriptorProto, features: Features, kind: Kind) -> str:
+    """Return the cardinality of a field that is not a map."""
+    if proto.label == FieldDescriptorProto.LABEL_REPEATED:
+        return REPEATED
+    is_legacy_required = features.field_presence == FeatureSet.LEGACY_REQUIRED and not proto.extendee
+    if proto.label == FieldDescriptorProto.LABEL_REQUIRED or is_legacy_required:
+        return REQUIRED
+    if (
+        features.field_presence != FeatureSet.IMPLICIT
+        or kind in (MESSAGE, GROUP)
+        or proto.extendee
+        or proto.HasField("oneof_index")
+    ):
+        return EXPLICIT
+    return IMPLICIT
+
+
+class Span(NamedTuple):
+    """A position as protoc counts: line and column from 1, columns in bytes, a tab up to the next multiple of eight."""
+
+    line: int
+    column: int
+
+
+class SourceMap:
+    """The first location of each part in the source info of a file; empty without source info."""
+
+    def __init__(self, source_info: SourceCodeInfo) -> None:
+        self._source_info = source_info
+        self._locations: dict[Path, int] = {}
+        for index, location in enumerate(source_info.location):
+            self._locations.setdefault(tuple(location.path), index)
+        self._sorted_paths: list[Path] = []
+
+    def span(self, path: Path) -> Span | None:
+        """Return the start of the part at `path`, or None."""
+        index = self._locations.get(path)
+        if index is None:
+            return None
+        span = self._source_info.location[index].span
+        return Span(span[0] + 1, span[1] + 1) if len(span) in (3, 4) else None
+
+    def comment(self, path: Path) -> str:
+        """Return the comment before the part at `path`, or else after it, without comment marks and outer spaces."""
+        index = self._locations.get(path)
+        if index is None:
+            return ""
+        location = self._source_info.location[index]
+        text = location.leading_comments or location.trailing_comments
+        # protoc leaves the second asterisk of `/** ... */`.
+        return "\n".join(line.removeprefix(" ").rstrip() for line in text.removeprefix("*").split("\n")).strip()
+
+    def first_below(self, path: Path) -> Path | None:
+        """Return the path of the first part inside the part at `path`, or None."""
+        self._sorted_paths = self._sorted_paths or sorted(self._locations)
+        index = bisect_left(self._sorted_paths, path)
+        candidates = self._sorted_paths[index : index + 1]
+        return candidates[0] if candidates and candidates[0][: len(path)] == path else None
+
+
+# Features of editions
+
+
+class Features(NamedTuple):
+    """The features of one element, as the numbers of their enum values (`java_legacy_closed_enum`: 0 or 1)."""
+
+    field_presence: int
+    enum_type: int
+    utf8_validation: int
+    message_encoding: int
+    json_format: int
+    java_utf8_validation: int
+    java_legacy_closed_enum: int
+
+
+_Standard: TypeAlias = Literal["field_presence", "enum_type", "utf8_validation", "message_encoding", "json_format"]
+
+
+_STANDARD: tuple[_Standard, ...] = get_args(_Standard)
+
+
+PROTO2 = Features(
+    FeatureSet.EXPLICIT,
+    FeatureSet.CLOSED,
+    FeatureSet.NONE,
+    FeatureSet.LENGTH_PREFIXED,
+    FeatureSet.LEGACY_BEST_EFFORT,
+    1,
+    1,
+)
+
+
+PROTO3 = Features(
+    FeatureSet.IMPLICIT, FeatureSet.OPEN, FeatureSet.VERIFY, FeatureSet.LENGTH_PREFIXED, FeatureSet.ALLOW, 1, 0
+)
+
+
+DEFAULTS = {
+    EDITION_PROTO2: PROTO2,
+    EDITION_PROTO3: PROTO3,
+    EDITION_2023: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
+    EDITION_2024: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
+}
+"""The default features of each edition; an edition that is not listed has those of the newest one before it."""
+
+
+Options: TypeAlias = FileOptions | MessageOptions | FieldOptions | EnumOptions
+
+
+def edition_of(file: FileDescriptorProto) -> int:
+    """Return the file's edition; proto2 and proto3 also have a number."""
+    if file.syntax == "editions":
+        return file.edition
+    return EDITION_PROTO3 if file.syntax == "proto3" else EDITION_PROTO2
+
+
+def file_features(file: FileDescriptorProto) -> Features:
+    """Return the features at the top level of `file`."""
+    edition = edition_of(file)
+    editions = [number for number in DEFAULTS if number <= edition]
+    features = DEFAULTS[max(editions)] if editions else PROTO2
+    return resolve(features, file.options) if file.HasField("options") else features
+
+
+def _features_of(scope: Features, proto: DescriptorProto | EnumDescriptorProto | FieldDescriptorProto) -> Features:
+    """Return the features of `proto` inside an element with the features `scope`."""
     return resolve(scope, proto.options) if proto.HasField("options") else scope
 
 
-@dataclass(slots=True)
-class Declarations:
-    """What some files declare, by full name; extensions by extended message and number."""
-
-    messages: dict[str, ProtoMessage] = field(default_factory=dict)
-    enums: dict[str, ProtoEnum] = field(default_factory=dict)
-    services: dict[str, Service] = field(default_factory=dict)
-    extensions: dict[tuple[str, int], ProtoField] = field(default_factory=dict)
-
-
-class File(Element):
-    """A compiled `.proto`. `proto` has no source info: that stands apart, so that equal files are equal."""
-
-    def __init__(self, image: Image, proto: FileDescriptorProto, source_info: SourceCodeInfo) -> None:
-        pointer = "/files/" + proto.name.replace("~", "~0").replace("/", "~1")
-        super().__init__(self, (), proto.name, pointer)
-        self.image = image
-        self.proto = proto
-        self.source_info = source_info
-        self.name: str = proto.name
-
-    def qualified(self, nested_name: str) -> str:
-        """Return the full name of what the file calls `nested_name`."""
-        return f"{self.proto.package}.{nested_name}" if self.proto.package else nested_name
-
-    @cached_property
-    def features(self) -> Features:
-        """In force at the top of the file."""
-        return file_features(self.proto)
-
-    @cached_property
-    def context(self) -> tuple[object, ...]:
-        """What else than its own descriptor decides the meaning of a message of this file."""
-        return self.proto.package, self.proto.syntax, self.proto.edition, self.features
-
-    @cached_property
-    def places(self) -> SourceMap:
-        """Where its parts stand in the text."""
-        return SourceMap(self.source_info)
-
-    @cached_property
-    def declared(self) -> Declarations:
-        """Everything this file declares."""
-        return declared_by([self])
-
-    @cached_property
-    def elements(self) -> tuple[ProtoMessage | ProtoEnum | ProtoField | Service, ...]:
-        """Everything declared in the file, each message before what is nested in it."""
-        services = [
-            Service(*self._place((6, index), "services", proto.name), proto)
-            for index, proto in enumerate(self.proto.service)
-        ]
-        return (*services, *self._declared_in(None))
-
-    def _declared_in(self, parent: ProtoMessage | None) -> Iterator[ProtoMessage | ProtoEnum | ProtoField]:
-        """Yield what is declared at the top of the file, or inside of `parent`."""
-        # The field numbers are those of FileDescriptorProto, and of DescriptorProto.
-        path: Path
-        if parent is None:
-            path, scope, prefix, numbers = (), self.features, "", (7, 5, 4)
-        else:
-            path, scope, prefix, numbers = parent.path, parent.features, f"{parent.nested_name}.", (6, 4, 3)
-        holder = self.proto if parent is None else parent.proto
-        for index, extension in enumerate(holder.extension):
-            yield _field(self, (*path, numbers[0], index), extension, parent, scope)
-        for index, enum in enumerate(holder.enum_type):
-            place = self._place((*path, numbers[1], index), "enums", prefix + enum.name)
-            yield ProtoEnum(*place, enum, parent, _features(scope, enum))
-        nested = self.proto.message_type if parent is None else parent.proto.nested_type
-        for index, proto in enumerate(nested):
-            place = self._place((*path, numbers[2], index), "messages", prefix + proto.name)
-            message = ProtoMessage(*place, proto, parent, _features(scope, proto))
-            yield message
-            yield from self._declared_in(message)
-
-    def _place(self, path: Path, noun: str, nested_name: str) -> tuple[File, Path, str, str]:
-        """Return the first arguments of an `Element`."""
-        return self, path, nested_name, f"/{noun}/{self.qualified(nested_name)}"
+def resolve(parent: Features, options: Options) -> Features:
+    """Return the features of an element with `options` inside an element with the features `parent`."""
+    if not options.HasField("features"):
+        return parent
+    feature_set = options.features
+    changed: dict[str, int] = {name: getattr(feature_set, name) for name in _STANDARD if feature_set.HasField(name)}
+    java_features = extension_of(feature_set, JAVA_FEATURES)
+    for name, number in (("java_legacy_closed_enum", 1), ("java_utf8_validation", 2)):
+        if number in java_features:
+            changed[name] = java_features[number]
+    return parent._replace(**changed)
 
 
-@dataclass(eq=False, repr=False)
-class Image:
-    """Compiled files and what they declare."""
+def extension_of(features: FeatureSet, number: int) -> dict[int, int]:
+    """Return the numeric fields of the extension `number` by field number, or {} if it is not set.
 
-    files: dict[str, File] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, files: FileDescriptorSet) -> Image:
-        """Return the image of `files`; takes their source info out of them."""
-        image = cls()
-        for proto in files.file:
-            source_info = proto.source_code_info
-            proto.ClearField("source_code_info")
-            image.files[proto.name] = File(image, proto, source_info)
-        return image
-
-    @cached_property
-    def declared(self) -> Declarations:
-        """Everything declared in any file."""
-        return declared_by(self.files.values())
-
-    @cached_property
-    def extensions_of(self) -> dict[str, dict[int, ProtoField]]:
-        """The extensions of each message, by number."""
-        found: dict[str, dict[int, ProtoField]] = {}
-        for (extendee, number), extension in self.declared.extensions.items():
-            found.setdefault(extendee, {})[number] = extension
-        return found
-
-    @cached_property
-    def by_pointer(self) -> dict[str, Element]:
-        """Every element by its pointer; of two with one pointer the first."""
-        declared = self.declared
-        extensions = {field.pointer: field for field in declared.extensions.values()}
-        found: dict[str, Element] = {**{file.pointer: file for file in self.files.values()}, **extensions}
-        for message in declared.messages.values():
-            parts: list[Element] = [message, *message.fields().values(), *message.oneofs()]
-            found.update((part.pointer, part) for part in parts)
-        for enum in declared.enums.values():
-            found.update((part.pointer, part) for part in (enum, *enum.values()))
-        for service in declared.services.values():
-            found.update((part.pointer, part) for part in (service, *service.methods().values()))
-        return found
+    They are read from the wire format, because the extension's class may not be registered in this process.
+    """
+    contents = [value for field, value in _parse_fields(features.SerializeToString()) if field == number]
+    return {
+        field: value
+        for content in contents
+        if isinstance(content, bytes)
+        for field, value in _parse_fields(content)
+        if isinstance(value, int)
+    }
 
 
-def declared_by(files: Iterable[File]) -> Declarations:
-    """Return everything `files` declare; of two things with one name the first."""
-    found = Declarations()
-    for file in files:
-        for element in file.elements:
-            match element:
-                case ProtoMessage():
-                    found.messages.setdefault(element.full_name, element)
-                case ProtoEnum():
-                    found.enums.setdefault(element.full_name, element)
-                case Service():
-                    found.services.setdefault(element.full_name, element)
-                case ProtoField():
-                    key = element.proto.extendee.removeprefix("."), element.proto.number
-                    found.extensions.setdefault(key, element)
-    return found
+def field_numbers(features: FeatureSet) -> set[int]:
+    """Return the numbers of all features that are set, including those that this protobuf release does not know."""
+    return {field for field, _ in _parse_fields(features.SerializeToString())}
 
 
-# Defaults of absent fields.
+def _parse_fields(data: bytes) -> list[tuple[int, object]]:
+    """Return number and value of each field in a serialized message; [] if `data` is not a message."""
+    try:
+        # For a message without fields, all fields are unknown.
+        unknown_fields: Any = UnknownFieldSet(Empty.FromString(data))
+        return [(field.field_number, field.data) for field in unknown_fields]
+    except DecodeError:
+        return []
+
+
+# Defaults of absent fields
 
 
 Default: TypeAlias = bool | int | float | str | bytes
 
 
 def can_have_default(field: ProtoField) -> bool:
-    """Return whether the field is no list, map or message."""
+    """Return whether the field is not a list, map or message."""
     return not field.is_repeated and not field.is_message
 
 
 def default_of(field: ProtoField) -> Default:
-    """Return the declared default, else the zero of the type; of an enum the number, of a float the nearest 32-bit value."""
-    text, given = field.proto.default_value, field.proto.HasField("default_value")
+    """Return the declared default, or the zero of the type: the number of an enum value, the nearest 32-bit value of a float."""
+    text, is_declared = field.proto.default_value, field.proto.HasField("default_value")
     if field.kind == STRING:
         return text
     if field.kind == BYTES:
@@ -640,15 +658,15 @@ def default_of(field: ProtoField) -> Default:
         return text == "true"
     if field.kind == ENUM:
         numbers = field.enum.numbers()
-        return numbers.get(text, 0) if given else next(iter(numbers.values()), 0)
+        return numbers.get(text, 0) if is_declared else next(iter(numbers.values()), 0)
     if field.kind in (FLOAT, DOUBLE):
-        value = float(text) if given else 0.0
+        value = float(text) if is_declared else 0.0
         return to_float32(value) if field.kind == FLOAT else value
-    return int(text) if given else 0
+    return int(text) if is_declared else 0
 
 
 def to_float32(value: float) -> float:
-    """Return `value` as 32 bits hold it."""
+    """Return `value` rounded to 32 bits."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
@@ -656,21 +674,21 @@ def to_float32(value: float) -> float:
 
 
 def same_default(old: ProtoField, new: ProtoField) -> bool:
-    """Whether both give readers the same value, as buf compares: numbers by value whatever their type.
+    """Return whether both fields have the same default, as buf compares: numbers by value, whatever their type.
 
-    So do fields that have no default, and those that declare none, whatever their types.
+    Two fields that cannot have a default have the same, and two fields without a declared one, whatever their types.
     """
     if not can_have_default(old) or not can_have_default(new):
         return True
     defaults = (default_of(old), default_of(new))
     if all(map(is_zero, defaults)):
         return True
-    before, after = (each.encode() if isinstance(each, str) else each for each in defaults)
-    if isinstance(before, float) and isinstance(after, float):
+    old_value, new_value = (default.encode() if isinstance(default, str) else default for default in defaults)
+    if isinstance(old_value, float) and isinstance(new_value, float):
         if old.kind != new.kind:
-            before, after = to_float32(before), to_float32(after)
-        return before == after or (math.isnan(before) and math.isnan(after))
-    return before == after
+            old_value, new_value = to_float32(old_value), to_float32(new_value)
+        return old_value == new_value or (math.isnan(old_value) and math.isnan(new_value))
+    return old_value == new_value
 
 
 def is_zero(default: Default) -> bool:
@@ -681,7 +699,7 @@ def is_zero(default: Default) -> bool:
 
 
 def printed(field: ProtoField) -> str:
-    """Return the default as buf prints it (Go's %v and %q)."""
+    """Return the default like buf prints it (Go's %v and %q)."""
     value = default_of(field)
     if field.kind == ENUM:
         enum = field.enum
@@ -695,7 +713,7 @@ def printed(field: ProtoField) -> str:
         case str():
             return quoted(value)
         case float():
-            return _go_float(value, single=field.kind == FLOAT)
+            return _format_go_float(value, single=field.kind == FLOAT)
     return str(value)
 
 
@@ -703,11 +721,11 @@ _ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
 
 
 def quoted(text: str) -> str:
-    """Return the text as Go's %q writes it."""
-    return f'"{"".join(map(_escaped, text))}"'
+    """Return the text like Go's %q writes it."""
+    return f'"{"".join(map(_escape, text))}"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     code = ord(character)
     if character in _ESCAPES:
         return f"\\{_ESCAPES[character]}"
@@ -716,8 +734,8 @@ def _escaped(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _go_float(value: float, *, single: bool) -> str:
-    """Return the shortest digits that read back as `value`, with an exponent below -4 and from 6 on (Go's %v)."""
+def _format_go_float(value: float, *, single: bool) -> str:
+    """Return the shortest digits that read back as `value`, with an exponent below -4 and from 6 (Go's %v)."""
     if math.isnan(value) or math.isinf(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     for digits in range(17):

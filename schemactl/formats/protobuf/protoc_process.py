@@ -1,4 +1,4 @@
-"""The process that runs protoc: started for one call, or kept while a history is read."""
+"""Start the process that runs protoc, for one call or shared while a history is read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,43 @@ from typing import Final
 _CHUNK_BYTES: Final = 4096
 
 
+_shared: list[dict[tuple[str, ...], LineProcess]] = []
+"""Inside `kept`, one dictionary with the idle processes by command; otherwise empty."""
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Make all calls inside share one process, which starts when a call needs it."""
+    if _shared:
+        yield
+        return
+    _shared.append({})
+    try:
+        yield
+    finally:
+        for process in _shared.pop().values():
+            process.close()
+
+
+@contextmanager
+def worker(command: Sequence[str]) -> Iterator[LineProcess]:
+    """Run `command` in a new process, or in the shared process if it is idle."""
+    idle = _shared[0] if _shared else {}
+    process = idle.pop(tuple(command), None) or LineProcess(command)
+    try:
+        yield process
+    finally:
+        if _shared and process.is_well:
+            idle[tuple(command)] = process
+        else:
+            process.close()
+
+
 class LineProcess:
     """A process that answers each line of its standard input with one line.
 
     Attributes:
-        is_well: it has answered every line so far.
+        is_well: whether it has answered every line so far.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -27,16 +59,16 @@ class LineProcess:
         )
 
     def answers(self, lines: Sequence[str], timeout_s: float) -> list[str]:
-        """Return the answers to `lines`, up to the first on which the process dies or time is up."""
+        """Return the answers to `lines`, up to the first on which the process dies or the time is up."""
         deadline_s = time.monotonic() + timeout_s
-        found: list[str] = []
+        answers: list[str] = []
         for line in lines:
             answer = self._answer(line, deadline_s)
             if answer is None:
                 self.is_well = False
                 break
-            found.append(answer)
-        return found
+            answers.append(answer)
+        return answers
 
     def close(self) -> None:
         """Stop the process."""
@@ -57,43 +89,11 @@ class LineProcess:
             return None
         answer = b""
         while not answer.endswith(b"\n"):
-            left_s = max(0.0, deadline_s - time.monotonic())
-            if not select.select([self._process.stdout], [], [], left_s)[0]:
+            remaining_s = max(0.0, deadline_s - time.monotonic())
+            if not select.select([self._process.stdout], [], [], remaining_s)[0]:
                 return None
             chunk = os.read(self._process.stdout.fileno(), _CHUNK_BYTES)
             if not chunk:
                 return None
             answer += chunk
         return answer.decode().strip()
-
-
-_kept: list[dict[tuple[str, ...], LineProcess]] = []
-"""Inside of `kept` one dictionary: the processes that wait, by their commands."""
-
-
-@contextmanager
-def kept() -> Iterator[None]:
-    """Have all calls inside share one process, if any needs it."""
-    if _kept:
-        yield
-        return
-    _kept.append({})
-    try:
-        yield
-    finally:
-        for waiting in _kept.pop().values():
-            waiting.close()
-
-
-@contextmanager
-def worker(command: Sequence[str]) -> Iterator[LineProcess]:
-    """Run `command` in a process, or in the one that is kept."""
-    waiting = _kept[0] if _kept else {}
-    running = waiting.pop(tuple(command), None) or LineProcess(command)
-    try:
-        yield running
-    finally:
-        if _kept and running.is_well:
-            waiting[tuple(command)] = running
-        else:
-            running.close()
