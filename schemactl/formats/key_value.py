@@ -1,7 +1,7 @@
 """KEY_VALUE: two schemas in one, each after its length; types and encoding are properties.
 
-The broker compares the framed bytes alone, so a change of encoding, or of a half's type where the bytes stay the same
-(STRING to INT32, AVRO to JSON), is invisible to it. Here both are incompatibilities of their own.
+The broker compares only the framed bytes, so it does not see a change of encoding, or of a half's type if the bytes stay the same
+(STRING to INT32, AVRO to JSON). Here both are incompatibilities with their own rules.
 
 Sources: `KeyValueSchemaInfo` and `SchemaUtils` (org.apache.pulsar.client.impl.schema), `KeyValue` (common.schema).
 """
@@ -33,108 +33,26 @@ from schemactl.formats.type_spec import (
 )
 
 ENCODING: Final = "kv.encoding.type"
-"""The property that says whether the key travels inside the payload (INLINE) or as the message's key (SEPARATED)."""
+"""The property for the place of the key: in the payload (INLINE), or as the message's key (SEPARATED)."""
+
 
 Half = Literal["key", "value"]
 
+
 _HALVES: tuple[Half, Half] = ("key", "value")
 
+
 _HEAP_BYTES: Final = 1 << 30
-"""A length beyond this, as JSON text taken for a pair has, exhausts Java's heap."""
-
-_MAX_HALVES: Final = 3
-"""Keys, and values, that example messages are made of."""
+"""A longer length, such as JSON text that is read as a pair, exhausts Java's heap."""
 
 
-def join(*, key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInfo:
-    """Return the KEY_VALUE schema of two halves, bytes and properties as Pulsar's Java client makes them."""
-    properties = {ENCODING: str(encoding)}
-    for half, info in zip(_HALVES, (key, value), strict=True):
-        properties[f"{half}.schema.name"] = ""
-        properties[f"{half}.schema.type"] = info.type.name
-        properties[f"{half}.schema.properties"] = _compact(dict(sorted(info.properties.items())))
-
-    def comments() -> dict[str, str]:
-        both = zip(_HALVES, (key, value), strict=True)
-        return {f"/{half}{at}": text for half, info in both for at, text in info.comments().items()}
-
-    return SchemaInfo(SchemaType.KEY_VALUE, frame(key.schema, value.schema), properties, comments=comments)
-
-
-def split(info: SchemaInfo) -> Pair:
-    """Return the halves of a KEY_VALUE schema; a half that is absent (length -1) has no bytes.
-
-    Raises:
-        InvalidSchema: the framing, a half's type, its properties or the encoding is not what Pulsar writes.
-    """
-    try:
-        key, value, rest = unframe(info.schema)
-    except FramingError as error:
-        raise InvalidSchema(
-            f"a KEY_VALUE schema ends before the length of its {error.half}"
-            if error.length is None
-            else f"a KEY_VALUE schema gives its {error.half} {error.length} bytes, but {error.left} follow",
-            pointer=f"/{error.half}",
-        ) from None
-    if rest:
-        raise InvalidSchema(f"{len(rest)} bytes follow the value of a KEY_VALUE schema")
-    encoding = info.properties.get(ENCODING) or "INLINE"
-    if encoding not in ("INLINE", "SEPARATED"):
-        raise InvalidSchema(f"{ENCODING} is {encoding!r}", pointer="/encoding", fix="write INLINE or SEPARATED")
-    return Pair(_half(info, "key", key or b""), _half(info, "value", value or b""), cast("Encoding", encoding))
-
-
-def frame(key: bytes, value: bytes) -> bytes:
-    """Return both definitions, each after its length in four bytes, big-endian."""
-    return struct.pack(">i", len(key)) + key + struct.pack(">i", len(value)) + value
-
-
-class FramingError(Exception):
-    """A length that says more than is there, or is none.
-
-    Attributes:
-        half: whose length it is.
-        length: what it says; None: the bytes end before it.
-        left: how many bytes follow it.
-    """
-
-    def __init__(self, half: Half, length: int | None, left: int) -> None:
-        super().__init__(f"a length of {length}, and {left} bytes follow")
-        self.half = half
-        self.length = length
-        self.left = left
-
-    @property
-    def java(self) -> JavaException:
-        """What Java throws, which makes an array of that length before it looks at what is there."""
-        length = self.length or 0
-        if length < 0:
-            return JavaException("NegativeArraySizeException", str(length))
-        return out_of_memory() if length > _HEAP_BYTES else JavaException("BufferUnderflowException")
-
-
-def unframe(data: bytes) -> tuple[bytes | None, bytes | None, bytes]:
-    """Return key, value and what follows them, as Java's KeyValue takes a pair apart: a length of -1 is null.
-
-    Raises:
-        FramingError: a length is missing, negative or too large.
-    """
-    halves: list[bytes | None] = []
-    for half in _HALVES:
-        if len(data) < 4:
-            raise FramingError(half, None, 0)
-        (length,) = struct.unpack_from(">i", data)
-        data = data[4:]
-        if not -1 <= length <= len(data):
-            raise FramingError(half, length, len(data))
-        halves.append(None if length < 0 else data[:length])
-        data = data[max(length, 0) :]
-    return halves[0], halves[1], data
+_MAX_SAMPLES: Final = 3
+"""The maximum number of keys, and of values, in sample messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairSpec(TypeSpec):
-    """KEY_VALUE; its halves are asked through the specifications of their own types."""
+    """KEY_VALUE, which delegates to the specifications of its halves' types."""
 
     language: Literal["pair"] = "pair"
     payload: Literal["pair"] = "pair"
@@ -149,59 +67,61 @@ class PairSpec(TypeSpec):
         return split(info)
 
     def text(self, info: SchemaInfo) -> str:
-        """Return the admin API's text of it: `{"key":...,"value":...}`, `""` for a half without definition.
+        """Return its text in the admin API: `{"key":...,"value":...}`, with `""` for a half without definition.
 
         Raises:
-            InvalidSchema: see `split`; or a half that has a definition is not JSON.
+            InvalidSchema: if `split` raises it, or if a half's definition is not JSON.
         """
         try:
-            return _compact({name: _shown(half, name) for name, half in split(info).halves.items()})
+            return _to_json({name: _parse_half_text(half, name) for name, half in split(info).halves.items()})
         except RecursionError:
             raise InvalidSchema("a half of a KEY_VALUE schema nests too deep to be shown") from None
 
     def from_text(self, type_: SchemaType, text: str, properties: Mapping[str, str]) -> SchemaInfo:
-        """Return the schema that the broker stores for the text: halves compact, in their own key order."""
-        what = "the text of a KEY_VALUE schema"
+        """Return the schema that the broker stores for the text: compact halves in their own key order."""
+        subject = "the text of a KEY_VALUE schema"
         number = _NumberText
         try:
             halves = json.loads(text, parse_int=number, parse_float=number, parse_constant=number)
         except (ValueError, RecursionError) as error:
-            raise InvalidSchema(f"{what} is not JSON: {error}") from None
+            raise InvalidSchema(f"{subject} is not JSON: {error}") from None
         if not isinstance(halves, dict) or any(half not in halves for half in _HALVES):
-            raise InvalidSchema(f'{what} is not an object {{"key": ..., "value": ...}}')
+            raise InvalidSchema(f'{subject} is not an object {{"key": ..., "value": ...}}')
         try:
-            texts = ("" if halves[half] == "" else _rendered(halves[half]) for half in _HALVES)
-            key, value = (each.encode() for each in texts)
+            key, value = (("" if halves[half] == "" else _render(halves[half])).encode() for half in _HALVES)
         except (RecursionError, UnicodeEncodeError) as error:
-            raise InvalidSchema(f"{what} cannot be stored: {error}") from None
+            raise InvalidSchema(f"{subject} cannot be stored: {error}") from None
         return SchemaInfo(type_, frame(key, value), properties)
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-        """Yield what is wrong with the framing, or with a half under `/key` and `/value`."""
+        """Yield the problems of the framing, or of the halves under `/key` and `/value`."""
         try:
-            both = split(info)
+            pair = split(info)
         except InvalidSchema as error:
             yield error
             return
-        for half, part in both.halves.items():
-            if f"{half}.schema.type" not in info.properties:
+        for name, half in pair.halves.items():
+            if f"{name}.schema.type" not in info.properties:
                 yield InvalidSchema(
-                    f"the {half} has no type: the broker would silently drop its definition",
-                    pointer=f"/{half}",
-                    fix=f"set the property {half}.schema.type",
+                    f"the {name} has no type: the broker would silently drop its definition",
+                    pointer=f"/{name}",
+                    fix=f"set the property {name}.schema.type",
                 )
-            elif spec(part).unfit_half:
-                yield InvalidSchema(f"the {half} cannot be of type {part.type.name}", pointer=f"/{half}")
-            elif spec(part).payload != "bytes":
-                for problem in spec(part).problems(part, release):
+            elif spec(half).unfit_half:
+                yield InvalidSchema(f"the {name} cannot be of type {half.type.name}", pointer=f"/{name}")
+            elif spec(half).payload != "bytes":
+                for problem in spec(half).problems(half, release):
                     yield InvalidSchema(
-                        problem.what, pointer=_under(half, problem.pointer), fix=problem.fix, source=problem.source
+                        problem.what,
+                        pointer=_prefix_pointer(name, problem.pointer),
+                        fix=problem.fix,
+                        source=problem.source,
                     )
 
     def identity(self, info: SchemaInfo) -> Hashable:
-        """Return encoding, types and the halves' own keys: a re-rendered half is the same version, STRING to INT32 not."""
-        both = split(info)
-        return info.type, both.encoding, *(spec(half).identity(half) for half in both.halves.values())
+        """Return encoding, types and the halves' own keys: a half in another layout is the same version, STRING to INT32 is not."""
+        pair = split(info)
+        return info.type, pair.encoding, *(spec(half).identity(half) for half in pair.halves.values())
 
     def content(self, info: SchemaInfo) -> object:
         """Return the contents of both halves."""
@@ -213,137 +133,194 @@ class PairSpec(TypeSpec):
             spec(half).require_newest(half)
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield a changed encoding; then for the key and the value a changed type, or what its own specification finds."""
-        ours, theirs = split(reader), split(writer)
-        if ours.encoding != theirs.encoding:
+        """Yield a changed encoding; then for key and value a changed type, or the incompatibilities of the type."""
+        reader_pair, writer_pair = split(reader), split(writer)
+        if reader_pair.encoding != writer_pair.encoding:
             yield Incompatibility(
                 "KEY_VALUE_ENCODING_CHANGED",
                 "",
-                f"reader encoding: {ours.encoding} not compatible with writer encoding: {theirs.encoding}",
+                f"reader encoding: {reader_pair.encoding} not compatible with writer encoding: {writer_pair.encoding}",
             )
-        for half, r in ours.halves.items():
-            w = theirs.halves[half]
-            if r.type is not w.type:
+        for name, reader_half in reader_pair.halves.items():
+            writer_half = writer_pair.halves[name]
+            if reader_half.type is not writer_half.type:
                 yield Incompatibility(
                     "KEY_VALUE_TYPE_CHANGED",
-                    f"/{half}",
-                    f"reader {half} type: {r.type.name} not compatible with writer {half} type: {w.type.name}",
+                    f"/{name}",
+                    f"reader {name} type: {reader_half.type.name} not compatible with "
+                    f"writer {name} type: {writer_half.type.name}",
                 )
             else:
-                for found in spec(r).resolve(reader=r, writer=w):
-                    yield found.moved(_under(half, found.pointer))
+                for incompatibility in spec(reader_half).resolve(reader=reader_half, writer=writer_half):
+                    yield incompatibility.moved(_prefix_pointer(name, incompatibility.pointer))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """Return a changed encoding or half type for people; anything inside a half as its own type explains it."""
-        found, before, after = breakage.incompatibility, split(old), split(new)
+        """Explain a changed encoding or type of a half; a half's own type explains everything inside it."""
+        incompatibility, old_pair, new_pair = breakage.incompatibility, split(old), split(new)
         is_older = breakage.direction == "old_reads_new"
-        if found.rule == "KEY_VALUE_ENCODING_CHANGED":
+        if incompatibility.rule == "KEY_VALUE_ENCODING_CHANGED":
             return Explanation(
                 "",
-                f"The encoding was {before.encoding} in {breakage.older_name} and is {after.encoding}: the key has moved between "
-                "the payload and the message's own key, and a reader looks for it in one place only. The registry does "
-                "not see this change and stores nothing.",
-                f"Keep `encoding: {before.encoding}`, or give the new messages a topic of their own.",
+                f"The encoding was {old_pair.encoding} in {breakage.older_name} and is {new_pair.encoding}: the key has moved "
+                "between the payload and the message's own key, and a reader looks for it in one place only. The registry "
+                "does not see this change and stores nothing.",
+                f"Keep `encoding: {old_pair.encoding}`, or give the new messages a topic of their own.",
                 "/encoding",
                 "/encoding" if is_older else None,
             )
-        half = _half_at(found.pointer)
-        new_half, old_half = after.halves[half], before.halves[half]
-        if found.rule == "KEY_VALUE_TYPE_CHANGED":
+        half = _get_half(incompatibility.pointer)
+        old_half, new_half = old_pair.halves[half], new_pair.halves[half]
+        if incompatibility.rule == "KEY_VALUE_TYPE_CHANGED":
             return Explanation(
                 half,
                 f"The {half} was {old_half.type.name} in {breakage.older_name} and is {new_half.type.name}: the bytes on "
                 "the topic mean something else from one message to the next. The registry does not see it where the "
                 "definitions stay the same.",
                 f"Keep {old_half.type.name}, or give the new messages a topic of their own.",
-                found.pointer,
-                found.pointer if is_older else None,
+                incompatibility.pointer,
+                incompatibility.pointer if is_older else None,
             )
-        inner = spec(new_half).explain(_inside(breakage, half, new_half), new=new_half, old=old_half)
+        explanation = spec(new_half).explain(_move_inside(breakage, half, new_half), new=new_half, old=old_half)
         return replace(
-            inner,
-            field=f"{half}.{inner.field}" if inner.field else half,
-            place=_under(half, inner.place),
-            older=None if inner.older is None else _under(half, inner.older),
+            explanation,
+            field=f"{half}.{explanation.field}" if explanation.field else half,
+            place=_prefix_pointer(half, explanation.place),
+            older=None if explanation.older is None else _prefix_pointer(half, explanation.older),
         )
 
     def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-        """Return a whole message where the encoding changed; else the key or the value that breaks, alone."""
-        found = breakage.incompatibility
-        if found.rule == "KEY_VALUE_ENCODING_CHANGED":
+        """Return a whole message if the encoding changed; otherwise only the key or the value that breaks."""
+        incompatibility = breakage.incompatibility
+        if incompatibility.rule == "KEY_VALUE_ENCODING_CHANGED":
             return misreading_of(breakage.direction, new=new, old=old)
-        half = _half_at(found.pointer)
+        half = _get_half(incompatibility.pointer)
         new_half, old_half = split(new).halves[half], split(old).halves[half]
-        if found.rule == "KEY_VALUE_TYPE_CHANGED":
+        if incompatibility.rule == "KEY_VALUE_TYPE_CHANGED":
             proof = misreading_of(breakage.direction, new=new_half, old=old_half)
         else:
-            inner = _inside(breakage, half, new_half)
-            proof = spec(new_half).counterexample(inner, new=new_half, old=old_half)
+            inner_breakage = _move_inside(breakage, half, new_half)
+            proof = spec(new_half).counterexample(inner_breakage, new=new_half, old=old_half)
         return proof and replace(proof, message=f'{{"{half}": {proof.message}}}', result=f"the {half}: {proof.result}")
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the encoding, then each half's type and parts."""
-        both = split(info)
-        yield "encoding", both.encoding
-        for name, half in both.halves.items():
+        pair = split(info)
+        yield "encoding", pair.encoding
+        for name, half in pair.halves.items():
             yield name, half.type.name
-            yield from ((f"{name}: {part}", what) for part, what in outline(half).items() if part)
+            yield from ((f"{name}: {part}", description) for part, description in outline(half).items() if part)
 
     def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
-        """Return what both halves use."""
-        found: dict[str, frozenset[str]] = {}
+        """Merge the direct references of both halves."""
+        merged: dict[str, frozenset[str]] = {}
         for half in split(info).halves.values():
-            for name, used in spec(half).uses(half).items():
-                found[name] = found.get(name, frozenset()) | used
-        return found
+            for name, references in spec(half).uses(half).items():
+                merged[name] = merged.get(name, frozenset()) | references
+        return merged
 
     def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
-        """Yield those of both halves."""
+        """Yield the notes of both halves."""
         for name, half in split(info).halves.items():
             yield from ((f"{name}: {part}", note) for part, note in spec(half).notes(half))
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield pairs of the halves' first messages."""
-        both = split(info)
-        few = [list(islice(spec(half).messages(half), _MAX_HALVES)) for half in both.halves.values()]
-        for key, value in product(*few):
-            if both.encoding == "SEPARATED":
+        pair = split(info)
+        samples = [list(islice(spec(half).messages(half), _MAX_SAMPLES)) for half in pair.halves.values()]
+        for key, value in product(*samples):
+            if pair.encoding == "SEPARATED":
                 yield Wire(value.payload, key.payload)
             else:
                 yield Wire(frame(key.payload or b"", value.payload or b""))
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return key and value; a missing one is null."""
-        both = split(info)
-        if both.encoding == "SEPARATED":
+        pair = split(info)
+        if pair.encoding == "SEPARATED":
             parts = (wire.key, wire.payload)
         else:
             try:
                 parts = unframe(wire.payload or b"")[:2]
             except FramingError as error:
                 java = error.java
-                aside = f": {java.message}" if java.message else f" ({error})" if error.length else ""
-                raise ReaderFailure(java.exception + aside) from None
-        shown = (
+                detail = f": {java.message}" if java.message else f" ({error})" if error.length else ""
+                raise ReaderFailure(java.exception + detail) from None
+        key, value = (
             "null" if data is None else spec(half).read(Wire(data), half)
-            for data, half in zip(parts, both.halves.values(), strict=True)
+            for data, half in zip(parts, pair.halves.values(), strict=True)
         )
-        return '{{"key": {}, "value": {}}}'.format(*shown)
+        return f'{{"key": {key}, "value": {value}}}'
 
 
-def _half_at(pointer: str) -> Half:
-    """Return the half that `pointer` leads into."""
+def _get_half(pointer: str) -> Half:
     return "key" if pointer.startswith("/key") else "value"
 
 
-def _inside(breakage: Breakage, half: Half, info: SchemaInfo) -> Breakage:
-    """Return the same breakage, seen from inside its half."""
+def _move_inside(breakage: Breakage, half: Half, info: SchemaInfo) -> Breakage:
+    """Return the breakage with a pointer into the half's own definition."""
     root = "/" if spec(info).language == "avro" else ""
     pointer = breakage.incompatibility.pointer.removeprefix(f"/{half}") or root
     return replace(breakage, incompatibility=breakage.incompatibility.moved(pointer))
 
 
-def _half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:
+def _prefix_pointer(half: Half, pointer: str) -> str:
+    return f"/{half}" if pointer in ("", "/") else f"/{half}{pointer}"
+
+
+def _parse_half_text(half: SchemaInfo, name: Half) -> Any:
+    """Return the JSON of a half's definition, or "" for the types of SchemaType.isPrimitiveType."""
+    if spec(half).payload in ("value", "bytes") or not half.schema:
+        return ""
+    try:
+        return json.loads(half.schema)
+    except (ValueError, RecursionError):
+        raise InvalidSchema(f"the {name} of a KEY_VALUE schema is not JSON", pointer=f"/{name}") from None
+
+
+# The stored bytes and properties
+
+
+def join(*, key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInfo:
+    """Return the KEY_VALUE schema of two halves, with the bytes and properties of Pulsar's Java client."""
+    properties = {ENCODING: str(encoding)}
+    for half, info in zip(_HALVES, (key, value), strict=True):
+        properties[f"{half}.schema.name"] = ""
+        properties[f"{half}.schema.type"] = info.type.name
+        properties[f"{half}.schema.properties"] = _to_json(dict(sorted(info.properties.items())))
+
+    def comments() -> dict[str, str]:
+        halves = zip(_HALVES, (key, value), strict=True)
+        return {f"/{half}{pointer}": text for half, info in halves for pointer, text in info.comments().items()}
+
+    return SchemaInfo(SchemaType.KEY_VALUE, frame(key.schema, value.schema), properties, comments=comments)
+
+
+def split(info: SchemaInfo) -> Pair:
+    """Return the halves of a KEY_VALUE schema; an absent half (length -1) has no bytes.
+
+    Raises:
+        InvalidSchema: if Pulsar would not write this framing, encoding, half's type or properties.
+    """
+    try:
+        key, value, rest = unframe(info.schema)
+    except FramingError as error:
+        raise InvalidSchema(
+            f"a KEY_VALUE schema ends before the length of its {error.half}"
+            if error.length is None
+            else f"a KEY_VALUE schema gives its {error.half} {error.length} bytes, but {error.remaining} follow",
+            pointer=f"/{error.half}",
+        ) from None
+    if rest:
+        raise InvalidSchema(f"{len(rest)} bytes follow the value of a KEY_VALUE schema")
+    encoding = info.properties.get(ENCODING) or "INLINE"
+    if encoding not in ("INLINE", "SEPARATED"):
+        raise InvalidSchema(f"{ENCODING} is {encoding!r}", pointer="/encoding", fix="write INLINE or SEPARATED")
+    return Pair(
+        _make_half(info, "key", key or b""), _make_half(info, "value", value or b""), cast("Encoding", encoding)
+    )
+
+
+def _make_half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:
     name = info.properties.get(f"{half}.schema.type", "BYTES")
     if name not in SchemaType.__members__:
         raise InvalidSchema(f"{half}.schema.type is {name!r}, which is not a schema type", pointer=f"/{half}")
@@ -355,42 +332,79 @@ def _half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:
         raise InvalidSchema(f"{half}.schema.properties is not a JSON object", pointer=f"/{half}")
 
     def comments() -> dict[str, str]:
-        said = info.comments().items()
-        return {at.removeprefix(f"/{half}"): text for at, text in said if at.startswith(f"/{half}/")}
+        return {
+            pointer.removeprefix(f"/{half}"): text
+            for pointer, text in info.comments().items()
+            if pointer.startswith(f"/{half}/")
+        }
 
     texts = {key: str(value) for key, value in properties.items()}
     return SchemaInfo(SchemaType[name], data, texts, info.source, comments=comments)
 
 
-def _under(half: Half, pointer: str) -> str:
-    return f"/{half}" if pointer in ("", "/") else f"/{half}{pointer}"
+def frame(key: bytes, value: bytes) -> bytes:
+    """Return both definitions, each after its length in four bytes, big-endian."""
+    return struct.pack(">i", len(key)) + key + struct.pack(">i", len(value)) + value
 
 
-def _shown(half: SchemaInfo, name: Half) -> Any:
-    # As SchemaType.isPrimitiveType has it.
-    if spec(half).payload in ("value", "bytes") or not half.schema:
-        return ""
-    try:
-        return json.loads(half.schema)
-    except (ValueError, RecursionError):
-        raise InvalidSchema(f"the {name} of a KEY_VALUE schema is not JSON", pointer=f"/{name}") from None
+def unframe(data: bytes) -> tuple[bytes | None, bytes | None, bytes]:
+    """Return key, value and the bytes after them, like Java's KeyValue splits a pair: None for a length of -1.
+
+    Raises:
+        FramingError: if a length is missing, negative or too large.
+    """
+    halves: list[bytes | None] = []
+    for half in _HALVES:
+        if len(data) < 4:
+            raise FramingError(half, None, 0)
+        (length,) = struct.unpack_from(">i", data)
+        data = data[4:]
+        if not -1 <= length <= len(data):
+            raise FramingError(half, length, len(data))
+        halves.append(None if length < 0 else data[:length])
+        data = data[max(length, 0) :]
+    return halves[0], halves[1], data
 
 
-def _compact(value: Any) -> str:
+class FramingError(Exception):
+    """A length is missing, invalid, or larger than the rest of the bytes.
+
+    Attributes:
+        half: the half with this length.
+        length: the length, or None if the bytes end before it.
+        remaining: the number of bytes after it.
+    """
+
+    def __init__(self, half: Half, length: int | None, remaining: int) -> None:
+        super().__init__(f"a length of {length}, and {remaining} bytes follow")
+        self.half = half
+        self.length = length
+        self.remaining = remaining
+
+    @property
+    def java(self) -> JavaException:
+        """The exception of Java, which allocates an array of the length before it reads."""
+        length = self.length or 0
+        if length < 0:
+            return JavaException("NegativeArraySizeException", str(length))
+        return out_of_memory() if length > _HEAP_BYTES else JavaException("BufferUnderflowException")
+
+
+def _to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 class _NumberText(str):
-    """A number as it is written: the broker keeps 1.0 and 1e2 as they came (Gson's LazilyParsedNumber)."""
+    """The text of a number: the broker keeps 1.0 and 1e2 unchanged (Gson's LazilyParsedNumber)."""
 
     __slots__ = ()
 
 
-def _rendered(value: Any) -> str:
+def _render(value: Any) -> str:
     if isinstance(value, _NumberText):
         return str(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_compact(key)}:{_rendered(each)}" for key, each in value.items()) + "}"
+        return "{" + ",".join(f"{_to_json(key)}:{_render(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_rendered, value)) + "]"
-    return _compact(value)
+        return "[" + ",".join(map(_render, value)) + "]"
+    return _to_json(value)

@@ -2,8 +2,8 @@
 
 Values are shown as JSON text, as the Java client reads them.
 
-Sources: the codecs under `org.apache.pulsar.client.impl.schema` (StringSchema, IntSchema, TimestampSchema, ...), what
-`java.time` rejects, and the broker's `PrimitiveSchemaDataValidator` and `StringSchemaDataValidator`.
+Sources: the codecs under `org.apache.pulsar.client.impl.schema` (StringSchema, IntSchema, TimestampSchema, ...), the limits of
+`java.time`, and the broker's `PrimitiveSchemaDataValidator` and `StringSchemaDataValidator`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,27 @@ from schemactl.formats.type_spec import Explanation, ReaderFailure, TypeSpec, Un
 CHARSET: Final = "__charset"
 """The property of a STRING schema that names its Java charset; absent means UTF-8 (StringSchema)."""
 
+
 _PYTHON_NULL: Final = b"null"
-"""What the Python client sends as the definition of a STRING schema (`json.dumps(None)`)."""
+"""The definition of a STRING schema that the Python client sends (`json.dumps(None)`)."""
+
 
 _LETTERS: Final = "éß€A"
-"""The first shows the most: two bytes in UTF-8."""
+"""Letters of sample messages; the first has two bytes in UTF-8 and so distinguishes the most charsets."""
+
+
+_DAY_MS: Final = 86_400_000
+
+
+_DAY_NS: Final = 86_400 * 10**9
+
+
+_DAYS: Final = (-365_243_219_162, 365_241_780_471)
+"""The first and last day of java.time.LocalDate since 1970."""
+
+
+_SECONDS: Final = (-31_557_014_167_219_200, 31_556_889_864_403_199)
+"""The first and last second of java.time.Instant since 1970."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +56,7 @@ class BytesSpec(TypeSpec):
     spark: str = "binary"
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
-        """Yield a byte that is no text."""
+        """Yield a byte that is not text."""
         del info
         yield Wire(b"\xff")
 
@@ -52,13 +68,13 @@ class BytesSpec(TypeSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PrimitiveSpec(TypeSpec):
-    """A type whose values have one form, whatever the schema says."""
+    """A type whose values have one form, independent of the schema."""
 
     payload: Literal["value"] = "value"
     validation: Literal["empty", "string"] = "empty"
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-        """Yield that there is data where there is none."""
+        """Yield a problem if there is a definition."""
         del release
         if info.schema and not self._is_empty(info.schema):
             yield InvalidSchema(
@@ -70,13 +86,141 @@ class PrimitiveSpec(TypeSpec):
         return not schema
 
 
+# Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class StringSpec(PrimitiveSpec):
+    """STRING, whose charset is a property."""
+
+    validation: Literal["string"] = "string"
+    has_spellings: bool = True
+    spark: str = "string"
+
+    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+        """Yield a problem if there is a definition, or if the charset is unknown."""
+        yield from super().problems(info, release)
+        if _find_codec(info) is None:
+            yield InvalidSchema(
+                f"{info.properties[CHARSET]!r} is not a charset that Java and Python know",
+                fix="write UTF-8, US-ASCII, ISO-8859-1 or UTF-16, or omit it for UTF-8",
+            )
+
+    def declared(self, info: SchemaInfo) -> SchemaInfo:
+        """Return a STRING without definition, and without the default charset.
+
+        A broker accepts exactly two definitions of a STRING, and they are two versions: an empty one, which the clients for
+        Java, Go, C++, Node.js and .NET send, and `null`, which the Python client sends. .NET always names the charset. All
+        other primitives have one spelling.
+        """
+        if not self._is_empty(info.schema) or charset(info) != "utf-8":
+            return info
+        properties = {key: value for key, value in info.properties.items() if key != CHARSET}
+        return replace(info, schema=b"", properties=properties)
+
+    def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield a changed charset: Pulsar's reader uses its own, never the writer's."""
+        reader_charset, writer_charset = charset(reader), charset(writer)
+        is_ascii_read = writer_charset == "ascii" and _extends_ascii(reader_charset)
+        if reader_charset == writer_charset or is_ascii_read:
+            return
+        yield Incompatibility(
+            "STRING_CHARSET_CHANGED",
+            "",
+            f"reader charset: {reader.properties.get(CHARSET, 'UTF-8')} not compatible with "
+            f"writer charset: {writer.properties.get(CHARSET, 'UTF-8')}",
+        )
+
+    def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
+        """Explain a changed charset."""
+        old_charset, new_charset, reader_charset, writer_charset = (
+            info.properties.get(CHARSET, "UTF-8") for info in (old, new, *breakage.sides(new=new, old=old))
+        )
+        place = f"/properties/{CHARSET}"
+        return Explanation(
+            "",
+            f"The charset was {old_charset} in {breakage.older_name} and is {new_charset}. Pulsar compares no properties, so the "
+            f"registry accepts this and stores nothing; a reader decodes with its own charset, {reader_charset}, what was "
+            f"written in {writer_charset}.",
+            f"Keep {old_charset}, or give the new messages a topic of their own.",
+            place,
+            place if breakage.direction == "old_reads_new" else None,
+        )
+
+    def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
+        """Return a letter that is read as another, or None if Python does not have the charset."""
+        reader_charset, writer_charset = (charset(info) for info in breakage.sides(new=new, old=old))
+        for letter in _LETTERS:
+            try:
+                data = letter.encode(writer_charset)
+                result = data.decode(reader_charset, "replace")
+            except (LookupError, UnicodeEncodeError):
+                continue
+            if result != letter:
+                message, result = (json.dumps(text, ensure_ascii=False) for text in (letter, result))
+                return Counterexample(message, data, f"reads {result}")
+        return None
+
+    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+        """Yield texts of one letter, unless Python does not have the charset."""
+        for letter in _LETTERS:
+            try:
+                yield Wire(_java_encode(letter, charset(info)))
+            except (LookupError, UnicodeError):
+                continue
+
+    def read(self, wire: Wire, info: SchemaInfo) -> str:
+        """Return the text, with U+FFFD for bytes that are not text."""
+        try:
+            return json.dumps(_java_decode(wire.payload or b"", charset(info)), ensure_ascii=False)
+        except (LookupError, UnicodeError):
+            raise UnknownWire from None
+
+    def _is_empty(self, schema: bytes) -> bool:
+        return schema in (b"", _PYTHON_NULL)
+
+
+def charset(info: SchemaInfo) -> str:
+    """Return Python's name for the charset of a STRING schema, or the charset itself if Python does not have it."""
+    return _find_codec(info) or info.properties[CHARSET]
+
+
+def _find_codec(info: SchemaInfo) -> str | None:
+    try:
+        return codecs.lookup(info.properties.get(CHARSET, "UTF-8")).name
+    except (LookupError, ValueError):
+        return None
+
+
+def _extends_ascii(charset: str) -> bool:
+    text = bytes(range(128))
+    try:
+        return text.decode(charset) == text.decode("ascii")
+    except (LookupError, UnicodeDecodeError):
+        return False
+
+
+def _java_encode(text: str, codec: str) -> bytes:
+    # Java's UTF-16 is big-endian with a byte order mark, Python's depends on the machine.
+    return b"\xfe\xff" + text.encode("utf-16-be") if codec == "utf-16" else text.encode(codec)
+
+
+def _java_decode(data: bytes, codec: str) -> str:
+    if codec == "utf-16" and data[:2] not in (b"\xfe\xff", b"\xff\xfe"):
+        codec = "utf-16-be"
+    return data.decode(codec, "replace")
+
+
+# Numbers and points in time
+
+
 @dataclass(frozen=True, kw_only=True)
 class ValueSpec(PrimitiveSpec):
-    """A number or a point in time. DATE and TIMESTAMP are moments, TIME is the time of a day.
+    """A number or a point in time. DATE and TIMESTAMP are moments, TIME is a time of day.
 
     Attributes:
         samples: small values in bytes.
-        value: how bytes are shown: a number, or text as ISO 8601 has it; those of another size throw.
+        value: decodes bytes to a number, or to a text in ISO 8601; raises ReaderFailure for bytes of another size.
     """
 
     samples: tuple[bytes, ...]
@@ -93,147 +237,14 @@ class ValueSpec(PrimitiveSpec):
         return json.dumps(self.value(wire.payload or b""))
 
 
-@dataclass(frozen=True, kw_only=True)
-class StringSpec(PrimitiveSpec):
-    """STRING, whose charset is a property."""
-
-    validation: Literal["string"] = "string"
-    has_spellings: bool = True
-    spark: str = "string"
-
-    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-        """Yield that there is a definition, or that the charset is unknown."""
-        yield from super().problems(info, release)
-        if _codec(info) is None:
-            yield InvalidSchema(
-                f"{info.properties[CHARSET]!r} is not a charset that Java and Python know",
-                fix="write UTF-8, US-ASCII, ISO-8859-1 or UTF-16, or omit it for UTF-8",
-            )
-
-    def declared(self, info: SchemaInfo) -> SchemaInfo:
-        """Return a STRING without definition, and without the charset that all have by default.
-
-        The broker takes exactly two texts for a STRING: none, which the clients for Java, Go, C++, Node.js and .NET send,
-        and `null`, which the Python client sends: these are two versions. .NET always names the charset. All other
-        primitives have one spelling.
-        """
-        if not self._is_empty(info.schema) or charset(info) != "utf-8":
-            return info
-        others = {key: value for key, value in info.properties.items() if key != CHARSET}
-        return replace(info, schema=b"", properties=others)
-
-    def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield a changed charset: Pulsar's reader uses its own, never the writer's."""
-        ours, theirs = charset(reader), charset(writer)
-        if ours == theirs or (theirs == "ascii" and _extends_ascii(ours)):
-            return
-        yield Incompatibility(
-            "STRING_CHARSET_CHANGED",
-            "",
-            f"reader charset: {reader.properties.get(CHARSET, 'UTF-8')} not compatible with "
-            f"writer charset: {writer.properties.get(CHARSET, 'UTF-8')}",
-        )
-
-    def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """Return a changed charset for people."""
-        before, after, reader, writer = (
-            info.properties.get(CHARSET, "UTF-8") for info in (old, new, *breakage.sides(new=new, old=old))
-        )
-        place = f"/properties/{CHARSET}"
-        return Explanation(
-            "",
-            f"The charset was {before} in {breakage.older_name} and is {after}. Pulsar compares no properties, so the registry "
-            f"accepts this and stores nothing; a reader decodes with its own charset, {reader}, what was written in {writer}.",
-            f"Keep {before}, or give the new messages a topic of their own.",
-            place,
-            place if breakage.direction == "old_reads_new" else None,
-        )
-
-    def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-        """Return a text of one letter that comes out as another; None where Python has no codec of the name."""
-        reader, writer = (charset(info) for info in breakage.sides(new=new, old=old))
-        for letter in _LETTERS:
-            try:
-                data = letter.encode(writer)
-                result = data.decode(reader, "replace")
-            except (LookupError, UnicodeEncodeError):
-                continue
-            if result != letter:
-                shown = (json.dumps(text, ensure_ascii=False) for text in (letter, result))
-                return Counterexample(next(shown), data, f"reads {next(shown)}")
-        return None
-
-    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
-        """Yield texts of one letter; none of a charset that Python does not know."""
-        for letter in _LETTERS:
-            try:
-                yield Wire(_java_encode(letter, charset(info)))
-            except (LookupError, UnicodeError):
-                continue
-
-    def read(self, wire: Wire, info: SchemaInfo) -> str:
-        """Return the text, with U+FFFD for what is none."""
-        try:
-            return json.dumps(_java_decode(wire.payload or b"", charset(info)), ensure_ascii=False)
-        except (LookupError, UnicodeError):
-            raise UnknownWire from None
-
-    def _is_empty(self, schema: bytes) -> bool:
-        return schema in (b"", _PYTHON_NULL)
-
-
-def charset(info: SchemaInfo) -> str:
-    """Return the charset of a STRING schema under Python's name for it; one that Python does not know stays as it is."""
-    return _codec(info) or info.properties[CHARSET]
-
-
-def _codec(info: SchemaInfo) -> str | None:
-    try:
-        return codecs.lookup(info.properties.get(CHARSET, "UTF-8")).name
-    except (LookupError, ValueError):
-        return None
-
-
-def _extends_ascii(charset: str) -> bool:
-    text = bytes(range(128))
-    try:
-        return text.decode(charset) == text.decode("ascii")
-    except (LookupError, UnicodeDecodeError):
-        return False
-
-
-_DAY_MS: Final = 86_400_000
-_DAY_NS: Final = 86_400 * 10**9
-_DAYS: Final = (-365_243_219_162, 365_241_780_471)
-"""The first and last day of java.time.LocalDate since 1970."""
-_SECONDS: Final = (-31_557_014_167_219_200, 31_556_889_864_403_199)
-"""The first and last second of java.time.Instant since 1970."""
-
-
-def _java_encode(text: str, codec: str) -> bytes:
-    # Java's UTF-16 is big-endian behind a mark, Python's follows the machine.
-    return b"\xfe\xff" + text.encode("utf-16-be") if codec == "utf-16" else text.encode(codec)
-
-
-def _java_decode(data: bytes, codec: str) -> str:
-    if codec == "utf-16" and data[:2] not in (b"\xfe\xff", b"\xff\xfe"):
-        codec = "utf-16-be"
-    return data.decode(codec, "replace")
-
-
 def number(code: str, java: str, *, spark: str) -> ValueSpec:
-    """Return the specification of a number that is packed as `code` and read by the Java class `java`."""
+    """Return the specification of a number with the struct format `code`, which the Java class `java` reads."""
     numbers = (1.5, 1.0) if code in "fd" else (1, 0)
-    samples = tuple(struct.pack(f">{code}", each) for each in numbers)
-    return ValueSpec(samples=samples, value=partial(_number, code=code, java=java), spark=spark)
+    samples = tuple(struct.pack(f">{code}", number) for number in numbers)
+    return ValueSpec(samples=samples, value=partial(_unpack_number, code=code, java=java), spark=spark)
 
 
-def time(value: Callable[[bytes], str], *, spark: str, first: bytes = struct.pack(">q", 1)) -> ValueSpec:
-    """Return the specification of a point in time, of which `first` is a small one."""
-    return ValueSpec(samples=(first,), value=value, spark=spark)
-
-
-def _number(data: bytes, code: str, java: str) -> bool | int | float:
+def _unpack_number(data: bytes, code: str, java: str) -> bool | int | float:
     size = struct.calcsize(f">{code}")
     if len(data) != size:
         raise ReaderFailure(f"SchemaSerializationException: Size of data received by {java} is not {size}")
@@ -241,79 +252,84 @@ def _number(data: bytes, code: str, java: str) -> bool | int | float:
     return cast("bool | int | float", value)
 
 
-def _long(data: bytes) -> int:
-    return int(_number(data, "q", "LongSchema"))
-
-
-def _buffer(data: bytes, form: str) -> tuple[int, ...]:
-    """Return the numbers at the beginning of `data`: java.nio.ByteBuffer ignores what follows."""
-    if len(data) < struct.calcsize(form):
-        raise ReaderFailure("BufferUnderflowException")
-    numbers: tuple[int, ...] = struct.unpack_from(form, data)
-    return numbers
+def time(value: Callable[[bytes], str], *, spark: str, first: bytes = struct.pack(">q", 1)) -> ValueSpec:
+    """Return the specification of a point in time with the sample `first`."""
+    return ValueSpec(samples=(first,), value=value, spark=spark)
 
 
 def moment(data: bytes) -> str:
-    """Return what DATE and TIMESTAMP are: milliseconds since 1970."""
-    days, ms = divmod(_long(data), _DAY_MS)
-    return f"{_date(days)}T{_clock(ms * 10**6)}Z"
+    """Decode a DATE or TIMESTAMP: milliseconds since 1970."""
+    days, milliseconds = divmod(_unpack_long(data), _DAY_MS)
+    return f"{_format_date(days)}T{_format_time(milliseconds * 10**6)}Z"
 
 
 def time_of_day(data: bytes) -> str:
-    """Return what TIME is: the time in milliseconds, of any day."""
-    return _clock(_long(data) % _DAY_MS * 10**6)
+    """Decode a TIME: the time of milliseconds since 1970, of any day."""
+    return _format_time(_unpack_long(data) % _DAY_MS * 10**6)
 
 
 def instant(data: bytes) -> str:
-    """Return what INSTANT is: seconds since 1970, and nanoseconds."""
-    seconds, nanos = _buffer(data, ">qi")
+    """Decode an INSTANT: seconds since 1970, and nanoseconds."""
+    seconds, nanos = _unpack_prefix(data, ">qi")
     seconds += nanos // 10**9
     if not -(2**63) <= seconds < 2**63:
         raise ReaderFailure("ArithmeticException: long overflow")
     if not _SECONDS[0] <= seconds <= _SECONDS[1]:
         raise ReaderFailure("DateTimeException: Instant exceeds minimum or maximum instant")
     days, second = divmod(seconds, 86_400)
-    return f"{_date(days)}T{_clock(second * 10**9 + nanos % 10**9)}Z"
+    return f"{_format_date(days)}T{_format_time(second * 10**9 + nanos % 10**9)}Z"
 
 
 def local_date(data: bytes) -> str:
-    """Return what LOCAL_DATE is: days since 1970."""
-    return _date(_epoch_day(_long(data)))
+    """Decode a LOCAL_DATE: days since 1970."""
+    return _format_date(_check_epoch_day(_unpack_long(data)))
 
 
 def local_time(data: bytes) -> str:
-    """Return what LOCAL_TIME is: nanoseconds of the day."""
-    return _clock(_nano_of_day(_long(data)))
+    """Decode a LOCAL_TIME: nanoseconds of the day."""
+    return _format_time(_check_nano_of_day(_unpack_long(data)))
 
 
 def local_date_time(data: bytes) -> str:
-    """Return what LOCAL_DATE_TIME is: days since 1970, and nanoseconds of the day."""
-    day, nano = _buffer(data, ">2q")
-    return f"{_date(_epoch_day(day))}T{_clock(_nano_of_day(nano))}"
+    """Decode a LOCAL_DATE_TIME: days since 1970, and nanoseconds of the day."""
+    day, nano = _unpack_prefix(data, ">2q")
+    return f"{_format_date(_check_epoch_day(day))}T{_format_time(_check_nano_of_day(nano))}"
 
 
-def _epoch_day(day: int) -> int:
+def _unpack_long(data: bytes) -> int:
+    return int(_unpack_number(data, "q", "LongSchema"))
+
+
+def _unpack_prefix(data: bytes, form: str) -> tuple[int, ...]:
+    """Return the numbers at the start of `data`; java.nio.ByteBuffer ignores the bytes after them."""
+    if len(data) < struct.calcsize(form):
+        raise ReaderFailure("BufferUnderflowException")
+    numbers: tuple[int, ...] = struct.unpack_from(form, data)
+    return numbers
+
+
+def _check_epoch_day(day: int) -> int:
     if not _DAYS[0] <= day <= _DAYS[1]:
         raise ReaderFailure(f"DateTimeException: Invalid value for EpochDay: {day}")
     return day
 
 
-def _nano_of_day(nano: int) -> int:
+def _check_nano_of_day(nano: int) -> int:
     if not 0 <= nano < _DAY_NS:
         raise ReaderFailure(f"DateTimeException: Invalid value for NanoOfDay (valid values 0 - {_DAY_NS - 1}): {nano}")
     return nano
 
 
-def _date(epoch_day: int) -> str:
-    """Return the date as java.time.LocalDate shows it, of any year: Python's own end with 9999."""
+def _format_date(epoch_day: int) -> str:
+    """Format a date of any year like java.time.LocalDate; Python's dates end with the year 9999."""
     era, day = divmod(epoch_day, 146_097)  # the calendar repeats after 400 years
-    in_era = date.fromordinal(date(1970, 1, 1).toordinal() + day)
-    year = in_era.year + era * 400
+    date_in_era = date.fromordinal(date(1970, 1, 1).toordinal() + day)
+    year = date_in_era.year + era * 400
     sign = "-" if year < 0 else "+" if year > 9_999 else ""
-    return f"{sign}{abs(year):04d}-{in_era:%m-%d}"
+    return f"{sign}{abs(year):04d}-{date_in_era:%m-%d}"
 
 
-def _clock(nanos: int) -> str:
+def _format_time(nanos: int) -> str:
     seconds, fraction = divmod(nanos, 10**9)
     text = f"{seconds // 3_600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"{text}.{fraction:09d}".rstrip("0") if fraction else text
