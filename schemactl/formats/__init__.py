@@ -1,4 +1,4 @@
-"""The specification of every schema type, the functions that ask it, and definitions from JSON.
+"""The specification of every schema type, the functions that use it, and definitions from JSON.
 
 A new type is one file with its specification, and one row in `SPECS`.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
-from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import primitive, protobuf
 from schemactl.formats.avro import AvroSpec
 from schemactl.formats.key_value import PairSpec
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 __all__ = ["SPECS", "Explanation", "Pair", "TypeSpec", "pair_of", "spec"]
 
 
-def _no_schema(name: str) -> tuple[str, str]:
+def _explain_no_schema(name: str) -> tuple[str, str]:
     return (
         f"{name} means a topic without schema; an upload of it would lock the topic for every typed client",
         "leave `schema` away",
     )
 
 
-def _of_clients(name: str) -> TypeSpec:
-    what = f"{name} exists only inside a client and is never stored"
+def _make_client_spec(name: str) -> TypeSpec:
+    message = f"{name} exists only inside a client and is never stored"
     fix = "declare the type of the messages themselves"
-    return TypeSpec(undeclarable=(what, fix), unfit_half=what, validation="client")
+    return TypeSpec(undeclarable=(message, fix), unfit_half=message, validation="client")
 
 
 SPECS.update(
     {
-        SchemaType.NONE: BytesSpec(undeclarable=_no_schema("NONE"), unfit_half="NONE means no schema"),
+        SchemaType.NONE: BytesSpec(undeclarable=_explain_no_schema("NONE"), unfit_half="NONE means no schema"),
         SchemaType.STRING: primitive.StringSpec(),
         SchemaType.JSON: AvroSpec(payload="json", checker="json"),
         SchemaType.PROTOBUF: AvroSpec(payload="protobuf", declared_as="protobuf", checker="default"),
@@ -72,10 +72,10 @@ SPECS.update(
             checker="external",
             first_release=Release.R4_2,
         ),
-        SchemaType.BYTES: BytesSpec(undeclarable=_no_schema("BYTES")),
-        SchemaType.AUTO: _of_clients("AUTO"),
-        SchemaType.AUTO_CONSUME: _of_clients("AUTO_CONSUME"),
-        SchemaType.AUTO_PUBLISH: _of_clients("AUTO_PUBLISH"),
+        SchemaType.BYTES: BytesSpec(undeclarable=_explain_no_schema("BYTES")),
+        SchemaType.AUTO: _make_client_spec("AUTO"),
+        SchemaType.AUTO_CONSUME: _make_client_spec("AUTO_CONSUME"),
+        SchemaType.AUTO_PUBLISH: _make_client_spec("AUTO_PUBLISH"),
     }
 )
 
@@ -86,21 +86,21 @@ def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
 
 
 def identity(info: SchemaInfo) -> Hashable:
-    """Return a key that is equal for two definitions exactly when they are one version (see TypeSpec.identity).
+    """Return a key that two definitions share exactly if they are one version (see TypeSpec.identity).
 
     Raises:
-        InvalidSchema: the definition does not parse.
+        InvalidSchema: if the definition does not parse.
     """
     return spec(info).identity(info)
 
 
 def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-    """Yield every reason `reader` may fail on a message of `writer` (see TypeSpec.resolve); of two types there is one.
+    """Yield every reason why `reader` may fail on a message of `writer` (see TypeSpec.resolve); one for different types.
 
-    PROTOBUF definitions that both know their `.proto` are judged by its wire rules: those are the bytes on the topic.
+    PROTOBUF definitions that both have a `.proto` are compared by its wire rules, which describe the bytes on the topic.
 
     Raises:
-        InvalidSchema: a definition does not parse.
+        InvalidSchema: if a definition does not parse.
     """
     if reader.type is not writer.type:
         message = f"{reader.type.name} cannot read {writer.type.name}"
@@ -109,13 +109,13 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
     return spec(reader).resolve(reader=reader, writer=writer)
 
 
-def on_the_wire(one: SchemaInfo, other: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
-    """Return two definitions of one type as their bytes follow them: PROTOBUF by its `.proto`, where both know it."""
-    return (one.proto, other.proto) if one.proto and other.proto else (one, other)
+def on_the_wire(left: SchemaInfo, right: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
+    """Return the definitions that describe the bytes of two definitions of one type: the `.proto` of PROTOBUF, if both have it."""
+    return (left.proto, right.proto) if left.proto and right.proto else (left, right)
 
 
 def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-    """Return `breakage` of `new` with `old` for people."""
+    """Explain a `breakage` of `new` with `old`."""
     if old.type is not new.type:
         return Explanation(
             "",
@@ -128,11 +128,11 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
 
 
 class Reading(NamedTuple):
-    """Whether readers with one version read the messages of another.
+    """Whether readers with one version can read the messages of another.
 
     Attributes:
-        answer: "strict": strict readers may not, though Pulsar's Java clients do.
-        reason: the first why they do not; "": they do.
+        answer: "strict" if Pulsar's Java clients can, but strict readers may not.
+        reason: the first reason why they cannot; "" if they can.
     """
 
     answer: Literal["yes", "strict", "no"]
@@ -140,44 +140,45 @@ class Reading(NamedTuple):
 
 
 def reading(*, reader: SchemaVersion, writer: SchemaVersion) -> Reading:
-    """Return whether readers with one version read the messages of another; both have a definition."""
+    """Return whether readers with one version can read the messages of another; both must have a definition."""
     if reader.number == writer.number:
         return Reading("yes")
-    assert reader.info is not None  # noqa: S101  they have one
+    assert reader.info is not None  # noqa: S101  see the docstring
     assert writer.info is not None  # noqa: S101
     is_newer = reader.number > writer.number
-    older = min(reader.number, writer.number)
+    older_number = min(reader.number, writer.number)
     old, new = (writer.info, reader.info) if is_newer else (reader.info, writer.info)
     try:
-        found = [*resolve(reader=reader.info, writer=writer.info)]
-        if not found:
+        incompatibilities = [*resolve(reader=reader.info, writer=writer.info)]
+        if not incompatibilities:
             return Reading("yes")
-        breakage = Breakage(found[0], "new_reads_old" if is_newer else "old_reads_new", older)
+        breakage = Breakage(incompatibilities[0], "new_reads_old" if is_newer else "old_reads_new", older_number)
         reason = explain(breakage, new=new, old=old).reason
     except InvalidSchema as error:
         return Reading("no", str(error))
-    return Reading("strict" if all(each.strict_only for each in found) else "no", reason)
+    is_strict_only = all(incompatibility.strict_only for incompatibility in incompatibilities)
+    return Reading("strict" if is_strict_only else "no", reason)
 
 
 def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-    """Return a message that proves `breakage`, and what its reader gets; None where none can exist or was found."""
+    """Return a message that proves `breakage` and the reader's result, or None if there is none or none was found."""
     if old.type is not new.type:
         return misreading_of(breakage.direction, new=new, old=old)
     new, old = on_the_wire(new, old)
     return spec(new).counterexample(breakage, new=new, old=old)
 
 
-def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
-    """Whether two definitions of one version say the same, doc, aliases and properties included; layout does not count."""
-    if one.type is not other.type or one.properties != other.properties:
+def same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
+    """Return whether two definitions of one version are equal with doc, aliases and properties; layout does not count."""
+    if left.type is not right.type or left.properties != right.properties:
         return False
     try:
-        return spec(one).content(one) == spec(other).content(other)
+        return spec(left).content(left) == spec(right).content(right)
     except RecursionError:
-        return one.schema == other.schema
+        return left.schema == right.schema
 
 
-# Definitions from JSON.
+# Definitions from JSON
 
 
 class InvalidInput(Exception):
@@ -185,50 +186,55 @@ class InvalidInput(Exception):
 
 
 def definition_of(entry: object, where: str) -> SchemaInfo:
-    """Return the definition in `{"type", "schema", "properties"}`; with `schema_b64` in place of `schema` of those bytes.
+    """Return the definition in `{"type", "schema", "properties"}`; `schema_b64` may replace `schema`.
 
     Raises:
-        InvalidInput: it is no such thing.
-        InvalidSchema: the text of a KEY_VALUE is none, or a `.proto` does not compile.
+        InvalidInput: if `entry` is not such an object; `where` is its place in messages.
+        InvalidSchema: if a KEY_VALUE is not the text of one, or a `.proto` does not compile.
     """
     if not isinstance(entry, dict):
         raise InvalidInput(f"`{where}` is not a definition: expected an object with `type` and `schema`")
-    kind = _kind(entry.get("type"), f"{where}.type")
+    type_ = _read_type(entry.get("type"), f"{where}.type")
     properties = properties_of(entry, where)
     if "schema_b64" in entry:
-        return SchemaInfo(kind, _bytes(entry["schema_b64"], where), properties)
+        return SchemaInfo(type_, _read_bytes(entry["schema_b64"], where), properties)
     schema = "" if entry.get("schema") is None else entry["schema"]
-    if SPECS[kind].language == "protobuf" and (compiled := _compiled(schema)):
+    if SPECS[type_].language == "protobuf" and (compiled := _compile_proto(schema)):
         return replace(compiled, properties=properties)
     if not isinstance(schema, str):
         raise InvalidInput(f"`{where}.schema` is not a string")
-    return SPECS[kind].from_text(kind, schema, properties)
+    return SPECS[type_].from_text(type_, schema, properties)
 
 
 def described(request: Mapping[str, Any], role: str) -> SchemaInfo:
-    """Return the definition that a line has under `role`, as a text or as the JSON itself, of its `type` and with its `properties`.
+    """Return the definition under `role` in a request, with the request's `type` and `properties`; a text or its JSON.
 
     Raises:
-        InvalidInput: it is no such thing.
-        InvalidSchema: the text of a KEY_VALUE is none, or a `.proto` does not compile.
+        InvalidInput: if the request does not have such a definition.
+        InvalidSchema: if a KEY_VALUE is not the text of one, or a `.proto` does not compile.
     """
-    kind, schema = _kind(request.get("type"), "type"), request.get(role)
-    if schema is None and SPECS[kind].language:
-        raise InvalidInput(f"`{role}` is missing: give the definition of {kind.name}, as a text or as the JSON itself")
-    entry = {"type": kind.name, "schema": schema, "properties": request.get("properties")}
-    if SPECS[kind].declared_as == "protobuf" and (compiled := _compiled(schema)):
+    type_, schema = _read_type(request.get("type"), "type"), request.get(role)
+    type_spec = SPECS[type_]
+    if schema is None and type_spec.language:
+        raise InvalidInput(f"`{role}` is missing: give the definition of {type_.name}, as a text or as the JSON itself")
+    entry = {"type": type_.name, "schema": schema, "properties": request.get("properties")}
+    if type_spec.declared_as == "protobuf" and (compiled := _compile_proto(schema)):
         return replace(definition_of({**entry, "schema": None}, role), proto=compiled)
-    if SPECS[kind].payload in ("avro", "json"):
+    if type_spec.payload in ("avro", "json"):
         entry["schema"] = _definition_text(schema, role)
-    elif SPECS[kind].language == "pair" and isinstance(schema, dict):
-        entry["schema"] = json.dumps({name: _half(half) for name, half in schema.items()})
+    elif type_spec.language == "pair" and isinstance(schema, dict):
+        entry["schema"] = json.dumps({name: _half_to_json(half) for name, half in schema.items()})
     elif isinstance(schema, dict | list) and not proto_of(schema):
         entry["schema"] = json.dumps(schema)
     return definition_of(entry, role)
 
 
 def properties_of(entry: dict[str, Any], where: str) -> dict[str, str]:
-    """Return the properties of a definition; raise InvalidInput if they have another form."""
+    """Return the properties of a definition.
+
+    Raises:
+        InvalidInput: if they are not an object with strings.
+    """
     properties = entry.get("properties") or {}
     if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
         raise InvalidInput(f"`{where}.properties` is not an object whose values are strings")
@@ -236,7 +242,7 @@ def properties_of(entry: dict[str, Any], where: str) -> dict[str, str]:
 
 
 def proto_of(schema: object) -> Proto | None:
-    """Return the `.proto` in `{"proto": "<text>", "message": "a.B"}`, as an object or as JSON text; None for anything else."""
+    """Return the `.proto` in `{"proto": "<text>", "message": "a.B"}`, as an object or as JSON text, or None."""
     if isinstance(schema, str) and '"proto"' in schema:
         try:
             schema = json.loads(schema)
@@ -251,9 +257,9 @@ def proto_of(schema: object) -> Proto | None:
     return proto
 
 
-def _half(half: object) -> object:
-    """Return a half of a KEY_VALUE as the admin API's text has it, which is the JSON itself: of a text, and of a `.proto`, too."""
-    if compiled := _compiled(half):
+def _half_to_json(half: object) -> object:
+    """Return a half of a KEY_VALUE as JSON, as in the admin API's text; it may be given as a text, JSON or `.proto`."""
+    if compiled := _compile_proto(half):
         return json.loads(compiled.schema)
     if isinstance(half, str) and not half.isidentifier():
         with contextlib.suppress(ValueError, RecursionError):
@@ -261,13 +267,12 @@ def _half(half: object) -> object:
     return half
 
 
-def _compiled(schema: object) -> SchemaInfo | None:
-    """Return the compiled `.proto` in `schema`; None if there is none."""
+def _compile_proto(schema: object) -> SchemaInfo | None:
     proto = proto_of(schema)
     return protobuf.load("protoc").compile_proto(proto) if proto else None
 
 
-def _kind(name: object, where: str) -> SchemaType:
+def _read_type(name: object, where: str) -> SchemaType:
     if name is None:
         raise InvalidInput(f"`{where}` is missing: write AVRO, JSON or another of Pulsar's schema types")
     if not isinstance(name, str) or name not in SchemaType.__members__:
@@ -276,20 +281,17 @@ def _kind(name: object, where: str) -> SchemaType:
 
 
 def _definition_text(value: object, where: str) -> str:
-    """Return the text of an Avro definition, given as text or as the JSON itself."""
+    """Return the text of an Avro definition, which is given as a text or as JSON."""
     if isinstance(value, bool | int | float):
         raise InvalidInput(f"`{where}` is {json.dumps(value)}, which is no definition")
-    # A bare word is the JSON of a primitive type: its text would stand in quotes.
+    # A bare word is the JSON of a primitive type; its text has quotes.
     if isinstance(value, str) and not value.isidentifier():
         return value
     return json.dumps(value)
 
 
-def _bytes(text: object, where: str) -> bytes:
+def _read_bytes(text: object, where: str) -> bytes:
     if text is None:
-        # What answers for a broker is loaded only where somebody asks about one.
-        from schemactl.core.schema import NO_DATA
-
         return NO_DATA
     if isinstance(text, str):
         with contextlib.suppress(ValueError):

@@ -1,14 +1,12 @@
-"""`TypeSpec`, the questions that each schema type answers, and two answers shared by all of them.
+"""`TypeSpec`, the questions that each schema type answers, and answers that all types share: misreadings and differences by field.
 
-These are messages that a reader with another schema misreads, and the differences of two definitions by field.
+A consumer decodes every message by its own schema. A small message of the writer's, read like the reader reads it, proves a changed
+type: the reader throws, or reads another value. If all sample messages are read equally (TIMESTAMP as DATE: one moment), nothing is
+proved. The bytes of PROTOBUF without its `.proto`, and of EXTERNAL, are unknown.
 
-A consumer decodes every message by its own schema. So a changed type is proved by a small message of the writer's,
-read as the reader would: it throws, or reads another value. Where the readings of all messages tried agree (TIMESTAMP
-as DATE: one moment) nothing is proved. PROTOBUF without its `.proto` does not tell its bytes, EXTERNAL never does.
-
-Avro is read by the reader's definition alone. So does a client where the message names no version (Python's: where all
-else fails). Java's looks the version up first, and throws before it reads where that has no Avro definition: results
-say by what was read, unless both definitions are the same.
+Avro messages are decoded by the reader's definition alone. A client does the same for a message without a version (Python's if all
+else fails). Java's client first looks up the writer's version, and throws if it has no Avro definition; so results name the
+definition, unless both are the same.
 
 Sources: `KeyValue` (org.apache.pulsar.common.schema), MessageImpl, GenericJsonReader.
 """
@@ -28,88 +26,41 @@ from schemactl.core.findings import Breakage, Counterexample, Direction, Incompa
 from schemactl.core.project import ProtoCategory
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """An incompatibility for people.
-
-    Attributes:
-        field: the path of the field in the new schema (or the old, where only that has it): `Order.lines[].price`.
-        reason: one or two sentences: what differs, and what becomes of the messages.
-        fix: what to write instead.
-        place: JSON pointer of the nearest part that the new definition's own text has.
-        older: JSON pointer of the part in the old definition, where it is that one's; None: it is not.
-    """
-
-    field: str
-    reason: str
-    fix: str
-    place: str = ""
-    older: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """A message on a topic: its payload (None: null), and the message's own key, which only SEPARATED has."""
-
-    payload: bytes | None
-    key: bytes | None = None
-
-
-class ReaderFailure(Exception):
-    """A reader throws: Java's simple class name and message, as `Name: message`."""
-
-
-class UnknownWire(Exception):
-    """The definition does not say what its bytes are, or what a reader does with them cannot be known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """What is said of a part of a definition besides what it is: its documentation, and its other names."""
-
-    doc: str = ""
-    aliases: tuple[str, ...] = ()
-
-
 Encoding = Literal["INLINE", "SEPARATED"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """The two schemas of a KEY_VALUE schema, and how a message carries its key."""
+MAX_MESSAGES: Final = 9
+"""The number of sample messages to try."""
 
-    key: SchemaInfo
-    value: SchemaInfo
-    encoding: Encoding
 
-    @property
-    def halves(self) -> Mapping[Literal["key", "value"], SchemaInfo]:
-        """Both schemas by their names."""
-        return {"key": self.key, "value": self.value}
+BY_ITS_OWN: Final = " (decoded by the reader's definition alone)"
+"""The suffix of a result that another definition could change."""
+
+
+_SMALLEST_DIFF_LINES: Final = 5_000
+"""The maximum number of lines for which `line_changes` searches the smallest diff."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TypeSpec:
-    """Everything that is asked about one of Pulsar's schema types. The defaults are those of a type nothing is known of.
+    """The properties and operations of one of Pulsar's schema types. The defaults are those of an unknown type.
 
-    A layer above this one that does something of its own for a type (the broker's checks, the shapes of declarations,
-    Spark's types) finds the name of it here, and has one table by these names. Where a definition does not parse, methods raise
-    InvalidSchema, or yield it (`problems`).
+    A layer above that treats types differently (the broker's checks, the forms of declarations, Spark's types) finds a name here,
+    and has one table by these names. If a definition does not parse, methods raise InvalidSchema, or yield it (`problems`).
 
     Attributes:
-        language: what a definition is written in; "" where there is none.
-        payload: what the bytes of a message are; "unknown" where the definition does not say.
-        declared_as: the shape of its declaration: without definition, as Avro, as Avro with a `.proto`, as a `.proto`,
+        language: the language of a definition; "" for a type without definitions.
+        payload: the format of a message's bytes; "unknown" if the definition does not say.
+        declared_as: the form of its declaration: without definition, as Avro, as Avro with a `.proto`, as a `.proto`,
             or as key and value.
-        undeclarable: why no topic is declared with it, and what to do instead; none where one can be.
-        unfit_half: why it is no half of a KEY_VALUE schema; "" where it is.
-        validation: which of the broker's validators judges a definition alone.
-        checker: which of the broker's checkers compares it with others.
+        undeclarable: why no topic is declared with it and the fix, or None if it can be declared.
+        unfit_half: why it cannot be a half of a KEY_VALUE schema; "" if it can.
+        validation: the broker's validator for a single definition.
+        checker: the broker's checker that compares it with others.
         first_release: the first release that knows the type.
-        has_spellings: clients register several definitions that are declared as one (see `declared`).
-        suffix: how the name of a file ends that holds a definition.
-        spark: the name of the Spark type of a value; "" where the definition decides, or there is none.
+        has_spellings: whether clients register several definitions that are declared as one (see `declared`).
+        suffix: the file name suffix of a definition.
+        spark: the name of the Spark type of a value; "" if the definition decides, or there is none.
     """
 
     language: Literal["", "avro", "protobuf", "pair"] = ""
@@ -127,8 +78,8 @@ class TypeSpec:
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield every reason not to declare `info`: it does not parse, a default is invalid, that release rejects it.
 
-        Each problem's `pointer` says where in the definition. Without any, a first upload is accepted, and no
-        later upload fails because of it.
+        Each problem's `pointer` is its place in the definition. Without a problem, a first upload is accepted, and no later
+        upload fails because of it.
         """
         if self.undeclarable:
             yield InvalidSchema(self.undeclarable[0], fix=self.undeclarable[1])
@@ -137,91 +88,91 @@ class TypeSpec:
             yield InvalidSchema(f"{info.type.name} exists from Pulsar {first} on; this project is for {release}")
 
     def identity(self, info: SchemaInfo) -> Hashable:
-        """Return a key that is equal for two definitions exactly when they are one version; the type is part of it."""
+        """Return a key that two definitions share exactly if they are one version; the type is part of it."""
         return info.type, info.schema
 
     def declared(self, info: SchemaInfo) -> SchemaInfo:
-        """Return `info` as a declaration spells it, where clients register several spellings of one definition."""
+        """Return `info` in the spelling of declarations; clients may register other spellings of the same definition."""
         return info
 
     def content(self, info: SchemaInfo) -> object:
-        """Return what two definitions have in common that differ in layout alone."""
+        """Return a value that definitions share if they differ only in layout."""
         return self.identity(info)
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield every reason `reader` may fail on a message written with `writer`, in document order.
+        """Yield every reason why `reader` may fail on a message of `writer`, in document order.
 
-        Both have this type. Without any, every such message decodes.
+        Both have this type. Without a reason, every such message decodes.
         """
         del reader, writer
         return iter(())
 
     def require_newest(self, info: SchemaInfo) -> None:
-        """Raise InvalidSchema unless the newest release accepts the names in `info`; older ones accept some that it rejects."""
+        """Raise InvalidSchema unless the newest release accepts the names in `info`; older releases accept some others."""
 
     def buf_violations(self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield what buf's `category` finds between `old` and `new`; nothing where either is not made of descriptors."""
+        """Yield the violations of buf's `category` between `old` and `new`, if both consist of descriptors."""
         del category, new, old
         return iter(())
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """Return `breakage` of `new` with `old` for people; who reads whom is its `direction`."""
+        """Explain a `breakage` of `new` with `old`; its `direction` says which side reads."""
         del new, old
         return Explanation("", breakage.incompatibility.message, "Give the new messages a topic of their own.")
 
     def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-        """Return a message that proves `breakage`, and what its reader gets; None where none can exist or was found."""
+        """Return a message that proves `breakage` and the reader's result, or None if there is none or none was found."""
         del breakage, new, old
         return None
 
     def pair(self, info: SchemaInfo) -> Pair | None:
-        """Return the halves of a KEY_VALUE schema; None for every other type."""
+        """Return the halves of a KEY_VALUE schema, or None for every other type."""
         del info
         return None
 
     def text(self, info: SchemaInfo) -> str | None:
-        """Return the definition as the admin API shows it; "" without one, None for bytes that are no text."""
+        """Return the definition's text in the admin API: "" without a definition, None for bytes that are not text."""
         try:
             return info.schema.decode()
         except UnicodeDecodeError:
             return None
 
     def from_text(self, type_: SchemaType, text: str, properties: Mapping[str, str]) -> SchemaInfo:
-        """Return the schema that a broker stores for the admin API's text.
+        """Return the schema that a broker stores for a text of the admin API.
 
         Raises:
-            InvalidSchema: it is no text of such a schema.
+            InvalidSchema: if it is not the text of such a schema.
         """
-        # A lone surrogate is no text; the question mark is what Java's String.getBytes makes of it.
+        # Java's String.getBytes replaces a lone surrogate by a question mark.
         return SchemaInfo(type_, text.encode(errors="replace"), properties)
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
-        """Yield each part's name and what it is, in document order."""
+        """Yield each part's name and description, in document order."""
         yield "", info.type.name
 
     def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
-        """Yield what is said of parts of the outline besides what they are, of those of which something is said."""
+        """Yield the names and notes of the parts of the outline that have documentation or aliases."""
         del info
         return iter(())
 
     def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
-        """Return by the full name of each named type those that it uses itself; by "" those that the definition does."""
+        """Map each named type to the named types that it references directly, by full name; the key "" is the root."""
         del info
         return {}
 
     def lines(self, info: SchemaInfo) -> list[str]:
-        """Return the definition's lines, laid out the same for the same content."""
+        """Return the definition's lines in a layout that depends only on the content."""
         try:
             text = self.text(info) or ""
         except InvalidSchema:
             text = info.schema.decode(errors="replace")
-        return [*_lines(text)]
+        return [*_split_lines(text)]
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
-        """Yield small messages, the most telling first; none where nothing is known of the bytes.
+        """Yield small messages, the most distinctive first, or nothing if the bytes are unknown.
 
         Raises:
-            SchemactlError: it needs protobuf, which is not installed.
+            SchemactlError: if it needs protobuf, which is not installed.
         """
         del info
         return iter(())
@@ -230,16 +181,25 @@ class TypeSpec:
         """Return the value that a reader with `info` gets from a message of any writer, as JSON text.
 
         Raises:
-            ReaderFailure: the reader throws.
-            UnknownWire: what it does cannot be known.
-            SchemactlError: it needs protobuf, which is not installed.
+            ReaderFailure: if the reader throws.
+            UnknownWire: if the result is unpredictable.
+            SchemactlError: if it needs protobuf, which is not installed.
         """
         del wire, info
         raise UnknownWire
 
 
+@lru_cache(maxsize=16)  # a page of the catalog site needs the lines of a version several times
+def _split_lines(text: str) -> tuple[str, ...]:
+    """Return the lines of a text; JSON has one line for each value."""
+    try:
+        return tuple(json.dumps(json.loads(text), indent=2, ensure_ascii=False).split("\n"))
+    except (ValueError, RecursionError):
+        return tuple(text.removesuffix("\n").split("\n")) if text else ()
+
+
 SPECS: Final[dict[SchemaType, TypeSpec]] = {}
-"""The specification of every schema type; `schemactl.formats` has the rows."""
+"""The specification of every schema type; `schemactl.formats` fills it."""
 
 
 def spec(info: SchemaInfo) -> TypeSpec:
@@ -248,86 +208,126 @@ def spec(info: SchemaInfo) -> TypeSpec:
 
 
 def pair_of(info: SchemaInfo) -> Pair | None:
-    """Return the halves of a KEY_VALUE schema; None for every other type.
+    """Return the halves of a KEY_VALUE schema, or None for every other type.
 
     Raises:
-        InvalidSchema: the definition does not parse.
+        InvalidSchema: if the definition does not parse.
     """
     return SPECS[info.type].pair(info)
 
 
-@lru_cache(maxsize=16)
-def _lines(text: str) -> tuple[str, ...]:
-    """Return the lines of a text: of JSON one for each value. A page of the catalogue asks for those of a version several times."""
-    try:
-        return tuple(json.dumps(json.loads(text), indent=2, ensure_ascii=False).split("\n"))
-    except (ValueError, RecursionError):
-        return tuple(text.removesuffix("\n").split("\n")) if text else ()
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The two schemas of a KEY_VALUE schema, and the place of the key in a message."""
+
+    key: SchemaInfo
+    value: SchemaInfo
+    encoding: Encoding
+
+    @property
+    def halves(self) -> Mapping[Literal["key", "value"], SchemaInfo]:
+        """Both schemas by name."""
+        return {"key": self.key, "value": self.value}
 
 
-# Misreadings between schema types.
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An explanation of an incompatibility.
+
+    Attributes:
+        field: the path of the field in the new schema (or in the old, if only it has the field): `Order.lines[].price`.
+        reason: one or two sentences: the difference and its effect on messages.
+        fix: the definition to write instead.
+        place: the JSON pointer of the nearest part in the new definition's text.
+        older: the JSON pointer of the part in the old definition, or None if the part is not there.
+    """
+
+    field: str
+    reason: str
+    fix: str
+    place: str = ""
+    older: str | None = None
 
 
-MAX_MESSAGES: Final = 9
-"""Of one schema that are tried."""
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The documentation and the aliases of a part of a definition."""
 
-BY_ITS_OWN: Final = " (decoded by the reader's definition alone)"
-"""Added to a result where another definition might have been used."""
+    doc: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A message on a topic: its payload (None is null), and the message's own key, which only SEPARATED uses."""
+
+    payload: bytes | None
+    key: bytes | None = None
+
+
+class ReaderFailure(Exception):
+    """A reader throws; the argument is Java's simple class name and message, as `Name: message`."""
+
+
+class UnknownWire(Exception):
+    """The definition does not describe its bytes, or a reader's result for them is unpredictable."""
+
+
+# Misreadings between schema types
 
 
 def misreading_of(direction: Direction, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-    """Return a message that one side misreads, of those that `direction` has reading; None where none was found."""
+    """Return a message that a reading side of `direction` misreads, or None if none was found."""
     if direction != "old_reads_new":
-        found = misreading(reader=new, writer=old)
-        if found or direction == "new_reads_old":
-            return found
+        counterexample = misreading(reader=new, writer=old)
+        if counterexample or direction == "new_reads_old":
+            return counterexample
     return misreading(reader=old, writer=new)
 
 
 def misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Counterexample | None:
-    """Return the first small message of `writer` that `reader` throws on or reads as another value; None: there was none.
+    """Return the first small message of `writer` on which `reader` throws, or which it reads as another value, or None.
 
-    None, too, where a definition does not parse, or protobuf is not installed.
+    The result is also None if a definition does not parse, or if protobuf is not installed.
     """
     reader, writer = reader.proto or reader, writer.proto or writer
     try:
-        by = BY_ITS_OWN if _holds_avro(reader) and reader.schema != writer.schema else ""
+        suffix = BY_ITS_OWN if _has_avro(reader) and reader.schema != writer.schema else ""
         for wire in islice(spec(writer).messages(writer), MAX_MESSAGES):
             written, payload = spec(writer).read(wire, writer), wire.payload or b""
             try:
                 result = spec(reader).read(wire, reader)
-            except ReaderFailure as thrown:
-                return Counterexample(written, payload, f"{thrown}{by}")
+            except ReaderFailure as failure:
+                return Counterexample(written, payload, f"{failure}{suffix}")
             if result != written:
-                return Counterexample(written, payload, f"reads {result}{by}")
+                return Counterexample(written, payload, f"reads {result}{suffix}")
     except (SchemactlError, UnknownWire, RecursionError):
         return None
     return None
 
 
-def _holds_avro(info: SchemaInfo) -> bool:
+def _has_avro(info: SchemaInfo) -> bool:
     pair = pair_of(info)
-    return any(map(_holds_avro, pair.halves.values())) if pair else spec(info).payload == "avro"
+    return any(map(_has_avro, pair.halves.values())) if pair else spec(info).payload == "avro"
 
 
-# Outline and differences by field.
+# Outline and differences by field
 
 
-_SMALLEST_DIFF_LINES: Final = 5_000
 _NO_NOTE: Final = Note()
 
 
 def outline(info: SchemaInfo) -> dict[str, str]:
-    """Map each part's name to what it is, in document order: `Order.lines` to `array<OrderLine>`.
+    """Map each part's name to its description, in document order: `Order.lines` to `array<OrderLine>`.
 
-    Named types are spelled out once, under their own name without namespace where no two share it. Docs, aliases and the
-    order of symbols are left out. The properties of the SchemaInfo come last.
+    A named type is spelled out once, under its name without namespace unless two types share this name. Docs, aliases and the
+    order of symbols do not count. The properties of the SchemaInfo come last.
 
     Raises:
-        InvalidSchema: the definition does not parse.
+        InvalidSchema: if the definition does not parse.
     """
     parts = dict(spec(info).outline(info))
-    # A pair keeps its types and encoding there, which are parts already.
+    # The properties of a pair are its types and encoding, which are parts already.
     if spec(info).language != "pair":
         parts |= {f"property {name}": value for name, value in sorted(info.properties.items())}
     return parts
@@ -335,14 +335,15 @@ def outline(info: SchemaInfo) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PartChange:
-    """What differs of one part of two definitions.
+    """A difference between two definitions in one part.
 
     Attributes:
-        kind: `widened` is a change of type after which everything written before can still be read; `documented` one of the documentation alone.
-        part: its name in the newer definition, else in the older.
-        before: what it was, or its documentation; "" where it was not there.
-        after: what it is.
-        former: its name in the older definition, where an alias says so.
+        kind: `widened` if all earlier messages can still be read after a change of type; `documented` if only the documentation
+            changed.
+        part: the name in the newer definition, or in the older for a removed part.
+        before: the old description or documentation; "" for an added part.
+        after: the new description or documentation; "" for a removed part.
+        former: the name in the older definition, if an alias maps it.
     """
 
     kind: Literal["added", "removed", "renamed", "widened", "changed", "documented"]
@@ -358,103 +359,115 @@ class PartChange:
 
     @property
     def text(self) -> str:
-        """The part, and what has become of it."""
+        """The part and its change."""
         name = f"{self.part}: " if self.part else ""
         if self.kind in ("added", "removed"):
             return f"{self.part}: {self.before}{self.after}"
         if self.kind == "documented":
             return f"{name}documentation"
-        what = self.after if self.before == self.after else f"{self.before} -> {self.after}"
-        return f"{name}{what}{f', was {self.former}' if self.former else ''}"
+        change = self.after if self.before == self.after else f"{self.before} -> {self.after}"
+        return f"{name}{change}{f', was {self.former}' if self.former else ''}"
 
 
 def changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
-    """Yield what differs between two outlines: `+`, `-` or `~`, and the part, in the order of the new one; no documentation.
+    """Yield the sign and text of each `PartChange` except documentation, in the order of `part_changes`.
 
     Raises:
-        InvalidSchema: a definition does not parse.
+        InvalidSchema: if a definition does not parse.
     """
-    return ((each.sign, each.text) for each in part_changes(old=old, new=new) if each.kind != "documented")
+    all_changes = part_changes(old=old, new=new)
+    return ((change.sign, change.text) for change in all_changes if change.kind != "documented")
 
 
 def part_changes(*, old: SchemaInfo | None, new: SchemaInfo | None) -> Iterator[PartChange]:
-    """Yield what differs between two definitions, what is gone first, then in the order of the new one. None is no definition.
+    """Yield the differences between two definitions: removed parts, then the others in the order of the new definition.
+
+    None is a missing definition, which has no parts.
 
     Raises:
-        InvalidSchema: a definition does not parse.
+        InvalidSchema: if a definition does not parse.
     """
     if old and new and old.type is not new.type:
         yield PartChange("changed", "type", old.type.name, new.type.name)
         return
-    before, after = (outline(info) if info else {} for info in (old, new))
+    old_parts, new_parts = (outline(info) if info else {} for info in (old, new))
     old_notes, new_notes = (dict(spec(info).notes(info)) if info else {} for info in (old, new))
-    former = dict(_renamed(before, after, new_notes))
-    for part, what in before.items():
-        if part not in after and part not in former.values():
-            yield PartChange("removed", part, what)
-    for part, what in after.items():
-        was = former.get(part, part)
-        known = before.get(was)
-        if known is None:
-            yield PartChange("added", part, after=what)
-        elif was != part and part.rpartition(".")[2] != was.rpartition(".")[2]:
-            yield PartChange("renamed", part, known, what, was)
-        elif known != what:
-            yield PartChange("widened" if _is_wider(known, what) else "changed", part, known, what)
-        docs = old_notes.get(was, _NO_NOTE).doc, new_notes.get(part, _NO_NOTE).doc
-        if known is not None and docs[0] != docs[1]:
-            yield PartChange("documented", part, *docs)
+    old_names = dict(_find_renamed_parts(old_parts, new_parts, new_notes))
+    for part, description in old_parts.items():
+        if part not in new_parts and part not in old_names.values():
+            yield PartChange("removed", part, description)
+    for part, description in new_parts.items():
+        old_name = old_names.get(part, part)
+        old_description = old_parts.get(old_name)
+        if old_description is None:
+            yield PartChange("added", part, after=description)
+        elif old_name != part and part.rpartition(".")[2] != old_name.rpartition(".")[2]:
+            yield PartChange("renamed", part, old_description, description, old_name)
+        elif old_description != description:
+            kind: Literal["widened", "changed"] = "widened" if _is_wider(old_description, description) else "changed"
+            yield PartChange(kind, part, old_description, description)
+        old_doc, new_doc = old_notes.get(old_name, _NO_NOTE).doc, new_notes.get(part, _NO_NOTE).doc
+        if old_description is not None and old_doc != new_doc:
+            yield PartChange("documented", part, old_doc, new_doc)
 
 
-def _renamed(
-    before: Mapping[str, str], after: Mapping[str, str], notes: Mapping[str, Note]
+def _find_renamed_parts(
+    old_parts: Mapping[str, str], new_parts: Mapping[str, str], notes: Mapping[str, Note]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each part of `after` that an alias, or the new name of its record, makes one of `before`: new name, old name."""
-    types: dict[str, str] = {}
-    for part in after:
-        if part in before:
+    """Yield the new and the old name of each part that an alias, or the new name of its record, maps to an old part."""
+    old_types: dict[str, str] = {}
+    for part in new_parts:
+        if part in old_parts:
             continue
-        inside, dot, name = part.rpartition(".")
+        type_name, dot, name = part.rpartition(".")
         names = [name, *(alias.rpartition(".")[2] for alias in notes.get(part, _NO_NOTE).aliases)]
-        for each in names:
-            was = f"{types.get(inside, inside)}{dot}{each}"
-            if was != part and was in before and was not in after:
-                types[part] = was
-                yield part, was
+        for candidate in names:
+            old_name = f"{old_types.get(type_name, type_name)}{dot}{candidate}"
+            if old_name != part and old_name in old_parts and old_name not in new_parts:
+                old_types[part] = old_name
+                yield part, old_name
                 break
 
 
-def _is_wider(before: str, after: str) -> bool:
-    """Return whether a field's type became another that holds all it held; of Avro, whose outlines say so."""
+def _is_wider(old_description: str, new_description: str) -> bool:
+    """Return whether an Avro field's new type has all values of its old type, according to their descriptions."""
     from schemactl.formats.avro.schema import PROMOTIONS
 
-    held, holds = (what.partition(" = ")[0].split(" | ") for what in (before, after))
-    return held != holds and all(
-        each in holds or any(each in PROMOTIONS.get(wider, ()) for wider in holds) for each in held
+    old_types, new_types = (
+        description.partition(" = ")[0].split(" | ") for description in (old_description, new_description)
+    )
+    return old_types != new_types and all(
+        old_type in new_types or any(old_type in PROMOTIONS.get(new_type, ()) for new_type in new_types)
+        for old_type in old_types
     )
 
 
 def line_changes(
     *, old: SchemaInfo | None, new: SchemaInfo | None, labels: tuple[str, str] = ("old", "new")
 ) -> list[str]:
-    """Return the lines of a unified diff of two definitions, laid out the same: layout is no difference. None is no definition.
+    """Return the lines of a unified diff of two definitions in a uniform layout; None is a missing definition.
 
-    It is the smallest diff where that can be found in reasonable time.
+    It is the smallest diff unless a definition is very long.
     """
     from difflib import unified_diff
 
-    before, after = (spec(info).lines(info) if info else [] for info in (old, new))
-    if max(len(before), len(after)) <= _SMALLEST_DIFF_LINES or before == after:
-        return list(unified_diff(before, after, *labels, lineterm=""))
-    # Looking for the smallest takes time in the square of the lines: here all between the first and the last difference is one.
-    head = _alike(before, after)
-    tail = _alike(before[head:][::-1], after[head:][::-1])
-    gone, come = (text[head : len(text) - tail] for text in (before, after))
-    place = f"@@ -{head + 1},{len(gone)} +{head + 1},{len(come)} @@"
-    lines = [f"--- {labels[0]}", f"+++ {labels[1]}", place]
-    return [*lines, *(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
+    old_lines, new_lines = (spec(info).lines(info) if info else [] for info in (old, new))
+    if max(len(old_lines), len(new_lines)) <= _SMALLEST_DIFF_LINES or old_lines == new_lines:
+        return list(unified_diff(old_lines, new_lines, *labels, lineterm=""))
+    # The search for the smallest diff takes quadratic time: instead, everything from the first to the last difference is replaced.
+    head = _count_common_lines(old_lines, new_lines)
+    tail = _count_common_lines(old_lines[head:][::-1], new_lines[head:][::-1])
+    removed, added = (lines[head : len(lines) - tail] for lines in (old_lines, new_lines))
+    place = f"@@ -{head + 1},{len(removed)} +{head + 1},{len(added)} @@"
+    return [
+        f"--- {labels[0]}",
+        f"+++ {labels[1]}",
+        place,
+        *(f"-{line}" for line in removed),
+        *(f"+{line}" for line in added),
+    ]
 
 
-def _alike(one: list[str], other: list[str]) -> int:
-    """Return how many of their first lines are the same."""
-    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
+def _count_common_lines(left: list[str], right: list[str]) -> int:
+    """Return the number of equal lines at the start."""
+    return sum(1 for _ in takewhile(bool, map(eq, left, right)))
