@@ -1,12 +1,12 @@
-"""Both verdicts on a proposed schema: what the broker answers, and what happens to data.
+"""Compute both verdicts on a proposed schema: the answer of a broker, and the effect on data.
 
 A strategy names the pairs of reader and writer that must work:
 
-    BACKWARD               the new schema reads what the latest version wrote
-    FORWARD                the latest version reads what the new schema writes
+    BACKWARD               the new schema reads the messages of the latest version
+    FORWARD                the latest version reads the messages of the new schema
     FULL                   both
     ..._TRANSITIVE         the same, with every live version
-    ALWAYS_COMPATIBLE, ALWAYS_INCOMPATIBLE    protect nobody
+    ALWAYS_COMPATIBLE, ALWAYS_INCOMPATIBLE    no pair
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def compare(
     >>> verdict = compare([old], new)
     >>> verdict.broker.outcome.value, verdict.broker.version  # Pulsar never compares symbols
     ('ok', 1)
-    >>> [(each.incompatibility.rule, each.incompatibility.pointer, each.direction) for each in verdict.data]
+    >>> [(item.incompatibility.rule, item.incompatibility.pointer, item.direction) for item in verdict.data]
     [('MISSING_ENUM_SYMBOLS', '/symbols', 'new_reads_old')]
     """
     versions = [SchemaVersion(number, info) for number, info in enumerate(existing)]
@@ -55,35 +55,35 @@ def judge(
     """Return both verdicts on `new` as the next version of a topic.
 
     Args:
-        existing: every version of the topic, oldest first, tombstones (`info` None) among them: only those after the
-            last tombstone count, for the broker and for data.
-        new: the proposed definition. Whatever its bytes are, there is a verdict.
-        strategy: the one in force. UNDEFINED is no strategy of a topic; a broker set to it refuses.
-        release: whose answers the broker's verdict predicts. The data verdict does not depend on it.
-        checkers: class names of Pulsar's optional checkers that the broker is configured with.
-        by_any_release: data is judged also where only an older release accepts a definition's names.
-        in_force: the number of the version that is declared now. After a return to older content that is not the latest, and
-            data is compared with both. None: it is the latest.
+        existing: every version of the topic, oldest first, including tombstones (`info` is None): only the versions after the last
+            tombstone count, for the broker and for data.
+        new: the proposed definition. There is a verdict for any bytes.
+        strategy: the strategy in force. UNDEFINED is not a topic's strategy; a broker that is configured with it rejects.
+        release: the release whose answers the broker's verdict predicts. The data verdict does not depend on it.
+        checkers: the class names of the optional Pulsar checkers in the broker's configuration.
+        by_any_release: whether to judge data also if only an older release accepts a definition's names.
+        in_force: the number of the version that is declared now, if it is not the latest (after a return to older content): data is
+            compared with both.
     """
     new.load()
     for version in existing:
         version.load()
-    state, found = _judge_data(existing, new, strategy, by_any_release=by_any_release, in_force=in_force)
+    state, data = _judge_data(existing, new, strategy, by_any_release=by_any_release, in_force=in_force)
     return Verdict(
         broker=upload.put(existing, new, strategy, release, optional=checkers),
         test=upload.test(existing, new, strategy, release, optional=checkers),
         state=state,
-        data=found,
+        data=data,
     )
 
 
 def breakages(
     existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, *, by_any_release: bool = False
 ) -> tuple[Breakage, ...]:
-    """Return every way in which `new` breaks a reader that `strategy` protects; none where a definition does not parse.
+    """Return every way in which `new` breaks a reader that `strategy` protects; empty if a definition does not parse.
 
-    Newest version first; for each, new_reads_old before old_reads_new. The newest release's rules on names decide what
-    parses, unless any release's do.
+    The newest version comes first; for each version, new_reads_old precedes old_reads_new. A definition parses if the newest release
+    accepts its names, or any release with `by_any_release`.
     """
     return _judge_data(existing, new, strategy, by_any_release=by_any_release)[1]
 
@@ -96,28 +96,29 @@ def _judge_data(
     by_any_release: bool,
     in_force: int | None = None,
 ) -> tuple[DataState, tuple[Breakage, ...]]:
-    versions = _protected(existing, strategy, in_force)
+    directions = _list_directions(strategy)
+    versions = _select_protected(existing, strategy, in_force)
     try:
-        alike = [old for _, old in versions if old.type is new.type]
+        same_type = [old for _, old in versions if old.type is new.type]
         if not by_any_release:
-            for info in (new, *alike):
+            for info in (new, *same_type):
                 formats.spec(info).require_newest(info)
-        if not alike:
-            # It has to parse, also where there is nothing to compare it with.
+        if not same_type:
+            # It has to parse even without a definition to compare it with.
             next(formats.resolve(reader=new, writer=new), None)
-        found = tuple(_breakages(versions, new, _directions(strategy)))
+        data = tuple(_find_breakages(versions, new, directions))
     except InvalidSchema:
         return DataState.UNPARSABLE, ()
-    if found:
-        return DataState.BREAKING, found
-    return (DataState.COMPATIBLE if _directions(strategy) else DataState.NOT_JUDGED), ()
+    if data:
+        return DataState.BREAKING, data
+    return (DataState.COMPATIBLE if directions else DataState.NOT_JUDGED), ()
 
 
-def _protected(
+def _select_protected(
     existing: Sequence[SchemaVersion], strategy: CompatibilityStrategy, in_force: int | None
 ) -> list[tuple[int, SchemaInfo]]:
-    """Return the versions whose readers or messages `strategy` looks at, newest first."""
-    if not _directions(strategy):
+    """Return the versions whose readers or messages `strategy` protects, newest first."""
+    if not _list_directions(strategy):
         return []
     versions = live(existing)
     if strategy not in TRANSITIVE:
@@ -125,25 +126,25 @@ def _protected(
     return [(version.number, version.info) for version in reversed(versions) if version.info]
 
 
-def _breakages(
-    versions: Sequence[tuple[int, SchemaInfo]], new: SchemaInfo, directions: Sequence[Direction]
-) -> Iterator[Breakage]:
-    for number, old in versions:
-        if old.type is not new.type:
-            what = f"schema type {old.type.name} became {new.type.name}"
-            changed = Incompatibility("SCHEMA_TYPE_CHANGED", "", what)
-            yield Breakage(changed, "both" if len(directions) > 1 else directions[0], number)
-            continue
-        for direction in directions:
-            reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
-            for found in formats.resolve(reader=reader, writer=writer):
-                yield Breakage(found, direction, number)
-
-
-def _directions(strategy: CompatibilityStrategy) -> list[Direction]:
+def _list_directions(strategy: CompatibilityStrategy) -> list[Direction]:
     directions: list[Direction] = []
     if strategy in READS_OLD:
         directions.append("new_reads_old")
     if strategy in READ_BY_OLD:
         directions.append("old_reads_new")
     return directions
+
+
+def _find_breakages(
+    versions: Sequence[tuple[int, SchemaInfo]], new: SchemaInfo, directions: Sequence[Direction]
+) -> Iterator[Breakage]:
+    for number, old in versions:
+        if old.type is not new.type:
+            message = f"schema type {old.type.name} became {new.type.name}"
+            incompatibility = Incompatibility("SCHEMA_TYPE_CHANGED", "", message)
+            yield Breakage(incompatibility, "both" if len(directions) > 1 else directions[0], number)
+            continue
+        for direction in directions:
+            reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
+            for incompatibility in formats.resolve(reader=reader, writer=writer):
+                yield Breakage(incompatibility, direction, number)

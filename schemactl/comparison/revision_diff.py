@@ -1,4 +1,4 @@
-"""The differences between two states of the declarations: the facts of `diff FROM..TO` and of `changelog`. No I/O."""
+"""Find the differences between two states of the declarations: the facts of `diff FROM..TO` and of `changelog`. No I/O."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, live
 from schemactl.formats.type_spec import PartChange, part_changes
 
 NOT_APPROVED = "0" * 40
-"""The id of the commit of what is not approved yet."""
+"""The commit id of changes that are not approved yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
-    """A reason why readers that the strategy protects fail.
+class Revision:
+    """Two states and all their differences.
 
     Attributes:
-        rule, direction: of the incompatibility.
-        against: the numbers of the versions that it is with.
-        reason: for people.
-        strict_only: Pulsar's Java readers do not fail.
-        waiver: by which it was approved, if it was.
+        before: the name of the older state.
+        after: the name of the newer state.
+        start: the commit of the older state, or None.
+        end: the commit of the newer state, or None.
+        subjects: the namespaces and topics with changes, by name, namespaces first.
+        commits: the number of commits that only the newer state has.
+        authors: the names of their authors, each once.
+        author_of: the author of each commit with changes, by its id.
     """
 
-    rule: str
-    direction: Direction
-    against: tuple[int, ...]
-    reason: str
-    strict_only: bool
-    waiver: Waiver | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewVersion:
-    """A new version, with the changes since the one before it (None for the first one), and the readers that it breaks."""
-
-    version: SchemaVersion
-    before: SchemaVersion | None = None
-    parts: tuple[PartChange, ...] = ()
-    breaks: tuple[Break, ...] = ()
+    before: str
+    after: str
+    start: Commit | None
+    end: Commit | None
+    subjects: tuple[Subject, ...]
+    commits: int = 0
+    authors: tuple[str, ...] = ()
+    author_of: dict[str, str] = field(default_factory=dict)
 
     @property
-    def is_breaking(self) -> bool:
-        """Whether readers that the strategy protects fail, and not only strict ones."""
-        return any(not each.strict_only for each in self.breaks)
+    def versions(self) -> int:
+        """The number of new versions."""
+        return sum(len(subject.versions) for subject in self.subjects)
+
+    @property
+    def breaking(self) -> list[tuple[Subject, NewVersion]]:
+        """The new versions that break readers."""
+        return [(subject, version) for subject in self.subjects for version in subject.versions if version.is_breaking]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class Subject:
     """A namespace or topic with changes.
 
     Attributes:
-        name: in the newer state, else in the older.
-        former: its name in the older state, where `renamed_from` says so.
-        changes: what differs besides new versions (see `schemactl.comparison.changes`).
-        versions: new ones, oldest first.
-        parts: the changes in the definition in force if it is a different text of a version that existed already.
-        said: by key of its metadata, the old and the new value.
-        is_gone: the newer state does not declare it.
-        since: the commit since which the topic stands as it does; None: it is not known, or a namespace.
+        name: the name in the newer state, or in the older if the newer does not declare it.
+        former: the name in the older state, if `renamed_from` states it.
+        changes: the differences except new versions (see `schemactl.comparison.changes`).
+        versions: the new versions, oldest first.
+        parts: the changes in the definition in force if it is another text of an earlier version.
+        said: the changed metadata: key, old value and new value.
+        since: the commit since which the topic is unchanged; None if it is unknown, or for a namespace.
+        is_gone: whether the newer state does not declare it.
     """
 
     name: NamespaceName | TopicName
@@ -95,36 +95,39 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
-    """Two states and all their differences.
+class NewVersion:
+    """A new version with its changes since the version `before` (None for the first), and the readers that it breaks."""
+
+    version: SchemaVersion
+    before: SchemaVersion | None = None
+    parts: tuple[PartChange, ...] = ()
+    breaks: tuple[Break, ...] = ()
+
+    @property
+    def is_breaking(self) -> bool:
+        """Whether readers that the strategy protects fail, except strict-only readers."""
+        return any(not break_.strict_only for break_ in self.breaks)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A reason why readers that the strategy protects fail.
 
     Attributes:
-        before, after: the names of the states.
-        start, end: their commits, if they have one.
-        commits: how many commits only the newer has.
-        authors: the names of their authors, each once.
-        author_of: the author of each commit with changes, by its id.
-        subjects: by name, namespaces first.
+        rule: the rule of the incompatibility.
+        direction: its direction.
+        against: the numbers of the versions it breaks with.
+        reason: the explanation.
+        strict_only: whether Pulsar's Java readers do not fail.
+        waiver: the waiver that approved it, or None.
     """
 
-    before: str
-    after: str
-    start: Commit | None
-    end: Commit | None
-    subjects: tuple[Subject, ...]
-    commits: int = 0
-    authors: tuple[str, ...] = ()
-    author_of: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def versions(self) -> int:
-        """How many versions are new."""
-        return sum(len(each.versions) for each in self.subjects)
-
-    @property
-    def breaking(self) -> list[tuple[Subject, NewVersion]]:
-        """The new versions that break readers."""
-        return [(each, version) for each in self.subjects for version in each.versions if version.is_breaking]
+    rule: str
+    direction: Direction
+    against: tuple[int, ...]
+    reason: str
+    strict_only: bool
+    waiver: Waiver | None = None
 
 
 def find_subjects(
@@ -137,156 +140,155 @@ def find_subjects(
     """Yield the differences between two states, by name, namespaces first.
 
     Args:
-        older: one state.
-        newer: the other.
-        defaults: has the strategy to assume if none is declared.
+        older: the older state.
+        newer: the newer state.
+        defaults: the strategy to assume if none is declared.
         waivers: returns the waivers in the tree of a commit.
         since: returns the commit since which a topic is as in the newer state.
     """
-    by_name: dict[NamespaceName | TopicName, list[Change]] = {}
-    for each in find_changes(older, newer):
-        if not isinstance(each, NumbersDiffer):
-            by_name.setdefault(each.name, []).append(each)
-    former = {
+    changes_by_name: dict[NamespaceName | TopicName, list[Change]] = {}
+    for change in find_changes(older, newer):
+        if not isinstance(change, NumbersDiffer):
+            changes_by_name.setdefault(change.name, []).append(change)
+    former_names = {
         name: topic.renamed_from
         for name, topic in newer.topics.items()
         if topic.renamed_from
         and topic.renamed_from in older.topics
-        and any(isinstance(each, TopicAdded) for each in by_name.get(name, ()))
+        and any(isinstance(change, TopicAdded) for change in changes_by_name.get(name, ()))
     }
-    for was in former.values():
-        # It is shown under its new name.
-        if was and all(isinstance(each, SchemaRemoved) for each in by_name.get(was, ())):
-            by_name.pop(was, None)
+    for former_name in former_names.values():
+        # The renamed topic appears under its new name only.
+        if former_name and all(isinstance(change, SchemaRemoved) for change in changes_by_name.get(former_name, ())):
+            changes_by_name.pop(former_name, None)
     for kind in (NamespaceName, TopicName):
-        names: list[NamespaceName | TopicName] = [each for each in by_name if isinstance(each, kind)]
-        names += [each for each in _said_otherwise(older, newer, kind) if each not in by_name]
+        names: list[NamespaceName | TopicName] = [name for name in changes_by_name if isinstance(name, kind)]
+        names += [name for name in _list_changed_metadata(older, newer, kind) if name not in changes_by_name]
         for name in sorted(names, key=str):
-            changes = by_name.get(name, [])
-            is_gone = not _is_there(newer, name)
-            said = () if is_gone else tuple(_said(older, newer, name))
-            found = Subject(name, said=said, is_gone=is_gone)
+            changes = changes_by_name.get(name, [])
+            is_gone = not _is_declared(newer, name)
+            metadata_changes = () if is_gone else tuple(_find_metadata_changes(older, newer, name))
+            subject = Subject(name, said=metadata_changes, is_gone=is_gone)
             if isinstance(name, TopicName):
-                found = replace(found, former=former.get(name), since=since(name))
-                found = _topic(found, changes, older, newer, defaults, waivers)
-            yield replace(found, changes=tuple(each for each in changes if not isinstance(each, VersionsMissing)))
+                subject = replace(subject, former=former_names.get(name), since=since(name))
+                subject = _add_versions(subject, changes, older, newer, defaults, waivers)
+            yield replace(
+                subject, changes=tuple(change for change in changes if not isinstance(change, VersionsMissing))
+            )
 
 
-def _topic(
-    found: Subject,
+def _add_versions(
+    subject: Subject,
     changes: Iterable[Change],
     older: Catalog,
     newer: Catalog,
     defaults: BrokerDefaults,
     waivers: WaiversAt,
 ) -> Subject:
-    name = found.name
-    assert isinstance(name, TopicName)  # noqa: S101  the caller looked
+    """Return the topic with its new versions, and the changes in the text of its definition."""
+    name = subject.name
+    assert isinstance(name, TopicName)  # noqa: S101  the caller checked
     topic = newer.topics.get(name, Topic(name))
-    former = older.versions(found.former) if found.former else ()
+    former_versions = older.versions(subject.former) if subject.former else ()
     strategy, _ = newer.strategy(name, defaults)
-    versions: list[NewVersion] = []
+    new_versions: list[NewVersion] = []
     parts: tuple[PartChange, ...] = ()
     for change in changes:
         if isinstance(change, VersionsMissing):
             for version in change.versions:
-                existing = [each.load() for each in topic.versions if each.number < version.number] or former
+                earlier = [other.load() for other in topic.versions if other.number < version.number]
+                existing = earlier or former_versions
                 version.load()
-                before = next((each for each in reversed(live(existing)) if each.info), None)
-                versions.append(
-                    NewVersion(
-                        version,
-                        before,
-                        _parts(before.info, version.info) if before else (),
-                        tuple(
-                            _breaks(
-                                name,
-                                existing,
-                                version,
-                                breakages(existing, version.info, strategy, by_any_release=True),
-                                waivers,
-                            )
-                        )
-                        if version.info
-                        else (),
-                    )
-                )
+                before = next((other for other in reversed(live(existing)) if other.info), None)
+                version_parts = _find_part_changes(before.info, version.info) if before else ()
+                breaks: tuple[Break, ...] = ()
+                if version.info:
+                    version_breakages = breakages(existing, version.info, strategy, by_any_release=True)
+                    breaks = tuple(_group_breakages(name, existing, version, version_breakages, waivers))
+                new_versions.append(NewVersion(version, before, version_parts, breaks))
         elif isinstance(change, TextDiffers):
-            was = older.topics[name].schema if name in older.topics else None
-            parts = _parts(was.load() if was else None, change.text.load())
-    return replace(found, versions=tuple(versions), parts=parts)
+            old_schema = older.topics[name].schema if name in older.topics else None
+            parts = _find_part_changes(old_schema.load() if old_schema else None, change.text.load())
+    return replace(subject, versions=tuple(new_versions), parts=parts)
 
 
-def _parts(old: SchemaInfo | None, new: SchemaInfo | None) -> tuple[PartChange, ...]:
-    """Return the differences of two definitions; none if one does not parse."""
+def _find_part_changes(old: SchemaInfo | None, new: SchemaInfo | None) -> tuple[PartChange, ...]:
+    """Return the differences of two definitions, or () if one does not parse."""
     try:
         return tuple(part_changes(old=old, new=new))
     except InvalidSchema:
         return ()
 
 
-def _breaks(
+def _group_breakages(
     name: TopicName,
     existing: Sequence[SchemaVersion],
     version: SchemaVersion,
-    found: Sequence[Breakage],
+    version_breakages: Sequence[Breakage],
     waivers: WaiversAt,
 ) -> Iterator[Break]:
     """Yield each reason once, with all versions that it applies to, and its waiver in the commit of the version."""
-    infos = {each.number: each.info for each in existing if each.info}
-    grouped: dict[tuple[str, str, Direction], list[Breakage]] = {}
-    for each in found:
-        what = each.incompatibility
-        grouped.setdefault((what.rule, what.pointer, each.direction), []).append(each)
-    known = tuple(waivers(version.commit)) if version.commit and found else ()
+    infos = {other.number: other.info for other in existing if other.info}
+    groups: dict[tuple[str, str, Direction], list[Breakage]] = {}
+    for breakage in version_breakages:
+        incompatibility = breakage.incompatibility
+        key = (incompatibility.rule, incompatibility.pointer, breakage.direction)
+        groups.setdefault(key, []).append(breakage)
+    commit_waivers = tuple(waivers(version.commit)) if version.commit and version_breakages else ()
     new = version.info
-    for (rule, pointer, direction), group in grouped.items():
+    for (rule, pointer, direction), group in groups.items():
         nearest = group[0]
         old = infos.get(nearest.against)
         if new is None or old is None:
             continue
-        against = [info for each in group if (info := infos.get(each.against))]
-        key = (
-            rule,
-            name.schema_id,
-            fingerprint(rule, name, new=new, against=against, pointer=pointer, direction=direction),
-        )
-        waiver = next((each for each in known if each.key == key), None)
+        against = [info for breakage in group if (info := infos.get(breakage.against))]
+        change = fingerprint(rule, name, new=new, against=against, pointer=pointer, direction=direction)
+        waiver_key = (rule, name.schema_id, change)
+        waiver = next((waiver for waiver in commit_waivers if waiver.key == waiver_key), None)
         yield Break(
             rule,
             direction,
-            tuple(sorted({each.against for each in group})),
+            tuple(sorted({breakage.against for breakage in group})),
             formats.explain(nearest, new=new, old=old).reason,
-            all(each.incompatibility.strict_only for each in group),
-            waiver or broker_waiver(known, name, existing, new),
+            all(breakage.incompatibility.strict_only for breakage in group),
+            waiver or broker_waiver(commit_waivers, name, existing, new),
         )
 
 
-def _is_there(catalog: Catalog, name: NamespaceName | TopicName) -> bool:
-    held = catalog.get(name)
-    return held is not None and not held.deleted
+def _is_declared(catalog: Catalog, name: NamespaceName | TopicName) -> bool:
+    declaration = catalog.get(name)
+    return declaration is not None and not declaration.deleted
 
 
-def _said_otherwise(
+def _list_changed_metadata(
     older: Catalog, newer: Catalog, kind: type[NamespaceName | TopicName]
 ) -> Iterator[NamespaceName | TopicName]:
     """Yield the names that both states declare, with different metadata."""
     if kind is TopicName:
-        both = (name for name in newer.topics if name in older.topics)
-        yield from (name for name in both if not newer.topics[name].deleted and any(_said(older, newer, name)))
+        names = (name for name in newer.topics if name in older.topics)
+        yield from (
+            name for name in names if not newer.topics[name].deleted and any(_find_metadata_changes(older, newer, name))
+        )
     else:
-        yield from (name for name in newer.namespaces if name in older.namespaces and any(_said(older, newer, name)))
+        yield from (
+            name
+            for name in newer.namespaces
+            if name in older.namespaces and any(_find_metadata_changes(older, newer, name))
+        )
 
 
-def _said(older: Catalog, newer: Catalog, name: NamespaceName | TopicName) -> Iterator[tuple[str, str, str]]:
-    """Yield the changes of its metadata: the key, the old value, the new value."""
+def _find_metadata_changes(
+    older: Catalog, newer: Catalog, name: NamespaceName | TopicName
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the changes of the metadata: the key, the old value, the new value."""
     sides: list[dict[str, str]] = []
     for catalog in (older, newer):
-        held = catalog.get(name)
-        sides.append(held.metadata.words() if held and not held.deleted else {})
-        if isinstance(held, Topic) and held.lifecycle != "stable":
-            sides[-1]["lifecycle"] = held.lifecycle
-    before, after = sides
-    for key in {**before, **after}:
-        if before.get(key, "") != after.get(key, ""):
-            yield key, before.get(key, ""), after.get(key, "")
+        declaration = catalog.get(name)
+        values = declaration.metadata.words() if declaration and not declaration.deleted else {}
+        if isinstance(declaration, Topic) and declaration.lifecycle != "stable":
+            values["lifecycle"] = declaration.lifecycle
+        sides.append(values)
+    old_values, new_values = sides
+    for key in {**old_values, **new_values}:
+        if old_values.get(key, "") != new_values.get(key, ""):
+            yield key, old_values.get(key, ""), new_values.get(key, "")
