@@ -142,6 +142,7 @@ def json_keys() -> str:
 
 
 _PRINTING = (
+    "plan --target local --format json",
     "plan --target local --out plan.json",
     "apply --target local --auto-approve --result result.json",
     "registry delete shop/web/clicks --target local --allow-delete --format json",

@@ -170,7 +170,7 @@ def _says_something(path: Path) -> bool:
     if not path.exists():
         return True
     report = json.loads(path.read_bytes())
-    keys = ("topics", "policies", "findings", "waivers", "steps", "left_out", "numbers_apart")
+    keys = ("topics", "policies", "findings", "waivers", "steps", "left_out", "misread", "numbers_apart")
     return any(report.get(key) for key in keys)
 
 

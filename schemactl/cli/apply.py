@@ -7,8 +7,9 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from difflib import unified_diff
 from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Final
@@ -16,13 +17,36 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.apply_results import ReadyPlan
 from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_options, add_timeout, number
-from schemactl.cli.plan import ALLOW_DATA_LOSS, CREATE_TENANTS_OPTION, add_arguments, addresses, planned
-from schemactl.cli.target_selection import AskedTargets, OpenTarget, opened, side_by_side, succeeded, worst
+from schemactl.cli.plan import (
+    ALLOW_DATA_LOSS,
+    CREATE_TENANTS_OPTION,
+    PlanRequest,
+    add_arguments,
+    addresses,
+    command_after_merge,
+    command_for,
+    expect_no_options,
+    needed_permissions,
+    plan_text,
+    planned,
+    write_plan,
+)
+from schemactl.cli.target_selection import (
+    AskedTargets,
+    OpenTarget,
+    environment_target,
+    opened,
+    shown_target,
+    side_by_side,
+    succeeded,
+    target_of,
+    worst,
+)
 from schemactl.cli.topic_selection import add_selection, find, relative_path
 from schemactl.core.deadline import OutOfTime, within
 from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
-from schemactl.core.names import select
-from schemactl.core.terminal import fit, terminal_width, uncleaned
+from schemactl.core.names import matching, select
+from schemactl.core.terminal import clean, fit, paint_diff, terminal_width, uncleaned
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
@@ -30,7 +54,9 @@ if TYPE_CHECKING:
     from schemactl.core.names import TopicName
     from schemactl.deploy.apply import Result
     from schemactl.deploy.rebuild import Lists
+    from schemactl.deploy.receipt import Receipt
     from schemactl.deploy.steps import Plan, PlanStep
+    from schemactl.history import History
     from schemactl.registry.interface import Registry
 
 
@@ -95,12 +121,10 @@ def run_apply(args: argparse.Namespace, context: Context) -> int:
 
 
 def _apply(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
-    from schemactl.cli.plan import reviewed
-
     asked = AskedTargets.of(args)
     if args.plan:
         asked.expect_one(args.plan, lambda _: f"schemactl apply {quote(args.plan)}")
-        with reviewed(args, context) as ready:
+        with _plan_of_file(args, context) as ready:
             return worst(_applied([ready], args, context, deadline))
     if args.result:
         asked.expect_one("--result", "schemactl apply --target {0} --result {0}.json".format)
@@ -148,15 +172,19 @@ def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
 def _print_restored(plan: Plan, registry: Registry) -> None:
     """Restore the topics that a killed `apply` left relaxed, and print them; this is done even if nothing else is."""
     from schemactl.deploy.apply import restore_left
-    from schemactl.deploy.steps import RestoreStrategy
 
-    names = {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
-    for line in restore_left(registry, names):
+    for line in restore_left(registry, _relaxed_topics(plan)):
         print(line)
 
 
+def _relaxed_topics(plan: Plan) -> set[TopicName]:
+    from schemactl.deploy.steps import RestoreStrategy
+
+    return {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
+
+
 def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
-    from schemactl.deploy.plan_file import plan_digest
+    from schemactl.deploy.plan_json import plan_digest
 
     found = plan_digest(plan)
     if found != approved:
@@ -165,6 +193,177 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
             f"this is not the plan that was approved: its digest is {found}, approved was {approved[:80]}; nothing was changed",
             fix="have the new plan reviewed: schemactl plan",
         )
+
+
+# A plan file.
+
+
+@contextmanager
+def _plan_of_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
+    """Make the plan of a plan file again, and yield it if it is the same and permitted, with its target's open registry.
+
+    Whoever can change the file can choose the target, the scope and the options, but no step: those follow from the approved
+    history at the commit that the file names, and from the registry.
+
+    Raises:
+        UsageError: if an option does not apply to this plan.
+        StalePlan: if the plan is another one now; the difference is printed.
+        SchemactlError: if the file is not a plan, or the plan is of another repository or registry, or a permission is missing.
+    """
+    from schemactl.cli.apply_results import ApplyRecord
+    from schemactl.deploy.apply import Result, restore_after
+    from schemactl.deploy.receipt import read_receipt
+    from schemactl.history import Position
+    from schemactl.history.target_history import view_on_target
+
+    # Read the file, and open the target that it names.
+    shaping = ("topic", "namespace", "create_tenants")
+    expect_no_options(args, context, shaping, ": give it to `schemactl plan`")
+    receipt = read_receipt(relative_path(args.plan, context))
+    if receipt.proposed:
+        raise SchemactlError(
+            f"{args.plan} says what a merge would do, which is not approved yet; nothing was changed",
+            fix=f"once it is merged: {command_after_merge(receipt)}",
+        )
+    named = environment_target()
+    if not args.target and named not in (None, receipt.target):
+        # A plan names its target itself.
+        context.note(f"{args.plan} is for {receipt.target}; {shown_target(named)} does not count")
+    for name in args.target:
+        if name != receipt.target:
+            raise UsageError(f"--target {name}: {args.plan} was made for {receipt.target}")
+    again = f"make it again: schemactl {receipt.command} --target {quote(receipt.target)} --out {quote(args.plan)}"
+    place = target_of(receipt.target, context)
+    target_name, registry_url = place.target.name, place.target.registry
+    if registry_url != receipt.registry:
+        raise SchemactlError(
+            f"{args.plan} was made for {receipt.registry}, but target {target_name} is now {registry_url}", fix=again
+        )
+    approved = context.approved(place.project, place.target)
+
+    # Go back to the commit of the plan.
+    past = approved
+    if commit := receipt.commit:
+        line = approved.whole
+        known_commit = context.repository.commit(commit.id)
+        if known_commit is None or known_commit.id != commit.id or not line.has(known_commit):
+            raise SchemactlError(
+                f"{args.plan} was made at commit {commit.short}, which is not in the approved history of this repository ({line.ref}): "
+                "the plan is from another repository, this clone is behind, or history was rewritten",
+                fix=f"git fetch; or {again}",
+            )
+        position = Position(receipt.ref, receipt.ref, known_commit)
+        past = view_on_target(context.repository, line.until(position), place.project, place.target)
+
+    with closing(place.open(context)) as registry:
+        # Make the plan again, and compare.
+        target = OpenTarget(place, past, registry, context)
+        try:
+            ready = _make_again(receipt, target, args.plan)
+        except UsageError as error:
+            raise StalePlan(
+                f"{args.plan} cannot be made again: {error.what}; nothing was changed", fix=again
+            ) from error
+        try:
+            _expect_same(ready.plan, receipt, args.plan, again, context)
+            _expect_permitted(ready.plan, args)
+            _expect_undeclared(ready.plan, past if past.later < approved.later else approved, target, args.plan, again)
+        except SchemactlError as error:
+            if not isinstance(error, UsageError):
+                restore_after(error, registry, _relaxed_topics(ready.plan))
+                ApplyRecord(ready, args.result).end(Result(ready.plan, stopped=error), registry)
+            raise
+        yield ready
+
+
+def _make_again(receipt: Receipt, target: OpenTarget, file: str) -> ReadyPlan:
+    """Return the plan that the options of a receipt lead to now.
+
+    Raises:
+        UsageError: if they name something that the approved history does not have.
+    """
+    from schemactl.deploy.planner import renamed
+    from schemactl.deploy.version_numbers import lists_of
+
+    options = argparse.Namespace(topic=receipt.topics, namespace=receipt.namespaces, numbers=file, **receipt.options)
+    if receipt.lists is None:
+        request = PlanRequest.of(target, options)
+        return request.plan(request.observe())
+    git = renamed(target.approved.whole.catalog, target.names)
+    lists = lists_of(receipt.lists, path=relative_path(file, target.context), git=git)
+    return _make_rebuild(options, target, lists)[0]
+
+
+def _expect_same(plan: Plan, receipt: Receipt, file: str, again: str, context: Context) -> None:
+    """Raise StalePlan, after the difference of the two texts was printed, unless the plan has the digest of its receipt."""
+    from schemactl.deploy.plan_json import plan_digest
+
+    digest = plan_digest(plan)
+    if digest == receipt.digest:
+        return
+    old_text, new_text = receipt.text, clean(plan_text(plan))
+    lines = unified_diff(old_text.split("\n"), new_text.split("\n"), file, "the plan now", lineterm="")
+    for line in lines:
+        print(paint_diff(line, color=context.color))
+    if old_text.replace(receipt.digest, digest) == new_text:
+        message = "its text is the same, but its digest is not: what the plan expects of the registry has changed"
+    else:
+        message = "the difference shows what has changed since it was made"
+    raise StalePlan(f"{file} is stale: {message}; nothing was changed", fix=again)
+
+
+def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
+    """Raise an error unless the user permits exactly what the plan destroys, or names the plan's digest.
+
+    Raises:
+        UsageError: if an option permits something that the plan does not do.
+        SchemactlError: if a permission is missing.
+    """
+    needed = needed_permissions(plan)
+    deletions = (("allow_delete", needed.delete, ""), ("force_delete", needed.force_delete, " by force"))
+    refused = [
+        f"--{option.replace('_', '-')} {text}"
+        for option, names, _ in deletions
+        for text in getattr(args, option)
+        if not matching(text, names, globs=option == "allow_delete")
+    ]
+    refused += [f"--allow-data-loss {text}" for text in args.allow_data_loss if text not in needed.lose]
+    if args.relax_while_replaying and not needed.relax:
+        refused.append("--relax-while-replaying")
+    if refused:
+        raise UsageError(f"{refused[0]}: {args.plan} does not do that; give the option to `schemactl plan`")
+    if args.expect_digest is not None:
+        return
+    missing = [
+        f"deletes the schema of {name}{how}"
+        for option, names, how in deletions
+        for name in sorted(names)
+        if not any(matching(text, [name], globs=option == "allow_delete") for text in getattr(args, option))
+    ]
+    missing += [
+        f"sets {address}, by which messages can be lost" for address in sorted(needed.lose - {*args.allow_data_loss})
+    ]
+    if needed.relax and not args.relax_while_replaying:
+        missing.append("registers versions under ALWAYS_COMPATIBLE")
+    if missing:
+        raise SchemactlError(
+            f"{args.plan} {', and '.join(missing)}, which is not allowed here; nothing was changed",
+            fix=f"if that was reviewed: {command_for(plan, args.plan)}; or name the reviewed digest: --expect-digest DIGEST",
+        )
+
+
+def _expect_undeclared(plan: Plan, approved: History, target: OpenTarget, file: str, again: str) -> None:
+    """Raise StalePlan if `approved` declares a topic whose schema the plan deletes; a rebuild restores what it deletes."""
+    from schemactl.deploy.planner import renamed
+
+    if plan.lists is not None:
+        return
+    declared = renamed(approved.catalog, target.names)
+    needed = needed_permissions(plan)
+    for name in sorted(needed.delete | needed.force_delete):
+        topic = declared.topics.get(name)
+        if topic and topic.schema is not None:
+            raise StalePlan(f"{file} deletes the schema of {name}, which is declared; nothing was changed", fix=again)
 
 
 class _Interruption:
@@ -212,7 +411,7 @@ def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: De
 def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interruption) -> Result:
     """Carry out one plan, and record what is done in its result file."""
     from schemactl.cli.apply_results import ApplyRecord
-    from schemactl.deploy.apply import Result, apply_plan, as_planned
+    from schemactl.deploy.apply import Result, apply_plan
 
     plan, registry, context = ready.plan, ready.target.registry, ready.target.context
     progress = ApplyProgress(len(plan.steps), context)
@@ -235,7 +434,6 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
             begun=progress.begun,
             progress=ended,
             waiting=tick,
-            review=ready.review or as_planned,
             parallel=args.parallel,
             fail_fast=args.fail_fast,
         )
@@ -433,17 +631,22 @@ def run_rebuild(args: argparse.Namespace, context: Context) -> int:
 
 
 def _rebuild(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
-    from schemactl.cli.plan import write_plan
-    from schemactl.deploy.plan_file import plan_digest
+    from schemactl.deploy.plan_json import plan_digest
+    from schemactl.deploy.planner import renamed
+    from schemactl.deploy.version_numbers import read_lists
     from schemactl.report.plan import render
 
     with opened(AskedTargets([args.target]), context) as targets:
         [target] = targets.targets
-        ready, sources = _planned(args, target)
+        lists: Lists = {}
+        if args.numbers:
+            git = renamed(target.approved.whole.catalog, target.names)
+            lists = read_lists(relative_path(args.numbers, context), target=target.name, git=git)
+        ready, sources = _make_rebuild(args, target, lists)
         plan = ready.plan
         context.report("\n".join([render(plan, color=context.color), "", *sources]))
         if args.out:
-            write_plan(plan, args.out, context)
+            write_plan(plan, args, context)
             if plan.steps:
                 print(f"Digest: {plan_digest(plan)}")
             return NEGATIVE if plan.misread or plan.refusals else 0
@@ -454,19 +657,16 @@ def _rebuild(args: argparse.Namespace, context: Context, deadline: Deadline) -> 
         return carry_out([ready], args, deadline)[0]
 
 
-def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, list[str]]:
-    """Return the plan, and the sources of its numbers."""
+def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) -> tuple[ReadyPlan, list[str]]:
+    """Return the plan, and the sources of its numbers; `lists` are those of the file `args.numbers`."""
     from schemactl.deploy import planner
     from schemactl.deploy.planner import applicable, renamed, scope_of
     from schemactl.deploy.rebuild import make_rebuild, recorded_lists, without_versions
     from schemactl.deploy.registry_state import observe
     from schemactl.deploy.steps import Permissions
-    from schemactl.deploy.version_numbers import read_lists
 
     approved, numbers = target.approved, target.numbers
     everything = renamed(approved.whole.catalog, target.names)
-    path = relative_path(args.numbers, target.context) if args.numbers else None
-    lists = read_lists(path, target=target.name, git=everything) if path else {}
     chosen = planner.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
     git = renamed(chosen, target.names)
     asked = select(lists, args.topic, args.namespace)
@@ -507,7 +707,7 @@ def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, l
         name: args.numbers if name in listed else f"the record {numbers.path if numbers else ''}" for name in lists
     }
     plan = replace(plan, whole=not (args.topic or args.namespace))
-    return ReadyPlan(plan, target, approved), list(_sources(git, lists, files, plan))
+    return ReadyPlan(plan, target), list(_sources(git, lists, files, plan))
 
 
 def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:

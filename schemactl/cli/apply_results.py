@@ -14,7 +14,7 @@ from urllib.parse import quote
 from schemactl.cli.topic_selection import output_file, relative_path
 from schemactl.core import atomic_files
 from schemactl.core.environment import ci_run
-from schemactl.core.errors import HistoryError, SchemactlError, StalePlan
+from schemactl.core.errors import HistoryError, SchemactlError
 from schemactl.core.json_values import Json, json_text
 from schemactl.core.wording import moment, versions
 
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from schemactl.core.schema import SchemaVersion
     from schemactl.deploy.apply import Result
     from schemactl.deploy.refusals import Awaited
-    from schemactl.deploy.registry_state import RegistryState
     from schemactl.deploy.status import LastApply
     from schemactl.deploy.steps import Plan
-    from schemactl.history import History
     from schemactl.registry.interface import Registry, Scope
 
     Ask = Callable[[ChosenTarget, Scope], Catalog]
@@ -40,15 +38,11 @@ class ReadyPlan:
 
     Attributes:
         plan: the plan.
-        target: its target.
-        then: the approved history that it was made from; None: nothing was approved yet.
-        review: verifies a plan that was read from a file; None for a plan that was just made.
+        target: its target, with the approved history that the plan was made from.
     """
 
     plan: Plan
     target: OpenTarget
-    then: History | None
-    review: Callable[[RegistryState], None] | None = None
 
 
 # Result files.
@@ -141,7 +135,7 @@ class ApplyRecord:
 
     def end(self, result: Result, registry: Registry) -> None:
         """Write the final result."""
-        from schemactl.deploy.plan_file import write_json
+        from schemactl.deploy.plan_json import write_json
         from schemactl.report.plan import result_document
 
         if self._file is not None:
@@ -157,8 +151,8 @@ def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
     from schemactl.deploy.planner import renamed
     from schemactl.deploy.version_numbers import topic_values
 
-    scope, then, target = ready.plan.scope, ready.then, ready.target
-    named = renamed(then.catalog, target.names) if then else Catalog()
+    scope, target = ready.plan.scope, ready.target
+    named = renamed(target.approved.catalog, target.names)
     git = Catalog(topics={name: named.topics[name] for name in scope.topics & named.topics.keys()})
 
     def values(registry: Registry) -> list[Json] | None:
@@ -166,8 +160,7 @@ def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
             held = registry.read(scope)
         except SchemactlError:
             return None
-        known = replace(target, approved=then).with_held(git, held) if then else git
-        return topic_values(git=known, registry=held)
+        return topic_values(git=target.with_held(git, held), registry=held)
 
     return values
 
@@ -209,15 +202,6 @@ def awaited(target: OpenTarget, plan: Plan, ask: Ask | None = None) -> dict[Topi
             if missing := _missing(wanted[name], held.versions(own)):
                 found.setdefault(name, Awaited(other, f"{other} does not hold Git's {versions(missing)} yet: {source}"))
     return found
-
-
-def expect_nothing_awaited(target: OpenTarget, plan: Plan) -> None:
-    """Raise StalePlan if a target in `after` does not hold a version that `plan` registers."""
-    for name, each in awaited(target, plan).items():
-        raise StalePlan(
-            f"{name}: {each.message}; nothing was changed",
-            fix=f"make the plan again, when it is there: schemactl plan --target {target.name}",
-        )
 
 
 def _missing(wanted: Iterable[SchemaVersion], held: tuple[SchemaVersion, ...]) -> list[int]:

@@ -1,17 +1,16 @@
-"""`plan`: make and show the plan for a target; review a plan file before `apply` carries it out."""
+"""`plan`: make and show the plan for a target."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from schemactl.cli.apply_results import ReadyPlan, awaited, expect_nothing_awaited
+from schemactl.cli.apply_results import ReadyPlan, awaited
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.report_files import (
@@ -25,32 +24,27 @@ from schemactl.cli.report_files import (
 )
 from schemactl.cli.target_selection import (
     AskedTargets,
-    ChosenTarget,
     OpenTarget,
     OpenTargets,
     add_targets,
     each_target,
-    environment_target,
     looked_up,
     opened,
-    shown_target,
-    target_of,
 )
 from schemactl.cli.topic_selection import add_filters, find, output_file, relative_path
-from schemactl.core.catalog import Catalog
 from schemactl.core.deadline import within
-from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, SchemactlError, StalePlan, UsageError, first_of
+from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, SchemactlError, UsageError, first_of
 from schemactl.core.names import NamespaceName, TopicName, is_glob, matching, select_known
-from schemactl.core.policies import Policies
 from schemactl.report import SHEET_FORMATS
 
 if TYPE_CHECKING:
+    from schemactl.core.catalog import Catalog
+    from schemactl.core.json_values import Json
     from schemactl.core.names import TargetNames
     from schemactl.declare.target_numbers import TargetNumbers
+    from schemactl.deploy.receipt import Receipt
     from schemactl.deploy.registry_state import RegistryState
     from schemactl.deploy.steps import Permissions, Plan
-    from schemactl.history import History
-    from schemactl.history.git import Repository
 
 
 # `schemactl plan`.
@@ -118,12 +112,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_plan(args: argparse.Namespace, context: Context) -> int:
     """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be rejected, or messages misread."""
+    if args.action:
+        return _show(args, context)
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError("--summary is for people: it has no JSON")
     with errors_in_files("plan", AskedTargets.of(args), outputs, context):
-        if args.action:
-            return _show(args, context, outputs)
         return within(args.timeout, lambda _: _run(args, context, outputs))
 
 
@@ -140,7 +134,7 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
         def sheet(each: ReadyPlan) -> tuple[SheetReport, int]:
             plan = each.plan
             if args.out:
-                write_plan(plan, args.out, context)
+                write_plan(plan, args, context)
             return _sheet(plan, args), _exit_code(plan, args)
 
         sheets, codes = target_sheets("plan", found, sheet)
@@ -148,36 +142,24 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
     return targets.exit_code(codes)
 
 
-def _show(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
+def _show(args: argparse.Namespace, context: Context) -> int:
+    """Print the text of a plan file."""
+    from schemactl.deploy.receipt import read_receipt
+
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
-    explicit = args.target or args.all_targets
-    for option in (
-        "topic",
-        "namespace",
-        "allow_delete",
-        "force_delete",
-        "allow_data_loss",
-        "relax_while_replaying",
-        "create_tenants",
-        "at",
-        "base",
-        "out",
-    ):
-        if getattr(args, option) or explicit:
-            raise UsageError(
-                f"--{option.replace('_', '-') if getattr(args, option) else 'target'} applies when a plan is made, not to "
-                "`plan show`"
-            )
-    from schemactl.deploy.plan_file import read
-
-    plan = read(relative_path(args.plan, context))
-    write_sheets([_sheet(plan, args)], outputs, context)
-    return _exit_code(plan, args)
+    expect_no_options(args, context, [*PLAN_OPTIONS, "at", "base", "out", "format", "summary"], ", not to `plan show`")
+    if args.target or args.all_targets:
+        raise UsageError("--target applies when a plan is made, not to `plan show`")
+    receipt = read_receipt(relative_path(args.plan, context))
+    context.report(receipt.text)
+    if receipt.left_out or receipt.misread:
+        return NEGATIVE
+    return CHANGES if receipt.steps and args.detailed_exitcode else 0
 
 
 def _sheet(plan: Plan, args: argparse.Namespace) -> SheetReport:
-    from schemactl.deploy.plan_file import document, plan_digest
+    from schemactl.deploy.plan_json import document, plan_digest
     from schemactl.report.plan import plan_sheet, short_sheet
 
     sheet = short_sheet if args.summary else plan_sheet
@@ -282,7 +264,7 @@ class PlanRequest:
             numbers=self.numbers,
             awaited=lambda plan: awaited(target, plan),
         )
-        return ReadyPlan(replace(plan, whole=self.whole), target, target.approved)
+        return ReadyPlan(replace(plan, whole=self.whole), target)
 
 
 def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
@@ -347,92 +329,58 @@ def _no_longer_declared(glob: str, git: Catalog, context: Context) -> list[Topic
     return gone
 
 
-# Review of a plan file.
+# Plan files.
 
 
-def command_for(plan: Plan, file: str, written: Path | None = None) -> str:
-    """Return the command that applies the plan in `file`, with the permissions it needs; of a proposed plan, by its digest.
-
-    `written` is the file that was written, which has another name if `file` is a folder.
-    """
-    from schemactl.deploy.plan_file import plan_digest
-
-    file = str(Path(file, written.name)) if written and written.name != Path(file).name else file
-    permissions = _needed(plan)
-    deletions = [f" --allow-delete {quote(name.schema_id)}" for name in sorted(permissions.delete)]
-    deletions += [f" --force-delete {quote(name.schema_id)}" for name in sorted(permissions.force_delete)]
-    losses = [f" --allow-data-loss {quote(address)}" for address in sorted(permissions.lose)]
-    relax = " --relax-while-replaying" if permissions.relax else ""
-    if plan.origin.proposed:
-        file = f"--target {quote(plan.origin.target)} --expect-digest {plan_digest(plan)}"
-    else:
-        file = quote(file)
-    return f"schemactl apply {file}{''.join([*deletions, *losses])}{relax}"
+PLAN_OPTIONS: Final = (
+    "topic",
+    "namespace",
+    "allow_delete",
+    "force_delete",
+    "allow_data_loss",
+    "relax_while_replaying",
+    "create_tenants",
+)
+"""The options that shape a plan."""
 
 
-def write_plan(plan: Plan, text: str, context: Context) -> None:
-    """Write the plan to the file that `--out TEXT` means, and print the command that applies it."""
-    from schemactl.deploy.plan_file import write
+def write_plan(plan: Plan, args: argparse.Namespace, context: Context) -> None:
+    """Write the receipt of the plan to the file that `--out` means, and print the command that applies it."""
+    from schemactl.deploy.receipt import Receipt
 
-    out = output_file(text, context, name="plan.json")
-    write(plan, out, below=context.top)
-    if plan.steps:
-        once = ", once it is merged" if plan.origin.proposed else ""
-        context.say(f"To carry out exactly this{once}: {command_for(plan, text, out)}")
-
-
-@contextmanager
-def reviewed(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
-    """Yield the plan in the file that `args` name, with its target's open registry, and with its review.
-
-    The digest in the file protects against damage only: anybody can compute another. So the review computes the steps again, from
-    the approved history at the plan's commit, from the registry and, for a rebuild, from the lists in the file; it raises
-    StalePlan or SchemactlError if they are not the same, or if a permission is missing.
-
-    Raises:
-        UsageError: an option does not apply to this plan.
-        SchemactlError: the plan is of another repository or another registry.
-    """
-    from schemactl.deploy.plan_file import read
-
-    for option in ("topic", "namespace", "create_tenants"):
-        if getattr(args, option):
-            raise UsageError(f"--{option.replace('_', '-')} applies when a plan is made: give it to `schemactl plan`")
-    plan = read(relative_path(args.plan, context))
-    if plan.origin.proposed:
-        raise SchemactlError(
-            f"{args.plan} says what a merge would do, which is not approved yet; nothing was changed",
-            fix=f"once it is merged: {command_for(plan, args.plan)}",
-        )
-    named = environment_target()
-    if not args.target and named not in (None, plan.origin.target):
-        # A plan names its target itself.
-        context.note(f"{args.plan} is for {plan.origin.target}; {shown_target(named)} does not count")
-    for name in args.target:
-        if name != plan.origin.target:
-            raise UsageError(f"--target {name}: {args.plan} was made for {plan.origin.target}")
-    _expect_options_of(plan, args)
-    chosen = target_of(plan.origin.target, context)
-    target = chosen.target
-    if target.registry != plan.origin.registry:
-        raise SchemactlError(
-            f"{args.plan} was made for {plan.origin.registry}, but target {target.name} is now {target.registry}",
-            fix=_again(plan, args),
-        )
-    approved = context.approved(chosen.project, target)
-    then = _at(plan, args, context.repository, chosen, approved.whole)
-    with closing(chosen.open(context)) as registry:
-        opened = OpenTarget(chosen, approved, registry, context)
-        yield ReadyPlan(plan, opened, then, Review(plan, args, opened, then))
+    out = output_file(args.out, context, name="plan.json")
+    receipt = Receipt.of(
+        plan, plan_text(plan), topics=args.topic, namespaces=args.namespace, options=permission_options(args)
+    )
+    receipt.write(out, below=context.top)
+    if plan.origin.proposed and plan.steps:
+        command = command_after_merge(receipt)
+        context.say(f"To carry out exactly this, once it is merged: {command}")
+    elif plan.steps:
+        # The file has another name if `--out` means a folder.
+        file = args.out if Path(args.out).name == out.name else str(Path(args.out, out.name))
+        context.say(f"To carry out exactly this: {command_for(plan, file)}")
 
 
-def _again(plan: Plan, args: argparse.Namespace) -> str:
-    command = "plan" if plan.lists is None else "rebuild"
-    return f"make it again: schemactl {command} --target {plan.origin.target} --out {args.plan}"
+def plan_text(plan: Plan) -> str:
+    """Return the text of a plan file: the whole report, without colors, and lines of any width."""
+    from schemactl.deploy.plan_json import plan_digest
+    from schemactl.report.plan import plan_sheet
+
+    return plan_sheet(plan, plan_digest(plan) if plan.steps else "").text()
 
 
-def _needed(plan: Plan) -> Permissions:
-    """Return the permissions that the steps of `plan` need."""
+def permission_options(args: argparse.Namespace) -> Json:
+    """Return the options that permit something; `rebuild` does not have all of them."""
+    from schemactl.deploy.receipt import OPTIONS_SHAPE
+
+    return {
+        name: getattr(args, name, [] if isinstance(shape, list) else False) for name, shape in OPTIONS_SHAPE.items()
+    }
+
+
+def needed_permissions(plan: Plan) -> Permissions:
+    """Return the permissions that the steps of a plan need."""
     from schemactl.deploy.steps import DeleteSchema, Permissions, RelaxStrategy, SetPolicies
 
     deletions = [step for step in plan.steps if isinstance(step, DeleteSchema)]
@@ -440,199 +388,43 @@ def _needed(plan: Plan) -> Permissions:
         delete=frozenset(step.name for step in deletions if not step.force),
         force_delete=frozenset(step.name for step in deletions if step.force),
         relax=any(isinstance(step, RelaxStrategy) and step.waiver is None for step in plan.steps),
-        # Who made the plan has allowed it; it destroys nothing.
-        create_tenants=True,
         lose=frozenset(step.address for step in plan.steps if isinstance(step, SetPolicies) and step.loses),
     )
 
 
-def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
-    """Raise UsageError for an option that permits something the plan does not do."""
-    needed = _needed(plan)
-    for option, names in (("allow_delete", needed.delete), ("force_delete", needed.force_delete)):
-        for text in getattr(args, option):
-            if not matching(text, names, globs=option == "allow_delete"):
-                raise UsageError(
-                    f"--{option.replace('_', '-')} {text}: {args.plan} does not do that; give the option to `schemactl plan`"
-                )
-    for text in args.allow_data_loss:
-        if text not in needed.lose:
-            raise UsageError(
-                f"--allow-data-loss {text}: {args.plan} does not do that; give the option to `schemactl plan`"
-            )
-    if args.relax_while_replaying and not needed.relax:
-        raise UsageError(f"--relax-while-replaying: {args.plan} does not do that; give the option to `schemactl plan`")
+def command_for(plan: Plan, file: str) -> str:
+    """Return the command that applies the plan file, with the permissions that the plan needs."""
+    needed = needed_permissions(plan)
+    options: Json = {
+        "allow_delete": [name.schema_id for name in sorted(needed.delete)],
+        "force_delete": [name.schema_id for name in sorted(needed.force_delete)],
+        "allow_data_loss": sorted(needed.lose),
+        "relax_while_replaying": needed.relax,
+    }
+    return f"schemactl apply {quote(file)}{_option_text(options)}"
 
 
-def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
-    """Raise SchemactlError unless the user permits everything that the plan destroys, or names the plan's digest."""
-    if args.expect_digest is not None:
-        return
-    needed = _needed(plan)
-    missing = [
-        f"deletes the schema of {name}{how}"
-        for option, names, how in (
-            ("allow_delete", needed.delete, ""),
-            ("force_delete", needed.force_delete, " by force"),
-        )
-        for name in sorted(names)
-        if not any(matching(text, [name], globs=option == "allow_delete") for text in getattr(args, option))
-    ]
-    missing += [
-        f"sets {address}, by which messages can be lost" for address in sorted(needed.lose - {*args.allow_data_loss})
-    ]
-    if needed.relax and not args.relax_while_replaying:
-        missing.append("registers versions under ALWAYS_COMPATIBLE")
-    if missing:
-        raise SchemactlError(
-            f"{args.plan} {', and '.join(missing)}, which is not allowed here; nothing was changed",
-            fix=f"if that was reviewed: {command_for(plan, args.plan)}; or name the reviewed digest: --expect-digest DIGEST",
-        )
+def command_after_merge(receipt: Receipt) -> str:
+    """Return the command that applies a proposed plan by its digest, with the options that it was made with."""
+    options = {"topic": receipt.topics, "namespace": receipt.namespaces, **receipt.options}
+    command = f"schemactl apply --target {quote(receipt.target)} --expect-digest {quote(receipt.digest)}"
+    return command + _option_text(options)
 
 
-def _at(
-    plan: Plan, args: argparse.Namespace, repository: Repository, chosen: ChosenTarget, approved: History
-) -> History | None:
-    """Return the approved history up to the plan's commit; None: nothing was approved yet."""
-    from schemactl.history import Position
-    from schemactl.history.target_history import view_on_target
-
-    made_at = plan.origin.tip
-    if made_at is None:
-        return None
-    found = repository.commit(made_at.id)
-    if found is None or found.id != made_at.id or not approved.has(found):
-        raise SchemactlError(
-            f"{args.plan} was made at commit {made_at.short}, which is not in the approved history of this repository ({approved.ref}): "
-            "the plan is from another repository, this clone is behind, or history was rewritten",
-            fix=f"git fetch; or {_again(plan, args)}",
-        )
-    if approved.tip and approved.tip.id == made_at.id:
-        return approved
-    then = approved.until(Position(plan.origin.ref, plan.origin.ref, made_at))
-    return view_on_target(repository, then, chosen.project, chosen.target)
+def _option_text(options: Json) -> str:
+    words = []
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        words += [option] if value is True else [f"{option} {quote(text)}" for text in value or ()]
+    return "".join(f" {word}" for word in words)
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
-    """The verification of a plan from a file against the state of its registry.
-
-    Attributes:
-        target: its target, with the approved history up to the target's position now.
-        then: the approved history up to the plan's commit; None: nothing was approved yet.
-    """
-
-    plan: Plan
-    args: argparse.Namespace
-    target: OpenTarget
-    then: History | None
-
-    def __call__(self, state: RegistryState) -> None:
-        """Raise StalePlan or SchemactlError unless the plan is permitted, and Git and the registry lead to the same steps."""
-        from schemactl.deploy.plan_file import step_document
-        from schemactl.report.plan import describe
-
-        plan, args, origin, registry = self.plan, self.args, self.plan.origin, self.target.registry
-        _expect_allowed(plan, args)
-        if origin.release != registry.release:
-            raise StalePlan(
-                f"{registry.url} answers as Pulsar {registry.release} now, and the plan was made for {origin.release}; nothing was changed",
-                fix=_again(plan, args),
-            )
-        self._expect_undeclared()
-        derived = self._derived(state)
-        if derived is not None and self._is_of_same_topics(derived):
-            differs = next(
-                (
-                    (number, ours, theirs)
-                    for number, (ours, theirs) in enumerate(zip_longest(plan.steps, derived.steps), 1)
-                    if ours is None or theirs is None or step_document(ours) != step_document(theirs)
-                ),
-                None,
-            )
-            apart = tuple(each for each in plan.apart if each.name in plan.scope.topics - self._left_out)
-            if differs is None and not derived.refusals and derived.apart == apart:
-                if plan.lists is None:
-                    expect_nothing_awaited(self.target, plan)
-                return
-            number, ours, theirs = differs or (len(plan.steps), None, None)
-            missing = f"it leaves out ({describe(theirs)})" if theirs else "it"
-            what = f"its step {number} ({describe(ours)})" if ours else missing
-        else:
-            what = "it names something the approved history never had, and it"
-        raise SchemactlError(
-            f"{args.plan} does not match Git and the registry: {what} does not follow from {self.target.approved.ref} at "
-            f"{origin.tip.short if origin.tip else 'no commit'}. It was edited, or made by another version of schemactl; nothing was changed",
-            fix=_again(plan, args),
-        )
-
-    def _is_of_same_topics(self, derived: Plan) -> bool:
-        """Whether both plans cover the same topics, apart from those that are left out."""
-        ours, theirs, left_out = self.plan.scope, derived.scope, self._left_out
-        return ours.topics - left_out == theirs.topics - left_out and theirs.namespaces <= ours.namespaces
-
-    @property
-    def _left_out(self) -> set[NamespaceName | TopicName]:
-        return {refusal.name for refusal in self.plan.refusals}
-
-    def _expect_undeclared(self) -> None:
-        """Raise StalePlan if a topic whose schema the plan deletes is declared again; a rebuild restores what it deletes."""
-        from schemactl.deploy.planner import renamed
-
-        if self.plan.lists is not None:
-            return
-        then, approved = self.then, self.target.approved
-        # A plan for a later position may delete what is declared where the target is.
-        latest = then if then and then.later < approved.later else approved
-        now = renamed(latest.catalog, self.target.names)
-        needed = _needed(self.plan)
-        for name in sorted(needed.delete | needed.force_delete):
-            topic = now.topics.get(name)
-            if topic and topic.schema is not None:
-                raise StalePlan(
-                    f"{self.args.plan} deletes the schema of {name}, which is declared; nothing was changed",
-                    fix=_again(self.plan, self.args),
-                )
-
-    def _derived(self, state: RegistryState) -> Plan | None:
-        """Return the plan that Git leads to, for the same scope; None: the approved history never had part of that."""
-        from schemactl.deploy.planner import make_plan, renamed
-        from schemactl.deploy.rebuild import make_rebuild
-        from schemactl.deploy.version_numbers import lists_of
-
-        plan, then, names = self.plan, self.then, self.target.names
-        everything, numbers = Catalog(), None
-        if then:
-            past = replace(self.target, approved=then)
-            everything, numbers = past.with_held(renamed(then.catalog, names), state.catalog), past.numbers
-        # What is left out has no steps, whatever the reason was.
-        left_out = self._left_out
-        covered = (plan.scope.namespaces | plan.scope.topics) - left_out
-        git = Catalog(
-            {
-                name: replace(space, policies=Policies()) if name in left_out else space
-                for name, space in everything.namespaces.items()
-                if name in plan.scope.namespaces
-            },
-            {name: topic for name, topic in everything.topics.items() if name in covered},
-            {name: former for name, former in everything.former.items() if name in covered},
-        )
-        origin = replace(self.target.origin, tip=plan.origin.tip)
-        permissions, waivers = _needed(plan), self.target.waivers
-        if plan.lists is None:
-            if not permissions.delete | permissions.force_delete <= git.topics.keys():
-                return None
-            return make_plan(state, git, origin=origin, permissions=permissions, waivers=waivers, numbers=numbers)
-        topics = then.catalog.topics if then else {}
-        interrupted = {names.there(name) for name in topics if then and then.was_interrupted(name)}
-        lists = lists_of(plan.lists, path=relative_path(self.args.plan, self.target.context), git=everything)
-        return make_rebuild(
-            state,
-            git,
-            {name: pairs for name, pairs in lists.items() if name not in left_out},
-            interrupted=interrupted & git.topics.keys(),
-            origin=origin,
-            permissions=permissions,
-            waivers=waivers,
-            numbers=numbers,
-        )
+def expect_no_options(args: argparse.Namespace, context: Context, names: Iterable[str], ending: str) -> None:
+    """Raise UsageError for an option in `names`, which shapes a plan; `ending` says what to do instead."""
+    for name in names:
+        if getattr(args, name):
+            option = f"--{name.replace('_', '-')}"
+            # `--skip X` is stored as the topic `!X`.
+            if name == "topic" and not any(word.partition("=")[0] == option for word in context.words):
+                option = "--skip"
+            raise UsageError(f"{option} applies when a plan is made{ending}")

@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from schemactl.core.catalog import Client, Metadata, parse_day
+from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
 from schemactl.core.findings import Waiver
-from schemactl.core.names import TopicName
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
@@ -115,21 +114,11 @@ def read_schema(value: Json | None) -> SchemaInfo | None:
     return SchemaInfo(SchemaType[value["type"]], content, value["properties"])
 
 
-WAIVER: Final = dict.fromkeys(("rule", "topic", "field", "fingerprint", "reason", "owner", "until"), str)
-"""The shape of a waiver (see `shape_error`)."""
-
-
 def waiver_value(waiver: Waiver) -> Json:
     """Return a waiver without its place."""
-    values = {key: getattr(waiver, key) for key in WAIVER}
+    keys = ("rule", "topic", "field", "fingerprint", "reason", "owner", "until")
+    values = {key: getattr(waiver, key) for key in keys}
     return values | {"topic": str(waiver.topic), "until": waiver.until.isoformat()}
-
-
-def read_waiver(value: Json | None) -> Waiver | None:
-    """Return the waiver that `waiver_value` wrote. Raise ValueError if its topic or its day is invalid."""
-    if value is None:
-        return None
-    return Waiver(**{**value, "topic": TopicName.parse(value["topic"]), "until": parse_day(value["until"])})
 
 
 def breakage_value(breakage: Breakage) -> Json:

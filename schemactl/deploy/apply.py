@@ -84,10 +84,6 @@ class Result:
         return any(isinstance(error, StalePlan) for error in self.failures.values())
 
 
-def as_planned(_state: RegistryState) -> None:
-    """Accept the state without a review: the plan was made in this process."""
-
-
 def ignore_step(_number: int, _step: PlanStep) -> None:
     """Do nothing about a step."""
 
@@ -99,7 +95,6 @@ def apply_plan(
     progress: OnStep = ignore_step,
     begun: OnStep = ignore_step,
     waiting: Callable[[], None] = lambda: None,
-    review: Callable[[RegistryState], None] = as_planned,
     parallel: int = PARALLEL,
     fail_fast: bool = False,
 ) -> Result:
@@ -114,7 +109,6 @@ def apply_plan(
         progress: called after each step, never twice at once.
         begun: called before each step, likewise.
         waiting: called several times a second by the thread that calls this, which an exception of it interrupts.
-        review: sees what the registry holds before the first step, and may raise.
         parallel: how many topics are worked on at once.
         fail_fast: of a plan that leaves something out nothing is done, and nothing more is tried after a failure.
 
@@ -136,11 +130,8 @@ def apply_plan(
             "nothing was changed",
             fix="look at a new plan: schemactl plan",
         )
-        raise _with_restored(stale, state, registry)
-    try:
-        review(state)
-    except SchemactlError as error:
-        raise _with_restored(error, state, registry) from error.__cause__
+        restore_after(stale, registry, state.relaxed)
+        raise stale
     run = _Run(plan, registry, begun, progress, fail_fast=fail_fast)
     return run.result(state, parallel, waiting)
 
@@ -300,12 +291,11 @@ class _Run:
                 self._fail(first[name], RegistryError(what, fix="look at a new plan: schemactl plan"))
 
 
-def _with_restored(error: SchemactlError, state: RegistryState, registry: Registry) -> SchemactlError:
-    """Restore the topics that are relaxed in `state`, and add that to the message of `error`."""
-    if restored := [*restore_left(registry, state.relaxed)]:
+def restore_after(error: SchemactlError, registry: Registry, names: Iterable[TopicName]) -> None:
+    """Restore each of these topics that a killed `apply` left relaxed, and add that to the message of `error`."""
+    if restored := [*restore_left(registry, names)]:
         nothing = error.what.replace("nothing was changed", "nothing else was changed")
         error.what = "; ".join([nothing, *restored])
-    return error
 
 
 def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str]:

@@ -19,12 +19,6 @@ from schemactl.core.wording import policy_word
 from schemactl.registry.interface import Registry, Scope
 
 _TOMBSTONE: Final = "tombstone"
-POLICIES_SHAPE: Final[Json] = {
-    "schema_compatibility_strategy": str | None,
-    "is_allow_auto_update_schema": bool | None,
-    "schema_validation_enforced": bool | None,
-}
-"""The shape of policies as JSON (see `json_values.shape_error`); what settings may be, `Policies.of` knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +88,6 @@ def observe(
     tenants = {name.tenant for name in scope.namespaces - namespaces.keys()}
     missing = frozenset(tenant for tenant in sorted(tenants) if not registry.has_tenant(tenant))
     return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults, retained, missing)
-
-
-STATE_SHAPE: Final[Json] = {
-    "namespaces": {"*": {**POLICIES_SHAPE, "exists": bool}},
-    "topics": {"*": {**POLICIES_SHAPE, "exists": bool, "partitions": int | None, "versions": {"*": str}}},
-    "default_strategies": {"*": str},
-    "defaults": {"is_allow_auto_update_schema": bool, "schema_validation_enforced": bool},
-    "relaxed": {"*": str},
-    "missing_tenants": [str],
-}
-"""The shape of what `state_values` returns (see `json_values.shape_error`)."""
 
 
 def state_values(state: RegistryState, scope: Scope) -> Json:

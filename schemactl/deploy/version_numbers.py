@@ -237,15 +237,6 @@ def apart_values(apart: Iterable[TopicApart]) -> list[Json]:
     ]
 
 
-def read_apart(values: Iterable[Json]) -> tuple[TopicApart, ...]:
-    """Read what `apart_values` returned."""
-    found: dict[TopicName, list[NumberApart]] = {}
-    for each in values:
-        number = NumberApart(each["registry"], each["git"], each["state"], each["recorded"])
-        found.setdefault(TopicName.parse(each["topic"]), []).append(number)
-    return tuple(TopicApart(name, tuple(numbers)) for name, numbers in found.items())
-
-
 # Pairs of entries and versions, and their JSON
 
 

@@ -13,7 +13,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.terminal import on_one_line, paint
 from schemactl.core.wording import counted, day, kind_of, numbers, policy_words
 from schemactl.deploy.apply import Result
-from schemactl.deploy.plan_file import FORMAT_VERSION, document
+from schemactl.deploy.plan_json import FORMAT_VERSION, document
 from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTenant,

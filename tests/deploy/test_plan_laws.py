@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from approved import A_WITH_DOC, ID, NEEDED, ORDERS, REFUNDS, SALES, A, B, C, S, held, plan_for, record, topic
@@ -23,7 +20,6 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, live
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.drift import DriftKind, find
-from schemactl.deploy.plan_file import document, read, write
 from schemactl.deploy.planner import make_plan, scope_of
 from schemactl.deploy.registry_state import observe
 from schemactl.deploy.steps import Origin, Permissions, RegisterVersion, SetPolicies
@@ -200,17 +196,3 @@ def drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
     plan = make_plan(state, target, origin=origin, permissions=Permissions())
     found = find(target, state, plan, commit=lambda _id: None, today=date(2026, 11, 22))
     return {difference.kind for difference in found.differences}
-
-
-@EXAMPLES
-@given(registries(), catalogs(), permissions)
-def test_a_plan_file_holds_the_whole_plan(
-    registry: EmbeddedRegistry, target: Catalog, allowed: dict[str, object]
-) -> None:
-    with closing(registry):
-        plan = plan_for(registry, target, **allowed)
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "plan.json"
-        write(plan, path)
-        assert read(path) == plan
-        assert json.loads(path.read_text()) == document(plan)

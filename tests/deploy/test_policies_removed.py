@@ -109,8 +109,7 @@ class TestALineThatIsGone:
         assert (steps(made), differences(made)) == ([], [])
 
     def test_is_reset_by_a_plan_file(self, made: Estate, level: str, policy: str) -> None:
-        made.run("plan", "--out", "plan.json")
-        [step] = made.json("plan.json")["steps"]
+        [step] = json.loads(made.run("plan", "--out", "plan.json", "--format", "json").out)["steps"]
         assert step["inherited"]["default"] == {policy: {STRATEGY: "FULL", AUTO_UPDATE: True, ENFORCED: False}[policy]}
         assert level in step
         made.run("apply", "plan.json")

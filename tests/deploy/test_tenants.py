@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -69,9 +70,9 @@ def test_it_is_created_where_the_user_allows_it(tmp_path: Path, url: str, comman
 
 def test_a_reviewed_plan_does_not_need_the_permission_again(tmp_path: Path, url: str) -> None:
     made = with_topic(tmp_path / "shop", url, "shpo/sales/refunds")
-    made.run("plan", "--out", "plan.json", "--create-tenants")
+    report = json.loads(made.run("plan", "--out", "plan.json", "--create-tenants", "--format", "json").out)
     assert STEP in made.run("plan", "show", "plan.json").out
-    assert {"action": "create_tenant", "namespace": "shpo/sales"} in made.json("plan.json")["steps"]
+    assert {"action": "create_tenant", "namespace": "shpo/sales"} in report["steps"]
     error = made.run("apply", "plan.json", "--create-tenants", code=64).err
     assert "--create-tenants applies when a plan is made" in error
     made.run("apply", "plan.json")

@@ -1,0 +1,167 @@
+"""A plan as JSON, for reports and results, and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Final
+
+from schemactl.core import atomic_files
+from schemactl.core.environment import version
+from schemactl.core.errors import SchemactlError
+from schemactl.core.findings import Answer
+from schemactl.core.json_values import Json, commit_value, json_text, schema_value, waiver_value
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.deploy.steps import (
+    CreateNamespace,
+    CreateTenant,
+    CreateTopic,
+    DeleteSchema,
+    GrowPartitions,
+    Plan,
+    PlanRefusal,
+    PlanStep,
+    RegisterVersion,
+    RelaxStrategy,
+    RestoreStrategy,
+    SetPolicies,
+    TakeNumber,
+)
+from schemactl.deploy.version_numbers import apart_values
+
+FORMAT_VERSION = 1
+"""The format of the report. A change that readers must know of raises it; new keys alone do not."""
+
+_NOT_IN_DIGEST: Final = frozenset({"schemactl", "registry_version", "approved", "proposed"})
+"""The keys that say how a plan was made, and from which commit."""
+
+_NOT_IN_DIGEST_OF_ENTRIES: Final = {
+    "steps": {"commit"},
+    "notes": {"message"},
+    # Both name the commit of a version that is rejected.
+    "left_out": {"reason", "fix"},
+}
+
+
+def document(plan: Plan) -> Json:
+    """Return `plan` as JSON values, with its digest at the end."""
+    settings = {str(name): sorted(plan.scope.asked(name)) for name in sorted(plan.scope.settings, key=str)}
+    values: Json = {
+        "format_version": FORMAT_VERSION,
+        "schemactl": version(),
+        "target": plan.origin.target,
+        "registry": plan.origin.registry,
+        "pulsar": plan.origin.release.value,
+        "registry_version": plan.origin.version,
+        "approved": {"ref": plan.origin.ref, "commit": commit_value(plan.origin.tip)},
+        "proposed": plan.origin.proposed,
+        "state": plan.state,
+        "scope": {
+            "namespaces": sorted(map(str, plan.scope.namespaces)),
+            "topics": sorted(map(str, plan.scope.topics)),
+            **({"settings": settings} if settings else {}),
+        },
+        "steps": [step_document(step) for step in plan.steps],
+        "notes": [{"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes],
+        "left_out": [_refusal(refusal) for refusal in plan.refusals],
+        "numbers_apart": apart_values(plan.apart),
+        "numbers_apart_now": plan.apart_now,
+        "whole": plan.whole,
+    }
+    if plan.lists is not None:
+        values["lists"] = [*plan.lists]
+    return {**values, "digest": _digest(values)}
+
+
+def plan_digest(plan: Plan) -> str:
+    """Return the digest by which a plan is approved: equal for two plans exactly when both do the same to the same registry.
+
+    Contents and the target count, not commits, so that a squash does not change it.
+    """
+    digest: str = document(plan)["digest"]
+    return digest
+
+
+def step_document(step: PlanStep) -> Json:
+    """Return one step as JSON values."""
+    facts: Json
+    match step:
+        case CreateTenant() | CreateNamespace():
+            action, facts = f"create_{'tenant' if isinstance(step, CreateTenant) else 'namespace'}", {}
+        case SetPolicies(name):
+            action, facts = (f"set_{'topic' if isinstance(name, TopicName) else 'namespace'}_policies", _sides(step))
+        case CreateTopic(_, partitions):
+            action, facts = "create_topic", {"partitions": partitions}
+        case GrowPartitions(_, before, after):
+            action, facts = "grow_partitions", {"before": before, "after": after}
+        case RegisterVersion(_, git, answer):
+            action, facts = "register_version", {"version": git.number, "commit": commit_value(git.commit)}
+            facts |= {"schema": schema_value(git.info), "answer": _answer(answer)}
+        case RelaxStrategy(_, strategy, updates, waiver):
+            action, facts = "relax_strategy", {"strategy": strategy.value, "updates": updates}
+            facts |= {"waiver": None if waiver is None else waiver_value(waiver)}
+        case RestoreStrategy(_, strategy, latest):
+            action, facts = "restore_strategy", {"strategy": strategy.value, "latest": latest}
+        case DeleteSchema(_, versions, force):
+            action, facts = "delete_schema", {"versions": list(versions), "force": force}
+        case TakeNumber(_, number, versions):
+            action, facts = "take_number", {"number": number, "versions": list(versions)}
+    return {"action": action, **name_value(step.name), **facts}
+
+
+def name_value(name: NamespaceName | TopicName) -> Json:
+    """Return the name of a topic or namespace under the key `topic` or `namespace`."""
+    return {"topic" if isinstance(name, TopicName) else "namespace": str(name)}
+
+
+def _digest(values: Json) -> str:
+    """Return the SHA-256 of a plan's values, without its making, its commits and its messages."""
+    digested = {key: value for key, value in values.items() if key not in _NOT_IN_DIGEST}
+    for key, left_out in _NOT_IN_DIGEST_OF_ENTRIES.items():
+        digested[key] = [
+            {name: value for name, value in entry.items() if name not in left_out} for entry in values[key]
+        ]
+    text = json.dumps(digested, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _sides(step: SetPolicies) -> Json:
+    """Return the policies that are set, as the namespace file spells them, and of those that are reset what they inherit."""
+    before, after = step.before, step.after.managed()
+    sides: Json = {"before": {policy: before.get(policy) for policy in after}, "after": after}
+    if step.loses:
+        sides["loses"] = step.loses
+    inherited = {"namespace": step.from_namespace.managed(), "default": step.from_default.managed()}
+    return sides | {"inherited": inherited} if any(inherited.values()) else sides
+
+
+def _answer(answer: Answer) -> Json:
+    text = {"message": answer.message, "exception": answer.exception}
+    return {"answer": answer.outcome.value, "version": answer.version, **text}
+
+
+def _refusal(refusal: PlanRefusal) -> Json:
+    return {
+        **name_value(refusal.name),
+        "version": refusal.number,
+        "answer": None if refusal.answer is None else _answer(refusal.answer),
+        "reason": refusal.message,
+        "fix": refusal.fix,
+        "wedged_by": refusal.wedged_by,
+        **({"allow": refusal.allow} if refusal.allow else {}),
+    }
+
+
+def write_json(value: Json, path: Path, *, below: str | None = None) -> None:
+    """Write `value` to the file at `path` as indented JSON, atomically, and follow no link below `below`.
+
+    Raise SchemactlError if the file cannot be written. Only its owner may read it.
+    """
+    text = json_text(value) + "\n"
+    try:
+        atomic_files.write(path, text.encode(), below=below, mode=atomic_files.OWN, make_folders=False)
+    except OSError as error:
+        raise SchemactlError(
+            f"{path} cannot be written: {error.strerror}", fix="name a file in a folder you may write"
+        ) from error
