@@ -211,6 +211,7 @@ def _plan_of_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyP
         SchemactlError: if the file is not a plan, or the plan is of another repository or registry, or a permission is missing.
     """
     from schemactl.cli.apply_results import ApplyRecord
+    from schemactl.core.json_values import read_commit
     from schemactl.deploy.apply import Result, restore_after
     from schemactl.deploy.receipt import read_receipt
     from schemactl.history import Position
@@ -243,7 +244,7 @@ def _plan_of_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyP
 
     # Go back to the commit of the plan.
     past = approved
-    if commit := receipt.commit:
+    if commit := read_commit(receipt.approved["commit"]):
         line = approved.whole
         known_commit = context.repository.commit(commit.id)
         if known_commit is None or known_commit.id != commit.id or not line.has(known_commit):
@@ -252,7 +253,8 @@ def _plan_of_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyP
                 "the plan is from another repository, this clone is behind, or history was rewritten",
                 fix=f"git fetch; or {again}",
             )
-        position = Position(receipt.ref, receipt.ref, known_commit)
+        ref = receipt.approved["ref"]
+        position = Position(ref, ref, known_commit)
         past = view_on_target(context.repository, line.until(position), place.project, place.target)
 
     with closing(place.open(context)) as registry:
@@ -285,7 +287,8 @@ def _make_again(receipt: Receipt, target: OpenTarget, file: str) -> ReadyPlan:
     from schemactl.deploy.planner import renamed
     from schemactl.deploy.version_numbers import lists_of
 
-    options = argparse.Namespace(topic=receipt.topics, namespace=receipt.namespaces, numbers=file, **receipt.options)
+    scope = receipt.scope
+    options = argparse.Namespace(topic=scope["topics"], namespace=scope["namespaces"], numbers=file, **receipt.options)
     if receipt.lists is None:
         request = PlanRequest.of(target, options)
         return request.plan(request.observe())

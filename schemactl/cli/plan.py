@@ -144,11 +144,12 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
 
 def _show(args: argparse.Namespace, context: Context) -> int:
     """Print the text of a plan file."""
-    from schemactl.deploy.receipt import read_receipt
+    from schemactl.deploy.receipt import OPTIONS_SHAPE, read_receipt
 
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
-    expect_no_options(args, context, [*PLAN_OPTIONS, "at", "base", "out", "format", "summary"], ", not to `plan show`")
+    refused = ("topic", "namespace", *OPTIONS_SHAPE, "at", "base", "out", "format", "summary")
+    expect_no_options(args, context, refused, ", not to `plan show`")
     if args.target or args.all_targets:
         raise UsageError("--target applies when a plan is made, not to `plan show`")
     receipt = read_receipt(relative_path(args.plan, context))
@@ -332,26 +333,17 @@ def _no_longer_declared(glob: str, git: Catalog, context: Context) -> list[Topic
 # Plan files.
 
 
-PLAN_OPTIONS: Final = (
-    "topic",
-    "namespace",
-    "allow_delete",
-    "force_delete",
-    "allow_data_loss",
-    "relax_while_replaying",
-    "create_tenants",
-)
-"""The options that shape a plan."""
-
-
 def write_plan(plan: Plan, args: argparse.Namespace, context: Context) -> None:
     """Write the receipt of the plan to the file that `--out` means, and print the command that applies it."""
-    from schemactl.deploy.receipt import Receipt
+    from schemactl.deploy.receipt import OPTIONS_SHAPE, Receipt
 
     out = output_file(args.out, context, name="plan.json")
-    receipt = Receipt.of(
-        plan, plan_text(plan), topics=args.topic, namespaces=args.namespace, options=permission_options(args)
-    )
+    scope = {"topics": args.topic, "namespaces": args.namespace}
+    # `rebuild` does not have all of these options.
+    options: Json = {
+        name: getattr(args, name, [] if isinstance(shape, list) else False) for name, shape in OPTIONS_SHAPE.items()
+    }
+    receipt = Receipt.of(plan, plan_text(plan), scope=scope, options=options)
     receipt.write(out, below=context.top)
     if plan.origin.proposed and plan.steps:
         command = command_after_merge(receipt)
@@ -368,15 +360,6 @@ def plan_text(plan: Plan) -> str:
     from schemactl.report.plan import plan_sheet
 
     return plan_sheet(plan, plan_digest(plan) if plan.steps else "").text()
-
-
-def permission_options(args: argparse.Namespace) -> Json:
-    """Return the options that permit something; `rebuild` does not have all of them."""
-    from schemactl.deploy.receipt import OPTIONS_SHAPE
-
-    return {
-        name: getattr(args, name, [] if isinstance(shape, list) else False) for name, shape in OPTIONS_SHAPE.items()
-    }
 
 
 def needed_permissions(plan: Plan) -> Permissions:
@@ -406,7 +389,7 @@ def command_for(plan: Plan, file: str) -> str:
 
 def command_after_merge(receipt: Receipt) -> str:
     """Return the command that applies a proposed plan by its digest, with the options that it was made with."""
-    options = {"topic": receipt.topics, "namespace": receipt.namespaces, **receipt.options}
+    options = {"topic": receipt.scope["topics"], "namespace": receipt.scope["namespaces"], **receipt.options}
     command = f"schemactl apply --target {quote(receipt.target)} --expect-digest {quote(receipt.digest)}"
     return command + _option_text(options)
 

@@ -16,8 +16,7 @@ from typing import Final
 
 from schemactl.core.environment import version
 from schemactl.core.errors import SchemactlError
-from schemactl.core.json_values import Json, commit_value, read_commit, read_document, shape_error
-from schemactl.core.schema import Commit
+from schemactl.core.json_values import Json, commit_value, read_document, shape_error
 from schemactl.core.terminal import clean
 from schemactl.deploy.plan_json import name_value, plan_digest, write_json
 from schemactl.deploy.steps import Plan
@@ -65,16 +64,14 @@ _SHAPE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The origin of a plan, its digest and its text.
+    """The origin of a plan, its digest and its text. The names of the attributes are the keys of the file.
 
     Attributes:
         target: the name of the target.
         registry: the URL that the target had.
-        ref: the approved ref, or the name of the position.
-        commit: the approved commit of the plan, or None if nothing was approved yet.
+        approved: the `ref` of the approved history or position, and the `commit`, null if nothing was approved yet.
         proposed: whether the plan was for a merge that is not approved yet.
-        topics: the globs of `--topic` and, after a `!`, the globs of `--skip`, in their order.
-        namespaces: the names of `--namespace`.
+        scope: the globs of `--topic` (and, after a `!`, of `--skip`) as `topics`, and the names of `--namespace` as `namespaces`.
         options: the permissions, by the keys of `OPTIONS_SHAPE`.
         lists: the version lists that a rebuild restores, as `version_numbers.topic_value` writes them; None for other plans.
         steps: the number of steps.
@@ -86,38 +83,34 @@ class Receipt:
 
     target: str
     registry: str
-    ref: str
-    commit: Commit | None
+    approved: Json
     proposed: bool
-    topics: tuple[str, ...]
-    namespaces: tuple[str, ...]
+    scope: Json
     options: Json
-    lists: tuple[Json, ...] | None
+    lists: Sequence[Json] | None
     steps: int
-    left_out: tuple[Json, ...]
-    misread: tuple[str, ...]
+    left_out: Sequence[Json]
+    misread: Sequence[str]
     digest: str
     text: str
 
     @classmethod
-    def of(cls, plan: Plan, text: str, *, topics: Sequence[str], namespaces: Sequence[str], options: Json) -> Receipt:
+    def of(cls, plan: Plan, text: str, *, scope: Json, options: Json) -> Receipt:
         """Return the receipt of a plan that was made for this scope with these options."""
         origin = plan.origin
         return cls(
-            target=origin.target,
-            registry=origin.registry,
-            ref=origin.ref,
-            commit=origin.tip,
-            proposed=origin.proposed,
-            topics=tuple(topics),
-            namespaces=tuple(namespaces),
-            options=options,
-            lists=plan.lists,
-            steps=len(plan.steps),
-            left_out=tuple({**name_value(refusal.name), "reason": refusal.message} for refusal in plan.refusals),
-            misread=tuple(str(topic.name) for topic in plan.misread),
-            digest=plan_digest(plan),
-            text=text,
+            origin.target,
+            origin.registry,
+            {"ref": origin.ref, "commit": commit_value(origin.tip)},
+            origin.proposed,
+            scope,
+            options,
+            plan.lists,
+            len(plan.steps),
+            [{**name_value(refusal.name), "reason": refusal.message} for refusal in plan.refusals],
+            [str(topic.name) for topic in plan.misread],
+            plan_digest(plan),
+            text,
         )
 
     @property
@@ -127,26 +120,8 @@ class Receipt:
 
     def write(self, path: Path, *, below: str) -> None:
         """Write the receipt to the file at `path`, atomically, and follow no link below `below`."""
-        value: Json = {
-            "format_version": FORMAT_VERSION,
-            "schemactl": version(),
-            "target": self.target,
-            "registry": self.registry,
-            "approved": {"ref": self.ref, "commit": commit_value(self.commit)},
-            "proposed": self.proposed,
-            "scope": {"topics": [*self.topics], "namespaces": [*self.namespaces]},
-            "options": self.options,
-        }
-        if self.lists is not None:
-            value["lists"] = [*self.lists]
-        value |= {
-            "steps": self.steps,
-            "left_out": [*self.left_out],
-            "misread": [*self.misread],
-            "digest": self.digest,
-            "text": self.text,
-        }
-        write_json(value, path, below=below)
+        values = {key: getattr(self, key) for key in _SHAPE}
+        write_json({"format_version": FORMAT_VERSION, "schemactl": version(), **values}, path, below=below)
 
 
 def read_receipt(path: Path) -> Receipt:
@@ -165,25 +140,9 @@ def read_receipt(path: Path) -> Receipt:
             )
     value = read_document(path, what="a plan of schemactl", keys={"digest"}, version=FORMAT_VERSION, fix=fix)
     problem = shape_error(value, _SHAPE)
-    if not problem:
-        commit = read_commit(value["approved"]["commit"])
-        if commit and not re.fullmatch("[0-9a-f]{40,64}", commit.id):
-            problem = "`approved.commit.id` is not the full id of a commit"
+    if not problem and (commit := value["approved"]["commit"]) and not re.fullmatch("[0-9a-f]{40,64}", commit["id"]):
+        problem = "`approved.commit.id` is not the full id of a commit"
     if problem:
         raise SchemactlError(f"{path} is not a plan of schemactl: {problem}", fix=fix)
-    return Receipt(
-        target=value["target"],
-        registry=value["registry"],
-        ref=value["approved"]["ref"],
-        commit=commit,
-        proposed=value["proposed"],
-        topics=tuple(value["scope"]["topics"]),
-        namespaces=tuple(value["scope"]["namespaces"]),
-        options={name: value["options"][name] for name in OPTIONS_SHAPE},
-        lists=tuple(value["lists"]) if value.get("lists") is not None else None,
-        steps=value["steps"],
-        left_out=tuple(value["left_out"]),
-        misread=tuple(value["misread"]),
-        digest=value["digest"],
-        text=clean(value["text"]),
-    )
+    values: Json = {key: value.get(key) for key in _SHAPE}
+    return Receipt(**{**values, "text": clean(value["text"])})
