@@ -71,7 +71,7 @@ class Result:
     def left(self) -> tuple[NumberedStep, ...]:
         """The steps that were not carried out."""
         done = set(self.done)
-        return tuple(each for each in enumerate(self.plan.steps, 1) if each[0] not in done)
+        return tuple(numbered_step for numbered_step in enumerate(self.plan.steps, 1) if numbered_step[0] not in done)
 
     @property
     def failure(self) -> SchemactlError | None:
@@ -161,23 +161,25 @@ class _Run:
         stopped = None
         try:
             for phase in phases(self._plan.steps):
-                self._side_by_side(phase, parallel, waiting)
+                self._run_in_parallel(phase, parallel, waiting)
                 self._expect_known_schemas(phase, state)
         except (KeyboardInterrupt, OutOfTime) as error:
-            what = [error.what if isinstance(error, OutOfTime) else "interrupted", *self._interrupt()]
-            if not self._done and len(what) == 1:
+            messages = [error.what if isinstance(error, OutOfTime) else "interrupted", *self._stop_workers()]
+            if not self._done and len(messages) == 1:
                 raise
-            if len(self._done) < len(self._plan.steps) or len(what) > 1:
-                stopped = SchemactlError("; ".join(what), fix="run apply again: it continues where this one stopped")
+            if len(self._done) < len(self._plan.steps) or len(messages) > 1:
+                stopped = SchemactlError(
+                    "; ".join(messages), fix="run apply again: it continues where this one stopped"
+                )
         if self._fail_fast and self._failures and stopped is None:
             stopped = SchemactlError("a step failed, and --fail-fast ends there", fix="run apply again")
         return Result(self._plan, tuple(self._done), dict(sorted(self._failures.items())), stopped)
 
-    def _side_by_side(self, lanes: list[Lane], parallel: int, waiting: Callable[[], None]) -> None:
+    def _run_in_parallel(self, lanes: list[Lane], parallel: int, waiting: Callable[[], None]) -> None:
         """Carry out `lanes`, `parallel` of them at a time."""
         left = deque(lanes)
         number = min(parallel, len(lanes))
-        self._workers = [Worker(partial(self._work, left)) for _ in range(number)]
+        self._workers = [Worker(partial(self._run_lanes, left)) for _ in range(number)]
         for worker in self._workers:
             worker.start()
         for worker in self._workers:
@@ -187,7 +189,7 @@ class _Run:
         if self._raised is not None:
             raise self._raised
 
-    def _work(self, lanes: deque[Lane]) -> None:
+    def _run_lanes(self, lanes: deque[Lane]) -> None:
         """Carry out lanes until none is left, in one thread."""
         try:
             while not self._stopping.is_set():
@@ -247,7 +249,7 @@ class _Run:
         if self._fail_fast:
             self._stopping.set()
 
-    def _interrupt(self) -> list[str]:
+    def _stop_workers(self) -> list[str]:
         """Wait a little for running steps to end, and restore relaxed topics; return the errors of that."""
         self._stopping.set()
         self._interrupted = True
@@ -270,7 +272,7 @@ class _Run:
         the plan expects would be wrong.
         """
         done = set(self._done)
-        steps = [each for lane in phase for group in lane for each in group]
+        steps = [numbered_step for lane in phase for group in lane for numbered_step in group]
         created = {step.name for number, step in steps if isinstance(step, CreateNamespace) and number in done}
         first: dict[TopicName, int] = {}
         for number, step in enumerate(self._plan.steps, 1):
@@ -279,16 +281,16 @@ class _Run:
         if not first or self._stopping.is_set():
             return
         try:
-            found = self._registry.read(Scope(frozenset(), frozenset(first))).topics
+            topics = self._registry.read(Scope(frozenset(), frozenset(first))).topics
         except RegistryError as error:
             self._fail(min(first.values()), error)
             self._blocked |= created
             return
-        for name, topic in found.items():
+        for name, topic in topics.items():
             before = state.catalog.topics.get(name)
             if topic.versions != (before.versions if before else ()):
-                what = f"{name} has schemas from a time when the namespace existed before, and the plan knows nothing of them"
-                self._fail(first[name], RegistryError(what, fix="look at a new plan: schemactl plan"))
+                message = f"{name} has schemas from a time when the namespace existed before, and the plan knows nothing of them"
+                self._fail(first[name], RegistryError(message, fix="look at a new plan: schemactl plan"))
 
 
 def restore_after(error: SchemactlError, registry: Registry, names: Iterable[TopicName]) -> None:
@@ -316,7 +318,7 @@ def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str
 def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> None:
     match step:
         case CreateTenant() | CreateNamespace():
-            _create(step, registry)
+            _create_holder(step, registry)
         case SetPolicies(name, _, after):
             _set_policies(name, after, registry)
         case CreateTopic(name, partitions):
@@ -324,7 +326,7 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> N
         case GrowPartitions(name, _, after):
             registry.grow_partitions(name, after)
         case RegisterVersion():
-            _register(step, registry)
+            _register_version(step, registry)
         case RelaxStrategy(name):
             relaxed.add(name)
             registry.relax(name)
@@ -333,25 +335,27 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> N
             relaxed.discard(name)
             _expect_nothing_after(latest, name, registry)
         case DeleteSchema():
-            _delete(step, registry)
+            _delete_schema(step, registry)
         case TakeNumber():
-            _take(step, registry)
+            _take_number(step, registry)
 
 
-def _held(name: TopicName, registry: Registry) -> tuple[SchemaVersion, ...]:
+def _read_versions(name: TopicName, registry: Registry) -> tuple[SchemaVersion, ...]:
     """Return the versions that the registry has of a topic now."""
     return registry.read(Scope(frozenset(), frozenset({name}))).versions(name)
 
 
 def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registry) -> None:
     """Raise StalePlan if a version after number `latest` appeared while the topic accepted every upload."""
-    appeared = [] if latest is None else [each for each in _held(name, registry) if each.number > latest]
+    appeared = (
+        [] if latest is None else [version for version in _read_versions(name, registry) if version.number > latest]
+    )
     if not appeared:
         return
     commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
     whose = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "somebody uploaded"
     raise StalePlan(
-        f"{name}: {whose} {versions([each.number for each in appeared])} while the topic accepted everything, over the admin API: "
+        f"{name}: {whose} {versions([version.number for version in appeared])} while the topic accepted everything, over the admin API: "
         "automatic updates were off; the strategy is restored",
         fix="schemactl drift shows what was uploaded",
     )
@@ -364,45 +368,45 @@ def _set_policies(name: NamespaceName | TopicName, policies: Policies, registry:
         registry.set_topic_policies(name, policies)
 
 
-def _register(step: RegisterVersion, registry: Registry) -> None:
+def _register_version(step: RegisterVersion, registry: Registry) -> None:
     info = upload(step.version)
-    number = _put(step, info, registry)
+    number = _upload_schema(step, info, registry)
     if number != step.answer.version:
         raise RegistryError(
             f"{step.name}: the registry gave Git's v{step.version.number} the number {number} where {step.answer.version} "
             "was expected: somebody else is writing to it",
             fix="look at a new plan: schemactl plan",
         )
-    held = registry.get_schema(step.name, number)
-    if held is None or held.info is None or not _is_same(held.info, info):
+    registered = registry.get_schema(step.name, number)
+    if registered is None or registered.info is None or not _is_same_content(registered.info, info):
         raise RegistryError(f"{step.name}: v{number} reads back with other content than was uploaded")
 
 
-def _put(step: RegisterVersion, info: SchemaInfo, registry: Registry) -> int:
+def _upload_schema(step: RegisterVersion, info: SchemaInfo, registry: Registry) -> int:
     try:
         return registry.put_schema(step.name, info)
     except RegistryError:
         # Perhaps only the answer was lost, and with a bad default even the repeated upload is rejected: what is stored counts.
         with suppress(RegistryError):
-            held = registry.get_schema(step.name, step.answer.version)
-            if held and held.info and _is_same(held.info, info):
-                return held.number
+            registered = registry.get_schema(step.name, step.answer.version)
+            if registered and registered.info and _is_same_content(registered.info, info):
+                return registered.number
         raise
 
 
-def _create(step: CreateTenant | CreateNamespace, registry: Registry) -> None:
+def _create_holder(step: CreateTenant | CreateNamespace, registry: Registry) -> None:
     if isinstance(step, CreateTenant):
         registry.create_tenant(step.name.tenant)
     else:
         registry.create_namespace(step.name)
 
 
-def _is_same(held: SchemaInfo, uploaded: SchemaInfo) -> bool:
+def _is_same_content(registered: SchemaInfo, uploaded: SchemaInfo) -> bool:
     """Whether the two have the same content. They are parsed only if they are not equal, which is rare."""
-    return held == uploaded or content_identity(held) == content_identity(uploaded)
+    return registered == uploaded or content_identity(registered) == content_identity(uploaded)
 
 
-def _delete(step: DeleteSchema, registry: Registry) -> None:
+def _delete_schema(step: DeleteSchema, registry: Registry) -> None:
     # A soft delete appends a tombstone each time, so it must not be repeated when another apply was faster.
     topic = registry.read(Scope(frozenset(), frozenset({step.name}))).topics.get(step.name)
     if topic is None or (topic.schema is None and not step.force):
@@ -412,17 +416,17 @@ def _delete(step: DeleteSchema, registry: Registry) -> None:
     registry.delete_schema(step.name, force=step.force)
 
 
-def _take(step: TakeNumber, registry: Registry) -> None:
+def _take_number(step: TakeNumber, registry: Registry) -> None:
     # Likewise not to be repeated.
     name = step.name
-    if any(each.number == step.number and each.info is None for each in _held(name, registry)):
+    if any(version.number == step.number and version.info is None for version in _read_versions(name, registry)):
         return
     if step.versions:
         _expect_empty(name, registry)
-    given = registry.delete_schema(name)
-    if given != step.number:
+    taken = registry.delete_schema(name)
+    if taken != step.number:
         raise RegistryError(
-            f"{name}: a tombstone took v{given} where v{step.number} was expected: somebody else is writing to it",
+            f"{name}: a tombstone took v{taken} where v{step.number} was expected: somebody else is writing to it",
             fix="look at a new plan",
         )
 

@@ -124,12 +124,12 @@ class DriftReport:
     @property
     def differences(self) -> tuple[DriftItem, ...]:
         """The differences that are not accepted."""
-        return tuple(each for each in self.found if each.accepted is None)
+        return tuple(item for item in self.found if item.accepted is None)
 
     @property
     def accepted(self) -> tuple[DriftItem, ...]:
         """The differences that are accepted."""
-        return tuple(each for each in self.found if each.accepted)
+        return tuple(item for item in self.found if item.accepted)
 
 
 def find(
@@ -171,20 +171,22 @@ def find(
     accepted = numbers.accepted if numbers else {}
     scope = scope_of(git)
     looked_at = {
-        name: each for name, each in accepted.items() if is_whole or name in scope.topics or name in scope.namespaces
+        name: acceptance
+        for name, acceptance in accepted.items()
+        if is_whole or name in scope.topics or name in scope.namespaces
     }
     return DriftReport(
         plan.origin,
-        tuple(_judged(each, accepted.get(each.name), today) for each in everything),
+        tuple(_apply_acceptance(item, accepted.get(item.name), today) for item in everything),
         git,
         state.catalog,
         plan,
         apart,
-        dict(_unused(looked_at, everything)),
+        dict(_find_unused_acceptances(looked_at, everything)),
     )
 
 
-def _judged(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
+def _apply_acceptance(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
     """Return the difference with the reason of its acceptance, or with why the acceptance no longer holds."""
     if acceptance is None or item.state is None:
         return item
@@ -198,13 +200,13 @@ def _judged(item: DriftItem, acceptance: Acceptance | None, today: date) -> Drif
     return item
 
 
-def _unused(
+def _find_unused_acceptances(
     accepted: Mapping[NamespaceName | TopicName, Acceptance], items: tuple[DriftItem, ...]
 ) -> Iterator[tuple[NamespaceName | TopicName, Acceptance]]:
     """Yield the acceptances of which some part is no difference, neither as it was accepted nor otherwise."""
-    found = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
+    differing_parts = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
     for name, acceptance in sorted(accepted.items(), key=lambda each: str(each[0])):
-        if any((name, part) not in found for part, _ in acceptance.parts):
+        if any((name, part) not in differing_parts for part, _ in acceptance.parts):
             yield name, acceptance
 
 
@@ -236,15 +238,15 @@ class Advice(Commands):
 
     def rejection(self, name: TopicName) -> PlanRefusal | None:
         """Return why the registry would reject one of Git's versions; None if it would not."""
-        return next((each for each in self.refusals.get(name, ()) if each.number is not None), None)
+        return next((refusal for refusal in self.refusals.get(name, ()) if refusal.number is not None), None)
 
 
 def held_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:
     """Return the state to record to accept these `entries` of a topic whose schema Git does not declare."""
-    held = [each.info for each in live(entries) if each.info]
-    undeclarable = held[-1].type.name if held and spec(held[-1]).undeclarable else ""
+    infos = [entry.info for entry in live(entries) if entry.info]
+    undeclarable = infos[-1].type.name if infos and spec(infos[-1]).undeclarable else ""
     state = Acceptance(unmanaged=not undeclarable, undeclarable=undeclarable)
-    return replace(state, fingerprint=fingerprint(state.kind, name, new=None, against=held))
+    return replace(state, fingerprint=fingerprint(state.kind, name, new=None, against=infos))
 
 
 def listed(entries: Sequence[SchemaVersion]) -> str:
@@ -301,34 +303,38 @@ class TopicAndPolicyDrift:
                         self.advice.bring(name, "creates it"),
                     )
                 case PoliciesChanged(name, before, after) if name not in missing:
-                    yield from self._policies(name, before, after)
+                    yield from self._compare_policies(name, before, after)
                 case PoliciesFormer(name, before, last):
-                    yield from self._former(name, before, last)
+                    yield from self._compare_former_policies(name, before, last)
                 case TopicAdded(name, topic):
                     missing.add(name)
-                    yield self._topic_missing(name, topic)
+                    yield self._make_missing_topic_item(name, topic)
                 case PartitionsChanged(name, before, after):
-                    yield self._partitions(name, before, after)
-                case SchemaRemoved(name) if self._kept(name):
+                    yield self._make_partitions_item(name, before, after)
+                case SchemaRemoved(name) if self._is_schema_kept(name):
                     yield self._no_longer_declared(name)
 
-    def _policies(self, name: NamespaceName | TopicName, before: Policies, after: Policies) -> Iterator[DriftItem]:
+    def _compare_policies(
+        self, name: NamespaceName | TopicName, before: Policies, after: Policies
+    ) -> Iterator[DriftItem]:
         for policy, wanted in policy_words(after).items():
-            held = policy_words(before).get(policy, "not set")
+            registered = policy_words(before).get(policy, "not set")
             yield DriftItem(
                 name,
                 DriftKind.POLICY,
-                f"{policy} is {held}, but Git approved {wanted}",
+                f"{policy} is {registered}, but Git approved {wanted}",
                 "the registry does not show since when and by whom: it keeps no history of policies",
                 f"{self.advice.bring(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
             )
 
-    def _former(self, name: NamespaceName | TopicName, before: Policies, last: Policies) -> Iterator[DriftItem]:
+    def _compare_former_policies(
+        self, name: NamespaceName | TopicName, before: Policies, last: Policies
+    ) -> Iterator[DriftItem]:
         """Yield policies that are no longer declared, and have neither the last declared value nor the inherited one."""
         words, then = policy_words(before), policy_words(last)
-        for policy, held in before.managed().items():
+        for policy, registered in before.managed().items():
             inherited = inherit(name, policy, spaces=self.spaces, state=self.state).set_to
-            if held not in (last.get(policy), inherited):
+            if registered not in (last.get(policy), inherited):
                 yield DriftItem(
                     name,
                     DriftKind.POLICY,
@@ -337,10 +343,10 @@ class TopicAndPolicyDrift:
                     f"approve {policy}: {words[policy]} in Git\n"
                     f"approve {policy}: {policy_word(inherited)}, which is what it would inherit\n"
                     f"accept it: {self.advice.accept(name)}",
-                    state=Acceptance(policies=Policies.of({policy: held})),
+                    state=Acceptance(policies=Policies.of({policy: registered})),
                 )
 
-    def _topic_missing(self, name: TopicName, topic: Topic) -> DriftItem:
+    def _make_missing_topic_item(self, name: TopicName, topic: Topic) -> DriftItem:
         there = self.topics.get(name)
         if there is None or not there.versions:
             lost = f", and none of Git's {listed(topic.versions)}" if topic.versions else ""
@@ -364,7 +370,7 @@ class TopicAndPolicyDrift:
             self.advice.bring(name, "creates it"),
         )
 
-    def _partitions(self, name: TopicName, before: int | None, after: int) -> DriftItem:
+    def _make_partitions_item(self, name: TopicName, before: int | None, after: int) -> DriftItem:
         grows = before is not None and before < after
         return DriftItem(
             name,
@@ -376,7 +382,7 @@ class TopicAndPolicyDrift:
             else wrong_partitions(name, before, after, self.advice).fix,
         )
 
-    def _kept(self, name: TopicName) -> bool:
+    def _is_schema_kept(self, name: TopicName) -> bool:
         """Whether the registry keeps a schema that Git declared for `name` once and no longer does."""
         shared = self.git.topics.get(name.twin)
         there = self.topics.get(name)
@@ -446,62 +452,70 @@ class VersionDrift:
         for name, topic in sorted(self.git.topics.items()):
             apart = self.apart.get(name, TopicApart(name, ()))
             recorded = self.recorded[name].entries if name in self.recorded else {}
-            decided = {each.registry: _decision(each.registry, recorded) for each in apart.numbers if each.recorded}
-            found = [*self._topic(name, topic, decided)]
-            yield from found
+            decided = {
+                number.registry: _find_decision(number.registry, recorded)
+                for number in apart.numbers
+                if number.recorded
+            }
+            items = [*self._compare_topic(name, topic, decided)]
+            yield from items
             if not apart.recorded and not apart.unexplained:
-                yield self._apart(name, apart)
-            elif decided and apart.recorded and not any(each.accepted for each in found):
-                yield replace(self._apart(name, apart), accepted=decided[min(decided)])
+                yield self._make_numbers_apart_item(name, apart)
+            elif decided and apart.recorded and not any(item.accepted for item in items):
+                yield replace(self._make_numbers_apart_item(name, apart), accepted=decided[min(decided)])
 
-    def _topic(self, name: TopicName, topic: Topic, decided: Mapping[int, AcceptanceReason]) -> Iterator[DriftItem]:
+    def _compare_topic(
+        self, name: TopicName, topic: Topic, decided: Mapping[int, AcceptanceReason]
+    ) -> Iterator[DriftItem]:
         """Yield the differences in a topic's versions and tombstones; `decided` is what was recorded of a number."""
-        there = self.topics.get(name)
-        entries = there.versions if there else ()
+        registered = self.topics.get(name)
+        entries = registered.versions if registered else ()
         pairs = pair_up(git=topic.versions, registry=entries)
         for pair in pairs:
             entry = pair.registry if pair.state == "readable" and pair.git is None else None
             if entry:
-                found = self._foreign(name, topic, pair, entry)
+                item = self._make_foreign_item(name, topic, pair, entry)
                 if not topic.versions:
-                    found = replace(found, state=held_state(name, entries))
-                is_wedge = found.kind is DriftKind.WEDGED  # whatever is recorded of its number
-                yield found if is_wedge else replace(found, accepted=decided.get(entry.number))
+                    item = replace(item, state=held_state(name, entries))
+                is_wedge = item.kind is DriftKind.WEDGED  # whatever is recorded of its number
+                yield item if is_wedge else replace(item, accepted=decided.get(entry.number))
         if topic.schema is None:
             return
         # Where Git itself has a tombstone, a new generation began.
         ended = last_tombstone(topic.versions)
         if tombstones := [entry.number for entry in entries if entry.info is None and entry.number > ended]:
-            known = [decided.get(number) for number in tombstones]
+            decisions = [decided.get(number) for number in tombstones]
             is_whole = not any(pair.state == "missing" for pair in pairs)
-            for found in self._tombstones(name, entries, is_whole=is_whole):
-                yield replace(found, accepted=known[-1] if all(known) else None)
-        if (entries or (there and not there.deleted)) and name in self.advice.lost:
-            yield self._lost(name)
-        elif there and entries:
-            yield from self._missing(name, pairs, entries)
-        elif there and not there.deleted:
-            yield self._schema_gone(name, topic)
+            for item in self._compare_tombstones(name, entries, is_whole=is_whole):
+                yield replace(item, accepted=decisions[-1] if all(decisions) else None)
+        if (entries or (registered and not registered.deleted)) and name in self.advice.lost:
+            yield self._make_lost_numbers_item(name)
+        elif registered and entries:
+            yield from self._compare_missing_versions(name, pairs, entries)
+        elif registered and not registered.deleted:
+            yield self._make_lost_schema_item(name, topic)
 
-    def _foreign(self, name: TopicName, topic: Topic, pair: NumberPair, entry: SchemaVersion) -> DriftItem:
+    def _make_foreign_item(self, name: TopicName, topic: Topic, pair: NumberPair, entry: SchemaVersion) -> DriftItem:
         type_name = entry.info.type.name if entry.info else ""
-        what = f"v{entry.number} ({type_name}, uploaded {moment(entry.timestamp_ms)} UTC) has content that Git does not know"
+        message = f"v{entry.number} ({type_name}, uploaded {moment(entry.timestamp_ms)} UTC) has content that Git does not know"
         like = nearest(entry, topic.versions)
         if pair.stamp:
-            return self._unexplained(name, entry, what, pair.stamp, like)
+            return self._make_unexplained_item(name, entry, message, pair.stamp, like)
         rejection = self.advice.rejection(name)
-        cause = f"it has no commit's stamp, so `apply` did not upload it. {self._who(name)}"
+        cause = f"it has no commit's stamp, so `apply` did not upload it. {self._describe_uploader(name)}"
         if rejection and rejection.wedged_by == entry.number:
-            kind, what, fix = DriftKind.WEDGED, rejection.message, rejection.fix
+            kind, message, fix = DriftKind.WEDGED, rejection.message, rejection.fix
         else:
             problem = (
-                next((each.what for each in problems(entry.info, self.advice.origin.release)), "") if entry.info else ""
+                next((reason.what for reason in problems(entry.info, self.advice.origin.release)), "")
+                if entry.info
+                else ""
             )
-            what += f"; no file can declare it: {problem}" if problem and not topic.schema else ""
-            kind, fix = DriftKind.FOREIGN_VERSION, self._foreign_fix(name, topic, entry, problem)
-        return DriftItem(name, kind, what, cause, fix, version=entry, nearest=like)
+            message += f"; no file can declare it: {problem}" if problem and not topic.schema else ""
+            kind, fix = DriftKind.FOREIGN_VERSION, self._advise_on_foreign_version(name, topic, entry, problem)
+        return DriftItem(name, kind, message, cause, fix, version=entry, nearest=like)
 
-    def _foreign_fix(self, name: TopicName, topic: Topic, entry: SchemaVersion, problem: str) -> str:
+    def _advise_on_foreign_version(self, name: TopicName, topic: Topic, entry: SchemaVersion, problem: str) -> str:
         """Return what to do about a foreign version; `problem` is why no file can declare it."""
         advice = self.advice
         if name in advice.refusals:
@@ -515,12 +529,12 @@ class VersionDrift:
                 "readers that are to know it, write it to the topic's definition, and have that approved, too"
             )
         delete = f"{advice.delete(name, '--allow-delete')}: its messages can then not be read"
-        if all(each.info and each.info.type in WITHOUT_SCHEMA for each in live(self.topics[name].versions)):
+        if all(version.info and version.info.type in WITHOUT_SCHEMA for version in live(self.topics[name].versions)):
             delete = f"{advice.delete(name, '--force-delete')}: it describes no message, and keeps typed clients out"
         declare = "" if problem else "approve it: declare it in Git\n"
         return f"{declare}{delete}\nleave it: {advice.accept(name)}"
 
-    def _who(self, name: TopicName) -> str:
+    def _describe_uploader(self, name: TopicName) -> str:
         space = self.spaces.get(name.namespace_name)
         allowed = space.policies.is_allow_auto_update_schema if space else None
         who = "The registry does not show who did: a producer or consumer that connected, an upload by hand or another "
@@ -528,18 +542,18 @@ class VersionDrift:
             return f"{who}tool. `is_allow_auto_update_schema` is false now: unless that is newer, no producer or consumer did"
         return f"{who}tool; connecting is enough where `is_allow_auto_update_schema` is not false, and here it is not"
 
-    def _unexplained(
-        self, name: TopicName, entry: SchemaVersion, what: str, stamp: str, like: SchemaVersion | None
+    def _make_unexplained_item(
+        self, name: TopicName, entry: SchemaVersion, message: str, stamp: str, like: SchemaVersion | None
     ) -> DriftItem:
-        found = self.commit(stamp)
-        if found:
+        commit = self.commit(stamp)
+        if commit:
             cause = (
-                f"an `apply` uploaded it from commit {found.short} ({day(found)}: {found.subject}), which this clone has, but the "
+                f"an `apply` uploaded it from commit {commit.short} ({day(commit)}: {commit.subject}), which this clone has, but the "
                 "approved history does not: that history was rewritten, or the upload came from another branch"
             )
             fix = (
                 "restore that commit in the approved history, with what was approved instead on top of it: "
-                f"git switch -c restored {found.short} && git merge --no-ff {quote(self.advice.origin.ref)}, which becomes "
+                f"git switch -c restored {commit.short} && git merge --no-ff {quote(self.advice.origin.ref)}, which becomes "
                 f"{self.advice.origin.ref} by a plain push; or approve its content again. Until then `apply` refuses to touch the topic, "
                 "because Git's numbers can no longer be trusted"
             )
@@ -549,18 +563,20 @@ class VersionDrift:
                 "approved history was rewritten"
             )
             fix = "git fetch --all; if no remote has that commit any more, approve the content shown here again"
-        return DriftItem(name, DriftKind.UNEXPLAINED_VERSION, what, cause, fix, version=entry, nearest=like)
+        return DriftItem(name, DriftKind.UNEXPLAINED_VERSION, message, cause, fix, version=entry, nearest=like)
 
-    def _tombstones(self, name: TopicName, entries: Sequence[SchemaVersion], *, is_whole: bool) -> Iterator[DriftItem]:
+    def _compare_tombstones(
+        self, name: TopicName, entries: Sequence[SchemaVersion], *, is_whole: bool
+    ) -> Iterator[DriftItem]:
         """Yield the differences for version numbers that clients can no longer read; a broker may not even list them.
 
         `is_whole`: every version of Git's is there under a later number.
         """
-        held = live(entries)
-        first = held[0].number if held else next_number(entries)
+        readable = live(entries)
+        first = readable[0].number if readable else next_number(entries)
         if not first:
             return
-        tombstone = next((each for each in reversed(entries) if each.info is None), None)
+        tombstone = next((entry for entry in reversed(entries) if entry.info is None), None)
         when = f" at {moment(tombstone.timestamp_ms)} UTC" if tombstone and tombstone.timestamp_ms else ""
         yield DriftItem(
             name,
@@ -568,21 +584,23 @@ class VersionDrift:
             f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, and neither can messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and does not show who deleted",
-            f"{self._after_tombstone(name, is_whole=is_whole)}\n{self.advice.start_again(name)}: it deletes everything there, and restores "
+            f"{self._advise_after_tombstone(name, is_whole=is_whole)}\n{self.advice.start_again(name)}: it deletes everything there, and restores "
             "the numbers from before",
             version=tombstone,
         )
 
-    def _after_tombstone(self, name: TopicName, *, is_whole: bool) -> str:
+    def _advise_after_tombstone(self, name: TopicName, *, is_whole: bool) -> str:
         if is_whole:
             return f"{self.advice.accept(name)}: messages with those numbers are then rejected"
         return self.advice.bring(name, "registers what is missing under new numbers, which are to be recorded then")
 
-    def _missing(
+    def _compare_missing_versions(
         self, name: TopicName, pairs: Sequence[NumberPair], entries: Sequence[SchemaVersion]
     ) -> Iterator[DriftItem]:
         missing = [
-            pair.git for pair in pairs if pair.git and pair.state == "missing" and not self._is_held(pair.git, entries)
+            pair.git
+            for pair in pairs
+            if pair.git and pair.state == "missing" and not self._is_stored(pair.git, entries)
         ]
         if missing:
             rejection = self.advice.rejection(name)
@@ -599,12 +617,12 @@ class VersionDrift:
                 stuck.fix if stuck else self.advice.bring(name, "registers them"),
             )
 
-    def _is_held(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
+    def _is_stored(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
         """Whether the registry holds the version as equal to one that it has, so that no upload adds it."""
         answer = put(entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.advice.origin.release)
         return answer.outcome is Outcome.UNCHANGED
 
-    def _lost(self, name: TopicName) -> DriftItem:
+    def _make_lost_numbers_item(self, name: TopicName) -> DriftItem:
         return DriftItem(
             name,
             DriftKind.MISSING_VERSIONS,
@@ -615,7 +633,7 @@ class VersionDrift:
             f"{self.advice.rebuild(name)}: it gives every version the number that is recorded; `apply` would give others",
         )
 
-    def _schema_gone(self, name: TopicName, topic: Topic) -> DriftItem:
+    def _make_lost_schema_item(self, name: TopicName, topic: Topic) -> DriftItem:
         retained = self.retained.get(name)
         lost = lost_schemas(name, retained, self.advice) if retained else None
         return DriftItem(
@@ -633,7 +651,7 @@ class VersionDrift:
             "read, it gives them the numbers they had",
         )
 
-    def _apart(self, name: TopicName, apart: TopicApart) -> DriftItem:
+    def _make_numbers_apart_item(self, name: TopicName, apart: TopicApart) -> DriftItem:
         return DriftItem(
             name,
             DriftKind.NUMBERS_APART,
@@ -645,9 +663,9 @@ class VersionDrift:
         )
 
 
-def _decision(number: int, recorded: Mapping[int, NumberEntry]) -> AcceptanceReason:
+def _find_decision(number: int, recorded: Mapping[int, NumberEntry]) -> AcceptanceReason:
     """Return why a recorded number is accepted; a number without an entry is covered by the next entry, or else the last."""
-    later = (each for listed, each in sorted(recorded.items()) if listed >= number)
+    later = (entry for listed, entry in sorted(recorded.items()) if listed >= number)
     return next(later, recorded[max(recorded)]).decision
 
 
@@ -656,7 +674,7 @@ def nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVe
     best: tuple[float, SchemaVersion] | None = None
     for version in versions:
         if entry.info and version.info:
-            count = _distance(old=version.info, new=entry.info)
+            count = _count_differences(old=version.info, new=entry.info)
             if best is None or count <= best[0]:
                 best = count, version
     return best[1] if best else None
@@ -665,15 +683,15 @@ def nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVe
 def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
     """Return the differences, each with a sign (`+`, `-`, `~`): of fields, or of lines where no field differs."""
     try:
-        found = list(changes(old=unstamped(old), new=unstamped(new)))
+        field_changes = list(changes(old=unstamped(old), new=unstamped(new)))
     except InvalidSchema:
-        found = []
-    if found:
-        return found
+        field_changes = []
+    if field_changes:
+        return field_changes
     text = line_changes(old=old, new=new)[2:]
     return [(line[0], line[1:].strip()) for line in text if line[:1] in "+-"]
 
 
-def _distance(*, old: SchemaInfo, new: SchemaInfo) -> float:
+def _count_differences(*, old: SchemaInfo, new: SchemaInfo) -> float:
     # Another type is another schema, however alike the texts are.
     return float("inf") if old.type is not new.type else len(differences(old=old, new=new))

@@ -52,69 +52,71 @@ def replicated(reports: Iterable[DriftReport]) -> tuple[ReplicatedNamespace, ...
     What a target compares with others is what it has as the cluster that the project file says it is.
     """
     clusters: dict[NamespaceName, set[str]] = {}
-    asked: dict[NamespaceName, dict[str, DriftReport]] = {}
+    reports_by_cluster: dict[NamespaceName, dict[str, DriftReport]] = {}
     for report in reports:
         for name, space in report.held.namespaces.items():
             if len(space.clusters) > 1 and name in report.origin.declared:
                 declared = report.origin.declared[name]
                 clusters.setdefault(declared, set()).update(space.clusters)
                 if report.origin.cluster in space.clusters:
-                    asked.setdefault(declared, {})[report.origin.cluster] = report
+                    reports_by_cluster.setdefault(declared, {})[report.origin.cluster] = report
     return tuple(
         ReplicatedNamespace(
             name,
-            tuple(sorted(found)),
-            tuple(sorted(found - asked.get(name, {}).keys())),
-            _differing(name, asked.get(name, {})),
+            tuple(sorted(cluster_names)),
+            tuple(sorted(cluster_names - reports_by_cluster.get(name, {}).keys())),
+            _find_differing_numbers(name, reports_by_cluster.get(name, {})),
         )
-        for name, found in sorted(clusters.items())
+        for name, cluster_names in sorted(clusters.items())
     )
 
 
-def _differing(space: NamespaceName, reports: Mapping[str, DriftReport]) -> tuple[NumbersOfClusters, ...]:
+def _find_differing_numbers(space: NamespaceName, reports: Mapping[str, DriftReport]) -> tuple[NumbersOfClusters, ...]:
     numbers: dict[TopicName, dict[str, dict[int, int]]] = {}
     for cluster, report in sorted(reports.items()):
         for name, topic in report.git.topics.items():
             declared = report.origin.declared_topic(name)
             if declared.namespace_name == space and not topic.deleted:
-                held = _numbers(report, name)
-                numbers.setdefault(declared, {})[cluster] = held
-    found = []
+                numbers_by_version = _map_numbers(report, name)
+                numbers.setdefault(declared, {})[cluster] = numbers_by_version
+    differing = []
     for topic_name, by_cluster in sorted(numbers.items()):
-        for version in sorted({version for held in by_cluster.values() for version in held}):
-            row = {cluster: held.get(version) for cluster, held in by_cluster.items()}
+        for version in sorted(
+            {version for numbers_by_version in by_cluster.values() for version in numbers_by_version}
+        ):
+            row = {cluster: numbers_by_version.get(version) for cluster, numbers_by_version in by_cluster.items()}
             if len({number for number in row.values() if number is not None}) > 1:
-                found.append(NumbersOfClusters(topic_name, version, row))
-    return tuple(found)
+                differing.append(NumbersOfClusters(topic_name, version, row))
+    return tuple(differing)
 
 
-def _numbers(report: DriftReport, name: TopicName) -> dict[int, int]:
+def _map_numbers(report: DriftReport, name: TopicName) -> dict[int, int]:
     """Return the numbers that the registry gave Git's versions of the topic."""
     git = Generations(report.git.versions(name))
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     for entry in report.held.versions(name):
-        if known := git.find(entry):
-            found.setdefault(known.number, entry.number)
-    return found
+        if version := git.find(entry):
+            numbers.setdefault(version.number, entry.number)
+    return numbers
 
 
 def of_target(report: DriftReport, spaces: Sequence[ReplicatedNamespace]) -> list[ReplicatedNamespace]:
     """Return the namespaces of `spaces` that the target of the report has."""
-    there = {report.origin.declared.get(name) for name in report.held.namespaces}
-    return [space for space in spaces if space.name in there]
+    declared_names = {report.origin.declared.get(name) for name in report.held.namespaces}
+    return [space for space in spaces if space.name in declared_names]
 
 
 def clusters_said(spaces: Sequence[ReplicatedNamespace]) -> list[tuple[int, str]]:
     """Return the lines about replicated namespaces, each with its depth below the namespace's."""
-    said = []
+    lines = []
     for space in spaces:
-        said.append((0, f"{space.name} is replicated: {', '.join(space.clusters)}"))
+        lines.append((0, f"{space.name} is replicated: {', '.join(space.clusters)}"))
         if space.unknown:
             names = ", ".join(space.unknown)
-            said.append((1, f"not compared: {names} (no target that answered has that `cluster`)"))
-        for each in space.differing:
+            lines.append((1, f"not compared: {names} (no target that answered has that `cluster`)"))
+        for difference in space.differing:
             numbers = ", ".join(
-                f"{cluster} {'-' if number is None else f'v{number}'}" for cluster, number in each.numbers.items()
+                f"{cluster} {'-' if number is None else f'v{number}'}" for cluster, number in difference.numbers.items()
             )
-            said.append((1, f"{each.topic}: Git's v{each.version} is {numbers}"))
-    return said
+            lines.append((1, f"{difference.topic}: Git's v{difference.version} is {numbers}"))
+    return lines

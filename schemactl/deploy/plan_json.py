@@ -64,14 +64,14 @@ def document(plan: Plan) -> Json:
         },
         "steps": [step_document(step) for step in plan.steps],
         "notes": [{"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes],
-        "left_out": [_refusal(refusal) for refusal in plan.refusals],
+        "left_out": [_refusal_value(refusal) for refusal in plan.refusals],
         "numbers_apart": apart_values(plan.apart),
         "numbers_apart_now": plan.apart_now,
         "whole": plan.whole,
     }
     if plan.lists is not None:
         values["lists"] = [*plan.lists]
-    return {**values, "digest": _digest(values)}
+    return {**values, "digest": _compute_digest(values)}
 
 
 def plan_digest(plan: Plan) -> str:
@@ -90,14 +90,17 @@ def step_document(step: PlanStep) -> Json:
         case CreateTenant() | CreateNamespace():
             action, facts = f"create_{'tenant' if isinstance(step, CreateTenant) else 'namespace'}", {}
         case SetPolicies(name):
-            action, facts = (f"set_{'topic' if isinstance(name, TopicName) else 'namespace'}_policies", _sides(step))
+            action, facts = (
+                f"set_{'topic' if isinstance(name, TopicName) else 'namespace'}_policies",
+                _policies_value(step),
+            )
         case CreateTopic(_, partitions):
             action, facts = "create_topic", {"partitions": partitions}
         case GrowPartitions(_, before, after):
             action, facts = "grow_partitions", {"before": before, "after": after}
         case RegisterVersion(_, git, answer):
             action, facts = "register_version", {"version": git.number, "commit": commit_value(git.commit)}
-            facts |= {"schema": schema_value(git.info), "answer": _answer(answer)}
+            facts |= {"schema": schema_value(git.info), "answer": _answer_value(answer)}
         case RelaxStrategy(_, strategy, updates, waiver):
             action, facts = "relax_strategy", {"strategy": strategy.value, "updates": updates}
             facts |= {"waiver": None if waiver is None else waiver_value(waiver)}
@@ -115,7 +118,7 @@ def name_value(name: NamespaceName | TopicName) -> Json:
     return {"topic" if isinstance(name, TopicName) else "namespace": str(name)}
 
 
-def _digest(values: Json) -> str:
+def _compute_digest(values: Json) -> str:
     """Return the SHA-256 of a plan's values, without its making, its commits and its messages."""
     digested = {key: value for key, value in values.items() if key not in _NOT_IN_DIGEST}
     for key, left_out in _NOT_IN_DIGEST_OF_ENTRIES.items():
@@ -126,7 +129,7 @@ def _digest(values: Json) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _sides(step: SetPolicies) -> Json:
+def _policies_value(step: SetPolicies) -> Json:
     """Return the policies that are set, as the namespace file spells them, and of those that are reset what they inherit."""
     before, after = step.before, step.after.managed()
     sides: Json = {"before": {policy: before.get(policy) for policy in after}, "after": after}
@@ -136,16 +139,16 @@ def _sides(step: SetPolicies) -> Json:
     return sides | {"inherited": inherited} if any(inherited.values()) else sides
 
 
-def _answer(answer: Answer) -> Json:
+def _answer_value(answer: Answer) -> Json:
     text = {"message": answer.message, "exception": answer.exception}
     return {"answer": answer.outcome.value, "version": answer.version, **text}
 
 
-def _refusal(refusal: PlanRefusal) -> Json:
+def _refusal_value(refusal: PlanRefusal) -> Json:
     return {
         **name_value(refusal.name),
         "version": refusal.number,
-        "answer": None if refusal.answer is None else _answer(refusal.answer),
+        "answer": None if refusal.answer is None else _answer_value(refusal.answer),
         "reason": refusal.message,
         "fix": refusal.fix,
         "wedged_by": refusal.wedged_by,

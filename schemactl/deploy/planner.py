@@ -150,9 +150,9 @@ class PlannedState:
         elsewhere = elsewhere_only(base.catalog, target, origin.cluster)
         self.closed = base.half_deleted | elsewhere.keys()
         # What is not for this plan to judge (drafts) is not there for it.
-        there = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
+        topics = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
         self.read = base
-        self.base = replace(base, catalog=without_namespaces(replace(base.catalog, topics=there), self.closed))
+        self.base = replace(base, catalog=without_namespaces(replace(base.catalog, topics=topics), self.closed))
         self.target = without_namespaces(target, self.closed)
         self.git = self.target
         self.origin = origin
@@ -223,31 +223,31 @@ class Planner(PlannedState):
                     self.steps.append(CreateNamespace(name))
                     self.namespaces[name] = Namespace(name)
                 case PoliciesChanged(name, before, after):
-                    self._set(SetPolicies(name, before, after))
+                    self._add_policies(SetPolicies(name, before, after))
                 case PoliciesFormer(name, before, last):
                     if step := reset(name, before, last, spaces=self.namespaces, state=self.base):
-                        self._set(step)
+                        self._add_policies(step)
                 case TopicAdded(name, topic):
                     self.steps.append(CreateTopic(name, topic.partitions))
                     self.topics[name] = Topic(name, partitions=topic.partitions)
                 case PartitionsChanged(name, before, after):
-                    self._grow(name, before, after)
+                    self._add_partitions(name, before, after)
                 case GenerationBegins() | VersionsMissing() | VersionsUnknown():
-                    self._list(change)
+                    self._plan_versions(change)
                 case SchemaRemoved(name):
-                    deletions += self._delete(name)
+                    deletions += self._plan_deletion(name)
         self.steps += deletions
 
-    def _list(self, change: GenerationBegins | VersionsMissing | VersionsUnknown) -> None:
+    def _plan_versions(self, change: GenerationBegins | VersionsMissing | VersionsUnknown) -> None:
         """Add the uploads that a topic lacks, or the refusals that prevent them."""
         match change:
             case GenerationBegins(name, number):
                 self._begin_generation(name, number)
             case VersionsMissing(name, missing):
                 if not is_behind(self.held(name), self.target.versions(name)):
-                    self._bring_in(name, missing)
+                    self._register_missing(name, missing)
             case VersionsUnknown(name, unknown):
-                self.refusals += refusals.unexplained(name, self._unknown(name, unknown), self.commands)
+                self.refusals += refusals.unexplained(name, self._drop_twin_versions(name, unknown), self.commands)
 
     def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
         """Yield the differences that remain after all steps; `apart` are the numbers that are not Git's."""
@@ -256,12 +256,12 @@ class Planner(PlannedState):
         for change in find_changes(self.catalog(), self.target) if self.steps else self.changes:
             match change:
                 case TextDiffers() if change.name not in rejected:
-                    yield _unstored(change)
+                    yield _note_unstored_text(change)
                 case VersionsMissing(name, versions) if name not in rejected:
-                    yield self._indistinguishable(name, versions)
+                    yield self._note_indistinguishable(name, versions)
                 case VersionsUnknown(name, versions) if name not in rejected:
-                    if unknown := self._unknown(name, versions):
-                        message = f"the registry holds {_listed(unknown)}, which Git does not know"
+                    if unknown := self._drop_twin_versions(name, versions):
+                        message = f"the registry holds {_format_numbers(unknown)}, which Git does not know"
                         message += is_recorded.get(name, "")
                         yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
                 case NumbersDiffer(name, pairs):
@@ -270,7 +270,7 @@ class Planner(PlannedState):
                         name, PlanNoteKind.NUMBERS_DIFFER, f"in the registry {texts}{is_recorded.get(name, '')}"
                     )
                 case SchemaRemoved(name):
-                    yield from self._kept(name)
+                    yield from self._note_kept_versions(name)
 
     def plan(self) -> Plan:
         """Return the plan without notes, after removing the steps of what is left out."""
@@ -286,31 +286,31 @@ class Planner(PlannedState):
                 sorted((*self.refusals, *self.losses), key=lambda refusal: (str(refusal.name), refusal.allow))
             ),
             apart=find_apart(self.git, self.catalog(), self.numbers),
-            apart_now=any(not each.recorded for each in find_apart(self.git, self.base.catalog, self.numbers)),
+            apart_now=any(not topic.recorded for topic in find_apart(self.git, self.base.catalog, self.numbers)),
         )
 
-    def _set(self, step: SetPolicies) -> None:
+    def _add_policies(self, step: SetPolicies) -> None:
         """Add a step for the policies about schemas, and one for each setting, unless that could lose messages."""
         about_schemas, *settings = parts(step)
         if about_schemas.after.managed():
             self.steps.append(about_schemas)
             self.overlay(step.name, about_schemas.after)
-        for each in settings:
-            loses = loss(each, spaces=self.namespaces, state=self.base)
-            if loses and each.address not in self.permissions.lose:
-                self.losses.append(refusals.could_lose(each, loses, self.commands))
+        for setting_step in settings:
+            loses = loss(setting_step, spaces=self.namespaces, state=self.base)
+            if loses and setting_step.address not in self.permissions.lose:
+                self.losses.append(refusals.could_lose(setting_step, loses, self.commands))
             else:
-                self.steps.append(replace(each, loses=loses))
-                self.overlay(step.name, each.after)
+                self.steps.append(replace(setting_step, loses=loses))
+                self.overlay(step.name, setting_step.after)
 
-    def _grow(self, name: TopicName, before: int | None, after: int) -> None:
+    def _add_partitions(self, name: TopicName, before: int | None, after: int) -> None:
         if before is None or after < before:
             self.refusals.append(refusals.wrong_partitions(name, before, after, self.commands))
             return
         self.steps.append(GrowPartitions(name, before, after))
         self.topics[name] = replace(self.topics[name], partitions=after)
 
-    def _bring_in(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
+    def _register_missing(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
         lost = self.base.retained.get(name)
         if lost and not self.versions.get(name.schema_id):
             self.refusals.append(refusals.lost_schemas(name, lost, self.commands))
@@ -321,7 +321,7 @@ class Planner(PlannedState):
         """Add the uploads of the missing versions in this order, or the refusal that prevents them."""
         strategy = self.strategy(name)
         before = self.versions.get(name.schema_id, ())
-        steps, rejected = self._upload(name, missing, strategy)
+        steps, rejected = self._plan_uploads(name, missing, strategy)
         if (
             rejected
             and rejected.answer.outcome is Outcome.INCOMPATIBLE
@@ -329,13 +329,13 @@ class Planner(PlannedState):
             and name in self.topics
         ):
             self.versions[name.schema_id] = before
-            steps, rejected = self._upload(name, missing, ALWAYS_COMPATIBLE)
-            steps = [*self._relaxed(name, strategy, steps)]
+            steps, rejected = self._plan_uploads(name, missing, ALWAYS_COMPATIBLE)
+            steps = [*self._relax_around(name, strategy, steps)]
         self.steps += steps
         if rejected:
-            self.refusals.append(self._refusal(name, rejected))
+            self.refusals.append(self._refuse_version(name, rejected))
 
-    def _refusal(self, name: TopicName, rejected: Rejected) -> PlanRefusal:
+    def _refuse_version(self, name: TopicName, rejected: Rejected) -> PlanRefusal:
         git = live(self.git.versions(name))
         return refusals.rejected_version(
             name,
@@ -355,14 +355,14 @@ class Planner(PlannedState):
         if self.numbers and name in self.numbers.topics:
             return None  # it would register what is recorded
         for strategy, options in ((self.strategy(name), ()), (ALWAYS_COMPATIBLE, (RELAX,))):
-            held = self.versions.pop(name.schema_id, ())
-            _, rejected = self._upload(name, git, strategy)
-            self.versions[name.schema_id] = held
+            versions = self.versions.pop(name.schema_id, ())
+            _, rejected = self._plan_uploads(name, git, strategy)
+            self.versions[name.schema_id] = versions
             if rejected is None:
                 return self.commands.start_again(name, *options)
         return None
 
-    def _upload(
+    def _plan_uploads(
         self, name: TopicName, missing: tuple[SchemaVersion, ...], strategy: CompatibilityStrategy
     ) -> tuple[list[PlanStep], Rejected | None]:
         """Return the uploads that will be accepted, in order, and the first that will be rejected."""
@@ -371,17 +371,17 @@ class Planner(PlannedState):
             info = upload(version)
             stored = self.versions.get(name.schema_id, ())
             answer = put(stored, info, strategy, self.origin.release, optional=self.origin.checkers)
-            waiver = self._waiver(name, version, stored) if answer.outcome is Outcome.INCOMPATIBLE else None
-            accepted = self._under_always_compatible(stored, info) if waiver else answer
+            waiver = self._find_waiver(name, version, stored) if answer.outcome is Outcome.INCOMPATIBLE else None
+            accepted = self._put_under_always_compatible(stored, info) if waiver else answer
             if accepted.outcome is Outcome.OK and accepted.version is not None:
                 self.versions[name.schema_id] = (*stored, SchemaVersion(accepted.version, info, version.commit))
                 step = RegisterVersion(name, version, accepted)
-                steps += self._relaxed(name, strategy, [step], waiver) if waiver else [step]
+                steps += self._relax_around(name, strategy, [step], waiver) if waiver else [step]
             elif accepted.outcome is not Outcome.UNCHANGED:
                 return steps, Rejected(version, stored, answer, strategy)
         return steps, None
 
-    def _relaxed(
+    def _relax_around(
         self, name: TopicName, strategy: CompatibilityStrategy, steps: Sequence[PlanStep], waiver: Waiver | None = None
     ) -> Iterator[PlanStep]:
         """Yield `steps` between one that relaxes the topic and one that restores it."""
@@ -392,25 +392,25 @@ class Planner(PlannedState):
         own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
         yield RestoreStrategy(name, own, latest=self.versions[name.schema_id][-1].number)
 
-    def _waiver(self, name: TopicName, version: SchemaVersion, stored: tuple[SchemaVersion, ...]) -> Waiver | None:
+    def _find_waiver(self, name: TopicName, version: SchemaVersion, stored: tuple[SchemaVersion, ...]) -> Waiver | None:
         """Return the waiver, in the commit of Git's `version`, for the broker's refusal of it after `stored`."""
         if version.commit is None or version.info is None or name not in self.topics:
             return None
         # A waiver is of Git's definitions: what is stored has a stamp, and no `.proto`.
         git = Contents(self.target.topics[name].versions)
-        before = [git.find(each.info) or each for each in live(stored)[-1:] if each.info]
+        before = [git.find(entry.info) or entry for entry in live(stored)[-1:] if entry.info]
         declared = self.origin.declared_topic(name)
         return broker_waiver(self.waivers(version.commit), declared, before, version.info)
 
-    def _under_always_compatible(self, stored: tuple[SchemaVersion, ...], info: SchemaInfo) -> Answer:
+    def _put_under_always_compatible(self, stored: tuple[SchemaVersion, ...], info: SchemaInfo) -> Answer:
         return put(stored, info, ALWAYS_COMPATIBLE, self.origin.release, optional=self.origin.checkers)
 
     def _begin_generation(self, name: TopicName, last: int) -> None:
         """Add tombstones up to the number `last`, the first of which hides the present versions; or the refusal to hide them."""
-        held = self.held(name)
-        if last_tombstone(held) >= last:
+        versions = self.held(name)
+        if last_tombstone(versions) >= last:
             return  # the twin's
-        current = live(held)
+        current = live(versions)
         if current and (why := self.base.retained.get(name)):
             self.refusals.append(refusals.not_to_be_hidden(name, why))
             return
@@ -433,8 +433,8 @@ class Planner(PlannedState):
                 topics = self.target.topics.values()
                 self.refusals += refusals.in_undeclared_tenant(name, topics, self.commands)
 
-    def _delete(self, name: TopicName) -> Iterator[PlanStep]:
-        current = self._deletable(name)
+    def _plan_deletion(self, name: TopicName) -> Iterator[PlanStep]:
+        current = self._find_deletable_versions(name)
         force = name in self.permissions.force_delete
         if not current or not (force or name in self.permissions.delete):
             return
@@ -446,7 +446,7 @@ class Planner(PlannedState):
         tombstone = SchemaVersion(versions[-1].number + 1, None)
         self.versions[name.schema_id] = () if force else (*versions, tombstone)
 
-    def _deletable(self, name: TopicName) -> tuple[SchemaVersion, ...]:
+    def _find_deletable_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the live versions of a topic whose schema Git no longer declares."""
         # The topic of the other domain shares the list of schemas.
         twin = self.target.topics.get(name.twin)
@@ -454,47 +454,49 @@ class Planner(PlannedState):
             return ()
         return live(self.versions.get(name.schema_id, ()))
 
-    def _kept(self, name: TopicName) -> Iterator[PlanNote]:
+    def _note_kept_versions(self, name: TopicName) -> Iterator[PlanNote]:
         """Yield notes about versions in the registry of a topic or schema that Git no longer declares."""
         declared, current = self.target.topics[name], live(self.versions[name.schema_id])
         gone = "is no longer declared" if declared.deleted else "no longer declares a schema"
-        if self._deletable(name):
+        if self._find_deletable_versions(name):
             message = (
-                f"{gone}, but the registry keeps its schema ({_listed(current)}); to delete it: --allow-delete "
+                f"{gone}, but the registry keeps its schema ({_format_numbers(current)}); to delete it: --allow-delete "
                 f"{self.origin.declared_topic(name)}"
             )
             yield PlanNote(name, PlanNoteKind.DELETION_SKIPPED, message)
         elif current and not declared.versions:
-            message = f"the registry holds {_listed(current)}, but Git declares no schema for this topic"
+            message = f"the registry holds {_format_numbers(current)}, but Git declares no schema for this topic"
             if declared.deleted:
-                message = f"{gone}, and never had a schema, but the registry holds {_listed(current)}"
+                message = f"{gone}, and never had a schema, but the registry holds {_format_numbers(current)}"
             yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
 
-    def _unknown(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
+    def _drop_twin_versions(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
         """Return those of `versions` that are not the topic's twin's either."""
-        known = Contents(self.target.versions(name.twin))
-        return tuple(version for version in versions if version.info and not known.find(version.info))
+        twin_contents = Contents(self.target.versions(name.twin))
+        return tuple(version for version in versions if version.info and not twin_contents.find(version.info))
 
-    def _indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> PlanNote:
+    def _note_indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> PlanNote:
         texts = []
         for version in versions:
-            answer = self._under_always_compatible(self.versions[name.schema_id], upload(version))
+            answer = self._put_under_always_compatible(self.versions[name.schema_id], upload(version))
             texts.append(
                 f"Git's v{version.number} would store nothing: the registry takes it for its v{answer.version}"
             )
         return PlanNote(name, PlanNoteKind.INDISTINGUISHABLE, "; ".join(texts))
 
 
-def _unstored(change: TextDiffers) -> PlanNote:
+def _note_unstored_text(change: TextDiffers) -> PlanNote:
     if change.number != change.latest:
         message = f"declares an older version's content again: an upload returns v{change.number}, latest stays v{change.latest}"
         return PlanNote(change.name, PlanNoteKind.OLD_VERSION, message)
     described = formats.spec(change.text).language in ("avro", "pair")
-    what = "doc, aliases, enum default or properties differ" if described else "properties differ"
-    return PlanNote(change.name, PlanNoteKind.NOT_STORED, f"would store nothing: only {what} from v{change.number}")
+    differing = "doc, aliases, enum default or properties differ" if described else "properties differ"
+    return PlanNote(
+        change.name, PlanNoteKind.NOT_STORED, f"would store nothing: only {differing} from v{change.number}"
+    )
 
 
-def _listed(versions: tuple[SchemaVersion, ...]) -> str:
+def _format_numbers(versions: tuple[SchemaVersion, ...]) -> str:
     return f"v{numbers(version.number for version in versions)}"
 
 
@@ -517,7 +519,7 @@ def settled(target: Catalog, computed: Callable[[Catalog], Planned]) -> Planned:
     planned = computed(target)
     alone = {refusal.name for refusal in planned.refusals}
     kept: dict[NamespaceName, list[TopicName]] = {}
-    while relaxed := _relaxed(planned):
+    while relaxed := _find_relaxed_namespaces(planned):
         kept |= relaxed
         namespaces = {
             name: replace(space, policies=Policies()) if name in kept else space
@@ -525,23 +527,23 @@ def settled(target: Catalog, computed: Callable[[Catalog], Planned]) -> Planned:
         }
         former = {name: policies for name, policies in target.former.items() if name not in kept}
         planned = computed(replace(target, namespaces=namespaces, former=former))
-    _explain(planned, kept, alone)
+    _add_namespace_refusals(planned, kept, alone)
     return planned
 
 
 def leave_out(planned: PlannedState) -> None:
     """Remove the steps of topics that are left out, except those that restore what a killed `apply` left relaxed."""
-    left = _left_out(planned)
-    known = {refusal.name for refusal in planned.refusals}
-    for name in sorted(left - known):
+    left = _find_left_out(planned)
+    refused = {refusal.name for refusal in planned.refusals}
+    for name in sorted(left - refused):
         message = f"shares its schemas with {name.twin}, which is left out"
-        planned.refusals.append(PlanRefusal(name, message, _without(planned, [name.twin])))
+        planned.refusals.append(PlanRefusal(name, message, _advise_to_skip(planned, [name.twin])))
     for name in left:
         planned.topics.pop(name, None)
         planned.versions.pop(name.schema_id, None)
-    there = {name: topic for name, topic in planned.base.catalog.topics.items() if name in left}
-    planned.topics |= there
-    planned.versions |= {name.schema_id: topic.versions for name, topic in there.items()}
+    topics = {name: topic for name, topic in planned.base.catalog.topics.items() if name in left}
+    planned.topics |= topics
+    planned.versions |= {name.schema_id: topic.versions for name, topic in topics.items()}
     planned.steps = [
         step
         for step in planned.steps
@@ -569,25 +571,25 @@ def touched(planned: PlannedState) -> Scope:
     refused = (*planned.refusals, *planned.losses)
     touched = {step.name for step in planned.steps} | {refusal.name for refusal in refused}
     lists = {name.schema_id for name in touched if isinstance(name, TopicName)}
-    known = planned.target.topics.keys() | planned.read.catalog.topics.keys()
-    topics = {name for name in known if name.schema_id in lists}
+    names = planned.target.topics.keys() | planned.read.catalog.topics.keys()
+    topics = {name for name in names if name.schema_id in lists}
     spaces = {name for name in touched if isinstance(name, NamespaceName)}
     spaces |= {name.namespace_name for name in touched if isinstance(name, TopicName)}
-    asked = scope_of(planned.target).settings
-    settings = {name: asked[name] for name in asked.keys() & (spaces | topics)}
+    all_settings = scope_of(planned.target).settings
+    settings = {name: all_settings[name] for name in all_settings.keys() & (spaces | topics)}
     return Scope(frozenset(spaces), frozenset(topics), settings)
 
 
-def _relaxed(planned: PlannedState) -> dict[NamespaceName, list[TopicName]]:
+def _find_relaxed_namespaces(planned: PlannedState) -> dict[NamespaceName, list[TopicName]]:
     """Return the namespaces that become less strict for topics that are left out, each with these topics."""
-    found: dict[NamespaceName, list[TopicName]] = {}
-    for name in sorted(_left_out(planned)):
+    topics_by_namespace: dict[NamespaceName, list[TopicName]] = {}
+    for name in sorted(_find_left_out(planned)):
         space = name.namespace_name
         before, after = planned.base.catalog.namespaces.get(space), planned.namespaces.get(space)
         topic = planned.base.catalog.topics.get(name)
         if before and after and _is_relaxed(planned.base, topic, before, after):
-            found.setdefault(space, []).append(name)
-    return found
+            topics_by_namespace.setdefault(space, []).append(name)
+    return topics_by_namespace
 
 
 def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, after: Namespace) -> bool:
@@ -605,26 +607,28 @@ def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, aft
     return lets_more_in or bool(protects(strategies[0]) - protects(strategies[1]))
 
 
-def _explain(planned: PlannedState, kept: Mapping[NamespaceName, list[TopicName]], alone: Collection[object]) -> None:
+def _add_namespace_refusals(
+    planned: PlannedState, kept: Mapping[NamespaceName, list[TopicName]], alone: Collection[object]
+) -> None:
     """Add refusals for the namespaces `kept`, and name them as the reason in refusals that are not in `alone`."""
     whose = {space: ", ".join(map(str, names)) for space, names in kept.items()}
     for at, refusal in enumerate(planned.refusals):
         if isinstance(refusal.name, TopicName) and refusal.name not in alone:
             space = refusal.name.namespace_name
             message = f"needs the new policies of {space}, which are left out. {refusal.message}"
-            planned.refusals[at] = replace(refusal, message=message, fix=_without(planned, kept[space]))
+            planned.refusals[at] = replace(refusal, message=message, fix=_advise_to_skip(planned, kept[space]))
     for space, names in kept.items():
         message = f"keeps its policies: the new ones would let more in to {whose[space]}, which is left out"
-        planned.refusals.append(PlanRefusal(space, message, _without(planned, names)))
+        planned.refusals.append(PlanRefusal(space, message, _advise_to_skip(planned, names)))
 
 
-def _left_out(planned: PlannedState) -> set[TopicName]:
+def _find_left_out(planned: PlannedState) -> set[TopicName]:
     """Return the topics with refusals, and the topics that share their lists of schemas."""
     rejected = {refusal.name.schema_id for refusal in planned.refusals if isinstance(refusal.name, TopicName)}
     return {name for name in planned.target.topics if name.schema_id in rejected}
 
 
-def _without(planned: PlannedState, names: Iterable[TopicName]) -> str:
+def _advise_to_skip(planned: PlannedState, names: Iterable[TopicName]) -> str:
     """Return the advice to apply the rest without these topics."""
     skipped = " ".join(f"--skip {planned.commands.topic(name)}" for name in names)
     return (
@@ -655,8 +659,8 @@ def inherit(
     """
     if policy in SETTINGS:
         if isinstance(name, NamespaceName) and not SETTINGS[policy].removable:
-            held = spaces[name].policies.settings.get(policy)
-            return Inherited(held, held, from_namespace=False)
+            value = spaces[name].policies.settings.get(policy)
+            return Inherited(value, value, from_namespace=False)
         space = spaces.get(name.namespace_name) if isinstance(name, TopicName) else None
         value = space.policies.settings.get(policy) if space else None
         if value is None or value == CompatibilityStrategy.UNDEFINED:
@@ -685,19 +689,27 @@ def reset(
     state: RegistryState,
 ) -> SetPolicies | None:
     """Return the step that resets the policies that are as Git declared them `last`; None: there are none. Others are drift."""
-    found = {}
-    for policy, held in before.managed().items():
+    inherited_by_policy = {}
+    for policy, value in before.managed().items():
         inherited = inherit(name, policy, spaces=spaces, state=state)
-        if held == last.get(policy) and held != inherited.set_to:
-            found[policy] = inherited
-    if not found:
+        if value == last.get(policy) and value != inherited.set_to:
+            inherited_by_policy[policy] = inherited
+    if not inherited_by_policy:
         return None
     return SetPolicies(
         name,
-        Policies.of({policy: before.get(policy) for policy in found}),
-        Policies.of({policy: each.set_to for policy, each in found.items()}),
-        Policies.of({policy: each.value for policy, each in found.items() if each.from_namespace}),
-        Policies.of({policy: each.value for policy, each in found.items() if not each.from_namespace}),
+        Policies.of({policy: before.get(policy) for policy in inherited_by_policy}),
+        Policies.of({policy: inherited.set_to for policy, inherited in inherited_by_policy.items()}),
+        Policies.of(
+            {policy: inherited.value for policy, inherited in inherited_by_policy.items() if inherited.from_namespace}
+        ),
+        Policies.of(
+            {
+                policy: inherited.value
+                for policy, inherited in inherited_by_policy.items()
+                if not inherited.from_namespace
+            }
+        ),
     )
 
 
@@ -705,14 +717,14 @@ def parts(step: SetPolicies) -> Iterator[SetPolicies]:
     """Yield the step for the policies about schemas, which may be empty, and then one step for each setting."""
     sides = (step.before, step.after, step.from_namespace, step.from_default)
     for names in (SCHEMA_POLICIES, *((name,) for name in SETTINGS if name in step.after.settings)):
-        yield SetPolicies(step.name, *(Policies.of({name: each.get(name) for name in names}) for each in sides))
+        yield SetPolicies(step.name, *(Policies.of({name: side.get(name) for name in names}) for side in sides))
 
 
 def loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
     """Return how messages can be lost by the step for a setting, as a clause; "" if they cannot."""
     ((setting, after),) = step.after.settings.items()
-    there = state.catalog.get(step.name)
-    if there is None or there.deleted:
+    registered = state.catalog.get(step.name)
+    if registered is None or registered.deleted:
         return ""
     inherited = inherit(step.name, setting, spaces=spaces, state=state).value
     before = step.before.get(setting)
@@ -737,8 +749,8 @@ def scope_of(catalog: Catalog) -> Scope:
     ]
     for name, policies in holders:
         if policies.settings:
-            for each in {name, name.namespace_name}:
-                settings[each] = settings.get(each, frozenset()) | policies.settings.keys()
+            for holder in {name, name.namespace_name}:
+                settings[holder] = settings.get(holder, frozenset()) | policies.settings.keys()
     return Scope(frozenset(namespaces_of(catalog)), frozenset(catalog.topics), settings)
 
 
@@ -793,10 +805,16 @@ def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]
     topics = dict(git.topics)
     for name, versions in later.items():
         contents = Contents(held.versions(name))
-        there = [version.number for version in versions if version.info and contents.find(version.info.load())]
-        if there:
-            known = [each for each in versions if each.number in there or not (each.info or each.number > there[-1])]
-            topics[name] = replace(topics[name], versions=(*topics[name].versions, *known))
+        registered_numbers = [
+            version.number for version in versions if version.info and contents.find(version.info.load())
+        ]
+        if registered_numbers:
+            registered = [
+                version
+                for version in versions
+                if version.number in registered_numbers or not (version.info or version.number > registered_numbers[-1])
+            ]
+            topics[name] = replace(topics[name], versions=(*topics[name].versions, *registered))
     return replace(git, topics=topics)
 
 
@@ -816,5 +834,5 @@ def renamed_numbers(numbers: TargetNumbers | None, names: TargetNames) -> Target
     if numbers is None or not names:
         return numbers
     topics = {names.there(name): recorded for name, recorded in numbers.topics.items()}
-    accepted = {names.there(name): each for name, each in numbers.accepted.items()}
+    accepted = {names.there(name): acceptance for name, acceptance in numbers.accepted.items()}
     return replace(numbers, topics=topics, accepted=accepted)

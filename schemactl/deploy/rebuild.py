@@ -81,26 +81,26 @@ def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicNam
     A list has every number up to the last recorded one. A soft deletion takes the place of a number whose content is unknown,
     and of all before it, which clients could not read either. Both arguments go by the target's names.
     """
-    found = {}
+    lists = {}
     for name, recorded in numbers.topics.items() if numbers else ():
         topic = git.topics.get(name)
         if topic is None or topic.schema is None or not recorded.entries:
             continue
-        known = {each.number: each for each in target_versions(topic, numbers)}
+        versions_by_number = {version.number: version for version in target_versions(topic, numbers)}
         last = max(recorded.entries)
         readable: list[NumberPair] = []
         for number in reversed(range(last + 1)):
-            pair = _recorded_pair(known.get(number), recorded.entries.get(number))
+            pair = _make_recorded_pair(versions_by_number.get(number), recorded.entries.get(number))
             if pair is None:
                 break
             readable.append(pair)
         gone = range(last + 1 - len(readable))
         tombstones = [NumberPair(SchemaVersion(number, None), None) for number in gone]
-        found[name] = (*tombstones, *reversed(readable))
-    return found
+        lists[name] = (*tombstones, *reversed(readable))
+    return lists
 
 
-def _recorded_pair(meant: TargetVersion | None, entry: NumberEntry | None) -> NumberPair | None:
+def _make_recorded_pair(meant: TargetVersion | None, entry: NumberEntry | None) -> NumberPair | None:
     """Return what a number gets back; None if that is unknown."""
     if meant is None or meant.deleted:
         return None
@@ -131,37 +131,37 @@ class _Rebuilder(Planner):
             return
         self._delete_by_force(name)
         if kept:
-            has_list = _went_on(self.held(name), kept) or self._gets_back(name, kept)
+            has_list = _has_continued(self.held(name), kept) or self._restore_list(name, kept)
             # A generation that began since is for `apply` to begin, which asks whether the topic is empty.
             if has_list and not is_behind(self.held(name), git):
-                known = {pair.git.number for pair in kept if pair.git and pair.readable}
-                beyond = [version for version in live(git) if version.number not in known]
-                self.register(name, self._lacking(name, beyond))
-        elif self._lacking(name, live(git)):
-            first, entries = last_tombstone(git) + 1, tuple(map(_only_apply_wrote, live(git)))
+                listed_numbers = {pair.git.number for pair in kept if pair.git and pair.readable}
+                beyond = [version for version in live(git) if version.number not in listed_numbers]
+                self.register(name, self._select_lacking(name, beyond))
+        elif self._select_lacking(name, live(git)):
+            first, entries = last_tombstone(git) + 1, tuple(map(_make_apply_pair, live(git)))
             if interrupted:
                 self._reject(name, *_UNKNOWN)
-            elif why := self._obstacle(name, first, entries):
+            elif why := self._find_obstacle(name, first, entries):
                 self._reject(name, *why)
             else:
                 self.take_numbers(name, first)
                 self._upload_rest(name, entries)
 
-    def _gets_back(self, name: TopicName, kept: Sequence[NumberPair]) -> bool:
+    def _restore_list(self, name: TopicName, kept: Sequence[NumberPair]) -> bool:
         """Add the steps that restore the list; return whether the topic has it afterwards."""
-        first, wanted = _wanted(kept)
-        if why := self._obstacle(name, first, wanted):
+        first, wanted = _select_readable(kept)
+        if why := self._find_obstacle(name, first, wanted):
             self._reject(name, *why)
             return False
         before = len(self.refusals)
         self.take_numbers(name, first)
         self._upload_rest(name, wanted)
-        if len(self.refusals) == before and not _agree(live(self.held(name)), wanted, all_of_it=True):
+        if len(self.refusals) == before and not _is_same_list(live(self.held(name)), wanted, all_of_it=True):
             self._reject(name, *_INDISTINGUISHABLE)
         return len(self.refusals) == before
 
     def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
-        self.register(name, tuple(map(_uploaded, wanted[len(live(self.held(name))) :])))
+        self.register(name, tuple(map(_select_upload, wanted[len(live(self.held(name))) :])))
 
     def _relaxing_command(self, name: TopicName) -> str:  # noqa: ARG002  a rebuild's list and topics are the user's choice
         return f"the same command with `{RELAX}`"
@@ -170,40 +170,40 @@ class _Rebuilder(Planner):
         return None if name in self.permissions.force_delete else super()._restarting_command(name, git)
 
     def _delete_by_force(self, name: TopicName) -> None:
-        if (held := self.held(name)) and name in self.permissions.force_delete:
-            readable = tuple(version.number for version in live(held))
+        if (versions := self.held(name)) and name in self.permissions.force_delete:
+            readable = tuple(version.number for version in live(versions))
             self.steps.append(DeleteSchema(name, readable, force=True))
             self.versions[name.schema_id] = ()
 
     def _reject(self, name: TopicName, message: str, fix: str) -> None:
         self.refusals.append(PlanRefusal(name, message, fix))
 
-    def _lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
+    def _select_lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
         """Return those of Git's versions that cannot be read."""
-        there = Contents(self.held(name))
-        return tuple(version for version in git if version.info and there.find(version.info) is None)
+        contents = Contents(self.held(name))
+        return tuple(version for version in git if version.info and contents.find(version.info) is None)
 
-    def _obstacle(self, name: TopicName, first: int, wanted: Sequence[NumberPair]) -> tuple[str, str] | None:
+    def _find_obstacle(self, name: TopicName, first: int, wanted: Sequence[NumberPair]) -> tuple[str, str] | None:
         """Return what prevents the list, and what to do about it."""
         if name.namespace_name not in self.namespaces:
             return (
                 f"the namespace {name.namespace_name} does not exist, and Git does not declare it",
                 f"`pulsar-admin namespaces create {quote(str(name.namespace_name))}`, then the same command",
             )
-        held = self.held(name)
-        current, taken = live(held), next_number(held)
+        versions_now = self.held(name)
+        current, taken = live(versions_now), next_number(versions_now)
         if not current and taken <= first:
             return None
         if not current:
-            what = f"tombstones have taken the numbers {listed(range(taken))} since, and the first version was {first}"
-        elif current[0].number == first and _agree(current, wanted):
+            problem = (
+                f"tombstones have taken the numbers {listed(range(taken))} since, and the first version was {first}"
+            )
+        elif current[0].number == first and _is_same_list(current, wanted):
             return None
         else:
-            what = (
-                f"the registry holds {versions([each.number for each in current])} now, with other contents than it had"
-            )
+            problem = f"the registry holds {versions([version.number for version in current])} now, with other contents than it had"
         return (
-            f"version numbers cannot be restored: {what}",
+            f"version numbers cannot be restored: {problem}",
             f"the same command with `--force-delete {self.commands.topic(name)}` deletes that first: its messages would be read as others",
         )
 
@@ -218,7 +218,7 @@ _INDISTINGUISHABLE = (
 )
 
 
-def _wanted(pairs: Sequence[NumberPair]) -> tuple[int, tuple[NumberPair, ...]]:
+def _select_readable(pairs: Sequence[NumberPair]) -> tuple[int, tuple[NumberPair, ...]]:
     """Return the first readable number of a list, and the pairs from there."""
     readable = tuple(pair for pair in pairs if pair.readable)
     if readable and readable[0].registry:
@@ -227,12 +227,12 @@ def _wanted(pairs: Sequence[NumberPair]) -> tuple[int, tuple[NumberPair, ...]]:
     return (last.number + 1 if last else 0), ()
 
 
-def _only_apply_wrote(version: SchemaVersion) -> NumberPair:
+def _make_apply_pair(version: SchemaVersion) -> NumberPair:
     """Return the entry that `apply` made of Git's version."""
     return NumberPair(replace(version, info=upload(version)), version, readable=True)
 
 
-def _went_on(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) -> bool:
+def _has_continued(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) -> bool:
     """Whether the registry continues after the list, all of which was deleted since: then nothing was lost."""
     last = kept[-1].registry
     if not held or last is None:
@@ -242,7 +242,7 @@ def _went_on(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) -> bool:
     return held[-1].number > last.number or (held[-1].number == last.number and last.info is None)
 
 
-def _agree(current: Sequence[SchemaVersion], wanted: Sequence[NumberPair], *, all_of_it: bool = False) -> bool:
+def _is_same_list(current: Sequence[SchemaVersion], wanted: Sequence[NumberPair], *, all_of_it: bool = False) -> bool:
     """Whether what is there equals what is wanted, as far as both go; with `all_of_it`, nothing may be missing."""
     if all_of_it and len(current) < len(wanted):
         return False
@@ -255,7 +255,7 @@ def _agree(current: Sequence[SchemaVersion], wanted: Sequence[NumberPair], *, al
     )
 
 
-def _uploaded(pair: NumberPair) -> SchemaVersion:
+def _select_upload(pair: NumberPair) -> SchemaVersion:
     """Return what to upload: Git's version, so that it gets its stamp; or the entry as it was kept."""
     entry = cast("SchemaVersion", pair.registry)
     return pair.git if pair.git and upload(pair.git) == entry.info else entry

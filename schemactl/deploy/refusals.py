@@ -43,15 +43,15 @@ class Commands:
 
     def apply(self, name: NamespaceName | TopicName, *options: str) -> str:
         """Return the `apply` of one namespace or topic."""
-        return self._of("apply", name, *options)
+        return self._format_command("apply", name, *options)
 
     def plan(self, name: NamespaceName | TopicName) -> str:
         """Return the `plan` of one namespace or topic."""
-        return self._of("plan", name)
+        return self._format_command("plan", name)
 
     def rebuild(self, name: NamespaceName | TopicName, *options: str) -> str:
         """Return the `rebuild` of one namespace or topic."""
-        return self._of("rebuild", name, *options)
+        return self._format_command("rebuild", name, *options)
 
     def start_again(self, name: TopicName, *options: str) -> str:
         """Return the command that deletes what a topic has and gives it Git's versions."""
@@ -63,13 +63,15 @@ class Commands:
 
     def accept(self, name: NamespaceName | TopicName, *, unmanaged: bool = False) -> str:
         """Return how to record in Git that the drift of `name`, version numbers included, is accepted."""
-        command = f"schemactl drift {self.on}{' --unmanaged' * unmanaged} --accept --reason TEXT {self._part(name)}"
+        command = (
+            f"schemactl drift {self.on}{' --unmanaged' * unmanaged} --accept --reason TEXT {self._format_scope(name)}"
+        )
         return f"`{command}`, commit what it writes, and merge it"
 
-    def _of(self, command: str, name: NamespaceName | TopicName, *options: str) -> str:
-        return f"`{' '.join(['schemactl', command, self.on, self._part(name), *options])}`"
+    def _format_command(self, command: str, name: NamespaceName | TopicName, *options: str) -> str:
+        return f"`{' '.join(['schemactl', command, self.on, self._format_scope(name), *options])}`"
 
-    def _part(self, name: NamespaceName | TopicName) -> str:
+    def _format_scope(self, name: NamespaceName | TopicName) -> str:
         if isinstance(name, TopicName):
             return f"--topic {self.topic(name)}"
         return f"--namespace {quote(str(self.origin.declared.get(name, name)))}"
@@ -120,23 +122,23 @@ def rejected_version(
     """
     version, answer, strategy = rejected.version, rejected.answer, rejected.strategy
     held, known = live(rejected.stored), Contents(git)
-    foreign = tuple(each for each in held if each.info and not known.find(each.info) and not stamp(each.info))
+    foreign = tuple(entry for entry in held if entry.info and not known.find(entry.info) and not stamp(entry.info))
     release = commands.origin.release
     wedge = unreadable_version(held, upload(version), release) if answer.outcome is Outcome.ERROR else None
     broker_says = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
     if wedge:
         git_version = known.find(wedge.info) if wedge.info else None
         message = (
-            f"the topic is wedged by {_described(wedge, git_version)}: brokers of Pulsar {release} cannot read it ({broker_says}), and store no "
+            f"the topic is wedged by {_describe_version(wedge, git_version)}: brokers of Pulsar {release} cannot read it ({broker_says}), and store no "
             f"schema after it. Git's {format_version(version)} waits"
         )
-        fix = _WEDGED_BY_GIT if git_version else _after_deletion(name, wedge, commands, restart)
+        fix = _WEDGED_BY_GIT if git_version else _list_fixes_by_deletion(name, wedge, commands, restart)
     else:
-        message = f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_reason(rejected, known, broker_says)}"
+        message = f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_explain_rejection(rejected, known, broker_says)}"
         if answer.outcome is not Outcome.INCOMPATIBLE:
             fix = _NEVER_STORED
         else:
-            fix = "\n".join(_past_an_incompatibility(rejected, foreign, restart, relax))
+            fix = "\n".join(_list_fixes_of_incompatibility(rejected, foreign, restart, relax))
     if is_orphaned:
         message += f". {_ORPHANED}"
     if commands.origin.proposed and version.commit == commands.origin.tip:
@@ -164,7 +166,7 @@ _WEDGED_BY_GIT = "raise the topic's `generation` with the next definition, once 
 _READ_AS_GITS = "it deletes every version there, and Git's numbers count again. Messages written with {what} would be read as Git's versions: only where none is left"
 
 
-def _after_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, restart: str | None) -> str:
+def _list_fixes_by_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, restart: str | None) -> str:
     lines = [f"{restart}: {_READ_AS_GITS.format(what=f'v{wedge.number}')}"] if restart else []
     lines.append(
         f"{commands.delete(name, '--allow-delete')}, then {commands.apply(name)}: a tombstone takes a number and Git's versions follow it, "
@@ -173,7 +175,7 @@ def _after_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, r
     return "\n".join(lines)
 
 
-def _past_an_incompatibility(
+def _list_fixes_of_incompatibility(
     rejected: Rejected, foreign: Sequence[SchemaVersion], restart: str | None, relax: str | None
 ) -> Iterator[str]:
     """Yield the fixes; where something foreign was uploaded, or in another order than Git's, they cost numbers or messages."""
@@ -181,14 +183,14 @@ def _past_an_incompatibility(
     if not foreign:
         yield "approve another strategy for the topic"
     if restart and (foreign or number != git):
-        what = f"the registry's {versions([each.number for each in foreign or live(rejected.stored)])}"
-        yield f"{restart}: {_READ_AS_GITS.format(what=what)}"
+        subject = f"the registry's {versions([version.number for version in foreign or live(rejected.stored)])}"
+        yield f"{restart}: {_READ_AS_GITS.format(what=subject)}"
     if relax:
         apart = f"; Git's v{git} becomes v{number}, which is to be recorded then" if number != git else ""
         yield f"{relax}: it keeps what is there, and registers what was approved all the same{apart}"
 
 
-def _described(version: SchemaVersion, git: SchemaVersion | None) -> str:
+def _describe_version(version: SchemaVersion, git: SchemaVersion | None) -> str:
     # What the same plan registers was not uploaded yet.
     when = f", uploaded {moment(version.timestamp_ms)} UTC" if version.timestamp_ms else ""
     kind = version.info.type.name if version.info else "tombstone"
@@ -196,14 +198,14 @@ def _described(version: SchemaVersion, git: SchemaVersion | None) -> str:
     return f"the registry's v{version.number} ({kind}{when}), {whose}"
 
 
-def _reason(rejected: Rejected, known: Contents, broker_says: str) -> str:
+def _explain_rejection(rejected: Rejected, known: Contents, broker_says: str) -> str:
     """Explain the nearest breakage; if no data would break, quote the broker."""
     new = upload(rejected.version)
     for breakage in breakages(rejected.stored, new, rejected.strategy, by_any_release=True):
-        old = next(each for each in rejected.stored if each.number == breakage.against)
+        old = next(version for version in rejected.stored if version.number == breakage.against)
         if old.info is not None:
             reason = formats.explain(breakage, new=new, old=old.info).reason.rstrip(".")
-            return f"Compared with {_described(old, known.find(old.info))}: {reason}"
+            return f"Compared with {_describe_version(old, known.find(old.info))}: {reason}"
     return f"The registry says: {broker_says}" if broker_says else ""
 
 
@@ -237,24 +239,24 @@ def wrong_partitions(name: TopicName, held: int | None, wanted: int, commands: C
 
 def waiting(awaited: Mapping[TopicName, Awaited], commands: Commands) -> Iterator[PlanRefusal]:
     """Yield a refusal for each topic that waits for another target."""
-    for name, what in awaited.items():
-        fix = f"apply it to {what.target} first\n`schemactl apply {commands.on} --skip {commands.topic(name)}`: all the rest is applied"
-        yield PlanRefusal(name, what.message, fix, waits_for=what.target)
+    for name, other in awaited.items():
+        fix = f"apply it to {other.target} first\n`schemactl apply {commands.on} --skip {commands.topic(name)}`: all the rest is applied"
+        yield PlanRefusal(name, other.message, fix, waits_for=other.target)
 
 
 def half_deleted(name: TopicName, commands: Commands) -> PlanRefusal:
     """Return the refusal of a topic in a namespace whose deletion is not finished."""
-    what = f"the namespace {name.namespace_name} {HALF_DELETED}"
-    return PlanRefusal(name, what, finish_deletion(name.namespace_name, commands))
+    message = f"the namespace {name.namespace_name} {HALF_DELETED}"
+    return PlanRefusal(name, message, finish_deletion(name.namespace_name, commands))
 
 
 def elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRefusal:
     """Return the refusal of a topic whose namespace is not on this cluster."""
-    there = ", ".join(clusters)
+    cluster_names = ", ".join(clusters)
     return PlanRefusal(
         name,
-        f"the namespace {name.namespace_name} is on {there} only, and brokers of {cluster} keep no topic of it",
-        f"apply it where it is, on {there}, and leave it out here: `exclude` of the target\n"
+        f"the namespace {name.namespace_name} is on {cluster_names} only, and brokers of {cluster} keep no topic of it",
+        f"apply it where it is, on {cluster_names}, and leave it out here: `exclude` of the target\n"
         f"declare `replication_clusters` with {cluster}, too",
     )
 
@@ -326,7 +328,7 @@ def in_undeclared_namespaces(
             yield PlanRefusal(
                 topic.name,
                 f"no file declares the namespace {space}, and the project file has `require_declared_namespaces: true`",
-                f"correct the topic's name, or approve a declaration: {_declaration(space, origin)}",
+                f"correct the topic's name, or approve a declaration: {_format_declaration(space, origin)}",
             )
 
 
@@ -346,10 +348,10 @@ def in_undeclared_tenant(space: NamespaceName, topics: Iterable[Topic], commands
                 topic.name,
                 f"the tenant {space.tenant} does not exist, and no file declares a namespace of it"
                 f"{did_you_mean(space.tenant, declared)}",
-                f"correct the topic's name\napprove a declaration: {_declaration(own, origin)}\n"
+                f"correct the topic's name\napprove a declaration: {_format_declaration(own, origin)}\n"
                 f"{commands.apply(own, '--create-tenants')}: it creates the tenant",
             )
 
 
-def _declaration(space: NamespaceName, origin: Origin) -> str:
+def _format_declaration(space: NamespaceName, origin: Origin) -> str:
     return f"`namespace: {origin.declared.get(space, space)}`"

@@ -83,7 +83,7 @@ def import_catalog(
     importer.topics(declared, every_version=every_version)
     return ImportResult(
         {**importer.namespace_files, **importer.shared_files},
-        tuple(_in_time(importer.revisions)),
+        tuple(_sort_by_time(importer.revisions)),
         tuple(sorted(importer.notes, key=lambda note: str(note.name))),
         (importer.namespace_count, importer.topic_count),
         tuple(importer.apart),
@@ -116,41 +116,41 @@ class _Importer:
         """Add files for every topic that is not declared and can be."""
         stems: dict[TopicName, str] = {}
         lists: dict[TopicName, list[SchemaVersion]] = {}
-        for topic in self._wanted({name.schema_id for name in declared.topics}):
+        for topic in self._select_topics({name.schema_id for name in declared.topics}):
             stems[topic.name] = self.paths.of_topic(topic.name)
             if topic.schema is None or topic.schema.type in WITHOUT_SCHEMA:
-                self._without_schema(topic, stems[topic.name])
+                self._add_topic_without_schema(topic, stems[topic.name])
             else:
                 lists[topic.name] = [*reversed(live(topic.versions))][: None if every_version else 1]
         self.shared_types = CommonTypes(
-            ((name, version.info) for name, each in lists.items() for version in each if version.info),
+            ((name, version.info) for name, versions in lists.items() for version in versions if version.info),
             self.paths.of_shared,
         )
         kept: dict[TopicName, list[tuple[SchemaVersion, Files]]] = {name: [] for name in lists}
         depth = 0
         # One version of each topic at a time, since files can declare a topic once only.
-        while layer := {name: each[depth] for name, each in lists.items() if depth < len(each)}:
-            made = self._made(layer, stems, strictly=not depth)
+        while layer := {name: versions[depth] for name, versions in lists.items() if depth < len(versions)}:
+            files_by_name = self._make_files(layer, stems, strictly=not depth)
             for name, version in layer.items():
-                if name in made:
-                    kept[name].append((version, made[name]))
+                if name in files_by_name:
+                    kept[name].append((version, files_by_name[name]))
                 elif not depth:
                     lists[name] = []  # without the latest version, the older ones say nothing
             depth += 1
-        for name, found in kept.items():
-            if found:
+        for name, declared_versions in kept.items():
+            if declared_versions:
                 self.topic_count += 1
-                found.reverse()
-                self.revisions.append(tuple(_revisions(name, found)))
-                self._note_surprises(name, [version for version, _ in found], every_version=every_version)
-                self._compare_numbers(name, [version for version, _ in found])
+                declared_versions.reverse()
+                self.revisions.append(tuple(_make_revisions(name, declared_versions)))
+                self._note_surprises(name, [version for version, _ in declared_versions], every_version=every_version)
+                self._compare_numbers(name, [version for version, _ in declared_versions])
 
-    def _wanted(self, declared: set[str]) -> Iterator[Topic]:
+    def _select_topics(self, declared: set[str]) -> Iterator[Topic]:
         """Yield the topics to declare."""
         seen = set(declared)
         # Messages of the persistent topic outlive their consumers, so of two with one name it comes first.
         for name, topic in sorted(
-            self.held.topics.items(), key=lambda each: (each[0].schema_id, each[0].domain != "persistent")
+            self.held.topics.items(), key=lambda item: (item[0].schema_id, item[0].domain != "persistent")
         ):
             if name.schema_id in seen:
                 if name.schema_id not in declared:
@@ -164,7 +164,7 @@ class _Importer:
                 seen.add(name.schema_id)
                 yield topic
 
-    def _without_schema(self, topic: Topic, stem: str) -> None:
+    def _add_topic_without_schema(self, topic: Topic, stem: str) -> None:
         self.namespace_files |= declared_topic_files(topic, None, stem)
         self.topic_count += 1
         if topic.schema is not None:
@@ -172,40 +172,40 @@ class _Importer:
             message = f"declared without `schema`: the registry holds a schema of type {kind}, which describes no messages and keeps typed clients out"
             self.notes.append(ImportNote(topic.name, message))
 
-    def _made(
+    def _make_files(
         self, layer: Mapping[TopicName, SchemaVersion], stems: Mapping[TopicName, str], *, strictly: bool
     ) -> dict[TopicName, Files]:
         """Return the files of these versions, each read back; note what cannot be declared."""
-        made: dict[TopicName, Files] = {}
-        why: dict[TopicName, str] = {}
+        files_by_name: dict[TopicName, Files] = {}
+        reasons: dict[TopicName, str] = {}
         ways = ((True, self.shared_types), (True, None), (False, None))
         for printed, shared in ways if self.shared_types.files else ways[1:]:
             tried: dict[TopicName, tuple[Files, SchemaInfo | None]] = {}
             for name, version in layer.items():
-                if name not in made:
+                if name not in files_by_name:
                     try:
                         files = declared_topic_files(
                             self.held.topics[name], version.info, stems[name], printed=printed, shared=shared
                         )
                         tried[name] = files, version.info
                     except InvalidSchema as error:
-                        why[name] = error.what
+                        reasons[name] = error.what
             wrong = misread(tried, root=self.root, release=self.release, strictly=strictly)
             for name, (files, _) in tried.items():
                 if name not in wrong:
                     # What topics share is no part of a version: it is there from the first to the last.
                     own = {path: text for path, text in files.items() if path not in self.shared_types.files}
                     self.shared_files |= {path: files[path] for path in files.keys() - own.keys()}
-                    made[name] = own
-            why |= wrong
+                    files_by_name[name] = own
+            reasons |= wrong
         for name, version in layer.items():
-            if name not in made:
-                self._leave_out(name, f"version {version.number}: {why[name]}", all_of_it=strictly)
-        return made
+            if name not in files_by_name:
+                self._leave_out(name, f"version {version.number}: {reasons[name]}", all_of_it=strictly)
+        return files_by_name
 
     def _leave_out(self, name: TopicName, why: str, *, all_of_it: bool = True) -> None:
-        what = "left out" if all_of_it else "left out a version"
-        self.notes.append(ImportNote(name, f"{what}: {why}"))
+        subject = "left out" if all_of_it else "left out a version"
+        self.notes.append(ImportNote(name, f"{subject}: {why}"))
 
     def _compare_numbers(self, name: TopicName, kept: Sequence[SchemaVersion]) -> None:
         """Add the topic to `apart` if Git will not number its versions, of which `kept` are declared, as the registry does."""
@@ -244,15 +244,15 @@ class _Importer:
             self.notes.append(ImportNote(name, message))
 
 
-def _revisions(name: TopicName, found: Sequence[tuple[SchemaVersion, Files]]) -> Iterator[VersionFiles]:
+def _make_revisions(name: TopicName, versions: Sequence[tuple[SchemaVersion, Files]]) -> Iterator[VersionFiles]:
     before: Mapping[str, bytes] = {}
-    for version, files in found:
+    for version, files in versions:
         gone = dict.fromkeys(before.keys() - files.keys())
         yield VersionFiles(name, version, {**files, **gone})
         before = files
 
 
-def _in_time(topics: Sequence[Sequence[VersionFiles]]) -> list[VersionFiles]:
+def _sort_by_time(topics: Sequence[Sequence[VersionFiles]]) -> list[VersionFiles]:
     """Sort all revisions by time of upload; those of one topic stay in order of number, whatever the registry's clock said."""
     timed = []
     for revisions in topics:
@@ -260,4 +260,4 @@ def _in_time(topics: Sequence[Sequence[VersionFiles]]) -> list[VersionFiles]:
         for revision in revisions:
             latest_ms = max(latest_ms, revision.version.timestamp_ms or 0)
             timed.append(((latest_ms, revision.topic, revision.version.number), revision))
-    return [revision for _, revision in sorted(timed, key=lambda each: each[0])]
+    return [revision for _, revision in sorted(timed, key=lambda entry: entry[0])]

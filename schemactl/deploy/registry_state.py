@@ -82,8 +82,8 @@ def observe(
     retained = {name: why for name in sorted(deletions | ending) if (why := registry.retained(name))}
     lost = [name for name, topic in git.topics.items() if topic.schema is not None] if git else []
     for name in lost:
-        there = topics.get(name)
-        if there and not there.versions and (why := registry.retained(name, written_with_schema=True)):
+        registered = topics.get(name)
+        if registered and not registered.versions and (why := registry.retained(name, written_with_schema=True)):
             retained[name] = why
     tenants = {name.tenant for name in scope.namespaces - namespaces.keys()}
     missing = frozenset(tenant for tenant in sorted(tenants) if not registry.has_tenant(tenant))
@@ -98,12 +98,12 @@ def state_values(state: RegistryState, scope: Scope) -> Json:
     defaults = state.defaults
     return {
         "namespaces": {
-            str(name): {**_policies(name, space.policies, scope), "exists": not space.deleted}
+            str(name): {**_policies_value(name, space.policies, scope), "exists": not space.deleted}
             for name, space in sorted(namespaces.items())
         },
         "topics": {
             str(name): {
-                **_policies(name, topic.policies, scope),
+                **_policies_value(name, topic.policies, scope),
                 "exists": not topic.deleted,
                 "partitions": topic.partitions,
                 "versions": {str(version.number): _version_value(version) for version in topic.versions},
@@ -126,7 +126,7 @@ def state_values(state: RegistryState, scope: Scope) -> Json:
     }
 
 
-def _policies(name: NamespaceName | TopicName, policies: Policies, scope: Scope) -> Json:
+def _policies_value(name: NamespaceName | TopicName, policies: Policies, scope: Scope) -> Json:
     return {policy: policies.get(policy) for policy in (*SCHEMA_POLICIES, *sorted(scope.asked(name)))}
 
 
@@ -138,21 +138,21 @@ def state_changes(before: Json, now: Json) -> Iterator[str]:
             if old is None or new is None:
                 yield f"{name} {'exists now' if old is None else 'is gone'}"
             else:
-                yield from (f"{name}: {what}" for what in _value_changes(old, new))
+                yield from (f"{name}: {what}" for what in _find_value_changes(old, new))
     for key in ("defaults", "default_strategies"):
-        yield from (f"the registry's settings: {what}" for what in _value_changes(before[key], now[key]))
+        yield from (f"the registry's settings: {what}" for what in _find_value_changes(before[key], now[key]))
     for name in sorted(before["relaxed"].keys() ^ now["relaxed"].keys()):
         yield f"{name} was {'restored' if name in before['relaxed'] else 'relaxed'}"
     for tenant in sorted({*before["missing_tenants"]} ^ {*now["missing_tenants"]}):
         yield f"the tenant {tenant} {'exists now' if tenant in before['missing_tenants'] else 'is gone'}"
 
 
-def _value_changes(old: Json, new: Json) -> Iterator[str]:
+def _find_value_changes(old: Json, new: Json) -> Iterator[str]:
     for key in old:
         if old[key] == new.get(key):
             continue
         if key != "versions":
-            yield f"{key} was {_word(old[key])} and is {_word(new.get(key))}"
+            yield f"{key} was {_describe_value(old[key])} and is {_describe_value(new.get(key))}"
             continue
         for number in sorted(old[key].keys() | new[key].keys(), key=int):
             one, other = old[key].get(number), new[key].get(number)
@@ -162,7 +162,7 @@ def _value_changes(old: Json, new: Json) -> Iterator[str]:
                 yield f"v{number} {'is gone' if other is None else 'is deleted' if other == _TOMBSTONE else 'has other content'}"
 
 
-def _word(value: object) -> str:
+def _describe_value(value: object) -> str:
     return "not set" if value is None else policy_word(value)
 
 

@@ -99,15 +99,15 @@ class TargetStatus:
     @property
     def latest(self) -> Mapping[TopicName, LatestVersion]:
         """The latest version of each topic that the target has, by declared names."""
-        found = {}
+        latest_by_topic = {}
         for name, topic in applicable(self.drift.git).topics.items():
             if topic.deleted or not topic.versions:
                 continue
-            held = live(self.drift.held.versions(name))
-            known = Contents(topic.versions).find(held[-1].info) if held and held[-1].info else None
-            latest = LatestVersion(held[-1].number if held else None, known.number if known else None)
-            found[self.drift.origin.declared_topic(name)] = latest
-        return found
+            registered = live(self.drift.held.versions(name))
+            version = Contents(topic.versions).find(registered[-1].info) if registered and registered[-1].info else None
+            latest = LatestVersion(registered[-1].number if registered else None, version.number if version else None)
+            latest_by_topic[self.drift.origin.declared_topic(name)] = latest
+        return latest_by_topic
 
     @property
     def topics(self) -> int:
@@ -148,12 +148,12 @@ class TargetStatus:
     @property
     def differences(self) -> Mapping[str, int]:
         """How many differences are not accepted, by kind."""
-        return Counter(each.kind.value for each in self.drift.differences)
+        return Counter(item.kind.value for item in self.drift.differences)
 
     @property
     def accepted(self) -> Mapping[str, int]:
         """How many differences are accepted, by kind."""
-        return Counter(each.kind.value for each in self.drift.accepted)
+        return Counter(item.kind.value for item in self.drift.accepted)
 
     @property
     def unused(self) -> int:
@@ -164,13 +164,13 @@ class TargetStatus:
     def last_upload(self) -> LastUpload | None:
         """The newest upload of an `apply` that the registry holds."""
         # Of several in one millisecond it is the one with the highest number.
-        found = [
+        uploads = [
             (version.timestamp_ms, version.number, commit)
             for topic in self.drift.held.topics.values()
             for version in topic.versions
             if version.timestamp_ms is not None and (commit := stamp(version.info))
         ]
-        time_ms, _, commit = max(found, default=(0, 0, ""))
+        time_ms, _, commit = max(uploads, default=(0, 0, ""))
         return LastUpload(commit, time_ms) if commit else None
 
     @property
@@ -198,26 +198,26 @@ class StatusReport:
     @property
     def known(self) -> tuple[TargetStatus, ...]:
         """The targets that answered."""
-        return tuple(each for each in self.targets if isinstance(each, TargetStatus))
+        return tuple(status for status in self.targets if isinstance(status, TargetStatus))
 
     @cached_property
     def topics(self) -> Mapping[TopicName, Mapping[str, LatestVersion]]:
         """The latest version of each topic in each target that has it, sorted by name."""
-        found: dict[TopicName, dict[str, LatestVersion]] = {name: {} for name in self.approved}
-        for each in self.known:
-            for name, latest in each.latest.items():
-                found.setdefault(name, {})[each.target] = latest
-        return dict(sorted(found.items()))
+        latest_by_topic: dict[TopicName, dict[str, LatestVersion]] = {name: {} for name in self.approved}
+        for status in self.known:
+            for name, latest in status.latest.items():
+                latest_by_topic.setdefault(name, {})[status.target] = latest
+        return dict(sorted(latest_by_topic.items()))
 
     @cached_property
     def replicated(self) -> tuple[ReplicatedNamespace, ...]:
         """The namespaces that several clusters have, with the versions that have different numbers there."""
-        return replicated(each.drift for each in self.known)
+        return replicated(status.drift for status in self.known)
 
     def is_same_everywhere(self, name: TopicName) -> bool:
         """Whether every target that has the topic has its latest version, by Git's number."""
         number = self.approved.get(name)
-        return all(each == LatestVersion(number, number) for each in self.topics[name].values())
+        return all(latest == LatestVersion(number, number) for latest in self.topics[name].values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,14 +249,14 @@ class Promotion:
     @property
     def versions(self) -> int:
         """How many versions the move adds; or takes back, if it goes to an older position."""
-        return sum(len(each.versions) for each in self.changes if isinstance(each, VersionsMissing))
+        return sum(len(change.versions) for change in self.changes if isinstance(change, VersionsMissing))
 
 
 def changes_between(older: Catalog, newer: Catalog) -> tuple[Change, ...]:
     """Return what the commits between two positions bring; nothing of drafts."""
     return tuple(
-        each
-        for each in find_changes(applicable(older), applicable(newer))
+        change
+        for change in find_changes(applicable(older), applicable(newer))
         # A generation ends what was before; nothing else of an approved history differs from its own beginning.
-        if not isinstance(each, VersionsUnknown | NumbersDiffer)
+        if not isinstance(change, VersionsUnknown | NumbersDiffer)
     )

@@ -280,7 +280,7 @@ class Plan:
     @property
     def misread(self) -> tuple[TopicApart, ...]:
         """The topics with numbers that will not be what is recorded, so that messages would be misread."""
-        return tuple(each for each in self.apart if not each.recorded)
+        return tuple(topic for topic in self.apart if not topic.recorded)
 
 
 # The order of steps, and which of them may run in parallel
@@ -297,7 +297,7 @@ def phases(steps: tuple[PlanStep, ...]) -> Iterator[list[Lane]]:
     """Yield lanes that can run in parallel: restoring what a killed `apply` left, tenants, namespaces, topics, deletions."""
     numbered = list(enumerate(steps, 1))
     last = {step.name.schema_id: number for number, step in numbered if isinstance(step.name, TopicName)}
-    found: list[list[NumberedStep]] = [[], [], [], [], []]
+    steps_by_phase: list[list[NumberedStep]] = [[], [], [], [], []]
     for number, step in numbered:
         if isinstance(step, RestoreStrategy) and step.latest is None:
             phase = 0
@@ -308,20 +308,20 @@ def phases(steps: tuple[PlanStep, ...]) -> Iterator[list[Lane]]:
         else:
             is_last = last[step.name.schema_id] == number
             phase = 4 if isinstance(step, DeleteSchema) and is_last else 3
-        found[phase].append((number, step))
-    yield from map(_lanes, found)
+        steps_by_phase[phase].append((number, step))
+    yield from map(_group_lanes, steps_by_phase)
 
 
-def _lanes(steps: list[NumberedStep]) -> list[Lane]:
+def _group_lanes(steps: list[NumberedStep]) -> list[Lane]:
     """Return the lanes of these steps.
 
     A lane is of a namespace, of a list of schemas, or of all lists of a namespace whose topics are relaxed: restoring one of
     these turns the namespace's automatic updates on again.
     """
     groups: dict[NamespaceName | str, list[NumberedStep]] = {}
-    for each in steps:
-        name = each[1].name
-        groups.setdefault(name.schema_id if isinstance(name, TopicName) else name, []).append(each)
+    for numbered_step in steps:
+        name = numbered_step[1].name
+        groups.setdefault(name.schema_id if isinstance(name, TopicName) else name, []).append(numbered_step)
     lanes: dict[NamespaceName | str, Lane] = {}
     for key, group in groups.items():
         name = group[0][1].name

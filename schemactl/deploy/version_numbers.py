@@ -64,21 +64,21 @@ class TopicApart:
     @property
     def recorded(self) -> bool:
         """Whether the record says exactly what the registry holds."""
-        return all(each.recorded for each in self.numbers)
+        return all(number.recorded for number in self.numbers)
 
     @property
     def unexplained(self) -> bool:
         """Whether the approved history lacks something that an `apply` uploaded: it must be restored, not recorded."""
-        return any(each.state == "unexplained" and not each.recorded for each in self.numbers)
+        return any(number.state == "unexplained" and not number.recorded for number in self.numbers)
 
     @property
     def contradicted(self) -> bool:
         """Whether a number means Git's version, but is recorded as something else."""
-        return any(each.git == each.registry and not each.recorded for each in self.numbers)
+        return any(number.git == number.registry and not number.recorded for number in self.numbers)
 
     def __str__(self) -> str:
         """List the numbers that are not recorded, or all of them."""
-        return first_of([each for each in self.numbers if not each.recorded] or self.numbers, 8)
+        return first_of([number for number in self.numbers if not number.recorded] or self.numbers, 8)
 
 
 def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -> tuple[TopicApart, ...]:
@@ -86,7 +86,7 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
 
     `numbers` is the target's record; all three use the target's names.
     """
-    found = []
+    topics = []
     for name, topic in sorted(git.topics.items()):
         apart = topic_apart(
             topic,
@@ -95,8 +95,8 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
             twin=git.topics.get(name.twin),
         )
         if apart.numbers:
-            found.append(apart)
-    return tuple(found)
+            topics.append(apart)
+    return tuple(topics)
 
 
 def lost_numbers(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[int, ...]]:
@@ -104,13 +104,13 @@ def lost_numbers(git: Catalog, registry: Catalog, numbers: TargetNumbers | None)
 
     Only topics with a declared schema count: a new upload would take another version's number. All three use the target's names.
     """
-    found = {}
+    lost_by_topic = {}
     for name, recorded in numbers.topics.items() if numbers else ():
-        topic, there = git.topics.get(name), registry.versions(name)
+        topic, entries = git.topics.get(name), registry.versions(name)
         if topic and topic.schema and recorded.entries:
-            taken = next_number(there)
-            found[name] = tuple(range(taken, max(recorded.entries) + 1))
-    return {name: lost for name, lost in found.items() if lost}
+            taken = next_number(entries)
+            lost_by_topic[name] = tuple(range(taken, max(recorded.entries) + 1))
+    return {name: lost for name, lost in lost_by_topic.items() if lost}
 
 
 def topic_apart(
@@ -145,12 +145,12 @@ def other_spellings(
     cannot be misread, and it need not be recorded. `entries` is the registry's list of `topic`.
     """
     git = Contents(topic.versions)
-    held = [(entry, git.find(entry.info)) for entry in live(entries) if entry.info]
-    in_place = {entry.number for entry, version in held if version and version.number == entry.number}
-    highest = max((each.number for each in meant), default=-1)
+    pairs = [(entry, git.find(entry.info)) for entry in live(entries) if entry.info]
+    in_place = {entry.number for entry, version in pairs if version and version.number == entry.number}
+    highest = max((version.number for version in meant), default=-1)
     return tuple(
         TargetVersion(entry.number, version, version.info, version.commit)
-        for entry, version in held
+        for entry, version in pairs
         if version
         and version.info
         and spec(version.info).has_spellings
@@ -168,7 +168,7 @@ class _ListAndRecord:
         self.topic = topic
         self.entries = entries
         self.recorded = recorded.entries if recorded else {}
-        self.by_record = {each.number: each for each in meanings(topic.versions, recorded, "")}
+        self.by_record = {version.number: version for version in meanings(topic.versions, recorded, "")}
         self.git = Generations(topic.versions)
         self.ended = last_tombstone(topic.versions)
         self.twins = Contents(twin.versions if twin else ())
@@ -177,7 +177,7 @@ class _ListAndRecord:
     def apart(self, *, spellings: bool) -> Iterator[NumberApart]:
         deleted = [number for number, entry in self.recorded.items() if entry.deleted]
         not_recorded = () if spellings else other_spellings(self.topic, self.entries, [*self.by_record.values()])
-        spelled = {each.number for each in not_recorded}
+        spelled = {version.number for version in not_recorded}
         for entry in self.entries:
             if entry.number <= self.ended and entry.number not in self.live and entry.number not in self.recorded:
                 continue  # as Git has it: of an earlier generation, and no longer readable
@@ -216,8 +216,8 @@ class _ListAndRecord:
         if meaning is None:
             return False
         if meaning.git and meaning.git.info:
-            found = self.git.find(entry)
-            return found is not None and found.number == meaning.git.number
+            version = self.git.find(entry)
+            return version is not None and version.number == meaning.git.number
         # Of what is gone, it is enough that its messages are rejected.
         return listed is not None and not is_live
 
@@ -227,13 +227,13 @@ def apart_values(apart: Iterable[TopicApart]) -> list[Json]:
     return [
         {
             "topic": str(topic.name),
-            "registry": each.registry,
-            "git": each.git,
-            "state": each.state,
-            "recorded": each.recorded,
+            "registry": number.registry,
+            "git": number.git,
+            "state": number.state,
+            "recorded": number.recorded,
         }
         for topic in apart
-        for each in topic.numbers
+        for number in topic.numbers
     ]
 
 
@@ -277,11 +277,11 @@ def pair_up(*, git: Sequence[SchemaVersion], registry: Sequence[SchemaVersion]) 
 
     A registry may hold a version twice: it compares bytes, Git compares meaning. Versions of earlier generations are left out.
     """
-    known = Generations(git)
+    generations = Generations(git)
     readable = {version.number for version in live(registry)}
-    pairs = [NumberPair(entry, known.find(entry), entry.number in readable) for entry in registry]
-    held = {pair.git.number for pair in pairs if pair.git and pair.readable}
-    return (*pairs, *(NumberPair(None, version) for version in live(git) if version.number not in held))
+    pairs = [NumberPair(entry, generations.find(entry), entry.number in readable) for entry in registry]
+    readable_versions = {pair.git.number for pair in pairs if pair.git and pair.readable}
+    return (*pairs, *(NumberPair(None, version) for version in live(git) if version.number not in readable_versions))
 
 
 FORMAT_VERSION = 1
@@ -292,7 +292,7 @@ def topic_values(*, git: Catalog, registry: Catalog) -> list[Json]:
     """Return every topic of both catalogs that has a version in one of them, sorted by name."""
     names = sorted(git.topics.keys() | registry.topics.keys())
     pairs = {name: pair_up(git=git.versions(name), registry=registry.versions(name)) for name in names}
-    return [topic_value(name, each) for name, each in pairs.items() if each]
+    return [topic_value(name, topic_pairs) for name, topic_pairs in pairs.items() if topic_pairs]
 
 
 def topic_value(name: TopicName, pairs: Iterable[NumberPair]) -> Json:
@@ -355,23 +355,25 @@ def lists_of(values: Iterable[Json], *, path: Path, git: Catalog) -> dict[TopicN
     Raise SchemactlError if it is something else, or the history lacks what it refers to.
     """
     try:
-        return {(name := TopicName.parse(each["topic"])): _list(name, each, git) for each in values}
+        return {(name := TopicName.parse(value["topic"])): _read_list(name, value, git) for value in values}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SchemactlError(f"{path} does not hold numbers as schemactl writes them: {error!r}") from error
 
 
-def _list(name: TopicName, value: Json, git: Catalog) -> tuple[NumberPair, ...]:
-    known = {version.number: version for version in git.versions(name)}
-    pairs = [_pair(name, each, known) for each in value["versions"] if each["registry"] is not None]
+def _read_list(name: TopicName, value: Json, git: Catalog) -> tuple[NumberPair, ...]:
+    versions_by_number = {version.number: version for version in git.versions(name)}
+    pairs = [
+        _read_pair(name, entry, versions_by_number) for entry in value["versions"] if entry["registry"] is not None
+    ]
     taken = [pair.registry.number for pair in pairs if pair.registry]
     if taken != sorted(set(taken)):
         raise ValueError(f"the numbers of {name} are not in order")
     return tuple(pairs)
 
 
-def _pair(name: TopicName, value: Json, known: dict[int, SchemaVersion]) -> NumberPair:
+def _read_pair(name: TopicName, value: Json, versions_by_number: dict[int, SchemaVersion]) -> NumberPair:
     number, readable = int(value["registry"]), value["state"] == "readable"
-    git = known.get(value["git"]) if value["git"] is not None else None
+    git = versions_by_number.get(value["git"]) if value["git"] is not None else None
     if git and (git.commit and git.commit.id) != (value["commit"] and value["commit"]["id"]):
         git = None
     info = read_schema(value.get("schema"))
