@@ -41,12 +41,12 @@ from schemactl.deploy.steps import (
 from schemactl.registry.interface import Registry, Scope
 
 PARALLEL: Final = 8
-"""So many topics are worked on at once."""
+"""The number of topics that are worked on at once."""
 
 _MOST_LISTED: Final = 8
 _TICK_S: Final = 0.2
 _GRACE_S: Final = 5.0
-"""So long an interrupted apply waits for the steps that are under way."""
+"""The time that an interrupted apply waits for running steps."""
 
 OnStep = Callable[[int, PlanStep], None]
 
@@ -80,7 +80,7 @@ class Result:
 
     @property
     def is_stale(self) -> bool:
-        """Whether somebody else wrote to a topic meanwhile."""
+        """Whether another writer changed a topic meanwhile."""
         return any(isinstance(error, StalePlan) for error in self.failures.values())
 
 
@@ -98,13 +98,13 @@ def apply_plan(
     parallel: int = PARALLEL,
     fail_fast: bool = False,
 ) -> Result:
-    """Carry out the steps of `plan`: those of a topic in order, several topics at once, namespaces before their topics.
+    """Carry out the steps of `plan`: the steps of a topic in order, several topics at once, namespaces before their topics.
 
     A failure ends the work on its topic, or on the topics of its namespace, and on nothing else. A step that another `apply` has
     carried out already counts as done. A relaxed strategy is always restored.
 
     Args:
-        plan: the steps; what it leaves out stays as it is.
+        plan: the steps.
         registry: where.
         progress: called after each step, never twice at once.
         begun: called before each step, likewise.
@@ -224,7 +224,7 @@ class _Run:
                 self._restore(name, number)
 
     def _restore(self, name: TopicName, number: int) -> None:
-        """Restore the topic if it is still relaxed; the failure is that of step `number`."""
+        """Restore the topic if it is still relaxed; a failure counts for step `number`."""
         # After an interrupt only the main thread may ask the registry, and restores what is left.
         if name not in self._relaxed or self._interrupted:
             return
@@ -402,7 +402,7 @@ def _create_holder(step: CreateTenant | CreateNamespace, registry: Registry) -> 
 
 
 def _is_same_content(registered: SchemaInfo, uploaded: SchemaInfo) -> bool:
-    """Whether the two have the same content. They are parsed only if they are not equal, which is rare."""
+    """Return whether two definitions have the same content, which are parsed only if their texts differ."""
     return registered == uploaded or content_identity(registered) == content_identity(uploaded)
 
 
@@ -432,7 +432,7 @@ def _take_number(step: TakeNumber, registry: Registry) -> None:
 
 
 def _expect_empty(name: TopicName, registry: Registry) -> None:
-    """Raise RegistryError if messages are retained: somebody may have written to the topic since the plan was made."""
+    """Raise RegistryError if messages are retained: they may have been written since the plan was made."""
     if why := registry.retained(name):
         raise RegistryError(f"{name}: its schema is not deleted: {why}", fix="look at a new plan: schemactl plan")
 

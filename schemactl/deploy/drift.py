@@ -1,8 +1,7 @@
 """Find the drift of a registry: its differences from what Git approved, which of them are accepted, and how to fix each.
 
-What `apply` leaves on purpose is no drift: a tombstone of a topic that is no longer declared, a definition of which only the
-doc was edited. What people have decided to live with is accepted, in the target's numbers file: exactly that, until the day that
-they name. A registry's answers show content, type, time and policies, but not who uploaded: a producer that connected, an
+Differences that `apply` leaves on purpose are not drift: a tombstone of a topic that is no longer declared, a definition with
+another doc. A difference can be accepted in the target's numbers file, until a day. A registry's answers show content, type, time and policies, but not who uploaded: a producer that connected, an
 upload by hand and another tool leave the same entry.
 """
 
@@ -79,12 +78,12 @@ class DriftItem:
 
     Attributes:
         name: by the target's names.
-        message: what differs, in full sentences.
-        cause: what the registry's answers show of the cause, and what they cannot show.
+        message: the difference, in full sentences.
+        cause: the cause, as far as the registry's answers show it.
         fix: what to do, one alternative a line.
         version: the registry's entry that differs, if any.
         nearest: Git's version with the fewest differences from the entry.
-        state: what `drift --accept` records to accept it; None if it is accepted in another way, or cannot be.
+        state: the record by which `drift --accept` accepts it, or None if it is accepted in another way, or cannot be.
         accepted: the reason of its acceptance; None if it is not accepted.
     """
 
@@ -107,8 +106,8 @@ class DriftReport:
         origin: the registry and the history that were compared.
         found: all differences, including accepted ones.
         git: the approved history, by the target's names.
-        held: what the registry holds of it, and of what else was asked for.
-        plan: what an `apply` would do.
+        held: the registry's part of it, and the other topics that were read.
+        plan: the plan of an `apply`.
         apart: the topics whose version numbers in the registry are not Git's.
         unused: the acceptances that no longer describe the registry.
     """
@@ -144,12 +143,12 @@ def find(
 ) -> DriftReport:
     """Return all drift of the registry from the approved history: policies and topics, then versions, then unmanaged.
 
-    What `state` holds and `git` never declared is unmanaged.
+    Topics in `state` that `git` never declared are unmanaged.
 
     Args:
         git: the approved history, by the target's names.
-        state: what the registry holds.
-        plan: what an `apply` would do.
+        state: the state of the registry.
+        plan: the plan of an `apply`.
         commit: returns the commit with an id, if this clone has it.
         today: the day (UTC), by which acceptances expire.
         numbers: the target's numbers file, which has the acceptances.
@@ -203,7 +202,7 @@ def _apply_acceptance(item: DriftItem, acceptance: Acceptance | None, today: dat
 def _find_unused_acceptances(
     accepted: Mapping[NamespaceName | TopicName, Acceptance], items: tuple[DriftItem, ...]
 ) -> Iterator[tuple[NamespaceName | TopicName, Acceptance]]:
-    """Yield the acceptances of which some part is no difference, neither as it was accepted nor otherwise."""
+    """Yield the acceptances with a part that no longer differs at all."""
     differing_parts = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
     for name, acceptance in sorted(accepted.items(), key=lambda each: str(each[0])):
         if any((name, part) not in differing_parts for part, _ in acceptance.parts):
@@ -212,7 +211,7 @@ def _find_unused_acceptances(
 
 @dataclass(frozen=True, slots=True)
 class Advice(Commands):
-    """The commands that fixes name, and what the choice among them depends on.
+    """The commands that fixes name, and the facts that decide among them.
 
     Attributes:
         lost: by topic, the recorded numbers that are gone from the registry.
@@ -225,7 +224,7 @@ class Advice(Commands):
     def bring(self, name: NamespaceName | TopicName, effect: str) -> str:
         """Return the command that makes a namespace or topic what Git approved, and its effect.
 
-        After a loss it is the one that keeps recorded numbers.
+        After a loss, the command keeps recorded numbers.
         """
         if isinstance(name, TopicName) and name in self.refusals:
             return self.blocked(name)
@@ -233,11 +232,11 @@ class Advice(Commands):
         return f"{self.rebuild(name) if is_lost else self.apply(name)}: it {effect}"
 
     def blocked(self, name: TopicName) -> str:
-        """Return what to do about a topic that `apply` would leave out."""
+        """Return the fix for a topic that `apply` would leave out."""
         return f"what stands in the way comes first: {self.plan(name)}"
 
     def rejection(self, name: TopicName) -> PlanRefusal | None:
-        """Return why the registry would reject one of Git's versions; None if it would not."""
+        """Return the rejection of one of Git's versions, or None if the registry would reject none."""
         return next((refusal for refusal in self.refusals.get(name, ()) if refusal.number is not None), None)
 
 
@@ -270,7 +269,7 @@ class TopicAndPolicyDrift:
         self.advice = advice
 
     def differences(self) -> Iterator[DriftItem]:
-        """Yield every difference except those of versions."""
+        """Yield the differences of namespaces, topics, policies and partitions."""
         for relaxed, own in sorted(self.relaxed.items()):
             yield DriftItem(
                 relaxed,
@@ -570,7 +569,7 @@ class VersionDrift:
     ) -> Iterator[DriftItem]:
         """Yield the differences for version numbers that clients can no longer read; a broker may not even list them.
 
-        `is_whole`: every version of Git's is there under a later number.
+        `is_whole`: whether each version of Git is registered under a later number.
         """
         readable = live(entries)
         first = readable[0].number if readable else next_number(entries)
@@ -618,7 +617,7 @@ class VersionDrift:
             )
 
     def _is_stored(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
-        """Whether the registry holds the version as equal to one that it has, so that no upload adds it."""
+        """Return whether the registry takes the version for one that it has, so that no upload adds it."""
         answer = put(entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.advice.origin.release)
         return answer.outcome is Outcome.UNCHANGED
 
@@ -670,7 +669,7 @@ def _find_decision(number: int, recorded: Mapping[int, NumberEntry]) -> Acceptan
 
 
 def nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
-    """Return the version with the fewest differences from `entry`, the newest of several; None if there is none."""
+    """Return the version with the fewest differences from `entry`, the newest of several, or None without versions."""
     best: tuple[float, SchemaVersion] | None = None
     for version in versions:
         if entry.info and version.info:

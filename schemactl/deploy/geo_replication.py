@@ -1,6 +1,6 @@
 """The version numbers of geo-replicated namespaces: each cluster's registry gives its own, in the order in which schemas arrive.
 
-Uploads stay where they are made. What a replicator carries is messages: the broker at the other end registers the schema of the
+Uploads stay where they are made. A replicator carries messages: the broker at the other end registers the schema of the
 first message that needs it, so that clusters number versions differently unless `apply` was everywhere before the messages.
 """
 
@@ -34,9 +34,9 @@ class ReplicatedNamespace:
     """A namespace that several clusters have.
 
     Attributes:
-        name: as it is declared.
-        clusters: all of them, as the registries say.
-        unknown: the clusters that are no target, or whose target did not answer.
+        name: the declared name.
+        clusters: the clusters that the registries name.
+        unknown: the clusters without a target, or whose target did not answer.
         differing: the versions with different numbers.
     """
 
@@ -49,7 +49,7 @@ class ReplicatedNamespace:
 def replicated(reports: Iterable[DriftReport]) -> tuple[ReplicatedNamespace, ...]:
     """Return the replicated namespaces that the targets of these reports have, sorted by name.
 
-    What a target compares with others is what it has as the cluster that the project file says it is.
+    A target counts as the cluster that the project file names.
     """
     clusters: dict[NamespaceName, set[str]] = {}
     reports_by_cluster: dict[NamespaceName, dict[str, DriftReport]] = {}

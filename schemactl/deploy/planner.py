@@ -133,7 +133,7 @@ class PlannedState:
     Attributes:
         closed: namespaces of which nothing is planned.
         read: the state that was read; `base` is the part of it that the plan is about, without `closed`.
-        target: what the registry is to have; `git` is what its version numbers are compared with.
+        target: the catalog to reach; `git` is the catalog that its version numbers are compared with.
         losses: settings that are not set because messages could be lost.
         versions: the list of each schema, which topics of both domains share.
     """
@@ -273,7 +273,7 @@ class Planner(PlannedState):
                     yield from self._note_kept_versions(name)
 
     def plan(self) -> Plan:
-        """Return the plan without notes, after removing the steps of what is left out."""
+        """Return the plan without notes and without steps of topics that are left out."""
         leave_out(self)
         scope = touched(self)
         return Plan(
@@ -351,7 +351,7 @@ class Planner(PlannedState):
         return self.commands.apply(name, RELAX)
 
     def _restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
-        """Return the command that deletes the registry's versions and registers Git's; None: that would not help."""
+        """Return the command that deletes the registry's versions and registers Git's, or None if that would not help."""
         if self.numbers and name in self.numbers.topics:
             return None  # it would register what is recorded
         for strategy, options in ((self.strategy(name), ()), (ALWAYS_COMPATIBLE, (RELAX,))):
@@ -384,7 +384,7 @@ class Planner(PlannedState):
     def _relax_around(
         self, name: TopicName, strategy: CompatibilityStrategy, steps: Sequence[PlanStep], waiver: Waiver | None = None
     ) -> Iterator[PlanStep]:
-        """Yield `steps` between one that relaxes the topic and one that restores it."""
+        """Yield `steps` between a step that relaxes the topic and a step that restores it."""
         updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema
         on = self.base.defaults.is_allow_auto_update_schema if updates is None else updates
         yield RelaxStrategy(name, strategy, on, waiver)
@@ -425,7 +425,7 @@ class Planner(PlannedState):
             hidden = ()
 
     def _create_tenant(self, name: NamespaceName) -> None:
-        """Add the step that creates the tenant of `name` if it is missing, and refusals if nobody declared it."""
+        """Add the step that creates the tenant of `name` if it is missing, and refusals if it is not declared."""
         if name.tenant in self.missing_tenants:
             self.missing_tenants.remove(name.tenant)
             self.steps.append(CreateTenant(name))
@@ -471,7 +471,7 @@ class Planner(PlannedState):
             yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
 
     def _drop_twin_versions(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
-        """Return those of `versions` that are not the topic's twin's either."""
+        """Return the versions that the topic in the other domain does not have either."""
         twin_contents = Contents(self.target.versions(name.twin))
         return tuple(version for version in versions if version.info and not twin_contents.find(version.info))
 
@@ -532,7 +532,7 @@ def settled(target: Catalog, computed: Callable[[Catalog], Planned]) -> Planned:
 
 
 def leave_out(planned: PlannedState) -> None:
-    """Remove the steps of topics that are left out, except those that restore what a killed `apply` left relaxed."""
+    """Remove the steps of topics that are left out, but still restore topics that a killed `apply` left relaxed."""
     left = _find_left_out(planned)
     refused = {refusal.name for refusal in planned.refusals}
     for name in sorted(left - refused):
@@ -688,7 +688,7 @@ def reset(
     spaces: Mapping[NamespaceName, Namespace],
     state: RegistryState,
 ) -> SetPolicies | None:
-    """Return the step that resets the policies that are as Git declared them `last`; None: there are none. Others are drift."""
+    """Return the step that resets the policies with the values that Git declared `last`, or None without any. Others are drift."""
     inherited_by_policy = {}
     for policy, value in before.managed().items():
         inherited = inherit(name, policy, spaces=spaces, state=state)
@@ -819,7 +819,7 @@ def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]
 
 
 def renamed(catalog: Catalog, names: TargetNames) -> Catalog:
-    """Return `catalog` under a target's names; raise SchemactlError if one has none there, or two would become one."""
+    """Return `catalog` under a target's names; raise SchemactlError if a name is missing there, or two would become one."""
     if not names:
         return catalog
     names.require(namespaces_of(catalog))

@@ -25,7 +25,7 @@ from schemactl.deploy.steps import DeleteSchema, Origin, Permissions, Plan, Plan
 from schemactl.deploy.version_numbers import NumberPair, topic_value
 
 Lists = Mapping[TopicName, Sequence[NumberPair]]
-"""What each topic's list in the registry was, by the target's names: pairs that have an entry, in order of number."""
+"""Each topic's list in the registry before the loss, by the target's names: pairs that have an entry, in order of number."""
 
 
 def make_rebuild(
@@ -49,9 +49,9 @@ def make_rebuild(
         git: the approved history, by the target's names.
         lists: see `Lists`.
         interrupted: topics that had no schema in Git for a time: a deletion may have taken a number, so that they need a list.
-        origin: what the plan is for.
+        origin: the origin of the plan.
         permissions: `force_delete` deletes first what is there now; `relax` as in any plan.
-        waivers: what approves versions that a broker rejects.
+        waivers: the waivers of versions that a broker rejects.
         numbers: the record of the registry's version numbers, by its own names.
     """
     approved = applicable(git)
@@ -101,7 +101,7 @@ def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicNam
 
 
 def _make_recorded_pair(meant: TargetVersion | None, entry: NumberEntry | None) -> NumberPair | None:
-    """Return what a number gets back; None if that is unknown."""
+    """Return the pair that a number gets back, or None if it is unknown."""
     if meant is None or meant.deleted:
         return None
     foreign = entry.foreign if entry else None
@@ -179,12 +179,12 @@ class _Rebuilder(Planner):
         self.refusals.append(PlanRefusal(name, message, fix))
 
     def _select_lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
-        """Return those of Git's versions that cannot be read."""
+        """Return the versions of Git that cannot be read."""
         contents = Contents(self.held(name))
         return tuple(version for version in git if version.info and contents.find(version.info) is None)
 
     def _find_obstacle(self, name: TopicName, first: int, wanted: Sequence[NumberPair]) -> tuple[str, str] | None:
-        """Return what prevents the list, and what to do about it."""
+        """Return the obstacle to the list, and its fix."""
         if name.namespace_name not in self.namespaces:
             return (
                 f"the namespace {name.namespace_name} does not exist, and Git does not declare it",
@@ -233,7 +233,7 @@ def _make_apply_pair(version: SchemaVersion) -> NumberPair:
 
 
 def _has_continued(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) -> bool:
-    """Whether the registry continues after the list, all of which was deleted since: then nothing was lost."""
+    """Return whether the registry continues after the list, which was deleted: then nothing was lost."""
     last = kept[-1].registry
     if not held or last is None:
         return False
@@ -243,7 +243,7 @@ def _has_continued(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) ->
 
 
 def _is_same_list(current: Sequence[SchemaVersion], wanted: Sequence[NumberPair], *, all_of_it: bool = False) -> bool:
-    """Whether what is there equals what is wanted, as far as both go; with `all_of_it`, nothing may be missing."""
+    """Return whether two lists are equal, as far as both go; with `all_of_it`, no entry may be missing."""
     if all_of_it and len(current) < len(wanted):
         return False
     return all(

@@ -79,7 +79,7 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """The target that must hold a topic's versions first, and a sentence about what it holds now."""
+    """The target that must have a topic's versions first, and a sentence about the versions that it has now."""
 
     target: str
     message: str
@@ -116,8 +116,8 @@ def rejected_version(
         rejected: the upload.
         git: Git's versions of the topic, and of its twin.
         commands: for the fixes.
-        relax: the command that registers it under ALWAYS_COMPATIBLE; None: that is impossible.
-        restart: the command that deletes the registry's versions and registers Git's; None: that would not help.
+        relax: the command that registers it under ALWAYS_COMPATIBLE, or None if that is impossible.
+        restart: the command that deletes the registry's versions and registers Git's, or None if that would not help.
         is_orphaned: the topic has schemas, but does not exist.
     """
     version, answer, strategy = rejected.version, rejected.answer, rejected.strategy
@@ -210,7 +210,7 @@ def _explain_rejection(rejected: Rejected, known: Contents, broker_says: str) ->
 
 
 def could_lose(step: SetPolicies, loses: str, commands: Commands) -> PlanRefusal:
-    """Return the refusal to set a setting by which messages could be lost, which nobody has allowed."""
+    """Return the refusal to set a setting by which messages could be lost, without a permission."""
     ((setting, after),) = step.after.settings.items()
     before = step.before.get(setting)
     was = "not set" if before is None else policy_word(before)
@@ -333,7 +333,7 @@ def in_undeclared_namespaces(
 
 
 def in_undeclared_tenant(space: NamespaceName, topics: Iterable[Topic], commands: Commands) -> Iterator[PlanRefusal]:
-    """Yield a refusal for each of `topics` in the missing tenant of `space`, if nobody declared that tenant.
+    """Yield a refusal for each of `topics` in the missing tenant of `space`, if that tenant is not declared.
 
     If namespaces must be declared, `in_undeclared_namespaces` yields the refusals instead.
     """

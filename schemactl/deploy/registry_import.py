@@ -1,7 +1,7 @@
 """Declarations for the topics of a registry, version by version.
 
-Every file is read back, as `declare` reads it, before it is written, and must have the registry's content. What cannot be
-declared is left out and reported.
+Every file is read back, as `declare` reads it, before it is written, and must have the registry's content. Topics that cannot
+be declared are left out and reported.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ImportResult:
         revisions: the versions of all topics, oldest first.
         notes: sorted by name.
         counts: how many namespaces and topics are declared.
-        apart: the topics whose version numbers will not be Git's when every revision is a commit of its own.
+        apart: the topics whose version numbers will not be Git's when every revision is a separate commit.
         shared_files: the files of `namespace_files` with types that topics share.
     """
 
@@ -71,10 +71,10 @@ def import_catalog(
     """Return declarations of everything in `held` that `declared` does not have.
 
     Args:
-        held: what the registry holds, by the names it is to be declared under.
+        held: the content of the registry, by the names to declare.
         root: the folder for declarations, relative to the repository's top level.
         release: the registry's Pulsar release.
-        declared: what is declared already, and is left alone.
+        declared: the declarations so far, which stay unchanged.
         exists: whether there is something at a path.
         every_version: declare every readable version of a topic, not only the latest.
     """
@@ -193,7 +193,7 @@ class _Importer:
             wrong = misread(tried, root=self.root, release=self.release, strictly=strictly)
             for name, (files, _) in tried.items():
                 if name not in wrong:
-                    # What topics share is no part of a version: it is there from the first to the last.
+                    # Shared types do not belong to a version: the first and the last version need them.
                     own = {path: text for path, text in files.items() if path not in self.shared_types.files}
                     self.shared_files |= {path: files[path] for path in files.keys() - own.keys()}
                     files_by_name[name] = own

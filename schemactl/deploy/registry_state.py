@@ -1,4 +1,4 @@
-"""The state of a registry at one moment, and what has changed since."""
+"""The state of a registry at one moment, and the changes since then."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _TOMBSTONE: Final = "tombstone"
 
 @dataclass(frozen=True, slots=True)
 class RegistryState:
-    """What a registry held when it was read.
+    """The content and settings of a registry when it was read.
 
     Attributes:
-        catalog: what it holds. A relaxed topic has the strategy it had before, and its namespace automatic updates.
+        catalog: its content. A relaxed topic has the strategy it had before, and its namespace automatic updates.
         default_strategies: by namespace, the strategy that counts where neither topic nor namespace sets one.
         relaxed: the topics that a killed `apply` left relaxed, fully or partly, with their own strategies.
         defaults: its own settings, for boolean policies.
@@ -51,7 +51,7 @@ class RegistryState:
 def observe(
     registry: Registry, scope: Scope, *, deletions: AbstractSet[TopicName] = frozenset(), git: Catalog | None = None
 ) -> RegistryState:
-    """Return what `registry` holds of `scope` now.
+    """Return the state of `scope` in `registry` now.
 
     It is asked about retained messages only for topics in `deletions`, topics for which `git` (the approved history by the
     target's names) begins a new generation, and topics that have a schema in `git` and none in the registry.

@@ -27,7 +27,7 @@ from schemactl.deploy.planner import applicable
 from schemactl.deploy.steps import RegisterVersion
 
 _SKEW_S = 60
-"""So far the clocks of a registry and of what applies may be apart."""
+"""The largest difference of the clocks of a registry and of the machine that applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class LastApply:
 
     @classmethod
     def of(cls, result: Json, target: str) -> LastApply:
-        """Return what a result file records. Raise ValueError if it is of another target."""
+        """Return the last apply that a result file records. Raise ValueError if it is of another target."""
         if result["target"] != target:
             raise ValueError(f"it was written for the target {result['target']}")
         commit, ci = result["approved"]["commit"], result["ci"]
@@ -86,8 +86,8 @@ class TargetStatus:
 
     Attributes:
         target: its name.
-        drift: the differences, and what an `apply` would do.
-        result: what the result file of its last apply records; None: there is none.
+        drift: the differences, and the plan of an `apply`.
+        result: the record in the result file of its last apply, or None without such a file.
         unpromoted: how many approved versions come after its position.
     """
 
@@ -111,53 +111,53 @@ class TargetStatus:
 
     @property
     def topics(self) -> int:
-        """How many topics are approved, without drafts and topics that are no longer declared."""
+        """The number of approved topics, without drafts and topics that are no longer declared."""
         return sum(not topic.deleted for topic in applicable(self.drift.git).topics.values())
 
     @property
     def versions(self) -> int:
-        """How many versions of these can be read in the registry."""
+        """The number of their versions that can be read in the registry."""
         held = self.drift.held
         return sum(len(live(held.versions(name))) for name in self.drift.git.topics)
 
     @property
     def pending_versions(self) -> int:
-        """How many versions an `apply` would register."""
+        """The number of versions that an `apply` would register."""
         return sum(isinstance(step, RegisterVersion) for step in self.drift.plan.steps)
 
     @property
     def pending_steps(self) -> int:
-        """How many steps an `apply` would take."""
+        """The number of steps that an `apply` would take."""
         return len(self.drift.plan.steps)
 
     @property
     def rejected(self) -> int:
-        """How many topics an `apply` would leave out, without those that wait for another target."""
+        """The number of topics that an `apply` would leave out, except topics that wait for another target."""
         return len({refusal.name for refusal in self.drift.plan.refusals if not refusal.waits_for})
 
     @property
     def waiting(self) -> Mapping[str, int]:
-        """How many topics wait until another target holds their versions, by target."""
+        """The number of topics that wait until another target has their versions, by target."""
         return Counter(refusal.waits_for for refusal in self.drift.plan.refusals if refusal.waits_for)
 
     @property
     def misread(self) -> int:
-        """How many topics have messages that would be misread now: their numbers are neither Git's nor recorded."""
+        """The number of topics with messages that would be misread now: their numbers are neither Git's nor recorded."""
         return sum(not topic.recorded for topic in self.drift.apart)
 
     @property
     def differences(self) -> Mapping[str, int]:
-        """How many differences are not accepted, by kind."""
+        """The number of differences that are not accepted, by kind."""
         return Counter(item.kind.value for item in self.drift.differences)
 
     @property
     def accepted(self) -> Mapping[str, int]:
-        """How many differences are accepted, by kind."""
+        """The number of accepted differences, by kind."""
         return Counter(item.kind.value for item in self.drift.accepted)
 
     @property
     def unused(self) -> int:
-        """How many namespaces and topics have an acceptance that no longer describes the registry."""
+        """The number of namespaces and topics with an acceptance that no longer describes the registry."""
         return len(self.drift.unused)
 
     @property
@@ -175,7 +175,7 @@ class TargetStatus:
 
     @property
     def last_apply(self) -> LastApply | None:
-        """The last apply; None: no file records it, or the registry holds a later upload."""
+        """The last apply, or None if no file records it or the registry has a later upload."""
         upload = self.last_upload
         if self.result and upload and upload.time_ms / 1000 > self.result.time_s + _SKEW_S:
             return None
@@ -215,7 +215,7 @@ class StatusReport:
         return replicated(status.drift for status in self.known)
 
     def is_same_everywhere(self, name: TopicName) -> bool:
-        """Whether every target that has the topic has its latest version, by Git's number."""
+        """Return whether every target with the topic has its latest version, by Git's number."""
         number = self.approved.get(name)
         return all(latest == LatestVersion(number, number) for latest in self.topics[name].values())
 
@@ -227,11 +227,11 @@ class Promotion:
     Attributes:
         target: its name.
         ref: the branch or tag that its `promoted` names.
-        before: the position that it leaves; None: nothing was promoted yet.
+        before: the position that it leaves, or None if nothing was promoted yet.
         after: the position that it gets.
-        commits: how many commits of the line lie between the two, the newer one among them.
-        is_back: it goes to an older position.
-        changes: what the newer position has and the older has not.
+        commits: the number of commits of the line between the two, with the newer one.
+        is_back: whether it goes to an older position.
+        changes: the changes from the older to the newer position.
         waivers: by which these changes were approved.
         waits_for: of the targets in its `after`, those whose position is older than the new one.
     """
@@ -248,12 +248,12 @@ class Promotion:
 
     @property
     def versions(self) -> int:
-        """How many versions the move adds; or takes back, if it goes to an older position."""
+        """The number of versions that the move adds, or takes back if it goes to an older position."""
         return sum(len(change.versions) for change in self.changes if isinstance(change, VersionsMissing))
 
 
 def changes_between(older: Catalog, newer: Catalog) -> tuple[Change, ...]:
-    """Return what the commits between two positions bring; nothing of drafts."""
+    """Return the changes of the commits between two positions, without drafts."""
     return tuple(
         change
         for change in find_changes(applicable(older), applicable(newer))

@@ -33,8 +33,8 @@ class CreateNamespace:
 class SetPolicies:
     """Set policies of a namespace or topic. Both sides hold the changed ones only; the others are None.
 
-    Policies that Git declared once and declares no longer are reset; of those, what is in force then is in one of
-    `from_namespace` and `from_default`, by the level that sets it. Each setting has a step of its own; `loses` says how
+    Policies that Git declared once and declares no longer are reset; their values in force afterwards are in
+    `from_namespace` or `from_default`, by the level that sets them. Each setting has a separate step; `loses` says how
     messages can be lost with it, as a clause.
     """
 
@@ -47,7 +47,7 @@ class SetPolicies:
 
     @property
     def address(self) -> str:
-        """What allows the loss: the name, and the setting."""
+        """The address that allows the loss: the name, and the setting."""
         return address(self.name, *self.after.settings)
 
 
@@ -84,7 +84,7 @@ class RelaxStrategy:
     Attributes:
         strategy: the one in force before.
         updates: whether clients could register schemas before.
-        waiver: what approved the one version that follows; None: the user allows the versions that follow.
+        waiver: the waiver of the one version that follows, or None if the user allows the versions that follow.
     """
 
     name: TopicName
@@ -98,7 +98,7 @@ class RestoreStrategy:
     """Give a relaxed topic its own strategy back, and its namespace automatic updates.
 
     Attributes:
-        strategy: what the topic itself said before.
+        strategy: the topic's own strategy before.
         latest: the number after which no version may have appeared meanwhile; None: not known, as a killed `apply` relaxed it.
     """
 
@@ -168,11 +168,11 @@ class PlanRefusal:
     """Why a topic is left out of the plan, or the policies of a namespace are.
 
     Attributes:
-        message: what would happen and why, in full sentences.
-        fix: what to do instead, one way out in each line.
+        message: the consequence and its reason, in full sentences.
+        fix: the fixes, one in each line.
         number: Git's number of the version that would be rejected; None if it is not about one version.
         answer: the registry's expected answer; None if nothing would be uploaded.
-        wedged_by: the registry's version after which its brokers store nothing; None if there is none.
+        wedged_by: the registry's version after which its brokers store nothing; None without such a version.
         waits_for: the target that is to hold the topic's versions first; "": none is.
         allow: the setting that could lose messages, as the user can allow it; "": it is about something else. Nothing of a plan
             with such a refusal is applied.
@@ -190,13 +190,13 @@ class PlanRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What the user allows beyond adding and setting.
+    """The actions that the user allows beyond adding and setting.
 
     Attributes:
         delete: topics whose schema may be deleted softly, if Git no longer declares it.
         force_delete: likewise, leaving nothing.
         relax: approved versions that today's strategy rejects may be registered under ALWAYS_COMPATIBLE.
-        create_tenants: tenants that nobody declared may be created.
+        create_tenants: tenants that are not declared may be created.
         lose: addresses of settings that may be set although messages can be lost.
     """
 
@@ -209,15 +209,15 @@ class Permissions:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a plan was made for and from.
+    """The target that a plan was made for, and the history that it was made from.
 
     Attributes:
         target: the name of the registry in the project file, and `registry`, its URL.
         release: the Pulsar release whose answers are predicted.
-        ref: the approved ref, or what names the target's position; `tip` is its commit, None in a repository without commits.
+        ref: the approved ref, or the name of the target's position; `tip` is its commit, None in a repository without commits.
         later: how many approved commits follow on that one, which are not planned.
         proposed: what was planned for is not approved: `tip` is the commit that its merge would make.
-        cluster: what Pulsar calls the target's cluster; "": not known.
+        cluster: Pulsar's name of the target's cluster; "" if it is not known.
         version: the release that the registry reports, "" where it does not tell.
         checkers: the optional checkers of its brokers that the predictions take into account.
         declared: Git's names of the target's renamed namespaces.
@@ -250,15 +250,15 @@ class Plan:
     """The steps that bring a registry to what Git approved.
 
     Attributes:
-        scope: the namespaces and topics that it touches, with those that are left out, by the target's names.
-        state: what the registry held of these when the plan was made (`registry_state.state_values`).
-        steps: in the order to be carried out; those of different topics are independent of each other.
-        notes: what stays different afterwards, by topic.
-        refusals: what is left out, and why; it has no steps.
+        scope: the namespaces and topics that it touches, with the topics that are left out, by the target's names.
+        state: their state in the registry when the plan was made (`registry_state.state_values`).
+        steps: in the order to be carried out; steps of different topics are independent of each other.
+        notes: the differences that remain afterwards, by topic.
+        refusals: the topics and policies that are left out, and why; they have no steps.
         lists: of a rebuild, the lists to restore, as `version_numbers.topic_value` writes them; None for other plans.
         apart: the topics with numbers that will not be Git's after all steps.
         apart_now: whether a topic has such a number already that is not recorded.
-        whole: it was made for all topics, so that what it does not speak of is there.
+        whole: whether it was made for all topics, so that topics without a step are complete.
     """
 
     origin: Origin
@@ -274,7 +274,7 @@ class Plan:
 
     @property
     def may_lose(self) -> tuple[PlanRefusal, ...]:
-        """The settings that could lose messages, and that nobody has allowed: as long as there are any, nothing is applied."""
+        """The settings that could lose messages, and that are not allowed: as long as there are any, nothing is applied."""
         return tuple(refusal for refusal in self.refusals if refusal.allow)
 
     @property

@@ -1,4 +1,4 @@
-"""Pair a registry's version numbers with Git's by content, and find those that differ; also as the JSON that `rebuild` reads.
+"""Pair a registry's version numbers with Git's by content, and find different numbers; also as the JSON that `rebuild` reads.
 
 Numbers differ if something other than `apply` took one: a producer that registered its schema, or a deletion.
 """
@@ -35,10 +35,10 @@ class NumberApart:
 
     Attributes:
         registry: the number, as a message carries it.
-        git: Git's version with the same content; None if Git has none, or the content is unknown.
+        git: Git's version with the same content, or None if Git does not have it or the content is unknown.
         state: `deleted`: before a tombstone, and still shown; `tombstone`: not shown; `unexplained`: uploaded by an `apply`
             from a commit that the approved history does not have.
-        recorded: the target's record says so, or says what the number meant before.
+        recorded: whether the target's record says so, or gives the earlier meaning of the number.
     """
 
     registry: int
@@ -121,7 +121,7 @@ def topic_apart(
     twin: Topic | None = None,
     spellings: bool = False,
 ) -> TopicApart:
-    """Return those of `entries`, a registry's list of the topic, whose numbers are not Git's.
+    """Return the numbers of `entries`, a registry's list of the topic, that are not Git's.
 
     Args:
         topic: the topic with Git's versions; without versions it has no readers, and nothing is returned.
@@ -248,9 +248,9 @@ class NumberPair:
     """An entry of a topic's list in a registry, and Git's version with the same content; one of the two may be missing.
 
     Attributes:
-        registry: the entry; None: the registry has no readable entry with the content of `git`.
-        git: the version; None: the entry is a tombstone, or Git does not know its content.
-        readable: clients can ask for the entry: it is no tombstone, and none came after it.
+        registry: the entry, or None if the registry has no readable entry with the content of `git`.
+        git: the version, or None if the entry is a tombstone or Git does not know its content.
+        readable: whether clients can read the entry: neither it nor a later entry is a tombstone.
     """
 
     registry: SchemaVersion | None
@@ -327,7 +327,7 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
         git: the approved history, by the target's names, for contents that the file does not hold.
 
     Raises:
-        SchemactlError: it is no such file, or for another target; or the history lacks what it refers to.
+        SchemactlError: it is another file, or for another target; or the history lacks what it refers to.
     """
     value = read_document(
         path,
@@ -350,7 +350,7 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
 
 
 def lists_of(values: Iterable[Json], *, path: Path, git: Catalog) -> dict[TopicName, tuple[NumberPair, ...]]:
-    """Read what `topic_value` wrote into the file at `path`; what is Git's gets Git's content.
+    """Read the lists that `topic_value` wrote into the file at `path`; Git's versions get Git's content.
 
     Raise SchemactlError if it is something else, or the history lacks what it refers to.
     """
