@@ -15,7 +15,6 @@ from schemactl.comparison.changes import content_identity, stamp, upload
 from schemactl.core.deadline import OutOfTime, Worker
 from schemactl.core.errors import RegistryError, SchemactlError, StalePlan
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.wording import versions
 from schemactl.deploy.registry_state import RegistryState, observe, state_changes, state_values
@@ -317,10 +316,14 @@ def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str
 
 def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> None:
     match step:
-        case CreateTenant() | CreateNamespace():
-            _create_holder(step, registry)
-        case SetPolicies(name, _, after):
-            _set_policies(name, after, registry)
+        case CreateTenant(name):
+            registry.create_tenant(name.tenant)
+        case CreateNamespace(name):
+            registry.create_namespace(name)
+        case SetPolicies(NamespaceName() as name, _, after):
+            registry.set_namespace_policies(name, after)
+        case SetPolicies(TopicName() as name, _, after):
+            registry.set_topic_policies(name, after)
         case CreateTopic(name, partitions):
             registry.create_topic(name, partitions)
         case GrowPartitions(name, _, after):
@@ -361,13 +364,6 @@ def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registr
     )
 
 
-def _set_policies(name: NamespaceName | TopicName, policies: Policies, registry: Registry) -> None:
-    if isinstance(name, NamespaceName):
-        registry.set_namespace_policies(name, policies)
-    else:
-        registry.set_topic_policies(name, policies)
-
-
 def _register_version(step: RegisterVersion, registry: Registry) -> None:
     info = upload(step.version)
     number = _upload_schema(step, info, registry)
@@ -392,13 +388,6 @@ def _upload_schema(step: RegisterVersion, info: SchemaInfo, registry: Registry) 
             if registered and registered.info and _is_same_content(registered.info, info):
                 return registered.number
         raise
-
-
-def _create_holder(step: CreateTenant | CreateNamespace, registry: Registry) -> None:
-    if isinstance(step, CreateTenant):
-        registry.create_tenant(step.name.tenant)
-    else:
-        registry.create_namespace(step.name)
 
 
 def _is_same_content(registered: SchemaInfo, uploaded: SchemaInfo) -> bool:

@@ -309,9 +309,26 @@ class TopicAndPolicyDrift:
                     missing.add(name)
                     yield self._make_missing_topic_item(name, topic)
                 case PartitionsChanged(name, before, after):
-                    yield self._make_partitions_item(name, before, after)
+                    yield DriftItem(
+                        name,
+                        DriftKind.PARTITIONS,
+                        f"the topic {partitioned(before)}, but Git approved {after}",
+                        "the registry does not show since when and by whom",
+                        f"{self.advice.bring(name, 'adds them')}\napprove that number in Git"
+                        if before is not None and before < after
+                        else wrong_partitions(name, before, after, self.advice).fix,
+                    )
                 case SchemaRemoved(name) if self._is_schema_kept(name):
-                    yield self._no_longer_declared(name)
+                    entries = self.topics[name].versions
+                    yield DriftItem(
+                        name,
+                        DriftKind.NO_LONGER_DECLARED,
+                        f"Git no longer declares its schema, and the registry keeps {listed(live(entries))}",
+                        "`apply` deletes nothing unless it is named",
+                        f"{self.advice.apply(name, f'--allow-delete {self.advice.topic(name)}')}: it deletes it\n"
+                        f"leave it, so that old messages can be read: {self.advice.accept(name)}",
+                        state=held_state(name, entries),
+                    )
 
     def _compare_policies(
         self, name: NamespaceName | TopicName, before: Policies, after: Policies
@@ -346,8 +363,8 @@ class TopicAndPolicyDrift:
                 )
 
     def _make_missing_topic_item(self, name: TopicName, topic: Topic) -> DriftItem:
-        there = self.topics.get(name)
-        if there is None or not there.versions:
+        registered = self.topics.get(name)
+        if registered is None or not registered.versions:
             lost = f", and none of Git's {listed(topic.versions)}" if topic.versions else ""
             return DriftItem(
                 name,
@@ -363,41 +380,18 @@ class TopicAndPolicyDrift:
         return DriftItem(
             name,
             DriftKind.TOPIC_MISSING,
-            f"the topic does not exist, though its schema does ({listed(live(there.versions))})",
+            f"the topic does not exist, though its schema does ({listed(live(registered.versions))})",
             "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
             "topic itself would have taken the schema along",
             self.advice.bring(name, "creates it"),
         )
 
-    def _make_partitions_item(self, name: TopicName, before: int | None, after: int) -> DriftItem:
-        grows = before is not None and before < after
-        return DriftItem(
-            name,
-            DriftKind.PARTITIONS,
-            f"the topic {partitioned(before)}, but Git approved {after}",
-            "the registry does not show since when and by whom",
-            f"{self.advice.bring(name, 'adds them')}\napprove that number in Git"
-            if grows
-            else wrong_partitions(name, before, after, self.advice).fix,
-        )
-
     def _is_schema_kept(self, name: TopicName) -> bool:
-        """Whether the registry keeps a schema that Git declared for `name` once and no longer does."""
+        """Return whether the registry keeps a schema that Git declared earlier."""
         shared = self.git.topics.get(name.twin)
-        there = self.topics.get(name)
-        entries = live(there.versions) if there else ()
+        registered = self.topics.get(name)
+        entries = live(registered.versions) if registered else ()
         return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))
-
-    def _no_longer_declared(self, name: TopicName) -> DriftItem:
-        return DriftItem(
-            name,
-            DriftKind.NO_LONGER_DECLARED,
-            f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
-            "`apply` deletes nothing unless it is named",
-            f"{self.advice.apply(name, f'--allow-delete {self.advice.topic(name)}')}: it deletes it\n"
-            f"leave it, so that old messages can be read: {self.advice.accept(name)}",
-            state=held_state(name, self.topics[name].versions),
-        )
 
 
 def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:
@@ -411,15 +405,15 @@ def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[Dr
         yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True))
     for name, topic in sorted(state.catalog.topics.items()):
         if name.schema_id not in declared:
-            held = live(topic.versions)
-            kinds = ", ".join(sorted({each.info.type.name for each in held if each.info}))
-            what = f"{listed(held)} ({kinds})" if held else "no schema"
-            there = held_state(name, topic.versions)
+            readable = live(topic.versions)
+            types = ", ".join(sorted({version.info.type.name for version in readable if version.info}))
+            content = f"{listed(readable)} ({types})" if readable else "no schema"
+            accepted_state = held_state(name, topic.versions)
             fix = f"leave it: {advice.accept(name, unmanaged=True)}"
-            if not there.undeclarable:
+            if not accepted_state.undeclarable:
                 fix = f"`schemactl import {advice.on} --topic {quote(name.schema_id)}`\n{fix}"
-            message = f"a topic that Git does not declare, with {what}"
-            yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=there)
+            message = f"a topic that Git does not declare, with {content}"
+            yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=accepted_state)
 
 
 # Versions, tombstones and numbers
@@ -577,21 +571,21 @@ class VersionDrift:
             return
         tombstone = next((entry for entry in reversed(entries) if entry.info is None), None)
         when = f" at {moment(tombstone.timestamp_ms)} UTC" if tombstone and tombstone.timestamp_ms else ""
+        fix = (
+            f"{self.advice.accept(name)}: messages with those numbers are then rejected"
+            if is_whole
+            else self.advice.bring(name, "registers what is missing under new numbers, which are to be recorded then")
+        )
         yield DriftItem(
             name,
             DriftKind.TOMBSTONE,
             f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, and neither can messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and does not show who deleted",
-            f"{self._advise_after_tombstone(name, is_whole=is_whole)}\n{self.advice.start_again(name)}: it deletes everything there, and restores "
+            f"{fix}\n{self.advice.start_again(name)}: it deletes everything there, and restores "
             "the numbers from before",
             version=tombstone,
         )
-
-    def _advise_after_tombstone(self, name: TopicName, *, is_whole: bool) -> str:
-        if is_whole:
-            return f"{self.advice.accept(name)}: messages with those numbers are then rejected"
-        return self.advice.bring(name, "registers what is missing under new numbers, which are to be recorded then")
 
     def _compare_missing_versions(
         self, name: TopicName, pairs: Sequence[NumberPair], entries: Sequence[SchemaVersion]

@@ -230,24 +230,24 @@ class Planner(PlannedState):
                 case TopicAdded(name, topic):
                     self.steps.append(CreateTopic(name, topic.partitions))
                     self.topics[name] = Topic(name, partitions=topic.partitions)
-                case PartitionsChanged(name, before, after):
-                    self._add_partitions(name, before, after)
-                case GenerationBegins() | VersionsMissing() | VersionsUnknown():
-                    self._plan_versions(change)
+                case PartitionsChanged(name, before, after) if before is None or after < before:
+                    self.refusals.append(refusals.wrong_partitions(name, before, after, self.commands))
+                case PartitionsChanged(name, int(before), after):
+                    self.steps.append(GrowPartitions(name, before, after))
+                    self.topics[name] = replace(self.topics[name], partitions=after)
+                case GenerationBegins(name, number):
+                    self._begin_generation(name, number)
+                case VersionsMissing(name, missing) if not is_behind(self.held(name), self.target.versions(name)):
+                    retained = self.base.retained.get(name)
+                    if retained and not self.held(name):
+                        self.refusals.append(refusals.lost_schemas(name, retained, self.commands))
+                    else:
+                        self.register(name, missing)
+                case VersionsUnknown(name, unknown):
+                    self.refusals += refusals.unexplained(name, self._drop_twin_versions(name, unknown), self.commands)
                 case SchemaRemoved(name):
                     deletions += self._plan_deletion(name)
         self.steps += deletions
-
-    def _plan_versions(self, change: GenerationBegins | VersionsMissing | VersionsUnknown) -> None:
-        """Add the uploads that a topic lacks, or the refusals that prevent them."""
-        match change:
-            case GenerationBegins(name, number):
-                self._begin_generation(name, number)
-            case VersionsMissing(name, missing):
-                if not is_behind(self.held(name), self.target.versions(name)):
-                    self._register_missing(name, missing)
-            case VersionsUnknown(name, unknown):
-                self.refusals += refusals.unexplained(name, self._drop_twin_versions(name, unknown), self.commands)
 
     def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
         """Yield the differences that remain after all steps; `apart` are the numbers that are not Git's."""
@@ -302,20 +302,6 @@ class Planner(PlannedState):
             else:
                 self.steps.append(replace(setting_step, loses=loses))
                 self.overlay(step.name, setting_step.after)
-
-    def _add_partitions(self, name: TopicName, before: int | None, after: int) -> None:
-        if before is None or after < before:
-            self.refusals.append(refusals.wrong_partitions(name, before, after, self.commands))
-            return
-        self.steps.append(GrowPartitions(name, before, after))
-        self.topics[name] = replace(self.topics[name], partitions=after)
-
-    def _register_missing(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
-        lost = self.base.retained.get(name)
-        if lost and not self.versions.get(name.schema_id):
-            self.refusals.append(refusals.lost_schemas(name, lost, self.commands))
-        else:
-            self.register(name, missing)
 
     def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
         """Add the uploads of the missing versions in this order, or the refusal that prevents them."""

@@ -129,7 +129,11 @@ class _Rebuilder(Planner):
         """
         if name.namespace_name in self.closed:
             return
-        self._delete_by_force(name)
+        registered = self.held(name)
+        if registered and name in self.permissions.force_delete:
+            readable = tuple(version.number for version in live(registered))
+            self.steps.append(DeleteSchema(name, readable, force=True))
+            self.versions[name.schema_id] = ()
         if kept:
             has_list = _has_continued(self.held(name), kept) or self._restore_list(name, kept)
             # A generation that began since is for `apply` to begin, which asks whether the topic is empty.
@@ -138,7 +142,11 @@ class _Rebuilder(Planner):
                 beyond = [version for version in live(git) if version.number not in listed_numbers]
                 self.register(name, self._select_lacking(name, beyond))
         elif self._select_lacking(name, live(git)):
-            first, entries = last_tombstone(git) + 1, tuple(map(_make_apply_pair, live(git)))
+            first = last_tombstone(git) + 1
+            # The entries that `apply` made of Git's versions.
+            entries = [
+                NumberPair(replace(version, info=upload(version)), version, readable=True) for version in live(git)
+            ]
             if interrupted:
                 self._reject(name, *_UNKNOWN)
             elif why := self._find_obstacle(name, first, entries):
@@ -161,19 +169,18 @@ class _Rebuilder(Planner):
         return len(self.refusals) == before
 
     def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
-        self.register(name, tuple(map(_select_upload, wanted[len(live(self.held(name))) :])))
+        uploads = []
+        for pair in wanted[len(live(self.held(name))) :]:
+            entry = cast("SchemaVersion", pair.registry)
+            # Git's version gets its stamp; another entry is uploaded as it was kept.
+            uploads.append(pair.git if pair.git and upload(pair.git) == entry.info else entry)
+        self.register(name, tuple(uploads))
 
     def _relaxing_command(self, name: TopicName) -> str:  # noqa: ARG002  a rebuild's list and topics are the user's choice
         return f"the same command with `{RELAX}`"
 
     def _restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
         return None if name in self.permissions.force_delete else super()._restarting_command(name, git)
-
-    def _delete_by_force(self, name: TopicName) -> None:
-        if (versions := self.held(name)) and name in self.permissions.force_delete:
-            readable = tuple(version.number for version in live(versions))
-            self.steps.append(DeleteSchema(name, readable, force=True))
-            self.versions[name.schema_id] = ()
 
     def _reject(self, name: TopicName, message: str, fix: str) -> None:
         self.refusals.append(PlanRefusal(name, message, fix))
@@ -227,11 +234,6 @@ def _select_readable(pairs: Sequence[NumberPair]) -> tuple[int, tuple[NumberPair
     return (last.number + 1 if last else 0), ()
 
 
-def _make_apply_pair(version: SchemaVersion) -> NumberPair:
-    """Return the entry that `apply` made of Git's version."""
-    return NumberPair(replace(version, info=upload(version)), version, readable=True)
-
-
 def _has_continued(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) -> bool:
     """Return whether the registry continues after the list, which was deleted: then nothing was lost."""
     last = kept[-1].registry
@@ -253,9 +255,3 @@ def _is_same_list(current: Sequence[SchemaVersion], wanted: Sequence[NumberPair]
         and content_identity(entry.info) == content_identity(pair.registry.info)
         for entry, pair in zip(current, wanted, strict=False)
     )
-
-
-def _select_upload(pair: NumberPair) -> SchemaVersion:
-    """Return what to upload: Git's version, so that it gets its stamp; or the entry as it was kept."""
-    entry = cast("SchemaVersion", pair.registry)
-    return pair.git if pair.git and upload(pair.git) == entry.info else entry
