@@ -117,44 +117,44 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
 
 def run_apply(args: argparse.Namespace, context: Context) -> int:
     """Return 0: applied; 1: not applied; 3: partly, or messages would be misread; 4: the plan is stale; 100: all of it would be rejected."""
-    return within(args.timeout, lambda deadline: _apply(args, context, deadline))
+    return within(args.timeout, lambda deadline: _run_apply(args, context, deadline))
 
 
-def _apply(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
-    asked = AskedTargets.of(args)
+def _run_apply(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
+    selection = AskedTargets.of(args)
     if args.plan:
-        asked.expect_one(args.plan, lambda _: f"schemactl apply {quote(args.plan)}")
+        selection.expect_one(args.plan, lambda _: f"schemactl apply {quote(args.plan)}")
         with _plan_of_file(args, context) as ready:
-            return worst(_applied([ready], args, context, deadline))
+            return worst(_run_plans([ready], args, context, deadline))
     if args.result:
-        asked.expect_one("--result", "schemactl apply --target {0} --result {0}.json".format)
+        selection.expect_one("--result", "schemactl apply --target {0} --result {0}.json".format)
     if args.expect_digest is not None:
-        asked.expect_one("--expect-digest", "schemactl apply --target {} --expect-digest DIGEST".format)
-    with planned(asked, args, context) as (targets, found):
+        selection.expect_one("--expect-digest", "schemactl apply --target {} --expect-digest DIGEST".format)
+    with planned(selection, args, context) as (targets, plans_by_target):
         codes: list[int] = []
-        plans = list(succeeded(found, codes, context))
-        return targets.exit_code([*codes, *_applied(plans, args, context, deadline)])
+        plans = list(succeeded(plans_by_target, codes, context))
+        return targets.exit_code([*codes, *_run_plans(plans, args, context, deadline)])
 
 
-def _applied(plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline) -> list[int]:
+def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline) -> list[int]:
     """Show the plans, ask for confirmation if needed, carry them out in parallel, and return the exit code of each."""
     from schemactl.report.plan import render
 
-    codes, left = [], []
-    for each in plans:
-        plan = each.plan
+    codes, remaining = [], []
+    for ready in plans:
+        plan = ready.plan
         if plan.refusals or not plan.steps or not args.plan:
-            context.report(render(plan, color=context.color) + ("\n" if each.target.context.subject else ""))
-        if is_left_undone(each, args):
+            context.report(render(plan, color=context.color) + ("\n" if ready.target.context.subject else ""))
+        if is_left_undone(ready, args):
             codes.append(NEGATIVE)
         else:
-            left.append(each)
-    with_steps = [each for each in left if each.plan.steps]
+            remaining.append(ready)
+    with_steps = [ready for ready in remaining if ready.plan.steps]
     if with_steps and args.expect_digest is not None:
         _expect_approved(with_steps[0].plan, with_steps[0].target.registry, args.expect_digest)
     elif with_steps and not args.plan and not args.auto_approve and not confirmed():
         return [*codes, SchemactlError.exit_code]
-    return [*codes, *carry_out(left, args, deadline)]
+    return [*codes, *carry_out(remaining, args, deadline)]
 
 
 def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
@@ -186,11 +186,11 @@ def _relaxed_topics(plan: Plan) -> set[TopicName]:
 def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
     from schemactl.deploy.plan_json import plan_digest
 
-    found = plan_digest(plan)
-    if found != approved:
+    digest = plan_digest(plan)
+    if digest != approved:
         _print_restored(plan, registry)
         raise StalePlan(
-            f"this is not the plan that was approved: its digest is {found}, approved was {approved[:80]}; nothing was changed",
+            f"this is not the plan that was approved: its digest is {digest}, approved was {approved[:80]}; nothing was changed",
             fix="have the new plan reviewed: schemactl plan",
         )
 
@@ -401,14 +401,14 @@ class _Interruption:
 def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: Deadline) -> list[int]:
     """Carry out the plans of different targets in parallel, and return their exit codes; raise the error of a single one."""
     # An interrupt ends git, too: what is asked meanwhile, another one answers.
-    for each in plans:
-        each.target.context.close()
+    for ready in plans:
+        ready.target.context.close()
     interruption = _Interruption(deadline, several=len(plans) > 1)
     with _terminated_as_interrupted():
         results = side_by_side(
-            [partial(_carry_out, each, args, interruption) for each in plans], stop=interruption.stop
+            [partial(_carry_out, ready, args, interruption) for ready in plans], stop=interruption.stop
         )
-    return [_report(result, each) for each, result in zip(plans, results, strict=True)]
+    return [_print_result(result, ready) for ready, result in zip(plans, results, strict=True)]
 
 
 def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interruption) -> Result:
@@ -454,7 +454,7 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
     return result
 
 
-def _report(result: Result | SchemactlError, ready: ReadyPlan) -> int:
+def _print_result(result: Result | SchemactlError, ready: ReadyPlan) -> int:
     """Print what was done, and return the exit code of `apply`; raise the error if there is only one target."""
     from schemactl.report import drift
     from schemactl.report.plan import render_result
@@ -555,7 +555,9 @@ class ApplyProgress:
         if self._is_terminal:
             if now_s - self._shown_s >= _REDRAW_S:
                 self._shown_s = now_s
-                line = fit(f"{self._sums(now_s)}{_oldest(under_way)}", terminal_width()).split("\n")[0]
+                line = fit(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}", terminal_width()).split(
+                    "\n"
+                )[0]
                 print(f"\r\x1b[K{line}", end="", file=uncleaned(sys.stderr), flush=True)
             return
         for step_number, (since_s, text) in under_way:
@@ -564,7 +566,7 @@ class ApplyProgress:
                 self._context.say(f"under way for {now_s - since_s:.0f} s: {text}")
         if now_s - self._shown_s >= _EVERY_S:
             self._shown_s = now_s
-            self._context.say(f"{self._sums(now_s)}{_oldest(under_way)}")
+            self._context.say(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}")
 
     def end(self) -> None:
         """Erase the line that is overwritten."""
@@ -574,7 +576,7 @@ class ApplyProgress:
         if self._is_terminal:
             print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
 
-    def _sums(self, now_s: float) -> str:
+    def _format_progress(self, now_s: float) -> str:
         text = f"{self._done} of {self._total} steps"
         if not self._done or now_s - self._began_s < _SLOW_S:
             return text
@@ -582,7 +584,7 @@ class ApplyProgress:
         return f"{text}, {rate:.1f} a second, about {(self._total - self._done) / rate:.0f} s left"
 
 
-def _oldest(under_way: list[tuple[int, tuple[float, str]]]) -> str:
+def _describe_oldest(under_way: list[tuple[int, tuple[float, str]]]) -> str:
     """Return the step that has been running for the longest time, and the number of other running ones."""
     if not under_way:
         return ""
@@ -630,10 +632,10 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
 
 def run_rebuild(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every list is as it was; 1: not rebuilt; 3: partly; 4: changed by others meanwhile; 100: cannot be exact."""
-    return within(args.timeout, lambda deadline: _rebuild(args, context, deadline))
+    return within(args.timeout, lambda deadline: _run_rebuild(args, context, deadline))
 
 
-def _rebuild(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
+def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.deploy.plan_json import plan_digest
     from schemactl.deploy.planner import renamed
     from schemactl.deploy.version_numbers import read_lists
@@ -672,12 +674,12 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
     everything = renamed(approved.whole.catalog, target.names)
     chosen = planner.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
     git = renamed(chosen, target.names)
-    asked = select(lists, args.topic, args.namespace)
+    requested_names = select(lists, args.topic, args.namespace)
     # Git's topics are asked for by their declared names, others by the registry's.
     listed = {
         name: pairs
         for name, pairs in lists.items()
-        if name in git.topics or (name not in everything.topics and name in asked)
+        if name in git.topics or (name not in everything.topics and name in requested_names)
     }
     lists = {**recorded_lists(applicable(git), numbers), **listed}
     # What is only in the file goes by its name there.
@@ -710,10 +712,10 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
         name: args.numbers if name in listed else f"the record {numbers.path if numbers else ''}" for name in lists
     }
     plan = replace(plan, whole=not (args.topic or args.namespace))
-    return ReadyPlan(plan, target), list(_sources(git, lists, files, plan))
+    return ReadyPlan(plan, target), list(_describe_sources(git, lists, files, plan))
 
 
-def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
+def _describe_sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
     """Print the sources of the numbers, and how far they can be trusted; `files` are those with the lists."""
     from schemactl.deploy.planner import applicable
 
@@ -721,21 +723,21 @@ def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: P
     others = [
         topic.name
         for topic in plan.apart
-        if topic.name not in listed and any(each.git != each.registry for each in topic.numbers)
+        if topic.name not in listed and any(number.git != number.registry for number in topic.numbers)
     ]
     declared = [name for name, topic in applicable(git).topics.items() if topic.schema and name not in listed]
     alone = [name for name in declared if name not in others]
     gone = [name for name, topic in git.topics.items() if topic.versions and not topic.schema and name not in listed]
     for file in sorted({files[name] for name in listed}):
         of_file = [name for name in listed if files[name] == file]
-        yield f"Numbers of {_counted(of_file)}: taken from {file}; versions deleted since then are left out, and versions approved since then follow."
+        yield f"Numbers of {_count_topics(of_file)}: taken from {file}; versions deleted since then are left out, and versions approved since then follow."
     if alone:
-        yield f"Numbers of {_counted(alone)}: Git's. They are correct if nothing but `apply` ever wrote there."
+        yield f"Numbers of {_count_topics(alone)}: Git's. They are correct if nothing but `apply` ever wrote there."
     if others:
-        yield f"Numbers of {_counted(others)}: the registry's, which are not Git's; no list says which versions they were."
+        yield f"Numbers of {_count_topics(others)}: the registry's, which are not Git's; no list says which versions they were."
     if gone:
-        yield f"Left out: {_counted(gone)} without a schema in Git now, and without a list of numbers."
+        yield f"Left out: {_count_topics(gone)} without a schema in Git now, and without a list of numbers."
 
 
-def _counted(names: list[TopicName]) -> str:
+def _count_topics(names: list[TopicName]) -> str:
     return str(names[0]) if len(names) == 1 else f"{len(names)} topics"

@@ -98,7 +98,7 @@ class ApplyRecord:
         self._run = ci_run()
         if result:
             self._path = output_file(result, context, name="result.json")
-            self._numbers = _numbers(ready)
+            self._numbers = _make_numbers_reader(ready)
         else:
             self._path = relative_path(str(result_path(place.folder, place.target.name)), context)
             self._numbers = lambda _: None
@@ -113,10 +113,10 @@ class ApplyRecord:
             )
             self._file = atomic_files.reopen(self._path, below=context.top)
         except OSError as error:
-            what = f"{self._path} cannot be written: {error.strerror}"
+            message = f"{self._path} cannot be written: {error.strerror}"
             if result:
-                raise SchemactlError(what, fix="name a file in a folder you may write") from error
-            context.say(f"warning: what this apply does is not recorded: {what}")
+                raise SchemactlError(message, fix="name a file in a folder you may write") from error
+            context.say(f"warning: what this apply does is not recorded: {message}")
 
     def add(self, number: int) -> None:
         """Add a step that was carried out."""
@@ -145,7 +145,7 @@ class ApplyRecord:
             write_json(document, self._path, below=self._context.top)
 
 
-def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
+def _make_numbers_reader(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
     """Return a function that returns the numbers a registry gave to Git's versions; None if it cannot be read."""
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.planner import renamed
@@ -157,10 +157,10 @@ def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
 
     def values(registry: Registry) -> list[Json] | None:
         try:
-            held = registry.read(scope)
+            registered = registry.read(scope)
         except SchemactlError:
             return None
-        return topic_values(git=target.with_held(git, held), registry=held)
+        return topic_values(git=target.with_held(git, registered), registry=registered)
 
     return values
 
@@ -191,27 +191,31 @@ def awaited(target: OpenTarget, plan: Plan, ask: Ask | None = None) -> dict[Topi
         if isinstance(step, RegisterVersion):
             wanted.setdefault(step.name, []).append(step.version)
     declared = {own: name for name in wanted if (own := target.names.declared(name))}
-    found: dict[TopicName, Awaited] = {}
+    waiting: dict[TopicName, Awaited] = {}
     for other in target.place.target.after if wanted else ():
         place = replace(target.place, target=target.place.project.targets[other])
         # What another target is never to have is not awaited there.
-        asked = chosen_topics(declared, place.target)
-        held, source = _held(place, asked, target, ask)
-        for own in sorted(asked):
+        expected_names = chosen_topics(declared, place.target)
+        registered, source = _read_versions_elsewhere(place, expected_names, target, ask)
+        for own in sorted(expected_names):
             name = declared[own]
-            if missing := _missing(wanted[name], held.versions(own)):
-                found.setdefault(name, Awaited(other, f"{other} does not hold Git's {versions(missing)} yet: {source}"))
-    return found
+            if missing := _find_missing_numbers(wanted[name], registered.versions(own)):
+                waiting.setdefault(
+                    name, Awaited(other, f"{other} does not hold Git's {versions(missing)} yet: {source}")
+                )
+    return waiting
 
 
-def _missing(wanted: Iterable[SchemaVersion], held: tuple[SchemaVersion, ...]) -> list[int]:
+def _find_missing_numbers(wanted: Iterable[SchemaVersion], held: tuple[SchemaVersion, ...]) -> list[int]:
     from schemactl.comparison.changes import Contents
 
     contents = Contents(held)
-    return [each.number for each in wanted if each.info and not contents.find(each.info.load())]
+    return [version.number for version in wanted if version.info and not contents.find(version.info.load())]
 
 
-def _held(place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, ask: Ask | None) -> tuple[Catalog, str]:
+def _read_versions_elsewhere(
+    place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, ask: Ask | None
+) -> tuple[Catalog, str]:
     """Return what the target at `place` holds of `topics`, by declared names, and where that is known from."""
     from schemactl.core.catalog import Catalog
     from schemactl.registry.interface import Scope
@@ -221,12 +225,12 @@ def _held(place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, 
         scope = Scope(frozenset(), frozenset(names))
         answer = ask(place, scope) if ask else place.read(scope, target.context)
     except SchemactlError as error:
-        return _recorded(place, names, target, error.what)
+        return _read_recorded_versions(place, names, target, error.what)
     topics = {own: answer.topics[name] for name, own in names.items() if name in answer.topics}
     return Catalog(topics=topics), "its registry says"
 
 
-def _recorded(
+def _read_recorded_versions(
     place: ChosenTarget, names: Mapping[TopicName, TopicName], target: OpenTarget, problem: str
 ) -> tuple[Catalog, str]:
     """Return the same according to the result file of the last apply."""
@@ -235,11 +239,11 @@ def _recorded(
     path = result_path(place.folder, place.target.name)
     why = f"its registry gives no answer ({problem})"
     try:
-        found = read_result(path, place.target.name)
-        if found is None:
+        recorded = read_result(path, place.target.name)
+        if recorded is None:
             return Catalog(), f"{why}, and there is no {path}"
-        last, result = found
-        is_brought = _brought(result)
+        last, result = recorded
+        is_brought = _make_completeness_check(result)
         whole = target.approved.whole
         then = whole.until(whole.position(last.commit, "in another result")).catalog
     except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -252,11 +256,11 @@ def _recorded(
     return Catalog(topics=topics), f"the result of its last apply says ({moment(last.time_s * 1000)}); {why}"
 
 
-def _brought(result: Json) -> Callable[[str], bool]:
+def _make_completeness_check(result: Json) -> Callable[[str], bool]:
     """Return a function that says, by a topic's name on the target, whether the apply left it with everything approved."""
     done = {*result["done"]}
     touched = {step.get("topic") for step in result["steps"]}
     left = {step.get("topic") for number, step in enumerate(result["steps"], 1) if number not in done}
-    left |= {each.get("topic") for each in result["left_out"]}
+    left |= {entry.get("topic") for entry in result["left_out"]}
     is_whole = result["whole"]
     return lambda name: name not in left and (is_whole or name in touched)

@@ -113,36 +113,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_plan(args: argparse.Namespace, context: Context) -> int:
     """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be rejected, or messages misread."""
     if args.action:
-        return _show(args, context)
+        return _show_file(args, context)
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError("--summary is for people: it has no JSON")
     with errors_in_files("plan", AskedTargets.of(args), outputs, context):
-        return within(args.timeout, lambda _: _run(args, context, outputs))
+        return within(args.timeout, lambda _: _run_plan(args, context, outputs))
 
 
-def _run(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
-    asked = AskedTargets.of(args)
+def _run_plan(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
+    selection = AskedTargets.of(args)
     if args.out:
-        asked.expect_one("--out", "schemactl plan --target {0} --out {0}.json".format)
+        selection.expect_one("--out", "schemactl plan --target {0} --out {0}.json".format)
     if args.base and args.at:
         raise UsageError(
             "--base is what comes after all that is approved, and --at what comes before: give one of them"
         )
-    with planned(asked, args, context) as (targets, found):
+    with planned(selection, args, context) as (targets, plans_by_target):
 
-        def sheet(each: ReadyPlan) -> tuple[SheetReport, int]:
-            plan = each.plan
+        def sheet(ready: ReadyPlan) -> tuple[SheetReport, int]:
+            plan = ready.plan
             if args.out:
                 write_plan(plan, args, context)
-            return _sheet(plan, args), _exit_code(plan, args)
+            return _make_report(plan, args), _exit_code(plan, args)
 
-        sheets, codes = target_sheets("plan", found, sheet)
+        sheets, codes = target_sheets("plan", plans_by_target, sheet)
         write_sheets(sheets, outputs, context)
     return targets.exit_code(codes)
 
 
-def _show(args: argparse.Namespace, context: Context) -> int:
+def _show_file(args: argparse.Namespace, context: Context) -> int:
     """Print the text of a plan file."""
     from schemactl.deploy.receipt import OPTIONS_SHAPE, read_receipt
 
@@ -159,7 +159,7 @@ def _show(args: argparse.Namespace, context: Context) -> int:
     return CHANGES if receipt.steps and args.detailed_exitcode else 0
 
 
-def _sheet(plan: Plan, args: argparse.Namespace) -> SheetReport:
+def _make_report(plan: Plan, args: argparse.Namespace) -> SheetReport:
     from schemactl.deploy.plan_json import document, plan_digest
     from schemactl.report.plan import plan_sheet, short_sheet
 
@@ -175,19 +175,19 @@ def _exit_code(plan: Plan, args: argparse.Namespace) -> int:
 
 @contextmanager
 def planned(
-    asked: AskedTargets, args: argparse.Namespace, context: Context
+    selection: AskedTargets, args: argparse.Namespace, context: Context
 ) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
     """Open the targets, and yield them with the plan for each by name, or the error that prevented it."""
-    with opened(asked, context, at=args.at, base=args.base) as targets:
+    with opened(selection, context, at=args.at, base=args.base) as targets:
         if not (args.at or args.base):
-            context.note(*_unapproved(targets))
+            context.note(*_find_unapproved_files(targets))
         yield (
             targets,
-            each_target(targets, lambda each: PlanRequest.of(each, args), PlanRequest.observe, PlanRequest.plan),
+            each_target(targets, lambda target: PlanRequest.of(target, args), PlanRequest.observe, PlanRequest.plan),
         )
 
 
-def _unapproved(targets: OpenTargets) -> Iterator[str]:
+def _find_unapproved_files(targets: OpenTargets) -> Iterator[str]:
     """Yield a note if HEAD has changes that count once they are approved: a user on a branch may expect them in the plan."""
     from schemactl.declare.files import shown
 
@@ -196,7 +196,7 @@ def _unapproved(targets: OpenTargets) -> Iterator[str]:
         head = target.context.repository.commit("HEAD")
         with suppress(HistoryError):
             if head and (files := approved.unapproved_files(head)):
-                names = "".join(f" --target {quote(each.name)}" for each in targets.targets)
+                names = "".join(f" --target {quote(target.name)}" for target in targets.targets)
                 yield (
                     f"what HEAD ({head.short}) changes is not approved in {approved.ref} yet, and not in this plan: "
                     f"{first_of([*map(shown, files)])}; see what its merge does: schemactl plan{names} --base {quote(approved.ref)}"
@@ -229,8 +229,8 @@ class PlanRequest:
 
         approved, names = target.approved, target.names
         selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
-        soft = _to_delete(args.allow_delete, approved.catalog, selected, target.context, globs=True)
-        forced = _to_delete(args.force_delete, approved.catalog, selected, target.context)
+        soft = _select_deletions(args.allow_delete, approved.catalog, selected, target.context, globs=True)
+        forced = _select_deletions(args.force_delete, approved.catalog, selected, target.context)
         permissions = Permissions(
             frozenset(map(names.there, soft)),
             frozenset(map(names.there, forced)),
@@ -273,8 +273,8 @@ def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
     from schemactl.core.names import parse_name
     from schemactl.core.policies import SETTINGS, address
 
-    for given in texts:
-        text, _, setting = given.rpartition(":")
+    for argument in texts:
+        text, _, setting = argument.rpartition(":")
         try:
             name = parse_name(text)
         except ValueError:
@@ -282,7 +282,7 @@ def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
         row = SETTINGS.get(setting)
         if name is None or row is None or not (row.path if isinstance(name, NamespaceName) else row.topic_path):
             raise UsageError(
-                f"--allow-data-loss {given}: expected a namespace or topic and its setting, such as "
+                f"--allow-data-loss {argument}: expected a namespace or topic and its setting, such as "
                 f"shop/sales:{next(iter(SETTINGS))}",
                 fix="copy it from the plan, which names what could lose messages",
             )
@@ -291,14 +291,14 @@ def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
             yield address(names.there(name), setting)
 
 
-def _to_delete(
+def _select_deletions(
     texts: list[str], git: Catalog, selected: Catalog, context: Context, *, globs: bool = False
 ) -> list[TopicName]:
     """Return the topics whose schemas `texts` allow to be deleted; raise UsageError if one cannot be deleted."""
     names: list[TopicName] = []
     for text in texts:
         if globs and is_glob(text, git.topics):
-            names += _no_longer_declared(text, selected, context)
+            names += _select_undeclared(text, selected, context)
         else:
             names.append(find(text, git, globs=False).name)
     for name in names:
@@ -312,15 +312,15 @@ def _to_delete(
     return names
 
 
-def _no_longer_declared(glob: str, git: Catalog, context: Context) -> list[TopicName]:
+def _select_undeclared(glob: str, git: Catalog, context: Context) -> list[TopicName]:
     """Return, and print, the topics that match a glob of --allow-delete and are no longer declared.
 
     Raises:
         UsageError: there are none.
     """
     select_known(git.topics, [glob], (), where="the chosen topics")
-    found = matching(glob, git.topics)
-    gone = [name for name in found if git.topics[name].deleted and git.topics[name].versions]
+    names = matching(glob, git.topics)
+    gone = [name for name in names if git.topics[name].deleted and git.topics[name].versions]
     if not gone:
         raise UsageError(
             f"--allow-delete {glob}: no topic that matches had a schema and is no longer declared",
@@ -384,17 +384,17 @@ def command_for(plan: Plan, file: str) -> str:
         "allow_data_loss": sorted(needed.lose),
         "relax_while_replaying": needed.relax,
     }
-    return f"schemactl apply {quote(file)}{_option_text(options)}"
+    return f"schemactl apply {quote(file)}{_format_options(options)}"
 
 
 def command_after_merge(receipt: Receipt) -> str:
     """Return the command that applies a proposed plan by its digest, with the options that it was made with."""
     options = {"topic": receipt.scope["topics"], "namespace": receipt.scope["namespaces"], **receipt.options}
     command = f"schemactl apply --target {quote(receipt.target)} --expect-digest {quote(receipt.digest)}"
-    return command + _option_text(options)
+    return command + _format_options(options)
 
 
-def _option_text(options: Json) -> str:
+def _format_options(options: Json) -> str:
     words = []
     for name, value in options.items():
         option = f"--{name.replace('_', '-')}"
