@@ -26,6 +26,8 @@ from statistics import median
 
 from repositories import ENVIRONMENT, SIZES, make
 
+from schemactl.history.store import repository_folder
+
 TOPIC = "acme/ns000/topic-00000"
 NEW_COMMITS = 20
 RATIO = 8.0
@@ -90,7 +92,7 @@ class Bench:
         self.folder = folder / size
         if not self.folder.exists():
             make(self.folder, *SIZES[size])
-        self.kept = self.folder / ".git" / "schemactl"
+        self.kept = Path(repository_folder(self.folder / ".git") or "")
 
     def cold(self, rounds: int) -> bool:
         """Whether the demands on a derivation from nothing are met; they are printed."""
@@ -119,7 +121,7 @@ class Bench:
         shutil.rmtree(self.kept, ignore_errors=True)
         derive(self.folder)
         shutil.rmtree(self.folder / ".git" / "known", ignore_errors=True)
-        self.kept.rename(self.folder / ".git" / "known")
+        shutil.move(self.kept, self.folder / ".git" / "known")
         self._git("update-ref", "refs/heads/main", "tip")
         self._git("update-ref", "-d", "refs/heads/tip")
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from repositories import ENVIRONMENT, make
 
 import schemactl
+from schemactl.history.store import repository_folder
 
 SCRIPT = "import sys\nfrom schemactl.__main__ import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
 FIELD = '"fields": [{"name": "memo", "type": ["null", "string"], "default": null},'
@@ -58,7 +59,7 @@ def measure(path: Path, check: Sequence[str], topics: int, rounds: int) -> None:
     """Print the rows of one repository."""
     git(path, "reset", "--quiet", "--hard", "main")
     git(path, "checkout", "--quiet", "-B", "work")
-    shutil.rmtree(path / ".git" / "schemactl", ignore_errors=True)
+    shutil.rmtree(repository_folder(path / ".git") or "", ignore_errors=True)
     base = ["sh", "-c", f"'{sys.executable}' -c pass; git rev-parse HEAD"]
     print(f"{topics:,} topics: the first check {cpu_s([*check, '--staged'], path):.2f} s")
     folder = path / "topics" / "ns001"

@@ -48,9 +48,9 @@ def _nobody_is_waited_for(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is kept for the user who runs the tests is not theirs to touch."""
-    os.environ["XDG_STATE_HOME"] = scratch.ENVIRONMENT["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is cached for the user who runs the tests is not theirs to touch."""
+    os.environ["SCHEMACTL_CACHE"] = scratch.ENVIRONMENT["SCHEMACTL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
 LONGEST = (

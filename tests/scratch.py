@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from schemactl.history.store import repository_folder
+
 Files = Mapping[str, str | bytes | None]
 """Path to content; None deletes. A pair of other mode is written with `Scratch.git`."""
 
@@ -140,6 +142,11 @@ class Scratch:
         return not (self.path / ".git").exists()
 
     @property
+    def cache(self) -> Path:
+        """The folder for what schemactl caches of the repository."""
+        return cache_of(self._git_directory)
+
+    @property
     def _git_directory(self) -> Path:
         return self.path if self.bare else self.path / ".git"
 
@@ -206,6 +213,11 @@ def _empty(object_format: str, *, bare: bool) -> Path:
     for folder in ("hooks", "info"):
         (path if bare else path / ".git").joinpath(folder).mkdir()
     return path
+
+
+def cache_of(git_directory: Path) -> Path:
+    """The folder for what schemactl caches of the repository with this common Git folder."""
+    return Path(repository_folder(git_directory) or "")
 
 
 def _quoted(path: str) -> bytes:

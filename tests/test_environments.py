@@ -19,7 +19,7 @@ from typing import Any, Final
 import brokers
 import pytest
 from command import process, schemactl
-from scratch import ENVIRONMENT
+from scratch import ENVIRONMENT, cache_of
 
 from examples.environments import history
 from schemactl.core.names import TopicName
@@ -144,7 +144,7 @@ def test_two_applies_at_once_to_two_environments_do_not_interfere(tmp_path: Path
     # Nothing is waited for, and nothing of the history is cached: both read all of it, and keep it, at once.
     text = (folder / "schemactl.yaml").read_text(encoding="utf-8").replace("    after: [dev]\n", "")
     (folder / "schemactl.yaml").write_text(text, encoding="utf-8")
-    shutil.rmtree(folder / ".git/schemactl")
+    shutil.rmtree(cache_of(folder / ".git"))
     arguments = ("--trust-working-tree", "--auto-approve", "--target")
     with ThreadPoolExecutor() as pool:
         applied = [*pool.map(lambda name: process(folder, "apply", *arguments, name), ("dev", "stage"))]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MESSAGE = "nothing that concerns a schema is staged"
 
-_RECORD = ".git/schemactl/staged"
 _KIND = "staged"
 _MAX_BYTES = 16_000
 """Of a file of attributes; a longer one is left to the complete check."""
@@ -39,7 +38,7 @@ def is_nothing_staged() -> bool:
     """Return whether the schemas at HEAD have passed a check and none of their files is staged; False: check completely."""
     if in_ci() or not _is_usual():
         return False
-    commit, _, rest = bytes(store.read(_RECORD, _KIND) or b"").partition(b"\0")
+    commit, _, rest = bytes(_store().read(_KIND) or b"").partition(b"\0")
     attributes, *watched = rest.split(b"\0")
     is_known = bool(watched) and attributes == _own_attributes()
     return is_known and all(_is_index_as_in(each, watched) for each in ("HEAD", commit.decode()))
@@ -56,7 +55,11 @@ def record(head: str, watched: Iterable[str]) -> None:
     if not _is_usual() or (attributes := _own_attributes()) is None:
         return
     if _is_index_as_in(head, paths):
-        store.write(_RECORD, _KIND, b"\0".join([head.encode(), attributes, *paths]))
+        _store().write(_KIND, b"\0".join([head.encode(), attributes, *paths]))
+
+
+def _store() -> store.Store:
+    return store.Store(".git", identify_code=store.installation)
 
 
 def _is_usual() -> bool:

@@ -1,8 +1,9 @@
-"""Files kept between runs in Git's folder, authenticated with a key of the user.
+"""The user's cache: files that are kept between runs, outside of every repository.
 
-Others can write there, too: a CI system may restore the folder from a run on somebody's branch. So each file begins with a
-keyed digest of the rest, and the key is in the user's state folder ($XDG_STATE_HOME/schemactl). What has another digest
-counts as missing. Without a key nothing is kept. Deleting the files loses nothing but time.
+A file's name says everything that its content depends on: the kind, and a digest of the code of schemactl and of what the
+caller names. The commits, trees and blobs that it is about are named inside by their ids. So no file is ever wrong, only unused;
+what was not used for MAX_AGE_S is removed. Whoever can write here decides what the next run believes: a checksum detects a file
+that was cut off, not one that was forged. Without a place to write, nothing is kept, and everything works.
 
 The early exit of the hook reads here, so this module imports next to nothing.
 """
@@ -10,8 +11,8 @@ The early exit of the hook reads here, so this module imports next to nothing.
 from __future__ import annotations
 
 import os
-import stat
 import sys
+import time
 
 # `hashlib` brings all of OpenSSL with it.
 from _blake2 import blake2b
@@ -20,73 +21,23 @@ from schemactl.core import atomic_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-_KEY_BYTES = 32
-_DIGEST_BYTES = 32
-_MAX_BYTES = 1 << 30
-"""No file of ours is larger: the history of 50,000 commits has 20 MB."""
+VARIABLE = "SCHEMACTL_CACHE"
+"""The environment variable that names another folder for the cache, or with no value none."""
+
+MAX_AGE_S = 30 * 24 * 3600
+"""A file that was not used for so long is removed."""
+
+_USE_INTERVAL_S = 24 * 3600
+"""The time of the last use is noted no more often than this."""
+
+_DIGEST_BYTES = 16
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 _programs: list[str] = []
-"""What `program` has answered."""
-
-
-class Store:
-    """What is kept for one project of a repository: a file for each kind of content, of use to the code that wrote it."""
-
-    def __init__(self, common_directory: str | os.PathLike[str], project_file: str) -> None:
-        # A monorepo may hold several projects; each has its own files.
-        name = "".join(letter if letter.isalnum() else f"-{ord(letter):x}-" for letter in project_file)
-        self._folder = os.path.join(common_directory, "schemactl")
-        self._name = name[:200]
-
-    def path(self, kind: str) -> str:
-        """Return where content of that kind is kept."""
-        return os.path.join(self._folder, f"{kind}-{self._name}")
-
-    def read(self, kind: str) -> memoryview | None:
-        """Return what was kept; None where nothing was, or something that is not ours, or by other code."""
-        content = read(self.path(kind), kind)
-        writer = program().encode()
-        if content is None or content[: len(writer)] != writer:
-            return None
-        return content[len(writer) :]
-
-    def write(self, kind: str, content: bytes) -> bool:
-        """Return whether `content` is kept now; if not, what was kept before is."""
-        return write(self.path(kind), kind, program().encode(), content)
-
-
-def read(path: str, kind: str) -> memoryview | None:
-    """Return what was kept at `path` as that kind of thing; None where nothing is, or something that is not ours."""
-    key = _key()
-    if key is None:
-        return None
-    try:
-        data = _content(path, _MAX_BYTES)
-    except OSError:
-        return None
-    # Without a copy: a large history has 20 MB.
-    content = memoryview(data)[_DIGEST_BYTES:]
-    return content if data[:_DIGEST_BYTES] == _digest(key, kind, content) else None
-
-
-def write(path: str, kind: str, *content: bytes) -> bool:
-    """Return whether `content`, in parts, is kept at `path` now; if not, what was there before is."""
-    key = _key() or _new_key()
-    if key is None or sum(map(len, content)) > _MAX_BYTES - _DIGEST_BYTES:
-        return False
-    folder = os.path.dirname(path)
-    try:
-        os.makedirs(folder, exist_ok=True)
-        if os.path.islink(folder):
-            return False
-        atomic_files.write(path, (_digest(key, kind, *content), *content), below=None, mode=atomic_files.OWN)
-    except OSError:
-        return False
-    return True
+"""The answer of `program`, once it was asked for."""
 
 
 def program() -> str:
@@ -102,72 +53,104 @@ def program() -> str:
     return _programs[0]
 
 
-def _digest(key: bytes, kind: str, *content: bytes | memoryview) -> bytes:
-    digest = blake2b(key=key, person=kind.encode(), digest_size=_DIGEST_BYTES)
-    for part in content:
-        digest.update(part)
-    return digest.digest()
+def installation() -> str:
+    """Return when this installation was made: less exact than `program`, but known without reading the code."""
+    return f"{_PACKAGE}\0{os.stat(_PACKAGE).st_ctime_ns}"
 
 
-def _state() -> str | None:
-    """Return the user's state folder; None: they have none."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(base):
-        # As the XDG base directory specification has it.
-        base = os.path.expanduser("~/.local/state")
-    return os.path.join(base, "schemactl") if os.path.isabs(base) else None
+class Store:
+    """The cached files of one repository that depend on the same facts, one file for each kind of content.
+
+    Args:
+        git_directory: Git's folder that all linked worktrees share.
+        facts: what the content depends on, besides the objects of the repository.
+        identify_code: returns which code the content depends on.
+    """
+
+    def __init__(
+        self, git_directory: str | os.PathLike[str], *facts: str, identify_code: Callable[[], str] = program
+    ) -> None:
+        self._folder = repository_folder(git_directory)
+        self._facts = facts
+        self._identify_code = identify_code
+
+    def read(self, kind: str) -> memoryview | None:
+        """Return the content that was kept, or None if there is none that is whole."""
+        if self._folder is None:
+            return None
+        path = self._path(kind, self._folder)
+        try:
+            with open(path, "rb", buffering=0) as file:
+                if time.time() - os.fstat(file.fileno()).st_mtime > _USE_INTERVAL_S:
+                    os.utime(path)
+                data = file.readall()
+        except OSError:
+            return None
+        # Without a copy: a large history has 20 MB.
+        content = memoryview(data)[_DIGEST_BYTES:]
+        return content if data[:_DIGEST_BYTES] == _digest(content) else None
+
+    def write(self, kind: str, content: bytes) -> None:
+        """Keep `content` where that is possible, and remove what nobody used for a long time."""
+        if self._folder is None:
+            return
+        try:
+            atomic_files.write(
+                self._path(kind, self._folder), (_digest(content), content), below=None, mode=atomic_files.OWN
+            )
+            _remove_unused(os.path.dirname(self._folder))
+        except OSError:
+            # The disk is full or read-only, or another process removes the same files.
+            pass
+
+    def _path(self, kind: str, folder: str) -> str:
+        facts = "\0".join([self._identify_code(), *self._facts])
+        return os.path.join(folder, f"{kind}-{_digest(os.fsencode(facts)).hex()}")
 
 
-def _key() -> bytes | None:
-    """Return the key; None where there is none, or one that others could have put there or read."""
-    folder = _state()
-    if folder is None:
+def repository_folder(git_directory: str | os.PathLike[str]) -> str | None:
+    """Return the folder for what is cached of a repository, or None if there is no place for a cache."""
+    named = os.environ.get(VARIABLE)
+    if named is None:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        if not os.path.isabs(base):
+            # As the XDG base directory specification has it.
+            base = os.path.expanduser("~/.cache")
+        if not os.path.isabs(base):
+            return None
+        cache = os.path.join(base, "schemactl")
+    elif named:
+        cache = os.path.abspath(named)
+    else:
         return None
-    try:
-        key = _content(os.path.join(folder, "key"), _KEY_BYTES, private=True)
-    except OSError:
-        return None
-    return key if len(key) == _KEY_BYTES else None
+    return os.path.join(cache, _digest(os.fsencode(os.path.realpath(git_directory))).hex())
 
 
-def _new_key() -> bytes | None:
-    """Make a key, or return the one that another process made meanwhile; None where none can be kept."""
-    folder = _state()
-    if folder is None:
-        return None
-    path = os.path.join(folder, "key")
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        if os.path.lexists(path) and _key() is None:
+def _digest(content: bytes | memoryview) -> bytes:
+    return blake2b(content, digest_size=_DIGEST_BYTES).digest()
+
+
+def _remove_unused(cache: str) -> None:
+    """Remove the files of all repositories that were not used for MAX_AGE_S, and the folders that are empty then."""
+    before_s = time.time() - MAX_AGE_S
+    for name in os.listdir(cache):
+        # The variable may name a folder in which other things are, too.
+        if len(name) != 2 * _DIGEST_BYTES or not set(name) <= set("0123456789abcdef"):
+            continue
+        folder = os.path.join(cache, name)
+        with os.scandir(folder) as files:
+            unused = [file.path for file in files if file.stat(follow_symlinks=False).st_mtime < before_s]
+        for path in unused:
             os.unlink(path)
-        # Unless another process was faster: then its key counts.
-        atomic_files.write(path, os.urandom(_KEY_BYTES), below=None, mode=atomic_files.OWN, is_new=True)
-    except FileExistsError:
-        pass
-    except OSError:
-        return None
-    return _key()
+        if unused and not os.listdir(folder):
+            os.rmdir(folder)
 
 
 def _files(folder: str) -> Iterator[str]:
     """Yield the files of the code, without what Python compiles of it."""
-    with os.scandir(folder) as listed:
-        for each in listed:
-            if not each.is_dir():
-                yield each.path
-            elif each.name != "__pycache__":
-                yield from _files(each.path)
-
-
-def _content(path: str, most_bytes: int, *, private: bool = False) -> bytes:
-    """Return what a plain file holds, `private` where it is ours alone to read and write; raise OSError for anything else."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb", buffering=0) as file:
-        found = os.fstat(descriptor)
-        if (
-            not stat.S_ISREG(found.st_mode)
-            or found.st_size > most_bytes
-            or (private and (found.st_uid != os.geteuid() or found.st_mode & 0o077))
-        ):
-            raise OSError(path)
-        return file.readall()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir():
+                yield entry.path
+            elif entry.name != "__pycache__":
+                yield from _files(entry.path)

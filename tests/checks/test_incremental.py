@@ -236,7 +236,7 @@ def test_a_check_answers_as_one_that_knows_nothing(
                 scratch.git("branch", "-f", "main", "work")
         for arguments in ([], ["--staged"], ["--base", "main"]):
             known = check(arguments)
-            kept = scratch.path / ".git" / "schemactl"
+            kept = scratch.cache
             kept.rename(kept.with_name("aside"))
             assert check(arguments) == known
             shutil.rmtree(kept, ignore_errors=True)

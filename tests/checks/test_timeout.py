@@ -134,7 +134,7 @@ def test_a_check_that_was_given_up_leaves_nothing_half_done(scratch: Scratch) ->
     scratch.git("branch", "-f", "main", "work")
     whole, _ = run(scratch, check())
     assert whole.returncode == FINE
-    shutil.rmtree(scratch.path / ".git" / "schemactl")
+    shutil.rmtree(scratch.cache)
     given_up = 0
     for seconds in ("0.001", "0.05", "0.1", "0.2", "0.4"):
         done, _ = run(scratch, check("--timeout", seconds))
@@ -143,7 +143,7 @@ def test_a_check_that_was_given_up_leaves_nothing_half_done(scratch: Scratch) ->
             assert done.stdout == ""
             assert done.stderr.startswith(f"schemactl: gave up after {seconds} s while ")
             assert "Traceback" not in done.stderr
-        kept = scratch.path / ".git" / "schemactl"
+        kept = scratch.cache
         names = [path.name for path in kept.iterdir()] if kept.exists() else []
         assert all(name.startswith(("history-", "valid-")) for name in names)
     assert given_up

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -15,7 +16,7 @@ from typing import IO, Any
 import pytest
 from forks import forked
 from readings import ORDERS, PROJECT, read, started, subjects
-from scratch import Scratch, declared, record
+from scratch import Scratch, cache_of, declared, record
 
 from schemactl import history
 from schemactl.core.errors import HistoryError
@@ -26,8 +27,10 @@ from schemactl.history.versions import derived_from, fingerprint
 pytestmark = pytest.mark.slow
 
 
-def kept(path: Path, project: Project = PROJECT) -> Path:
-    return Path(history.Store(path / ".git", project.path).path("history"))
+def kept(path: Path) -> Path:
+    """The file in which the versions are cached; there is one project in the repository."""
+    folder = cache_of(path / ".git")
+    return next(folder.glob("history-*"), folder / "history-none")
 
 
 def opened(path: Path, project: Project = PROJECT) -> Cache | None:
@@ -185,7 +188,7 @@ def test_linked_worktrees_share_what_is_kept(scratch: Scratch, tmp_path: Path) -
 
 
 def test_without_a_place_to_keep_anything_all_is_the_same(scratch: Scratch) -> None:
-    (scratch.path / ".git" / "schemactl").write_text("a file where the folder should be")
+    scratch.cache.write_text("a file where the folder should be")
     assert subjects(read(scratch)) == ["v0", "v1"]
     assert subjects(read(scratch)) == ["v0", "v1"]
 
@@ -203,7 +206,7 @@ def test_what_cannot_be_written_is_still_followed(scratch: Scratch, monkeypatch:
         patch.setattr(os, "replace", full)
         assert subjects(read(scratch)) == ["v0", "v1", "v2"]
     assert kept(scratch.path).read_bytes() == before
-    assert [each.name for each in kept(scratch.path).parent.iterdir()] == [kept(scratch.path).name]
+    assert [*scratch.cache.iterdir()] == [kept(scratch.path)]
     assert subjects(read(scratch)) == ["v0", "v1", "v2"]
 
 
@@ -252,17 +255,15 @@ def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(scratch: Scr
     scratch.git("clone", "-q", "--depth", "5", scratch.path.as_uri(), str(clone))
     with pytest.raises(HistoryError, match="shallow"):
         read(clone)
-    kept(clone).parent.mkdir()
-    kept(clone).write_bytes(kept(scratch.path).read_bytes())
+    shutil.copytree(scratch.cache, cache_of(clone / ".git"))
     assert subjects(read(clone)) == ["v0", "v1", "more 0", "more 1", "more 2"]
     deeper = tmp_path / "deeper"
     scratch.git("clone", "-q", "--depth", "2", scratch.path.as_uri(), str(deeper))
-    kept(deeper).parent.mkdir()
     read(scratch, ref="main~3")
     scratch.git("update-ref", "refs/heads/main", "main~3")
     kept(scratch.path).unlink()
     read(scratch)
-    kept(deeper).write_bytes(kept(scratch.path).read_bytes())
+    shutil.copytree(scratch.cache, cache_of(deeper / ".git"))
     with pytest.raises(HistoryError, match="shallow"):
         read(deeper)
 
@@ -292,8 +293,7 @@ def test_many_processes_at_once_all_see_the_same(scratch: Scratch) -> None:
                 found.append(int(said.read()))
             assert os.waitpid(process, 0)[1] == 0
         assert len(set(found)) == 1
-        left = [path.name for path in kept(scratch.path).parent.iterdir()]
-        assert left == [kept(scratch.path).name]
+        assert [*scratch.cache.iterdir()] == [kept(scratch.path)]
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["anew", "followed up"])
@@ -320,7 +320,7 @@ def test_a_run_that_fails_keeps_nothing_of_it(scratch: Scratch) -> None:
     scratch.flush()
     with pytest.raises(HistoryError, match="previous_roots"):
         read(scratch)
-    assert not kept(scratch.path).parent.exists()
+    assert not scratch.cache.exists()
 
 
 def test_only_the_owner_can_read_what_is_kept(scratch: Scratch) -> None:

@@ -111,12 +111,9 @@ def test_where_the_approved_history_is_known_a_branch_must_still_reach_it(upstre
     here = clone(upstream)
     folder = here.path
     schemactl(folder, "log", "--all")
-    kept = folder / ".git" / "schemactl"
-    kept.rename(folder.parent / "kept")
     for depth, code in ((3, 1), (10, 0)):
         shell(folder.parent, "rm -rf clone")
         clone(upstream, "--depth", str(depth), "--no-single-branch", "--branch", "work")
-        shell(folder.parent, "cp -r kept clone/.git/schemactl")
         for option in ([], ["--base", "origin/main"]):
             said = schemactl(folder, "check", *option, code=code).err
             assert ("`git fetch --unshallow`" in said) == (code == 1)

@@ -135,7 +135,7 @@ def read(scratch: Scratch) -> history.History:
 
 def forget(scratch: Scratch) -> None:
     """There is no cache."""
-    shutil.rmtree(scratch.path / ".git" / "schemactl", ignore_errors=True)
+    shutil.rmtree(scratch.cache, ignore_errors=True)
 
 
 def versions(approved: history.History) -> Versions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,9 +57,7 @@ def versions(scratch: Scratch, *, cached: bool = False) -> list[str]:
         topic = found.catalog.topics[ORDERS].load()
         subjects = [each.commit.subject for each in topic.versions if each.commit]
     if not cached:
-        for kept in (scratch.path / ".git/schemactl").glob("**/*"):
-            if kept.is_file():
-                kept.unlink()
+        shutil.rmtree(scratch.cache)
         assert versions(scratch, cached=True) == subjects
     return subjects
 

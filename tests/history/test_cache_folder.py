@@ -1,0 +1,145 @@
+"""The folder of the user's cache: where it is, what it holds, and that nothing depends on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from command import interpreter, process
+from scratch import Scratch, declared, record
+
+import schemactl
+from schemactl.history.store import MAX_AGE_S, Store, repository_folder
+
+pytestmark = pytest.mark.slow
+
+FINE, BAD = 0, 100
+PROJECT_FILE = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"
+BREAK = record("number")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    """A topic with one version, and a branch for work."""
+    made = Scratch(tmp_path / "r")
+    made.commit({"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")})
+    made.git("checkout", "-q", "-b", "work")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("variables", "folder"),
+    [
+        ({"HOME": "{home}"}, "{home}/.cache/schemactl"),
+        ({"HOME": "{home}", "XDG_CACHE_HOME": "{home}/other"}, "{home}/other/schemactl"),
+        # A relative path is none, by the XDG base directory specification.
+        ({"HOME": "{home}", "XDG_CACHE_HOME": "other"}, "{home}/.cache/schemactl"),
+        ({"HOME": "{home}", "SCHEMACTL_CACHE": "{home}/named"}, "{home}/named"),
+        ({"HOME": "{home}", "SCHEMACTL_CACHE": ""}, None),
+    ],
+)
+def test_the_cache_is_in_the_folder_that_the_environment_names(
+    scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], folder: str | None
+) -> None:
+    for name in ("SCHEMACTL_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.format(home=tmp_path / "home"))
+    Store(scratch.path / ".git", "facts").write("history", b"content")
+    found = repository_folder(scratch.path / ".git")
+    expected = folder and Path(folder.format(home=tmp_path / "home"))
+    assert (found and Path(found).parent) == expected
+    assert not found or [path.name.partition("-")[0] for path in Path(found).iterdir()] == ["history"]
+
+
+@pytest.mark.parametrize("option", [(), ("--staged",), ("--base", "main")], ids=["", "staged", "base"])
+def test_nothing_is_written_into_gits_folder(scratch: Scratch, option: tuple[str, ...]) -> None:
+    scratch.flush()
+    before = sorted((scratch.path / ".git").rglob("*"))
+    assert process(scratch.path, "check", *option).code == FINE
+    assert sorted((scratch.path / ".git").rglob("*")) == before
+    assert scratch.cache.exists()
+
+
+@pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/cache", "file/cache"])
+def test_where_nothing_can_be_written_all_is_the_same(scratch: Scratch, tmp_path: Path, place: str) -> None:
+    (scratch.path / "file").write_text("a file where a folder should be")
+    scratch.write({"topics/orders.avsc": BREAK})
+    known = process(scratch.path, "check")
+    assert known.code == BAD
+    variables = [{"SCHEMACTL_CACHE": place}, {"SCHEMACTL_CACHE": f"{tmp_path}/unused", "HOME": place}]
+    for added in variables:
+        assert process(scratch.path, "check", **added) == known
+
+
+@pytest.mark.parametrize("content", ["cut", "other", "empty", "folder", "link"])
+def test_a_file_that_is_not_whole_is_made_again(scratch: Scratch, content: str) -> None:
+    store = Store(scratch.path / ".git", "facts")
+    store.write("history", b"content" * 100)
+    assert bytes(store.read("history") or b"") == b"content" * 100
+    [path] = scratch.cache.iterdir()
+    data = path.read_bytes()
+    path.unlink()
+    if content == "folder":
+        path.mkdir()
+    elif content == "link":
+        path.symlink_to("/dev/null")
+    else:
+        path.write_bytes({"cut": data[:-1], "other": data[:-1] + b"x", "empty": b""}[content])
+    assert store.read("history") is None
+    if content != "folder":
+        store.write("history", b"again")
+        assert bytes(store.read("history") or b"") == b"again"
+
+
+@pytest.mark.parametrize("other", [("facts", "more"), (), ("fact",)], ids=str)
+def test_what_depends_on_other_facts_is_another_file(scratch: Scratch, other: tuple[str, ...]) -> None:
+    Store(scratch.path / ".git", "facts").write("history", b"content")
+    assert Store(scratch.path / ".git", *other).read("history") is None
+
+
+def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    shutil.copytree(schemactl.__path__[0], package / "schemactl", ignore=shutil.ignore_patterns("__pycache__"))
+    # As in a wheel.
+    rules = Path(schemactl.__path__[0]).parent / "docs" / "rules"
+    shutil.copytree(rules, package / "schemactl" / "_rules")
+
+    def check() -> set[str]:
+        assert interpreter(scratch.path, "check", PYTHONPATH=str(package)).code == FINE
+        return {path.name for path in scratch.cache.iterdir()}
+
+    names = check()
+    assert len(names) == 2
+    assert check() == names
+    # As large and as old as before.
+    module = package / "schemactl" / "core" / "rules.py"
+    before = module.stat()
+    text = module.read_text(encoding="utf-8")
+    module.write_text(text.replace('"""', "'''", 2), encoding="utf-8")
+    os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert module.stat().st_size == before.st_size
+    assert len(check() - names) == 2
+
+
+def test_what_was_not_used_for_long_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("SCHEMACTL_CACHE", str(cache))
+    stores = {name: Store(tmp_path / name, "facts") for name in ("gone", "used", "here")}
+    for name in ("gone", "used"):
+        stores[name].write("history", b"content")
+    foreign = cache / "notes" / "old"
+    foreign.parent.mkdir()
+    foreign.write_text("not ours")
+    old_s = time.time() - MAX_AGE_S - 1
+    for path in cache.glob("*/*"):
+        os.utime(path, (old_s, old_s))
+    # What is read is used.
+    assert stores["used"].read("history")
+    stores["here"].write("history", b"content")
+    folders = {name: Path(repository_folder(tmp_path / name) or "") for name in stores}
+    assert {name for name, folder in folders.items() if folder.exists()} == {"used", "here"}
+    assert foreign.exists()
