@@ -183,9 +183,6 @@ def checked_files(request: CheckRequest, repository: Repository) -> CheckedFiles
     else:
         worktree = declare_files.WorktreeFiles(top, folders=project.roots)
         files = history.HashedFiles(worktree, repository.object_format)
-    if repository.top:
-        folders = (posixpath.dirname(project.path), *project.roots)
-        repository.reject_embedded(repository.top / folder for folder in folders)
     return CheckedFiles(proposed, project, files, found, covering)
 
 

@@ -47,7 +47,7 @@ from schemactl.declare.references import folders_above
 from schemactl.declare.waivers import read_waivers
 from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
 from schemactl.history.commit_files import CommitFiles, Entry, content
-from schemactl.history.git import FSCK, Repository
+from schemactl.history.git import FSCK, Repository, UnnamedBareRepository
 from schemactl.history.versions import Derivation, Progress, StepFiles, named, no_progress
 
 _USUAL: Final = (*("refs/remotes/origin/main", "refs/remotes/origin/master"), *("refs/heads/main", "refs/heads/master"))
@@ -380,6 +380,8 @@ def load_project(directory: str, config: str | None = None) -> tuple[Project, st
     except SchemactlError:
         try:
             repository = Repository.open(directory)
+        except UnnamedBareRepository:
+            raise
         except HistoryError:
             repository = None
         if repository is None:

@@ -101,7 +101,7 @@ def _own_attributes() -> bytes | None:
 
 def _git(*arguments: str) -> bytes | None:
     """Return the standard output of a git command; None if it failed: the complete check will explain that."""
-    command = ("git", "-c", "safe.bareRepository=explicit", *git_environment.OPTIONS, *arguments)
+    command = ("git", *git_environment.OPTIONS, *arguments)
     reader, writer = os.pipe()
     with open(reader, "rb", buffering=0) as output:
         try:

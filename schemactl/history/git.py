@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from io import BufferedReader, RawIOBase
 from itertools import accumulate, takewhile
 from pathlib import Path
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 # Git processes: started by GitPython, confined, with English messages and a time limit
 
 
+MIN_VERSION = (2, 38)
+"""The oldest git that keeps to `safe.bareRepository`, and merges without a working tree."""
+
 TIME_LIMIT_S = 3600.0
 """A command that gives no more output for so long is killed."""
 
@@ -39,7 +43,7 @@ _STDERR_BYTES = 1 << 16
 _EXIT_TIMEOUT_S = 2.0
 """What a command that has ended printed on standard error is waited for so long."""
 
-FSCK = "what is missing comes back with `git fetch --refetch` (Git 2.36 or newer) or a fresh clone; `git fsck` lists it"
+FSCK = "what is missing comes back with `git fetch --refetch` or a fresh clone; `git fsck` lists it"
 
 
 class GitFailed(HistoryError):
@@ -55,6 +59,10 @@ class GitFailed(HistoryError):
         self.words = words
 
 
+class UnnamedBareRepository(HistoryError):
+    """A folder is a bare repository, and GIT_DIR does not name it."""
+
+
 class Runner:
     """Starts git commands in one folder, by GitPython's `Git`, which is imported for the first of them."""
 
@@ -63,7 +71,8 @@ class Runner:
             # Takes 100 ms, and looks for git.
             from git import Git
         except ImportError as error:
-            raise _no_git() from error
+            raise _make_version_error("git was not found") from error
+        _require_version()
         self._git = Git(directory)
         self._git.update_environment(**VARIABLES, **variables)
 
@@ -94,7 +103,7 @@ class Runner:
             # Only so is it ended when this process is interrupted: GitPython's own waiting leaves it and a timer running.
             return Process(arguments[0], self._git.execute(command, as_process=True, **settings))
         except GitCommandNotFound as error:
-            raise _no_git() from error
+            raise _make_version_error("git was not found") from error
 
 
 class Process:
@@ -177,8 +186,18 @@ class _Output(RawIOBase):
         return os.readv(self._descriptor, [buffer])
 
 
-def _no_git() -> HistoryError:
-    return HistoryError("git was not found", fix="install Git 2.31 or newer, and have it on PATH")
+@cache
+def _require_version() -> None:
+    """Raise HistoryError where git is older than MIN_VERSION: it would ignore some of OPTIONS without a word."""
+    from git import Git
+
+    version = Git().version_info[:2]
+    if version < MIN_VERSION:
+        raise _make_version_error(f"git {'.'.join(map(str, version))} is too old")
+
+
+def _make_version_error(problem: str) -> HistoryError:
+    return HistoryError(problem, fix=f"install Git {'.'.join(map(str, MIN_VERSION))} or newer, and have it on PATH")
 
 
 # The repository
@@ -257,31 +276,28 @@ class Repository:
         """Ask git for the repository that `path` is in. Raise HistoryError as `open`."""
         if not os.access(path, os.X_OK):
             raise HistoryError(f"there is no folder {path} that can be entered")
-        above = (each for each in (path, *path.parents) if os.path.lexists(each / ".git"))
-        top = next(above, None) if "GIT_DIR" not in os.environ else None
-        if top and (inner := _embedded_in(path, top)):
-            raise _embedded(inner, top)
-        # Older Git does not know this setting; the lines above refuse what it forbids.
-        strict = ("-c", "safe.bareRepository=explicit") if top else ()
+        # Beside `.git` git finds that, whatever a commit brought below it looks like. Git itself decides whether to trust it.
+        folder = path
+        if "GIT_DIR" not in os.environ:
+            folder = next((above for above in (path, *path.parents) if os.path.lexists(above / ".git")), path)
         facts = ("--is-shallow-repository", "--is-bare-repository", "--show-object-format", "--show-cdup")
         remotes = ("--symbolic-full-name", "--glob=refs/remotes/*/HEAD")
         try:
             # The answers that may hold a newline come last.
-            answer = Runner(str(path), {}).run(
-                *(*strict, "rev-parse", *facts, *remotes, "--absolute-git-dir", _BETWEEN, "--git-common-dir")
+            answer = Runner(str(folder), {}).run(
+                "rev-parse", *facts, *remotes, "--absolute-git-dir", _BETWEEN, "--git-common-dir"
             )
         except GitFailed as failure:
             raise _cannot_open(path, failure.words) from failure
         answered, _, common = answer.decode("utf-8", "surrogateescape").partition(f"\n{_BETWEEN}\n")
-        shallow, is_bare, self.object_format, up, *lines = answered.split("\n")
+        shallow, is_bare, self.object_format, *lines = answered.split("\n")
+        # Of a bare repository git does not print how far up the working tree's top is.
+        up = lines.pop(0) if is_bare == "false" else None
         self.default_branches = tuple(takewhile(lambda line: line.startswith("refs/"), lines))
         self.own = Path("\n".join(lines[len(self.default_branches) :]))
-        if not top and "GIT_DIR" not in os.environ and is_bare != "true":
-            # Without `.git` it has no files of its own, whatever its settings say.
-            raise _embedded(self.own, (path / up).resolve())
         self.directory = path
-        self.top = None if is_bare == "true" else (path / up).resolve()
-        self.common_directory = (path / common.removesuffix("\n")).resolve()
+        self.top = None if up is None else (folder / up).resolve()
+        self.common_directory = (folder / common.removesuffix("\n")).resolve()
         self.shallow = shallow == "true"
         git = Runner(str(path), pinned(str(self.own), str(self.top) if self.top else None))
         self.run = git.run
@@ -302,12 +318,10 @@ class Repository:
         """Open the repository that `directory` is in, which git finds and trusts by its own rules.
 
         Raises:
-            HistoryError: there is none, git refuses to read it (another owner's), it has grafts, or `directory` lies in a folder
-                that git would take for a repository inside of it.
+            HistoryError: there is none, git refuses to read it (another owner's, or bare and not named by GIT_DIR), it has grafts, or
+                git is older than MIN_VERSION.
         """
-        path = Path(directory).resolve()
-        opened = cls(path)
-        opened.reject_embedded([path])
+        opened = cls(Path(directory).resolve())
         grafts = Path(os.environ.get("GIT_GRAFT_FILE") or opened.common_directory / "info" / "grafts")
         if grafts.is_file() and grafts.read_bytes().strip():
             raise HistoryError(
@@ -315,12 +329,6 @@ class Repository:
                 fix=f"remove it: `rm {grafts}`",
             )
         return opened
-
-    def reject_embedded(self, paths: Iterable[Path]) -> None:
-        """Raise HistoryError where one of `paths`, in the working tree, lies in a folder that git would take for a repository."""
-        for path in paths if self.top else ():
-            if self.top and (inner := _embedded_in(path, self.top)):
-                raise _embedded(inner, self.top)
 
     def __enter__(self) -> Self:
         return self
@@ -599,42 +607,15 @@ def _answer(process: Process) -> Blob | None:
     return Blob(object_id.decode(), kind.decode(), int(size), content[:-1])
 
 
-def _embedded_in(path: Path, top: Path) -> Path | None:
-    """Return the nearest folder from `path` up to below `top` that git would take for a repository; None: there is none.
-
-    A commit can hold such a folder, with settings that name programs. `.git` itself, however it is spelled, no commit can
-    hold, nor anything that belongs to a project.
-    """
-    for here in (path, *path.parents):
-        if len(str(here)) <= len(str(top)):
-            break
-        # Refs and objects are beside HEAD, or where `commondir` says.
-        common, *inside = (os.path.lexists(here / name) for name in ("commondir", "objects", "refs"))
-        if here.name.lower() == ".git" or (os.path.lexists(here / "HEAD") and (common or all(inside))):
-            return here
-    return None
-
-
-def _embedded(inner: Path, top: Path) -> HistoryError:
-    if inner.name.lower() == ".git":
-        return HistoryError(
-            f"{inner} is Git's own folder, where no project can be", fix=f"work in {top}, or name it with -C"
-        )
-    return HistoryError(
-        f"{inner} is laid out as a Git directory inside the working tree of {top}: git would obey settings in it that a commit "
-        "may have brought",
-        fix="remove its files HEAD, objects and refs; for a bare repository of your own that is kept there, set GIT_DIR to it",
-    )
-
-
 def _cannot_open(directory: Path, words: str) -> HistoryError:
     problem = words.strip().removeprefix("fatal: ")
     if "safe.directory" in problem:
         what, _, advice = problem.partition("\n")
         return HistoryError(f"git refuses to read this repository: {what}", fix=" ".join(advice.split()))
     if "safe.bareRepository" in problem:
-        return HistoryError(
-            f"git refuses to read this repository: {problem}", fix=f"set GIT_DIR={directory}, if you trust it"
+        return UnnamedBareRepository(
+            f"{directory} is a bare repository, and git may read one only if it is named",
+            fix=f"set GIT_DIR={shlex.quote(str(directory))}, if you trust its settings",
         )
     if problem.startswith("not a git repository"):
         return HistoryError(

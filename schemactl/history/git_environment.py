@@ -1,15 +1,18 @@
 """The environment and options of every git process: it reads only the repository that was found, and starts no other program.
 
 The settings of a repository can name programs for git to run (hooks, a file system monitor, an ssh command, credential
-helpers). No commit can set them, and nothing that is asked of git here needs them, so every command but a fetch runs
-without. The early exit of the hook starts git, too, so this module imports next to nothing.
+helpers). No commit can set them, as git takes no folder for a bare repository that GIT_DIR does not name, and nothing that is asked
+of git here needs them, so every command but a fetch runs without. The early exit of the hook starts git, too, so this module imports next to nothing.
 """
 
 from __future__ import annotations
 
 import os
 
-_ALWAYS = ("--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_ALWAYS = (
+    *("--no-pager", "-c", "safe.bareRepository=explicit"),
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
+)
 _NO_PASSWORD = ("-c", "core.askPass=", "-c", "credential.helper=")
 
 OPTIONS = (*_ALWAYS, "-c", "core.sshCommand=false", *_NO_PASSWORD)

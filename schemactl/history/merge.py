@@ -502,10 +502,6 @@ def proposed(repository: Repository, project: Project, base: str) -> Proposed:
             *("merge-tree", "--write-tree", tip.id, head.id), options=(*options, *_WITHOUT_FILTERS), variables=variables
         )
     except GitFailed as failure:
-        if "usage:" in failure.words:
-            raise HistoryError(
-                "this git cannot merge without a working tree", fix="install Git 2.38 or newer"
-            ) from failure
         if failure.words.strip():
             raise
         raise HistoryError(

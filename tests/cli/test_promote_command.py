@@ -192,9 +192,10 @@ def test_a_target_without_promoted_is_at_the_tip(estate: Estate) -> None:
     assert "targets: {stage: {promoted: origin/promoted/stage}}" in said
 
 
-def test_in_the_bare_repository_the_branch_itself_moves(tmp_path: Path) -> None:
+def test_in_the_bare_repository_the_branch_itself_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = made(tmp_path).scratch
     clone.git("clone", "-q", "--bare", str(tmp_path / "upstream"), str(tmp_path / "bare"))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "bare"))
     bare = Estate.__new__(Estate)
     bare.scratch = Scratch.opened(tmp_path / "bare")
     said = bare.run("promote", "prod", "--to", "second").out

@@ -75,11 +75,15 @@ def test_a_wheel_is_made_with_one_command(shop: Path) -> None:
     assert (shop / "wheels/shop_schemas-1.4.0-py3-none-any.whl").is_file()
 
 
-def test_a_bare_repository_gives_what_its_clone_gives(shop: Path, tmp_path: Path) -> None:
+def test_a_bare_repository_gives_what_its_clone_gives(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bare, out = tmp_path / "bare", str(tmp_path / "out")
     git(shop, "clone", "-q", "--bare", ".", str(bare))
-    assert "--out" in schemactl(bare, "-q", "generate", code=64).err
-    schemactl(bare, "-q", "generate", "--out", out)
+    with monkeypatch.context() as patch:
+        patch.setenv("GIT_DIR", str(bare))
+        assert "--out" in schemactl(bare, "-q", "generate", code=64).err
+        schemactl(bare, "-q", "generate", "--out", out)
     schemactl(shop, "-q", "generate", "--out", out, "--check")
 
 

@@ -47,11 +47,15 @@ def applied(tmp_path: Path) -> Scratch:
 
 @pytest.mark.parametrize("ref", ["main", "origin/main"])
 @pytest.mark.parametrize("bare", [False, True], ids=["with files", "bare"])
-def test_a_repository_without_files_has_the_same_history_and_plan(tmp_path: Path, ref: str, *, bare: bool) -> None:
+def test_a_repository_without_files_has_the_same_history_and_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ref: str, *, bare: bool
+) -> None:
     upstream = team(tmp_path / "upstream", ref)
     options = ["--bare"] if bare else []
     upstream.git("clone", "-q", *options, upstream.path.as_uri(), str(tmp_path / "clone"))
     clone = tmp_path / "clone"
+    if bare:
+        monkeypatch.setenv("GIT_DIR", str(clone))
     assert log_of(clone) == ["v0", "v1"]
     schemactl(clone, "show", "orders@0")
     schemactl(clone, "diff", "orders@0", "orders")
@@ -64,19 +68,19 @@ def test_a_repository_without_files_has_the_same_history_and_plan(tmp_path: Path
     assert ("a bare repository has no files" in checked.err) == bare
 
 
-def test_of_a_bare_repository_the_project_file_may_be_named(tmp_path: Path) -> None:
+def test_of_a_bare_repository_the_project_file_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = Scratch(tmp_path / "r.git", bare=True)
     bare.commit({"schemas/schemactl.yaml": "version: 1\nroots: [topics]\n", "schemas/topics/t.yaml": "topic: a/b/c\n"})
     bare.flush()
+    monkeypatch.setenv("GIT_DIR", str(bare.path))
     assert "HEAD" in schemactl(bare.path, "log", "--all", code=64).err
     assert "persistent://a/b/c" in schemactl(bare.path, "--config", "schemas/schemactl.yaml", "log", "c").out
 
 
-def test_a_bare_repository_without_commits_has_no_project(tmp_path: Path) -> None:
-    assert (
-        "there is no schemactl.yaml"
-        in schemactl(Scratch(tmp_path / "r.git", bare=True).path, "log", "--all", code=1).err
-    )
+def test_a_bare_repository_without_commits_has_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = Scratch(tmp_path / "r.git", bare=True)
+    monkeypatch.setenv("GIT_DIR", str(bare.path))
+    assert "there is no schemactl.yaml" in schemactl(bare.path, "log", "--all", code=1).err
 
 
 @pytest.mark.parametrize("command", [["plan"], ["apply", "--auto-approve"]], ids=" ".join)

@@ -31,10 +31,14 @@ PARENTS = st.lists(
     parents=PARENTS, pairs=st.lists(st.tuples(st.integers(1, COMMITS), st.integers(1, COMMITS)), min_size=3, max_size=3)
 )
 def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
-    tmp_path: Path, parents: list[tuple[float, float | None]], pairs: list[tuple[int, int]]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    parents: list[tuple[float, float | None]],
+    pairs: list[tuple[int, int]],
 ) -> None:
     shutil.rmtree(tmp_path / "r", ignore_errors=True)
     scratch = Scratch(tmp_path / "r", bare=True)
+    monkeypatch.setenv("GIT_DIR", str(scratch.path))
     scratch.commit({"0": "x"}, branch="b0")
     for number, (first, second) in enumerate(parents, 1):
         start = int(first * number) + 1

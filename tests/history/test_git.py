@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from command import schemactl
+from command import interpreter, schemactl
 from scratch import ENVIRONMENT, FIRST_COMMIT_S, Scratch, declared, record
 
 from schemactl.core.errors import HistoryError
@@ -56,6 +58,22 @@ def test_git_missing_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.Monk
         Repository.open(tmp_path)
 
 
+@pytest.mark.parametrize(("version", "is_accepted"), [("2.37.9", False), ("2.38.0", True), ("10.0.rc1", True)])
+def test_an_older_git_is_one_clear_error(tmp_path: Path, version: str, *, is_accepted: bool) -> None:
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text(
+        f'#!/bin/sh\n[ "$1" = version ] && exec echo git version {version}\nexec {shutil.which("git")} "$@"\n'
+    )
+    git.chmod(0o755)
+    scratch = Scratch(tmp_path / "r")
+    scratch.write({"schemactl.yaml": "version: 1\nroots: [topics]\n"})
+    path = f"{git.parent}:{os.environ['PATH']}"
+    printed = interpreter(scratch.path, "log", "--all", PATH=path)
+    refused = f"schemactl: git {version[:4]} is too old\n  Fix: install Git 2.38 or newer, and have it on PATH\n"
+    assert (printed.code, printed.err) == ((0, printed.err) if is_accepted else (1, refused))
+
+
 def test_top_level_and_common_directory_are_found_from_a_linked_worktrees_sub_folder(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.commit({"a/b.txt": "x"})
@@ -65,8 +83,9 @@ def test_top_level_and_common_directory_are_found_from_a_linked_worktrees_sub_fo
         assert repository.common_directory == scratch.path / ".git"
 
 
-def test_a_bare_repository_has_no_top_level(tmp_path: Path) -> None:
+def test_a_bare_repository_has_no_top_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = Scratch(tmp_path / "r.git", bare=True)
+    monkeypatch.setenv("GIT_DIR", str(scratch.path))
     scratch.commit({"a": "x"})
     assert paths(scratch) == [("change", ["a"])]
     with Repository.open(scratch.path) as repository:
@@ -220,8 +239,9 @@ def test_no_setting_of_the_user_changes_what_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["a b", "n\newline", "[x]*", ":colon", 'q"uote\\', "\udcff.yaml", "e\u0301", "\u00e9"])
-def test_odd_paths_come_through(tmp_path: Path, path: str) -> None:
+def test_odd_paths_come_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     scratch = Scratch(tmp_path / "r.git", bare=True)
+    monkeypatch.setenv("GIT_DIR", str(scratch.path))
     scratch.commit({path: "content"})
     ((_, [change]),) = steps(scratch)
     assert change.path == path

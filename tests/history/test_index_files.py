@@ -143,8 +143,9 @@ def test_a_conflict_in_a_file_that_is_no_declaration_does_not_matter(scratch: Sc
     assert "notes.txt" not in index(scratch.path)
 
 
-def test_a_bare_repository_has_no_index(tmp_path: Path) -> None:
+def test_a_bare_repository_has_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = Scratch(tmp_path / "r.git", bare=True)
+    monkeypatch.setenv("GIT_DIR", str(bare.path))
     with pytest.raises(HistoryError, match="bare repository has no index"):
         index(bare.path)
 

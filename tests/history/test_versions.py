@@ -468,15 +468,19 @@ def test_without_commits_nothing_is_approved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["topics/a b.yaml", "topics/[x]*.yaml", "topics/:c.yaml", "topics/\u00e9.yaml", "topics/e\u0301.yaml"]
 )
-def test_declarations_may_have_odd_names(tmp_path: Path, path: str) -> None:
+def test_declarations_may_have_odd_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     scratch = Scratch(tmp_path / "r.git", bare=True)
+    monkeypatch.setenv("GIT_DIR", str(scratch.path))
     scratch.commit({path: declared(), "topics/orders.avsc": record("id")}, "v0")
     assert versions(scratch) == ["v0"]
 
 
 @pytest.mark.parametrize("path", ["topics/\udcff.yaml", "topics/new\nline.yaml"])
-def test_a_name_that_cannot_be_printed_is_escaped_in_places(tmp_path: Path, path: str) -> None:
+def test_a_name_that_cannot_be_printed_is_escaped_in_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
     scratch = Scratch(tmp_path / "r.git", bare=True)
+    monkeypatch.setenv("GIT_DIR", str(scratch.path))
     scratch.commit({path: declared(), "topics/orders.avsc": record("id")}, "v0")
     source = read(scratch).catalog.topics[ORDERS].source
     assert source

@@ -204,8 +204,11 @@ def test_a_waiver_stands_beside_what_it_approved(tmp_path: Path) -> None:
     assert f"waived by ada until {until}: agreed" in schemactl(made.path, "changelog", "v1..main").out
 
 
-def test_a_bare_repository_has_no_working_tree_to_compare_with(shop: Scratch, tmp_path: Path) -> None:
+def test_a_bare_repository_has_no_working_tree_to_compare_with(
+    shop: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop.git("clone", "-q", "--bare", str(shop.path), str(tmp_path / "b"))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "b"))
     for what in (["orders"], [], ["v1..work"]):
         printed: Printed = schemactl(tmp_path / "b", "diff", *what, code=64)
         assert "this repository is bare: there is no working tree" in printed.err
