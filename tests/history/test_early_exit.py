@@ -182,7 +182,7 @@ def test_attributes_that_are_not_in_the_index_count(desk: Desk, place: str) -> N
     desk.write({place: "refunds.avsc ident\n"})
     code, early, said = desk.check(**settings)
     assert (code, early) == (1, False)
-    assert "1:1: the attribute `ident` of topics/refunds.avsc" in said
+    assert "topics/refunds.avsc:1:1: the attribute `ident` has" in said
 
 
 def cut(path: Path) -> None:
