@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import date
@@ -12,9 +13,15 @@ from schemactl.checks.check_report import PolicyChange
 from schemactl.checks.proposal import STRICT_POLICIES, Proposal, Run, declared, is_rejected
 from schemactl.checks.proposal import declared as declared_in
 from schemactl.core.catalog import Catalog, Deprecated, Namespace, Topic
-from schemactl.core.errors import InvalidSchema, did_you_mean
+from schemactl.core.errors import InvalidSchema, Problem, did_you_mean
 from schemactl.core.findings import Finding, Verdict
-from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.names import (
+    NamespaceName,
+    TopicName,
+    describe_characters,
+    find_invisible_characters,
+    without_invisible_characters,
+)
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Level, Policies, address, protects
 from schemactl.core.schema import SchemaInfo
 from schemactl.core.wording import counted, policy_origin, policy_word
@@ -217,6 +224,37 @@ def reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
             f"{proposal.topic.name} pins its generated readers to version {pinned}; it has {versions_said(sorted(numbers))}.",
             source=proposal.topic.locate("/reader"),
         )
+
+
+# Names
+
+
+def name_problems(declared: Catalog, approved: Catalog) -> Iterator[Problem]:
+    """Yield the new topics whose names a reviewer cannot tell from other names.
+
+    These are names with invisible characters, and names that Unicode's canonical composition (NFC) makes equal. Approved topics keep
+    their names, so that the history stays readable.
+    """
+    topics = sorted(declared.topics.values(), key=lambda topic: str(topic.name))
+    approved_ids = {name.schema_id for name in approved.topics}
+    first_by_composed_name: dict[str, Topic] = {}
+    # Approved topics come first, so that of two names that look the same the new one is reported.
+    for topic in sorted(topics, key=lambda topic: topic.name.schema_id not in approved_ids):
+        name = topic.name
+        composed = unicodedata.normalize("NFC", name.schema_id)
+        other = first_by_composed_name.setdefault(composed, topic)
+        if name.schema_id in approved_ids or topic.source is None:
+            continue
+        if characters := find_invisible_characters(name.topic):
+            text = without_invisible_characters(name.topic)
+            fix = f"write {replace(name, topic=text)}" if text else "write a name with visible characters"
+            yield Problem(topic.source, f"{str(name)!a} contains {describe_characters(characters)}", fix)
+        if other is not topic:
+            yield Problem(
+                topic.source,
+                f"{str(name)!a} and {str(other.name)!a} ({other.source}) are equal after Unicode normalization (NFC)",
+                "keep one of the two, or give one another name",
+            )
 
 
 # Namespaces

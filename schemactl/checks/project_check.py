@@ -505,6 +505,7 @@ class _Check:
         `waivers` returns those in force in the tree of a commit. Raise DeclarationError if the files contradict the history.
         """
         from schemactl.checks.check_report import judged_twice
+        from schemactl.checks.declarations import name_problems
         from schemactl.checks.environments import setting_problems
         from schemactl.checks.judging_files import (
             approved_judge,
@@ -520,7 +521,10 @@ class _Check:
         read, forked = self.read, self.forked
         declared, history = read.declared.catalog, forked.approved.catalog
         changes = self.changes
-        if problems := [*setting_problems(self.files, self.proposed, declared, history)]:
+        if problems := [
+            *setting_problems(self.files, self.proposed, declared, history),
+            *name_problems(declared, history),
+        ]:
             raise DeclarationError(problems)
         expect_agreement(read.numbers.records, declared, forked)
         only = self._only(declared, history)

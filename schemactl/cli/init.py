@@ -20,7 +20,13 @@ from schemactl.cli.parser import add_options
 from schemactl.core import atomic_files
 from schemactl.core.errors import DeclarationError, SchemactlError, UsageError, did_you_mean
 from schemactl.core.json_values import laid_out
-from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.names import (
+    NamespaceName,
+    TopicName,
+    describe_characters,
+    find_invisible_characters,
+    without_invisible_characters,
+)
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaType
 
@@ -398,6 +404,11 @@ def _resolve_topic_name(text: str, catalog: Catalog) -> TopicName:
     if candidates:
         text = f"{candidates[0]}/{local_name}"
     name = _parse_name(TopicName.parse, text)
+    if characters := find_invisible_characters(name.topic):
+        raise UsageError(
+            f"{text!a} contains {describe_characters(characters)}",
+            fix=f"write {replace(name, topic=without_invisible_characters(name.topic))}",
+        )
     namespace = name.namespace_name
     if namespace not in catalog.namespaces:
         raise SchemactlError(

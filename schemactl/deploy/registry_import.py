@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from unicodedata import normalize
 
 from schemactl.comparison.changes import content_identity, stamp
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
-from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.names import NamespaceName, TopicName, describe_characters, find_invisible_characters
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import versions
 from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
@@ -148,6 +149,7 @@ class _Importer:
     def _select_topics(self, declared: set[str]) -> Iterator[Topic]:
         """Yield the topics to declare."""
         seen = set(declared)
+        composed = {normalize("NFC", schema_id): schema_id for schema_id in declared}
         # Messages of the persistent topic outlive their consumers, so of two with one name it comes first.
         for name, topic in sorted(
             self.held.topics.items(), key=lambda item: (item[0].schema_id, item[0].domain != "persistent")
@@ -156,12 +158,20 @@ class _Importer:
                 if name.schema_id not in declared:
                     first = replace(name, domain="persistent")
                     self._leave_out(name, f"it shares its list of schemas with {first}, which is declared")
+            elif characters := find_invisible_characters(name.topic):
+                self._leave_out(name, f"its name {str(name)!a} contains {describe_characters(characters)}")
+            elif normalize("NFC", name.schema_id) in composed:
+                alike = composed[normalize("NFC", name.schema_id)]
+                self._leave_out(
+                    name, f"its name {str(name)!a} and {alike!a} are equal after Unicode normalization (NFC)"
+                )
             elif topic.deleted:
                 self._leave_out(
                     name, "it has a schema, but the topic itself does not exist: create it, and import again"
                 )
             else:
                 seen.add(name.schema_id)
+                composed[normalize("NFC", name.schema_id)] = name.schema_id
                 yield topic
 
     def _add_topic_without_schema(self, topic: Topic, stem: str) -> None:

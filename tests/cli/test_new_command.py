@@ -159,3 +159,10 @@ def test_each_file_that_init_and_new_write_names_its_schema_to_editors(shop: Scr
         path.unlink()
     schemactl(shop.path, "new", "topic", "shop/sales/refunds")
     assert text(shop, "namespaces/sales/refunds.yaml").startswith("topic: ")
+
+
+def test_a_topic_name_with_an_invisible_character_is_wrong_usage(shop: Scratch) -> None:
+    error = schemactl(shop.path, "new", "topic", "sales/orders\u200b", code=64).err
+    assert error == (
+        "schemactl: 'shop/sales/orders\\u200b' contains U+200B ZERO WIDTH SPACE\n  Fix: write persistent://shop/sales/orders\n"
+    )

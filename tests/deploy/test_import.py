@@ -126,6 +126,18 @@ def test_every_version_becomes_a_commit_with_its_time_and_number(shop: Shop) -> 
     shop.run("drift", "--unmanaged", "--detailed-exitcode")
 
 
+def test_names_that_cannot_be_told_apart_are_left_out(shop: Shop) -> None:
+    for topic in ("orders", "orders\u200b", "caf\u00e9", "cafe\u0301"):
+        shop.put(sales(topic), STRING)
+    out = shop.settled("--one-commit")
+    assert r"'persistent://shop/sales/orders\u200b' contains U+200B ZERO WIDTH SPACE." in out
+    assert (
+        r"'persistent://shop/sales/caf\xe9' and 'shop/sales/cafe\u0301' are equal after Unicode normalization (NFC)."
+        in out
+    )
+    assert "Imported 1 namespace and 2 topics from local." in out
+
+
 def test_what_is_written_is_laid_out(shop: Shop) -> None:
     text = b'{"name":"Order","type":"record","fields":[{"name":"a","type":"double","default":1.0}]}'
     info = SchemaInfo(SchemaType.AVRO, text, {"owner": "orders: team", COMMIT_PROPERTY: "f" * 40})

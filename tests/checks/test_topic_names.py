@@ -1,0 +1,86 @@
+"""The names of new topics can be told from all other names; approved names stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+PROJECT = "version: 1\nroots: [topics]\napproved: main\n"
+FIRST = "topics/a.yaml"
+SECOND = "topics/b.yaml"
+
+
+def declare(topic: str) -> str:
+    escaped = topic.encode("unicode_escape").decode().replace("\\x", "\\u00")
+    return f'schema: {{type: STRING}}\ntopic: "shop/sales/{escaped}"\n'
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    return Scratch(tmp_path / "repository")
+
+
+def check(scratch: Scratch, approved: dict[str, str | None], proposed: dict[str, str | None], *, code: int) -> str:
+    scratch.commit({"schemactl.yaml": PROJECT, **approved})
+    scratch.git("checkout", "-q", "-b", "work")
+    scratch.commit(proposed, branch="work", start=1)
+    scratch.flush()
+    printed = schemactl(scratch.path, "check", "--base", "main", code=code)
+    return printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    ("topic", "characters", "fix"),
+    [
+        ("orders\u200b", "U+200B ZERO WIDTH SPACE", "orders"),
+        ("or\u00adders", "U+00AD SOFT HYPHEN", "orders"),
+        ("or\u202eders", "U+202E RIGHT-TO-LEFT OVERRIDE", "orders"),
+        ("or\u0085ders", "U+0085", "orders"),
+        ("or\u2028ders", "U+2028 LINE SEPARATOR", "orders"),
+        ("or\u2029ders", "U+2029 PARAGRAPH SEPARATOR", "orders"),
+        ("or\u00a0ders", "U+00A0 NO-BREAK SPACE", "or ders"),
+        ("or\u3000ders", "U+3000 IDEOGRAPHIC SPACE", "or ders"),
+        ("or\ufe0fders", "U+FE0F VARIATION SELECTOR-16", "orders"),
+        ("or\u3164ders", "U+3164 HANGUL FILLER", "orders"),
+    ],
+)
+def test_invisible_characters_are_named_with_the_text_to_write(
+    scratch: Scratch, topic: str, characters: str, fix: str
+) -> None:
+    out = check(scratch, {}, {FIRST: declare(topic)}, code=1)
+    assert f"{FIRST}:2:8: {f'persistent://shop/sales/{topic}'!a} contains {characters}\n" in out
+    assert f"Fix: write persistent://shop/sales/{fix}\n" in out
+
+
+@pytest.mark.parametrize("topic", ["caf\u00e9", "\u8ba2\u5355", "or ders", "a;$(id)"])
+def test_visible_names_are_accepted(scratch: Scratch, topic: str) -> None:
+    check(scratch, {}, {FIRST: declare(topic)}, code=0)
+
+
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+def test_names_that_are_equal_in_nfc_name_both_places(scratch: Scratch, domain: str) -> None:
+    second = declare("cafe\u0301").replace("shop/", f"{domain}://shop/")
+    out = check(scratch, {FIRST: declare("caf\u00e9")}, {SECOND: second}, code=1)
+    message = rf"'{domain}://shop/sales/cafe\u0301' and 'persistent://shop/sales/caf\xe9' ({FIRST}:2:8) are equal after"
+    assert f"{SECOND}:2:8: {message} Unicode normalization (NFC)\n" in out
+
+
+def test_two_new_names_that_are_equal_in_nfc_are_one_error(scratch: Scratch) -> None:
+    out = check(scratch, {}, {FIRST: declare("caf\u00e9"), SECOND: declare("cafe\u0301")}, code=1)
+    assert out.count("are equal after Unicode normalization") == 1
+
+
+def test_a_name_may_change_to_its_normal_form(scratch: Scratch) -> None:
+    check(scratch, {FIRST: declare("cafe\u0301")}, {FIRST: declare("caf\u00e9")}, code=0)
+
+
+def test_approved_names_stay(scratch: Scratch) -> None:
+    approved: dict[str, str | None] = {
+        FIRST: declare("orders\u200b"),
+        SECOND: declare("caf\u00e9"),
+        "topics/c.yaml": declare("cafe\u0301"),
+    }
+    check(scratch, approved, {FIRST: declare("orders\u200b") + "owner: sales\n"}, code=0)
