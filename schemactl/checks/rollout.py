@@ -298,7 +298,7 @@ class _Planner:
                     target,
                     tuple(who),
                     f"upgrade {_names(who) or kind} to {version}",
-                    f"schemactl clients {self._short} --target {target} --expect {number}{asked}",
+                    f"schemactl clients {self._short} --target {quote(target)} --expect {number}{asked}",
                 )
 
         if self._order == "consumers first":
@@ -316,16 +316,16 @@ class _Planner:
                 target,
                 tuple(each.client for each in there if each.client.reads),
                 f"wait until all messages from before {version} are consumed, or have expired: a backlog of 0",
-                f"schemactl clients {self._short} --target {target} --drained",
+                f"schemactl clients {self._short} --target {quote(target)} --drained",
             )
         yield from upgrade("consumers", [*blocked, *others])
 
     def _apply(self, target: str, known: Target | None, version: str) -> RolloutStep:
-        on = f"--target {target} --topic {self._short}"
+        on = f"--target {quote(target)} --topic {self._short}"
         apply, plan = f"schemactl apply {on}", f"schemactl plan {on} --detailed-exitcode"
         if known and known.promoted is not None:
             # What is planned at the target's own position ends before the change.
-            apply = f"schemactl promote {target} --to {self._approved}, the push that it prints, and {apply}"
+            apply = f"schemactl promote {quote(target)} --to {self._approved}, the push that it prints, and {apply}"
             plan += f" --at {self._approved}"
         return RolloutStep("apply", target, (), f"register {version}: {apply}", plan)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from shlex import quote
 from typing import Any
 
 from schemactl.broker.connect import Decision, TopicState, admit, policies_at
@@ -391,7 +392,8 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
         "DELETED_TOPIC",
         before,
         f"{name} is no longer declared. Its version numbers stay taken, and nothing is deleted from a registry unless "
-        f"`apply --allow-delete {name}` is asked for." + (f"\nIts declared clients: {clients}." if clients else ""),
+        f"`apply --allow-delete {quote(str(name))}` is asked for."
+        + (f"\nIts declared clients: {clients}." if clients else ""),
         before_change=True,
         fingerprint=_end("DELETED_TOPIC", before),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from schemactl.core.errors import UsageError
@@ -158,7 +159,7 @@ def _rejected(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> 
     decision = admit(role, info, state, contract.policies, contract.release)
     if not decision.allowed:
         short = str(contract.name).removeprefix("persistent://")
-        fix = f"`schemactl extract {class_} --out FILE`, then `schemactl admit {role} {short} --file FILE` shows what the broker compares"
+        fix = f"`schemactl extract {quote(class_)} --out FILE`, then `schemactl admit {role} {quote(short)} --file FILE` shows what the broker compares"
         yield Reason(
             role, f"A broker does not let it connect ({decision.row}): {decision.error}: {decision.first_line}", fix
         )

@@ -11,6 +11,7 @@ from datetime import date, timedelta
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
@@ -207,7 +208,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     rejected = [each for each in findings if each.rule == BROKER_RULE]
     for line in dict.fromkeys(line for each in rejected for line in refusal_lines(each)[1:]):
         print(line)
-    add = f"git add {path} && " if args.staged else ""
+    add = f"git add -- {quote(path)} && " if args.staged else ""
     print(f"Next: {add}commit {path} together with the change, and have both reviewed.")
     return 0
 

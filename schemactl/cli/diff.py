@@ -231,7 +231,7 @@ def _print_hint(side: Side, context: Context) -> None:
     """Print the command that shows the last change."""
     numbers = [version.number for version in side.topic.versions if version.info]
     if len(numbers) > 1:
-        old, new = (f"{side.topic.name.topic}@{number}" for number in numbers[-2:])
+        old, new = (quote(f"{side.topic.name.topic}@{number}") for number in numbers[-2:])
         context.say(f"the two newest versions: `schemactl diff {old} {new}`")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from schemactl.cli.check import last_day
@@ -466,13 +467,13 @@ def _print_acceptance(
     for topic in acceptance.left_out:
         print(
             f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"
-            f"  Next: schemactl drift --target {target.name} shows how to bring it back."
+            f"  Next: schemactl drift --target {quote(target.name)} shows how to bring it back."
         )
     if acceptance.repairable:
         kinds = ", ".join(sorted({item.kind for item in acceptance.repairable}))
         print(
             f"Not accepted: {counted(len(acceptance.repairable), 'difference')} that can be repaired ({kinds}).\n"
-            f"  Next: schemactl drift --target {target.name} shows how."
+            f"  Next: schemactl drift --target {quote(target.name)} shows how."
         )
 
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.classes.contract import (
@@ -218,7 +219,7 @@ def _render_definition(info: SchemaInfo, path: Path) -> bytes:
         if imports:
             raise SchemactlError(
                 f"{root.full_name} is declared over several files: it imports {', '.join(imports)}",
-                fix=f"write the descriptor set, which has all of them: --out {path.with_suffix('.binpb')}",
+                fix=f"write the descriptor set, which has all of them: --out {quote(str(path.with_suffix('.binpb')))}",
             )
         text: str = protobuf.load("definition").proto_text(root.file.proto)
         return text.encode()

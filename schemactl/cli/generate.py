@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, get_args
 
 from schemactl.cli.context import Context
@@ -260,7 +261,7 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     command = "schemactl generate --rebase" if args.rebase else "schemactl generate"
     if merged and merged.is_behind:
         ref = merged.approved.ref
-        print(f"{ref} has moved on since this branch left it. Run `git merge {ref}`, then `{command}`.")
+        print(f"{ref} has moved on since this branch left it. Run `git merge {quote(ref)}`, then `{command}`.")
     else:
         print(f"Run `{command}`, and commit what it writes.")
     return NEGATIVE

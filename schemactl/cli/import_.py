@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli.context import Context
@@ -255,7 +256,7 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
         print(
             f"{older_count} of the topics {'has' if older_count == 1 else 'have'} older versions there, which Git then does not know: "
             f"Git counts from 0, while {target.name} is further; `schemactl log TOPIC --target "
-            f"{target.name}` shows both numbers. With --commit-each-version the numbers are the same."
+            f"{quote(target.name)}` shows both numbers. With --commit-each-version the numbers are the same."
         )
     if imported.apart:
         print(
@@ -275,7 +276,7 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
             from schemactl.report.drift import advice
 
             print(f"  {advice(target.name)}")
-        print(f"  schemactl plan --target {target.name}")
+        print(f"  schemactl plan --target {quote(target.name)}")
 
 
 def _count_text(imported: ImportResult) -> str:

@@ -246,7 +246,7 @@ def _render_ending(pointer: _Pointer, push: str | None, *, is_moved: bool) -> It
     done = f"The {pointer} {'was moved' if is_moved else 'is there already'}"
     yield f"{done}, here. Publish it: {push}" if push else f"{done}."
     if pointer.is_tag:
-        fetch = f"git fetch --force {pointer.remote or 'origin'} tag {quote(pointer.name)}"
+        fetch = f"git fetch --force {quote(pointer.remote or 'origin')} tag {quote(pointer.name)}"
         yield f"Fetching does not move tags: elsewhere, `{fetch}`."
 
 

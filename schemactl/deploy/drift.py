@@ -401,7 +401,7 @@ def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[Dr
     cause = "the approved history never declared it; the registry does not show who created it"
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"
-        fix = f"`schemactl import {advice.on} --namespace {space}`\nleave it: {advice.accept(space, unmanaged=True)}"
+        fix = f"`schemactl import {advice.on} --namespace {quote(str(space))}`\nleave it: {advice.accept(space, unmanaged=True)}"
         yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True))
     for name, topic in sorted(state.catalog.topics.items()):
         if name.schema_id not in declared:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from shlex import quote
 from typing import Any, NamedTuple, TypeVar
 
 from schemactl import formats
@@ -447,7 +448,7 @@ class Planner(PlannedState):
         if self._find_deletable_versions(name):
             message = (
                 f"{gone}, but the registry keeps its schema ({_format_numbers(current)}); to delete it: --allow-delete "
-                f"{self.origin.declared_topic(name)}"
+                f"{quote(str(self.origin.declared_topic(name)))}"
             )
             yield PlanNote(name, PlanNoteKind.DELETION_SKIPPED, message)
         elif current and not declared.versions:

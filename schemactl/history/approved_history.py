@@ -18,6 +18,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from threading import RLock
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -354,7 +355,7 @@ def by_default(repository: Repository, proposed: Project, *, local: bool = False
     remote = min(remotes, key=lambda name: name != "origin", default="origin")
     raise HistoryError(
         "the target is taken from the approved project file, and this clone does not know the remote's default branch",
-        fix=f"`git fetch {remote} && git remote set-head {remote} --auto`; or, if you trust these files, give --trust-working-tree",
+        fix=f"`git fetch {quote(remote)} && git remote set-head {quote(remote)} --auto`; or, if you trust these files, give --trust-working-tree",
     ) from unknown
 
 
@@ -463,10 +464,10 @@ def advice(repository: Repository, name: str, refs: Sequence[str], where: str) -
         # A clone of a single branch does not keep others, even when it fetches them.
         everything = f"refs/heads/*:refs/remotes/{remote}/*"
         has_all = any(everything in spec for spec in repository.remotes[remote].get("fetch", []))
-        keep = "" if has_all else f"git remote set-branches --add {remote} {branch} && "
+        keep = "" if has_all else f"git remote set-branches --add {quote(remote)} {quote(branch)} && "
         is_new = branch in refs and not any(ref.startswith(f"{remote}/") for ref in refs)
-        first = f"; when nothing was pushed there yet, `git push {remote} {branch}`" if is_new else ""
-        return f"`{keep}git fetch {remote} {branch}`{first}"
+        first = f"; when nothing was pushed there yet, `git push {quote(remote)} {quote(branch)}`" if is_new else ""
+        return f"`{keep}git fetch {quote(remote)} {quote(branch)}`{first}"
     near = meant(name, refs)
     hint = f"did you mean {near}? " if near else ""
     return f"{hint}name another ref {where}; {_those(repository, refs)}"
@@ -475,7 +476,7 @@ def advice(repository: Repository, name: str, refs: Sequence[str], where: str) -
 def _those(repository: Repository, refs: Sequence[str]) -> str:
     if refs:
         return f"this repository has {first_of(refs, 8)}"
-    fetches = " && ".join(f"git fetch {name}" for name in _with_url(repository))
+    fetches = " && ".join(f"git fetch {quote(name)}" for name in _with_url(repository))
     return f"this repository has no ref yet: `{fetches}`"
 
 
@@ -619,12 +620,12 @@ class History:
         except UnknownRef as error:
             raise UnknownRef(
                 f"{error.what}, and the target {target.name} is where that leads",
-                fix=f"{error.fix}; or, when nothing was promoted yet, `schemactl promote {target.name} --to {self.ref}`",
+                fix=f"{error.fix}; or, when nothing was promoted yet, `schemactl promote {quote(target.name)} --to {quote(self.ref)}`",
             ) from None
         except HistoryError as error:
             raise HistoryError(
                 f"{target.name} is `promoted: {name}`. {error.what}",
-                fix=f"{error.fix}: `schemactl promote {target.name} --to COMMIT`, and push that",
+                fix=f"{error.fix}: `schemactl promote {quote(target.name)} --to COMMIT`, and push that",
             ) from None
 
     def until(self, position: Position) -> History:

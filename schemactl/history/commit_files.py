@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from posixpath import dirname
+from shlex import quote
 from typing import Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, Problem, Source
@@ -163,7 +164,7 @@ class IndexFiles(CommitFiles):
         if unmerged:
             raise HistoryError(
                 f"the merge is not finished: {', '.join(unmerged)} {'has' if len(unmerged) == 1 else 'have'} conflicts",
-                fix=f"resolve them, then `git add {' '.join(unmerged)}`",
+                fix=f"resolve them, then `git add -- {' '.join(map(quote, unmerged))}`",
             )
 
     def paths(self) -> Iterator[str]:

@@ -11,6 +11,7 @@ from io import BufferedReader, RawIOBase
 from itertools import accumulate, takewhile
 from pathlib import Path
 from select import select
+from shlex import quote
 from subprocess import PIPE
 from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Thread
@@ -326,7 +327,7 @@ class Repository:
         if grafts.is_file() and grafts.read_bytes().strip():
             raise HistoryError(
                 f"{grafts} gives commits other parents than they have, so this clone sees another history than the rest",
-                fix=f"remove it: `rm {grafts}`",
+                fix=f"remove it: `rm {quote(str(grafts))}`",
             )
         return opened
 
@@ -487,7 +488,7 @@ class Repository:
             raise HistoryError(
                 f"this partial clone was made without the file names of older commits (filter {left_out}): reading its "
                 "history would fetch them one commit at a time",
-                fix=f"`git config remote.{self.promisor}.partialclonefilter blob:none && git fetch --refetch {self.promisor}`",
+                fix=f"`git config {quote(f'remote.{self.promisor}.partialclonefilter')} blob:none && git fetch --refetch {quote(self.promisor or '')}`",
             )
 
     def require_all_commits(self) -> None:
@@ -532,7 +533,7 @@ class Repository:
                 f"them: {' '.join(failure.words.split())}",
                 fix="name the protocol to fetch by in GIT_ALLOW_PROTOCOL, or use a whole clone"
                 if "not allowed" in failure.words
-                else f"see to it that `git fetch {self.promisor}` works, or use a whole clone",
+                else f"see to it that `git fetch {quote(self.promisor)}` works, or use a whole clone",
             ) from failure
         self._present |= missing
 

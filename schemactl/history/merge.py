@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from shlex import quote
 from typing import Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, Problem
@@ -506,7 +507,7 @@ def proposed(repository: Repository, project: Project, base: str) -> Proposed:
             raise
         raise HistoryError(
             f"{head.short} cannot be merged into {name}: they conflict",
-            fix=f"`git merge {name}`, and commit what resolves it",
+            fix=f"`git merge {quote(name)}`, and commit what resolves it",
         ) from failure
     merge = f"{head.short} merged into {name}"
     roles = {f"GIT_{role}_{key}": _NOBODY for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}

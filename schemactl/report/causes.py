@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from schemactl.checks.check_report import ORDER, Cause, CheckReport, PolicyChange, TopicCheck
@@ -235,7 +236,7 @@ def waive_command(name: str, target: str, *, names_owner: bool) -> str:
         target: the target of the report, or "".
         names_owner: whether the command has to name an owner, because a topic declares none.
     """
-    on = f" --target {target}" if target else ""
+    on = f" --target {quote(target)}" if target else ""
     owner = " --owner NAME" if names_owner else ""
     return f'schemactl waive {short(name)}{on} --reason "..." --until YYYY-MM-DD{owner}'
 

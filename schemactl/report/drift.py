@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import cast
 
 from schemactl.core.environment import version
@@ -205,11 +206,11 @@ def misread_block(
     head = f"{when} version numbers that are not Git's, and no approved numbers file records them. Messages would be misread:"
     lines = [SheetLine(head), *(SheetLine(f"{topic.name}: {topic}", "!", 1) for topic in misread)]
     if all(topic.unexplained for topic in misread):
-        next_step = f"Next: `schemactl drift --target {target}` shows how to bring the commits back"
+        next_step = f"Next: `schemactl drift --target {quote(target)}` shows how to bring the commits back"
         return (*lines, SheetLine(next_step, depth=1))
     lines.append(SheetLine(f"Next: {advice(target, planned=planned)}", depth=1))
     if after and any(topic.contradicted for topic in misread):
-        rebuild = f"If the registry lost versions that are recorded, run `schemactl rebuild --target {target}` first: it restores their numbers"
+        rebuild = f"If the registry lost versions that are recorded, run `schemactl rebuild --target {quote(target)}` first: it restores their numbers"
         lines.append(SheetLine(rebuild, depth=1))
     return tuple(lines)
 
@@ -217,7 +218,9 @@ def misread_block(
 def advice(target: str, *, planned: bool = False) -> str:
     """Return the next step for version numbers that are not recorded."""
     first = "apply this; then " if planned else ""
-    return f"{first}`schemactl drift --target {target} --accept --reason TEXT`, commit what it writes, and merge it"
+    return (
+        f"{first}`schemactl drift --target {quote(target)} --accept --reason TEXT`, commit what it writes, and merge it"
+    )
 
 
 def render_pairs(name: TopicName, pairs: Sequence[NumberPair], *, color: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from shlex import quote
 from typing import Final
 
 from schemactl.core.environment import version
@@ -133,7 +134,7 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     if status.unused:
         yield f"  accepted, and not so any more: {counted(status.unused, 'entry', 'entries')} of the numbers file"
     if status.differences or status.unused:
-        yield f"    Next: schemactl drift --target {status.target}"
+        yield f"    Next: schemactl drift --target {quote(status.target)}"
 
 
 def _pending_lines(status: TargetStatus) -> Iterator[str]:
