@@ -328,7 +328,12 @@ def _check_files(
     check = _Check(request, repository, proposed, project, files, read, forked, approved, note)
     tips = {forked.base.tip, forked.approved.tip} if read.waivers else set()
     known: Counter[tuple[str, str, str]] = reduce(or_, map(check.waived_at, tips), Counter())
-    file = WaiverFile(read.waivers, known, request.today)
+    approved_waivers = frozenset(
+        waiver for tip in tips if tip for waiver in history.waivers_at(repository, project, tip)
+    )
+    file = WaiverFile(read.waivers, known, request.today, approved_waivers)
+    if file.problems:
+        raise DeclarationError(file.problems)
 
     @cache
     def in_force(commit: Commit) -> tuple[Waiver, ...]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
+from typing import Final
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.checks.proposal import Run
+from schemactl.core.errors import Problem
 from schemactl.core.findings import Finding, Severity, Waiver
+from schemactl.core.names import has_visible_letter
 from schemactl.core.wording import counted
 
 Key = tuple[str, str, str]
+
+LONGEST_WAIVER: Final = timedelta(days=366)
+"""The last day of a new waiver is at most this far ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +30,47 @@ class WaiverFile:
         known: what those were of that were there before the change, with how many of each. Whether they are of any use was asked
             when they came: what was approved under them is replayed, so they stay.
         today: the day in UTC.
+        approved: the entries that were approved before the change; only these count under a former fingerprint.
     """
 
     waivers: Sequence[Waiver]
     known: Counter[Key]
     today: date
+    approved: frozenset[Waiver] = frozenset()
 
     @property
     def in_force(self) -> tuple[Waiver, ...]:
-        """Those that have not expired."""
-        return tuple(each for each in self.waivers if each.until >= self.today)
+        """Those that have not expired, without new ones that have a problem."""
+        return tuple(each for each in self.waivers if each.until >= self.today and not self._problem(each))
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the entries that the change adds."""
+        problems = map(self._problem, self.waivers)
+        return tuple(problem for problem in problems if problem)
+
+    def _problem(self, waiver: Waiver) -> Problem | None:
+        if waiver in self.approved or waiver.source is None:
+            return None
+        latest = self.today + LONGEST_WAIVER
+        if waiver.until > latest:
+            return Problem(
+                waiver.source,
+                f"this waiver lasts until {waiver.until}, which is more than {LONGEST_WAIVER.days} days ahead",
+                f"write `until: {latest}` or an earlier day",
+            )
+        if not has_visible_letter(waiver.owner):
+            return Problem(
+                waiver.source, f"the owner {waiver.owner!a} has no visible letter", "name a person or a team"
+            )
+        return None
+
+    def find(self, finding: Finding, waivers: Mapping[Key, Waiver]) -> Waiver | None:
+        """Return the one of `waivers`, which are by key, that names `finding`; an approved one may name the former fingerprint."""
+        if finding.key is None or finding.former_key is None:
+            return None
+        former = waivers.get(finding.former_key)
+        return waivers.get(finding.key) or (former if former in self.approved else None)
 
 
 def with_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: bool) -> CheckReport:
@@ -49,20 +86,24 @@ def with_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: b
     for each in sorted(file.waivers, key=lambda waiver: waiver.until):
         groups.setdefault(each.key, []).append(each)
     waivers = {key: group[0] for key, group in groups.items()}
+    used: set[Key] = set()
+    expired: dict[Key, Severity] = {}
     kept: list[Finding] = []
     waived: list[Finding] = []
     for finding in report.findings:
-        waiver = waivers.get(finding.key) if finding.key else None
+        waiver = file.find(finding, waivers)
         if waiver and waiver.until >= file.today:
             waived.append(replace(finding, waiver=waiver))
         else:
             kept.append(finding)
-    present = {finding.key: finding.severity for finding in kept}
-    used = {*present, *(finding.key for finding in waived)}
+        if waiver:
+            used.add(waiver.key)
+            if waiver.until < file.today:
+                expired[waiver.key] = finding.severity
     found: list[Finding] = []
     for key, group in groups.items():
-        if key in present:
-            found += _expired(run, group[0], present[key])
+        if key in expired:
+            found += _expired(run, group[0], expired[key])
         if len(group) > max(1, file.known[key]):
             found += _overlaps(run, group)
         is_known = key in used or key in file.known

@@ -23,7 +23,7 @@ from schemactl.core.catalog import parse_day
 from schemactl.core.deadline import DEFAULT_S, Deadline, within
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError, did_you_mean
 from schemactl.core.findings import Waiver
-from schemactl.core.names import TopicName
+from schemactl.core.names import TopicName, has_visible_letter
 from schemactl.core.rules import Rule, every_rule
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted
@@ -141,9 +141,6 @@ def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Contex
 # `schemactl waive`.
 
 
-LONGEST: Final = timedelta(days=366)
-"""So far ahead a waiver may end."""
-
 _FEWEST_DIGITS: Final = 4
 """As of git's prefixes."""
 
@@ -215,12 +212,14 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
 
 def last_day(text: str, today: date) -> date:
     """Return the day that `text` names. Raise UsageError unless it lies in the future, at most 366 days ahead."""
-    days = f"from {today + timedelta(days=1)} to {today + LONGEST}"
+    from schemactl.checks.waivers import LONGEST_WAIVER
+
+    days = f"from {today + timedelta(days=1)} to {today + LONGEST_WAIVER}"
     try:
         until = parse_day(text)
     except ValueError:
         raise UsageError(f"--until {text}: expected a day {days}, such as {today + timedelta(days=30)}") from None
-    if not today < until <= today + LONGEST:
+    if not today < until <= today + LONGEST_WAIVER:
         raise UsageError(f"--until {text}: expected a day in the future, at most 366 days ahead: {days}")
     return until
 
@@ -299,6 +298,10 @@ def _waiver(finding: Finding, args: argparse.Namespace, until: date, owners: Map
         raise UsageError(
             f"who answers for it? {finding.topic} declares no owner",
             fix="give --owner NAME, or add `owner:` to the topic",
+        )
+    if not has_visible_letter(owner):
+        raise UsageError(
+            f"the owner {owner!a} has no visible letter", fix="give --owner with the name of a person or a team"
         )
     # Half a surrogate pair has no UTF-8.
     reason, owner = (each.strip().encode(errors="replace").decode() for each in (args.reason, owner))

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli.context import Context

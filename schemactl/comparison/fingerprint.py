@@ -1,7 +1,11 @@
 """Compute the fingerprint by which a waiver names a change, and find the waiver that applies.
 
-A fingerprint identifies exactly one change: the rule, the topic, the place in the definition, the direction, the new content, and the
-contents that it breaks with. Version numbers, commits and lines are not part of it, so it survives a rebase.
+A fingerprint identifies exactly one change: the rule, the topic, the place in the definition, the direction, the new content with
+everything that changes how it reads data, and the contents that it breaks with. Version numbers, commits and lines are not part of it, so it
+survives a rebase.
+
+Aliases, enum defaults and properties make no version, and earlier fingerprints did not cover them. A waiver that names such a former
+fingerprint counts if it is approved, so that a replay of the history gives the same result; a new waiver names the full one.
 """
 
 from __future__ import annotations
@@ -15,10 +19,10 @@ from functools import lru_cache
 from typing import Final
 
 from schemactl.core.errors import InvalidSchema
-from schemactl.core.findings import Direction, Waiver
+from schemactl.core.findings import Direction, Fingerprint, Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live
-from schemactl.formats import identity
+from schemactl.formats import identity, spec
 
 BROKER_RULE: Final = "BROKER_INCOMPATIBLE"
 """The only rejection by a broker that a waiver can name: no strategy makes a broker accept an invalid schema or one it fails on."""
@@ -32,8 +36,8 @@ def fingerprint(
     against: Iterable[SchemaInfo],
     pointer: str = "",
     direction: Direction | None = None,
-) -> str:
-    """Return the fingerprint of a finding, as `sha256:` and 64 hex digits.
+) -> Fingerprint:
+    """Return the fingerprint of a finding, as `sha256:` and 64 hex digits, with its former one.
 
     Args:
         rule: the finding's rule.
@@ -51,10 +55,16 @@ def fingerprint(
         _content_digest(new) if new else "",
         sorted({*map(_content_digest, against)}),
     ]
+    reading = _reading_digest(new) if new else ""
+    former = _sha256(parts)
+    return Fingerprint(_sha256([*parts, reading]), former) if reading else Fingerprint(former)
+
+
+def _sha256(parts: Sequence[object]) -> str:
     return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
-def broker_fingerprint(topic: TopicName, existing: Sequence[SchemaVersion], new: SchemaInfo) -> str:
+def broker_fingerprint(topic: TopicName, existing: Sequence[SchemaVersion], new: SchemaInfo) -> Fingerprint:
     """Return the fingerprint of a broker's rejection of `new` after the `existing` versions, of which the latest live one counts.
 
     The `.proto` of a PROTOBUF declaration does not count, because brokers do not see it.
@@ -67,13 +77,38 @@ def broker_fingerprint(topic: TopicName, existing: Sequence[SchemaVersion], new:
 def broker_waiver(
     waivers: Iterable[Waiver], topic: TopicName, existing: Sequence[SchemaVersion], new: SchemaInfo
 ) -> Waiver | None:
-    """Return the waiver of a broker's rejection of `new` after the `existing` versions, or None.
+    """Return the approved waiver of a broker's rejection of `new` after the `existing` versions, or None.
 
     If there are several, the one that ends first. It may have expired: then it approves nothing more, but still documents the
     approvals before.
     """
-    key = BROKER_RULE, topic.schema_id, broker_fingerprint(topic, existing, new)
-    return min((waiver for waiver in waivers if waiver.key == key), key=lambda waiver: waiver.until, default=None)
+    fingerprint = broker_fingerprint(topic, existing, new)
+    keys = {(BROKER_RULE, topic.schema_id, text) for text in (fingerprint, fingerprint.former)}
+    return min((waiver for waiver in waivers if waiver.key in keys), key=lambda waiver: waiver.until, default=None)
+
+
+def _reading_digest(info: SchemaInfo) -> str:
+    """Return the digest of the parts of a definition that change how it reads data and make no version; "" if it has none."""
+    try:
+        parts = spec(info).reading_parts(info)
+        parts += spec(info.proto).reading_parts(info.proto) if info.proto else ()
+    except InvalidSchema:
+        return ""
+    return hashlib.sha256(json.dumps(_plain(parts)).encode()).hexdigest() if parts else ""
+
+
+def _plain(key: object) -> object:
+    """Return an identity as JSON, the same in every run: sets in order."""
+    match key:
+        case tuple():
+            return [_plain(each) for each in key]
+        case frozenset():
+            return ["set", *sorted(map(json.dumps, map(_plain, key)))]
+        case bytes():
+            return ["bytes", key.hex()]
+        case Enum():
+            return key.name
+    return key
 
 
 def short(fingerprint: str) -> str:

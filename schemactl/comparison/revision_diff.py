@@ -243,8 +243,8 @@ def _group_breakages(
             continue
         against = [info for breakage in group if (info := infos.get(breakage.against))]
         change = fingerprint(rule, name, new=new, against=against, pointer=pointer, direction=direction)
-        waiver_key = (rule, name.schema_id, change)
-        waiver = next((waiver for waiver in commit_waivers if waiver.key == waiver_key), None)
+        keys = {(rule, name.schema_id, text) for text in (change, change.former)}
+        waiver = next((waiver for waiver in commit_waivers if waiver.key in keys), None)
         yield Break(
             rule,
             direction,

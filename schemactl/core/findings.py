@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from schemactl.core.errors import Source
 from schemactl.core.names import TopicName
@@ -37,6 +37,23 @@ class Waiver:
     def key(self) -> tuple[str, str, str]:
         """What it has in common with the finding it waives: rule, topic without domain, fingerprint."""
         return self.rule, self.topic.schema_id, self.fingerprint
+
+
+class Fingerprint(str):
+    """The fingerprint of a finding (see `schemactl.comparison.fingerprint`).
+
+    Attributes:
+        former: the fingerprint without aliases, enum defaults and properties, by which waivers were approved before these counted.
+    """
+
+    __slots__ = ("former",)
+    former: str
+
+    def __new__(cls, text: str, former: str = "") -> Self:
+        """Return the fingerprint `text`; it is also the former one by default."""
+        fingerprint = super().__new__(cls, text)
+        fingerprint.former = former or text
+        return fingerprint
 
 
 WaiversAt = Callable[[Commit], Sequence[Waiver]]
@@ -233,3 +250,9 @@ class Finding:
     def key(self) -> tuple[str, str, str] | None:
         """What it has in common with its waiver (see `Waiver.key`); None: none can waive it."""
         return (self.rule, self.topic.schema_id, self.fingerprint) if self.topic and self.fingerprint else None
+
+    @property
+    def former_key(self) -> tuple[str, str, str] | None:
+        """What it has in common with an approved waiver that names its former fingerprint."""
+        former = getattr(self.fingerprint, "former", self.fingerprint)
+        return (self.rule, self.topic.schema_id, former) if self.topic and former else None

@@ -120,6 +120,11 @@ def _is_invisible(letter: str) -> bool:
     return is_hidden or _IGNORABLE.match(letter) is not None
 
 
+def has_visible_letter(text: str) -> bool:
+    """Return whether `text` contains a letter (Unicode categories L*) that a reader can see."""
+    return any(unicodedata.category(letter).startswith("L") and not _is_invisible(letter) for letter in text)
+
+
 def describe_characters(letters: Iterable[str]) -> str:
     """Return characters as code points, each with its Unicode name if it has one: `U+200B ZERO WIDTH SPACE`."""
     return ", ".join(f"U+{ord(letter):04X} {unicodedata.name(letter, '')}".strip() for letter in letters)

@@ -2,7 +2,7 @@
 
 Values are built from composed nodes instead of with `yaml.load`. That is faster, knows the place of everything, sees
 repeated keys (`yaml.load` keeps the last), and leaves YAML 1.1 behind: `no` is a text, `12:30` and `2024-01-01` are
-texts, `010` is ten. Left out on purpose: tags, merge keys (`<<` is no part of YAML 1.2), keys that are no text.
+texts, `010` is ten, and U+0085, U+2028 and U+2029 end no line. Left out on purpose: tags, merge keys (`<<` is no part of YAML 1.2), keys that are no text.
 Anchors and aliases work, as long as the document written out would not exceed MAX_BYTES.
 """
 
@@ -138,10 +138,11 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
         DeclarationError: one problem: the file is no UTF-8 text, or not YAML.
     """
     text = decode(path, data)
-    _check_directives(path, text)
+    parsed_text, replaced = _replace_old_line_breaks(path, text)
+    _check_directives(path, parsed_text)
     nodes = []
     try:
-        composer = COMPOSER(text)
+        composer = COMPOSER(parsed_text)
         while composer.check_node():
             nodes.append(composer.get_node())
             if len(nodes) > MAX_DOCUMENTS:
@@ -157,7 +158,34 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
         problem = tab_problem(shown(path), text, nodes)
         if problem:
             raise DeclarationError([problem])
+    if replaced:
+        for node in _scalars(nodes):
+            node.value = node.value.translate(replaced)
     return nodes
+
+
+_OLD_LINE_BREAKS: Final = "\x85\u2028\u2029"
+"""Line breaks of YAML 1.1, which PyYAML and libyaml follow. In YAML 1.2, and in most editors, they are ordinary characters."""
+
+
+def _replace_old_line_breaks(path: str, text: str) -> tuple[str, dict[int, str]]:
+    """Return `text` with unused characters for _OLD_LINE_BREAKS, and a translation of these characters back.
+
+    Raises:
+        DeclarationError: one problem: the text uses too many private characters.
+    """
+    if text.isascii() or not any(letter in text for letter in _OLD_LINE_BREAKS):
+        return text, {}
+    used = {*text}
+    unused = [letter for letter in map(chr, range(0xE000, 0xF900)) if letter not in used]
+    if len(unused) < len(_OLD_LINE_BREAKS):
+        at = min(text.index(letter) for letter in _OLD_LINE_BREAKS if letter in used)
+        raise DeclarationError(
+            [Problem(place(shown(path), text, at), "this character cannot be read here", "remove it")]
+        )
+    pairs = [*zip(_OLD_LINE_BREAKS, unused, strict=False)]
+    parsed_text = text.translate({ord(letter): stand_in for letter, stand_in in pairs})
+    return parsed_text, {ord(stand_in): letter for letter, stand_in in pairs}
 
 
 # A caller that needs one place in a file often needs one in each of its thousands of documents.
@@ -356,7 +384,7 @@ def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source
     return node_place(shown(path), node)
 
 
-_DIRECTIVE: Final = re.compile("(?:^|[\n\r\x85\u2028\u2029])%")
+_DIRECTIVE: Final = re.compile("(?:^|[\n\r])%")
 """Where one may be, unless it is the line of a text."""
 
 _UNIT: Final = {"'": re.compile(r"''|."), '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|.")}
@@ -440,7 +468,7 @@ _AT_START: Final = ("a quoted scalar", "could not find expected ':'", "scanning 
 """Of those, where the place to look at is where the thing starts, not where the parser stopped."""
 
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_LINE_END: Final = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+_LINE_END: Final = re.compile(r"\r\n|[\n\r]")
 _LAST_WORD: Final = re.compile(r"(?<=[\s\]}\"'])[\w.-]+$")
 _ITEM: Final = re.compile(r"[\w./-]+|\"[^\"\n]{0,60}\"|'[^'\n]{0,60}'")
 _KEY_AND_VALUE: Final = re.compile(r"( *(?:- +)*)([\w.-]+): +[^\s#|>&*\[{]")

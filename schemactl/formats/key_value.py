@@ -123,6 +123,11 @@ class PairSpec(TypeSpec):
         pair = split(info)
         return info.type, pair.encoding, *(spec(half).identity(half) for half in pair.halves.values())
 
+    def reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
+        """Return the parts of key and value that change how they read data and are not part of their identities."""
+        halves = tuple(spec(half).reading_parts(half) for half in split(info).halves.values())
+        return halves if any(halves) else ()
+
     def content(self, info: SchemaInfo) -> object:
         """Return the contents of both halves."""
         return tuple(spec(half).content(half) for half in split(info).halves.values())

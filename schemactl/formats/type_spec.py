@@ -91,6 +91,10 @@ class TypeSpec:
         """Return a key that two definitions share exactly if they are one version; the type is part of it."""
         return info.type, info.schema
 
+    def reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
+        """Return the parts that change how readers with `info` read data and are not part of its identity."""
+        return tuple(sorted((key, value) for key, value in info.properties.items() if key.startswith("__")))
+
     def declared(self, info: SchemaInfo) -> SchemaInfo:
         """Return `info` in the spelling of declarations; clients may register other spellings of the same definition."""
         return info

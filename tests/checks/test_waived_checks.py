@@ -343,3 +343,84 @@ def test_a_topic_may_go_with_a_waiver(work: Work, gone: dict[str, str | None], r
     # It is of that end of the topic, and of no other change.
     work.change({**APPROVED, **BREAK, "namespaces/sales.yaml": APPROVED["namespaces/sales.yaml"]})
     assert rules(work.check(code=100), waived=True) == []
+
+
+def waiver_text(fingerprint: str, *, owner: str = "ada", days: int = 30) -> dict[str, str | None]:
+    """The waiver file with one entry, which ends so many days after today."""
+    until = TODAY + timedelta(days=days)
+    names = f'rule: {SYMBOLS}, topic: shop/sales/orders, fingerprint: "{fingerprint}"'
+    return {"waivers.yaml": f'- {{{names}, reason: meant, owner: "{owner}", until: {until}}}\n'}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"days": 367}, "which is more than 366 days ahead\n  Fix: write `until: "),
+        ({"days": 100_000}, "which is more than 366 days ahead"),
+        ({"owner": r"\u200b"}, r"the owner '\u200b' has no visible letter"),
+        ({"owner": "..."}, "the owner '...' has no visible letter"),
+        ({"owner": r"\u3164"}, r"the owner '\u3164' has no visible letter"),
+    ],
+    ids=str,
+)
+def test_a_new_waiver_needs_an_end_and_an_owner(work: Work, values: dict[str, Any], message: str) -> None:
+    work.change(BREAK)
+    fingerprint = name_of(work.check(code=100), SYMBOLS)
+    work.change(waiver_text(fingerprint, **values))
+    error = schemactl(work.path, "check", *MODES[work.mode], code=1).err
+    assert error.startswith("waivers.yaml:1:3: ")
+    assert message in error
+    work.change(waiver_text(fingerprint, days=366))
+    work.check()
+
+
+def test_an_approved_waiver_stays_and_may_not_be_prolonged_without_end(work: Work) -> None:
+    approved = waiver_text("sha256:" + "0f" * 32, owner="...", days=400)
+    work.git("checkout", "-q", "main")
+    work.write(approved)
+    work.git("add", "-A")
+    work.git("commit", "-q", "-m", "waiver")
+    work.git("checkout", "-q", "-B", "work", "main")
+    work.change({"README.md": "work"})
+    work.check()
+    work.change(waiver_text("sha256:" + "0f" * 32, owner="...", days=401))
+    assert "more than 366 days ahead" in schemactl(work.path, "check", "--base", "main", code=1).err
+
+
+ALIASED = "{name: status, type: {type: enum, name: Status, symbols: [PAID], aliases: [State]}}"
+
+
+def former_fingerprint(work: Work) -> str:
+    """The fingerprint of the change without the alias that the enum gets with it."""
+    work.change(BREAK)
+    return name_of(work.check(code=100), SYMBOLS)
+
+
+def test_an_alias_that_comes_with_the_change_is_waived_by_the_full_fingerprint_alone(work: Work) -> None:
+    former = former_fingerprint(work)
+    work.change({**topic("orders", ALIASED), **waiver_text(former)})
+    report = work.check(code=100)
+    assert rules(report) == ["WAIVER_UNUSED", SYMBOLS]
+
+
+def test_an_approved_waiver_counts_under_its_former_fingerprint(work: Work) -> None:
+    former = former_fingerprint(work)
+    work.change({**topic("orders", ALIASED), **waiver_text(former)})
+    assert former != name_of(work.check(code=100), SYMBOLS)
+    work.git("checkout", "-q", "main")
+    work.write(waiver_text(former))
+    work.git("add", "-A")
+    work.git("commit", "-q", "-m", "waiver")
+    work.git("checkout", "-q", "-B", "work", "main")
+    work.commits = 0
+    work.change(topic("orders", ALIASED))
+    assert rules(work.check(), waived=True) == [SYMBOLS]
+
+
+@pytest.mark.parametrize("letter", ["\x85", "\u2028", "\u2029"])
+def test_an_entry_behind_a_character_that_ends_no_line_is_a_comment(work: Work, letter: str) -> None:
+    work.change(BREAK)
+    fingerprint = name_of(work.check(code=100), SYMBOLS)
+    entry = waiver_text(fingerprint)["waivers.yaml"]
+    work.change({"waivers.yaml": f"# reviewed{letter}{entry}"})
+    assert rules(work.check(code=100)) == [SYMBOLS]

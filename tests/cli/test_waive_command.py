@@ -193,7 +193,7 @@ def test_no_link_is_followed(scratch: Scratch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["a\x1b]0;title\x07", "::error::x", "@everyone <img src=x> |", "\u202eevil", "'\"\\\n: #", "\udc80"]
+    "reason", ["a\x1b]0;title\x07", "::error::x", "@everyone <img src=x> |", "\u202eevil", "x'\"\\\n: #", "ada\udc80"]
 )
 def test_a_hostile_reason_is_written_as_it_is_and_shown_as_text(scratch: Scratch, reason: str) -> None:
     said = waive(scratch, fingerprints(report(scratch))["a"], reason=reason, owner=reason)
@@ -250,3 +250,8 @@ def test_a_cause_that_brokers_reject_is_waived_with_their_rejections(tmp_path: P
         ("READER_FIELD_MISSING_DEFAULT_VALUE", 2, 2)
     ]
     assert after["causes"][0]["waived"]
+
+
+def test_an_owner_has_a_visible_letter(scratch: Scratch) -> None:
+    said = waive(scratch, fingerprints(report(scratch))["a"], owner="\u200b#1", code=64)
+    assert "the owner '\\u200b#1' has no visible letter\n  Fix: give --owner" in said

@@ -13,6 +13,7 @@ from schemactl.comparison.fingerprint import broker_fingerprint, broker_waiver, 
 from schemactl.core.findings import Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.formats.key_value import join
 
 ORDERS = TopicName.parse("shop/sales/orders")
 
@@ -54,7 +55,7 @@ def test_a_fingerprint_is_the_same_for_ever(info: SchemaInfo, digits: str) -> No
 @pytest.mark.parametrize(
     "other",
     [
-        {"new": enum("PAID", doc="said otherwise", default="PAID")},
+        {"new": enum("PAID", doc="said otherwise")},
         {"new": replace(PAID, schema=b" " + PAID.schema)},
         {"topic": replace(ORDERS, domain="non-persistent")},
         {"against": [OPEN, OPEN]},
@@ -83,6 +84,61 @@ def test_what_is_the_same_change_has_the_same_fingerprint(other: dict[str, Any])
 )
 def test_another_change_has_another_fingerprint(other: dict[str, Any]) -> None:
     assert fingerprint(**{**CHANGE, **other}) != fingerprint(**CHANGE)
+
+
+NESTED = """{{"type": "record", "name": "Order", "fields": [
+    {{"name": "total", "type": {{"type": "array", "items": {{"type": "record", "name": "Money", {record} "fields": [
+        {{"name": "cents", "type": "long" {field}}},
+        {{"name": "kind", "type": {{"type": "enum", "name": "Kind", {enum} "symbols": ["A", "B"]}}}},
+        {{"name": "code", "type": {{"type": "fixed", "name": "Code", {fixed} "size": 3}}}}
+    ]}}}}}}
+]}}"""
+PLACES = {"record": "", "field": "", "enum": "", "fixed": ""}
+
+
+def nested(type_: SchemaType = SchemaType.AVRO, **parts: str) -> SchemaInfo:
+    return SchemaInfo(type_, NESTED.format(**{**PLACES, **parts}).encode())
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"record": '"aliases": ["Amount"],'},
+        {"record": '"aliases": ["Amount", "Sum"],'},
+        {"field": ', "aliases": ["amount"]'},
+        {"enum": '"aliases": ["Sort"],'},
+        {"enum": '"default": "A",'},
+        {"enum": '"default": "B",'},
+        {"fixed": '"aliases": ["Key"],'},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("type_", [SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF])
+def test_what_changes_how_the_new_schema_reads_is_another_change(parts: dict[str, str], type_: SchemaType) -> None:
+    plain = fingerprint(**{**CHANGE, "new": nested(type_)})
+    changed = fingerprint(**{**CHANGE, "new": nested(type_, **parts)})
+    assert changed != plain
+    assert changed.former == plain == plain.former
+    wrapped = [
+        fingerprint(**{**CHANGE, "new": join(key=info, value=SchemaInfo(SchemaType.STRING), encoding="INLINE")})
+        for info in (nested(type_), nested(type_, **parts))
+    ]
+    assert wrapped[0] != wrapped[1]
+    assert wrapped[1].former == wrapped[0]
+
+
+def test_a_charset_is_part_of_the_fingerprint() -> None:
+    plain, latin = (SchemaInfo(SchemaType.STRING, properties=each) for each in ({}, {"__charset": "ISO-8859-1"}))
+    assert fingerprint(**{**CHANGE, "new": latin}) != fingerprint(**{**CHANGE, "new": plain})
+    owned = replace(plain, properties={"owner": "sales"})
+    assert fingerprint(**{**CHANGE, "new": owned}) == fingerprint(**{**CHANGE, "new": plain})
+
+
+def test_an_approved_waiver_may_name_the_former_fingerprint_of_a_refusal() -> None:
+    new = nested(enum='"default": "A",')
+    former = broker_fingerprint(ORDERS, versions(OPEN), new).former
+    waiver = Waiver("BROKER_INCOMPATIBLE", ORDERS, former, "meant", "ada", date(2027, 1, 31))
+    assert broker_waiver([waiver], ORDERS, versions(OPEN), new) == waiver
 
 
 def test_a_definition_that_does_not_parse_has_a_fingerprint_of_its_bytes() -> None:

@@ -144,7 +144,7 @@ HOSTILE: dict[bytes, str] = {
     b"a: 1\nb: \x07\n": "2:4: the character U+0007 is not allowed in YAML",
     "a: é\x80".encode(): "1:5: the character U+0080 is not allowed in YAML",
     b"\r\ra: [1 2\r3": "4:2: expected `,` or `]` of the list that starts at line 3",
-    "a: [1\x85\u2028b: [".encode(): "3:2: expected",
+    "a: [1\x85\u2028b: [".encode(): "1:9: expected",
     b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n": "1:1: this is a Git LFS pointer",
 }
 
@@ -220,3 +220,20 @@ def test_a_yaml_text_locates_keys_of_each_document() -> None:
     assert text.locate(1, ("b", "c", "1")) == Source("a.yaml", 3, 12)
     assert text.locate(1, ("b", "x")) == Source("a.yaml", 3, 4)
     assert YamlText("a.yaml", b"{").locate(0, ()) == Source("a.yaml", 1, 1)
+
+
+@pytest.mark.parametrize("letter", ["\x85", "\u2028", "\u2029"])
+@pytest.mark.parametrize("composer", COMPOSERS)
+def test_line_breaks_of_older_yaml_are_characters(letter: str, composer: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_parser, "COMPOSER", composer)
+    text = f"# comment{letter}a: 1\nb: x{letter}y\n\"k{letter}\": 'u{letter} v'\nc: |\n  w{letter}# z\nd: {letter}%TAG\ne: \ue000\n"
+    (document,), problems = read_yaml("a.yaml", text.encode())
+    assert problems == []
+    assert document.value == {
+        "b": f"x{letter}y",
+        f"k{letter}": f"u{letter} v",
+        "c": f"w{letter}# z\n",
+        "d": f"{letter}%TAG",
+        "e": "\ue000",
+    }
+    assert yaml_parser.YamlText("a.yaml", text.encode()).locate(0, ("d",)) == Source("a.yaml", 6, 4)

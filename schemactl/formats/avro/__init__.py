@@ -27,7 +27,7 @@ from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.avro.parser import parse, problems
-from schemactl.formats.avro.schema import Schema, Union, identity_key
+from schemactl.formats.avro.schema import Schema, Union, alias_and_default_keys, identity_key
 from schemactl.formats.type_spec import Explanation, Note, TypeSpec, UnknownWire, Wire
 
 NEWEST: Final = Release.R5_0
@@ -138,6 +138,10 @@ class AvroSpec(TypeSpec):
     def require_newest(self, info: SchemaInfo) -> None:
         """Raise InvalidSchema unless the newest release accepts the names in the definition."""
         parsed(info.schema)
+
+    def reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
+        """Return all aliases and enum defaults, and the properties of Pulsar's clients."""
+        return *TypeSpec.reading_parts(self, info), *alias_and_default_keys(parsed_by_any(info.schema))
 
     def content(self, info: SchemaInfo) -> object:
         """Return the definition as JSON."""

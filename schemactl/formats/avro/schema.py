@@ -347,6 +347,21 @@ def identity_key(schema: Schema) -> Hashable:
     return root.text, frozenset((name, named.text) for name, named in types.items())
 
 
+def alias_and_default_keys(schema: Schema) -> tuple[Hashable, ...]:
+    """Return the aliases and enum defaults of `schema`, sorted: they change how it reads data, and `equal` ignores them."""
+    keys: set[tuple[str, str, tuple[str, ...]]] = set()
+    for part in parts(schema):
+        if not isinstance(part, Named):
+            continue
+        if part.aliases:
+            keys.add((part.full_name, "aliases", part.aliases))
+        if isinstance(part, Enum) and part.default is not None:
+            keys.add((part.full_name, "default", (part.default,)))
+        if isinstance(part, Record):
+            keys |= {(part.full_name, f"field {field.name}", field.aliases) for field in part.fields if field.aliases}
+    return tuple(sorted(keys))
+
+
 class _Spelling:
     """The texts of one schema's parts.
 
