@@ -2,6 +2,7 @@
 # Apply what a merge brought: exactly the plan whose digest plan.sh noted on the pull request that made this commit. Ends as
 # `schemactl apply` does.
 #   SCHEMACTL_TARGET   the target
+#   SCHEMACTL_RESULTS  optional: the result of another target's last apply, or a folder of them, for `after`; an artifact of another job
 #   SCHEMACTL_COMMIT   the commit of the approved branch
 #   SCHEMACTL_DIGEST   the digest to apply instead, which a person has read and approved
 #   SCHEMACTL_REPORTS, SCHEMACTL_TOKEN, SCHEMACTL_HOME  as in check.sh; the apply's record is result.json
@@ -26,11 +27,15 @@ position=$(schemactl targets --format json | python3 -I -c "$read_position" "$SC
 if [[ -z $position ]]; then
   options+=(--at "$SCHEMACTL_COMMIT")
 fi
+results=()
+if [[ -n ${SCHEMACTL_RESULTS:-} ]]; then
+  results=(--results "$SCHEMACTL_RESULTS")
+fi
 code=0
-schemactl plan --target "$SCHEMACTL_TARGET" --out "$reports/plan.json" --detailed-exitcode "${options[@]}" || code=$?
+schemactl plan --target "$SCHEMACTL_TARGET" --out "$reports/plan.json" --detailed-exitcode "${options[@]}" "${results[@]}" || code=$?
 # 0: there is nothing to do; 2: there is.
 if [[ $code != 2 ]]; then
   exit "$code"
 fi
 digest=${SCHEMACTL_DIGEST:-$(python3 -I "$scripts/host.py" approved "$SCHEMACTL_TARGET" "$SCHEMACTL_COMMIT")}
-schemactl apply "$reports/plan.json" --expect-digest "$digest" --result "$reports/result.json"
+schemactl apply "$reports/plan.json" --expect-digest "$digest" --result "$reports/result.json" "${results[@]}"

@@ -2,6 +2,7 @@
 # Plan what the merge of this branch does to a target, write that as a comment, and note the plan's digest on the branch's newest commit.
 # Ends as `schemactl plan` does.
 #   SCHEMACTL_TARGET   the target
+#   SCHEMACTL_RESULTS  optional: the result of another target's last apply, or a folder of them, for `after`; an artifact of another job
 #   SCHEMACTL_BASE, SCHEMACTL_REPORTS, SCHEMACTL_TOKEN, SCHEMACTL_HOME  as in check.sh; the plan is plan.json, plan.md and plan.html
 set -euo pipefail
 
@@ -16,7 +17,7 @@ if [[ -n ${GITHUB_ACTIONS:-} ]]; then
   shown=github
 fi
 code=0
-schemactl plan --target "$SCHEMACTL_TARGET" --base "origin/$SCHEMACTL_BASE" --out "$reports/plan.json" \
+schemactl plan --target "$SCHEMACTL_TARGET" ${SCHEMACTL_RESULTS:+--results "$SCHEMACTL_RESULTS"} --base "origin/$SCHEMACTL_BASE" --out "$reports/plan.json" \
   --format "$shown" --format "markdown=$reports/report.md" --format "html=$reports/plan.html" || code=$?
 
 if [[ -f $reports/report.md ]]; then

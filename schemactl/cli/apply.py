@@ -261,7 +261,7 @@ def _plan_of_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyP
         # Make the plan again, and compare.
         target = OpenTarget(place, past, registry, context)
         try:
-            ready = _make_again(receipt, target, args.plan)
+            ready = _make_again(receipt, target, args.plan, args.results)
         except UsageError as error:
             raise StalePlan(
                 f"{args.plan} cannot be made again: {error.what}; nothing was changed", fix=again
@@ -278,8 +278,8 @@ def _plan_of_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyP
         yield ready
 
 
-def _make_again(receipt: Receipt, target: OpenTarget, file: str) -> ReadyPlan:
-    """Return the plan that the options of a receipt lead to now.
+def _make_again(receipt: Receipt, target: OpenTarget, file: str, results: list[str]) -> ReadyPlan:
+    """Return the plan that the options of a receipt, and the results of other targets, lead to now.
 
     Raises:
         UsageError: if they name something that the approved history does not have.
@@ -288,7 +288,8 @@ def _make_again(receipt: Receipt, target: OpenTarget, file: str) -> ReadyPlan:
     from schemactl.deploy.version_numbers import lists_of
 
     scope = receipt.scope
-    options = argparse.Namespace(topic=scope["topics"], namespace=scope["namespaces"], numbers=file, **receipt.options)
+    names = {"topic": scope["topics"], "namespace": scope["namespaces"]}
+    options = argparse.Namespace(**names, numbers=file, results=results, **receipt.options)
     if receipt.lists is None:
         request = PlanRequest.of(target, options)
         return request.plan(request.observe())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +19,7 @@ from schemactl.core.json_values import Json, json_text
 from schemactl.core.wording import moment, versions
 
 if TYPE_CHECKING:
+    from schemactl.cli.context import Context
     from schemactl.cli.target_selection import ChosenTarget, OpenTarget
     from schemactl.core.catalog import Catalog
     from schemactl.core.names import TopicName
@@ -74,6 +75,81 @@ def read_result(path: Path, target: str) -> tuple[LastApply, Json] | None:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} is not the result of an apply to {target}: {error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class NamedResults:
+    """The results that `--results` names, for the setting `after`.
+
+    Attributes:
+        files: each of one target, which its content names.
+        folders: each with a file `TARGET.json` for a target.
+    """
+
+    files: tuple[Path, ...] = ()
+    folders: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(cls, texts: Sequence[str], context: Context) -> NamedResults:
+        """Return the files and folders that the user calls `texts`.
+
+        Raises:
+            SchemactlError: one of them does not exist, or Git tracks it: whoever changes the repository could write it.
+        """
+        paths = [relative_path(text, context) for text in texts]
+        for text, path in zip(texts, paths, strict=True):
+            if not path.exists():
+                raise SchemactlError(f"--results {text}: there is no such file or folder")
+        folders = tuple(path for path in paths if path.is_dir())
+        files = tuple(path for path in paths if not path.is_dir())
+        for path in (*files, *(file for folder in folders for file in sorted(folder.glob("*.json")))):
+            if _is_tracked(path, context):
+                raise SchemactlError(
+                    f"--results: Git tracks {path}, so it is not evidence of an apply",
+                    fix="name the file that `schemactl apply --result FILE` wrote, outside of the repository or ignored by Git",
+                )
+        return cls(files, folders)
+
+    def find(self, target: str) -> tuple[LastApply, Json]:
+        """Return the newest of the results of a target.
+
+        Raises:
+            ValueError: none of the files is a result of this target.
+        """
+        results: list[tuple[LastApply, Json]] = []
+        errors: list[str] = []
+        for path in (*self.files, *(result_path(folder, target, "") for folder in self.folders)):
+            try:
+                result = read_result(path, target)
+            except ValueError as error:
+                errors.append(str(error))
+            else:
+                if result is None:
+                    errors.append(f"there is no {path}")
+                else:
+                    results.append(result)
+        if not results:
+            raise ValueError("; ".join(errors) or "--results names no result of its last apply")
+        return max(results, key=lambda result: result[0].time_s)
+
+
+def _is_tracked(path: Path, context: Context) -> bool:
+    """Return whether Git tracks the file at `path`, the file that a link leads to, or the submodule that contains it."""
+    repository = context.repository
+    if repository.top is None:
+        return False
+    top = os.path.realpath(repository.top)
+    listed = repository.run("-C", top, "ls-files", "-z")
+    if head := repository.commit("HEAD"):
+        listed += repository.run("-C", top, "ls-tree", "-r", "-z", "--name-only", "--full-tree", head.id)
+    # A file system may ignore case.
+    tracked = {os.fsdecode(name).casefold() for name in listed.split(b"\0") if name}
+    for place in (Path(os.path.realpath(path.parent), path.name), Path(os.path.realpath(path))):
+        if place.is_relative_to(top):
+            inside = place.relative_to(top)
+            if not tracked.isdisjoint(str(part).casefold() for part in (inside, *inside.parents)):
+                return True
+    return False
 
 
 class ApplyRecord:
@@ -168,15 +244,16 @@ def _make_numbers_reader(ready: ReadyPlan) -> Callable[[Registry], list[Json] | 
 # The setting `after` of a target.
 
 
-def awaited(target: OpenTarget, plan: Plan, ask: Ask | None = None) -> dict[TopicName, Awaited]:
+def awaited(target: OpenTarget, plan: Plan, results: NamedResults, ask: Ask | None = None) -> dict[TopicName, Awaited]:
     """Return the topics for which `plan` registers versions that some target in `after` does not hold yet.
 
-    Each of those targets is asked about these topics only. If its registry does not answer, the result file of its last apply
-    counts.
+    Each of those targets is asked about these topics only. If its registry does not answer, the result of its last apply
+    counts, where `results` names one.
 
     Args:
         target: the target that the plan is for.
         plan: the plan, made without asking others.
+        results: the results that the user names.
         ask: returns what another target holds, or raises SchemactlError; None: its registry is opened and read.
 
     Raises:
@@ -196,7 +273,7 @@ def awaited(target: OpenTarget, plan: Plan, ask: Ask | None = None) -> dict[Topi
         place = replace(target.place, target=target.place.project.targets[other])
         # What another target is never to have is not awaited there.
         expected_names = chosen_topics(declared, place.target)
-        registered, source = _read_versions_elsewhere(place, expected_names, target, ask)
+        registered, source = _read_versions_elsewhere(place, expected_names, target, results, ask)
         for own in sorted(expected_names):
             name = declared[own]
             if missing := _find_missing_numbers(wanted[name], registered.versions(own)):
@@ -214,7 +291,7 @@ def _find_missing_numbers(wanted: Iterable[SchemaVersion], held: tuple[SchemaVer
 
 
 def _read_versions_elsewhere(
-    place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, ask: Ask | None
+    place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, results: NamedResults, ask: Ask | None
 ) -> tuple[Catalog, str]:
     """Return what the target at `place` holds of `topics`, by declared names, and where that is known from."""
     from schemactl.core.catalog import Catalog
@@ -225,29 +302,25 @@ def _read_versions_elsewhere(
         scope = Scope(frozenset(), frozenset(names))
         answer = ask(place, scope) if ask else place.read(scope, target.context)
     except SchemactlError as error:
-        return _read_recorded_versions(place, names, target, error.what)
+        return _read_recorded_versions(place, names, target, results, error.what)
     topics = {own: answer.topics[name] for name, own in names.items() if name in answer.topics}
     return Catalog(topics=topics), "its registry says"
 
 
 def _read_recorded_versions(
-    place: ChosenTarget, names: Mapping[TopicName, TopicName], target: OpenTarget, problem: str
+    place: ChosenTarget, names: Mapping[TopicName, TopicName], target: OpenTarget, results: NamedResults, problem: str
 ) -> tuple[Catalog, str]:
-    """Return the same according to the result file of the last apply."""
+    """Return the same according to the result of the last apply that `results` names."""
     from schemactl.core.catalog import Catalog
 
-    path = result_path(place.folder, place.target.name)
     why = f"its registry gives no answer ({problem})"
     try:
-        recorded = read_result(path, place.target.name)
-        if recorded is None:
-            return Catalog(), f"{why}, and there is no {path}"
-        last, result = recorded
+        last, result = results.find(place.target.name)
         is_brought = _make_completeness_check(result)
         whole = target.approved.whole
         then = whole.until(whole.position(last.commit, "in another result")).catalog
     except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
-        return Catalog(), f"{why}, and nothing is known from {path} ({error})"
+        return Catalog(), f"{why}, and no result of an apply counts ({error})"
     topics = {
         own: then.topics[own]
         for name, own in names.items()

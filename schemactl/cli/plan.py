@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from schemactl.cli.apply_results import ReadyPlan, awaited
+from schemactl.cli.apply_results import NamedResults, ReadyPlan, awaited
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.report_files import (
@@ -107,6 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ALLOW_DATA_LOSS,
         "--relax-while-replaying: register approved versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
         CREATE_TENANTS_OPTION,
+        "--results FILE...: for `after`: the result of another target's last apply, or a folder of TARGET.json; counts where that registry does not answer, and must not be tracked by Git",
     )
 
 
@@ -148,7 +149,7 @@ def _show_file(args: argparse.Namespace, context: Context) -> int:
 
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
-    refused = ("topic", "namespace", *OPTIONS_SHAPE, "at", "base", "out", "format", "summary")
+    refused = ("topic", "namespace", *OPTIONS_SHAPE, "at", "base", "out", "results", "format", "summary")
     expect_no_options(args, context, refused, ", not to `plan show`")
     if args.target or args.all_targets:
         raise UsageError("--target applies when a plan is made, not to `plan show`")
@@ -213,6 +214,7 @@ class PlanRequest:
         permissions: what the user allows.
         numbers: the record of the target's version numbers.
         whole: everything is selected.
+        results: the results of other targets that the user names.
     """
 
     target: OpenTarget
@@ -220,6 +222,7 @@ class PlanRequest:
     permissions: Permissions
     numbers: TargetNumbers | None
     whole: bool
+    results: NamedResults
 
     @classmethod
     def of(cls, target: OpenTarget, args: argparse.Namespace) -> PlanRequest:
@@ -239,7 +242,14 @@ class PlanRequest:
             lose=frozenset(addresses(args.allow_data_loss, names)),
         )
         git = renamed(looked_up(selected), names)
-        return cls(target, git, permissions, target.numbers, whole=not (args.topic or args.namespace))
+        return cls(
+            target,
+            git,
+            permissions,
+            target.numbers,
+            not (args.topic or args.namespace),
+            NamedResults.of(args.results, target.context),
+        )
 
     def observe(self) -> RegistryState:
         """Return the state of the registry. This is what takes long; it does not use Git."""
@@ -263,7 +273,7 @@ class PlanRequest:
             permissions=self.permissions,
             waivers=target.waivers,
             numbers=self.numbers,
-            awaited=lambda plan: awaited(target, plan),
+            awaited=lambda plan: awaited(target, plan, self.results),
         )
         return ReadyPlan(replace(plan, whole=self.whole), target)
 

@@ -19,6 +19,7 @@ from schemactl.core.errors import CHANGES, SchemactlError
 from schemactl.report import STATUS_FORMATS, render_status
 
 if TYPE_CHECKING:
+    from schemactl.cli.apply_results import NamedResults
     from schemactl.cli.target_selection import ChosenTarget
     from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import Deadline, OutOfTime
@@ -83,7 +84,9 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
 
     with opened(selection, context, as_rows=True) as targets:
         scope = DriftScope(unmanaged=args.unmanaged)
-        drift_by_target = drifts(targets, scope, awaited=partial(_find_awaited, targets, context), stop=stop)
+        drift_by_target = drifts(
+            targets, scope, awaited=partial(_find_awaited, targets, _named_results(args, context), context), stop=stop
+        )
         targets_by_name = {target.name: target for target in targets.targets}
         statuses: list[TargetStatus | UnknownStatus] = []
         for name, drift in drift_by_target.items():
@@ -104,7 +107,12 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
 
 
 def _find_awaited(
-    targets: OpenTargets, context: Context, target: OpenTarget, observed: Collection[str], plan: Plan
+    targets: OpenTargets,
+    results: NamedResults,
+    context: Context,
+    target: OpenTarget,
+    observed: Collection[str],
+    plan: Plan,
 ) -> Mapping[TopicName, Awaited]:
     """Return the topics of a plan that wait for other targets.
 
@@ -122,7 +130,18 @@ def _find_awaited(
             raise SchemactlError("see its own row")
         return registries[name].read(scope)
 
-    return awaited(target, plan, ask)
+    return awaited(target, plan, results, ask)
+
+
+def _named_results(args: argparse.Namespace, context: Context) -> NamedResults:
+    """Return the results in the folder of `--results`; warn about results that do not count."""
+    from schemactl.cli.apply_results import NamedResults
+
+    try:
+        return NamedResults.of([args.results] if args.results else [], context)
+    except SchemactlError as error:
+        context.say(f"warning: {error}")
+        return NamedResults()
 
 
 def _count_later_versions(approved: History) -> int:

@@ -21,6 +21,7 @@ targets:
 """
 PROD = ("--target", "prod")
 STAGE = ("--target", "stage")
+RESULTS = ("--results", ".schemactl/results/stage.json")
 RESULT = {"target": "stage", "outcome": "applied", "time_s": 1, "ci": None, "approved": {"commit": {"id": "a" * 40}}}
 
 
@@ -63,12 +64,14 @@ def test_what_another_target_does_not_hold_is_left_out(estate: Estate) -> None:
     assert {*waiting(estate).values()} == {"stage does not hold Git's version 2 yet: its registry says"}
 
 
-def test_a_registry_that_gives_no_answer_is_known_by_its_last_result(estate: Estate) -> None:
+def test_a_registry_that_gives_no_answer_is_known_by_the_named_result(estate: Estate) -> None:
     estate.run("apply", *STAGE, "--auto-approve")
     without_registry(estate)
-    assert waiting(estate) == {}
+    for named in (RESULTS, ("--results", ".schemactl/results"), ("--results", "plan.json", *RESULTS)):
+        estate.scratch.write({"plan.json": "{}"})
+        assert waiting(estate, *named) == {}
     estate.orders("id", note=0, tax=0)
-    reason = waiting(estate)["orders"]
+    reason = waiting(estate, *RESULTS)["orders"]
     assert reason.startswith("stage does not hold Git's version 2 yet: the result of its last apply says (20")
     assert "its registry gives no answer (" in reason
     assert "NOT_THERE" in reason
@@ -77,7 +80,57 @@ def test_a_registry_that_gives_no_answer_is_known_by_its_last_result(estate: Est
 def test_a_result_of_some_topics_speaks_of_these(estate: Estate) -> None:
     estate.run("apply", *STAGE, "--topic", "orders", "--auto-approve")
     without_registry(estate)
-    assert {*waiting(estate)} == {"refunds"}
+    assert {*waiting(estate, *RESULTS)} == {"refunds"}
+
+
+def test_no_result_counts_that_is_not_named(estate: Estate) -> None:
+    estate.run("apply", *STAGE, "--auto-approve")
+    without_registry(estate)
+    assert all(each.endswith("(--results names no result of its last apply)") for each in waiting(estate).values())
+    assert {*waiting(estate)} == {"orders", "refunds"}
+    estate.run("apply", *PROD, "--auto-approve", code=3)
+    estate.run("apply", *PROD, "--auto-approve", *RESULTS)
+    assert len(estate.versions()) == 2
+
+
+def test_the_newest_of_several_results_counts(estate: Estate) -> None:
+    estate.run("apply", *STAGE, "--auto-approve")
+    path = estate.scratch.path / ".schemactl/results/stage.json"
+    newest = json.loads(path.read_text())
+    old = {**newest, "time_s": newest["time_s"] - 60, "left_out": [{"topic": "persistent://shop/stage/orders"}]}
+    estate.scratch.write({"old.json": json.dumps(old)})
+    without_registry(estate)
+    assert {*waiting(estate, "--results", "old.json")} == {"orders"}
+    assert waiting(estate, "--results", "old.json", *RESULTS) == {}
+    assert waiting(estate, *RESULTS, "--results", "old.json") == {}
+
+
+@pytest.mark.parametrize("named", ["results/stage.json", "results", "link.json", "linked", "linked/stage.json"])
+@pytest.mark.parametrize("state", ["committed", "staged", "committed, not in the index"])
+def test_a_result_that_git_tracks_is_an_error(estate: Estate, named: str, state: str) -> None:
+    estate.run("apply", *STAGE, "--auto-approve")
+    without_registry(estate)
+    text = (estate.scratch.path / ".schemactl/results/stage.json").read_text()
+    estate.scratch.flush()
+    estate.scratch.write({"results/stage.json": text})
+    (estate.scratch.path / "link.json").symlink_to("results/stage.json")
+    (estate.scratch.path / "linked").symlink_to("results")
+    estate.scratch.git("add", "results")
+    if state != "staged":
+        estate.scratch.configure_author()
+        estate.scratch.git("commit", "-q", "-m", "result")
+    if "not in" in state:
+        estate.scratch.git("rm", "-q", "--cached", "-r", "results")
+    message = "schemactl: --results: Git tracks "
+    assert estate.run("plan", *PROD, "--results", named, code=1).err.startswith(message)
+    assert estate.run("apply", *PROD, "--auto-approve", "--results", named, code=1).err.startswith(message)
+
+
+def test_a_result_that_is_missing_is_an_error(estate: Estate) -> None:
+    assert (
+        "--results gone.json: there is no such file or folder"
+        in estate.run("plan", *PROD, "--results", "gone.json", code=1).err
+    )
 
 
 @pytest.mark.parametrize("change", ["left out", "not done"])
@@ -92,13 +145,13 @@ def test_what_a_result_says_was_not_done_is_not_there(estate: Estate, change: st
     else:
         result["left_out"].append({"topic": "persistent://shop/stage/orders"})
     path.write_text(json.dumps(result))
-    assert {*waiting(estate)} == {"orders"}
+    assert {*waiting(estate, *RESULTS)} == {"orders"}
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (None, "and there is no "),
+        (None, "(there is no "),
         ("{", "is not the result of an apply to stage"),
         ('{"target": "prod"}', "it was written for the target prod"),
         (json.dumps(RESULT), "'done'"),
@@ -113,8 +166,9 @@ def test_without_a_result_nothing_is_there(estate: Estate, text: str | None, rea
     without_registry(estate)
     path = estate.scratch.path / ".schemactl/results/stage.json"
     path.unlink() if text is None else path.write_text(text)
-    assert all(reason in each for each in waiting(estate).values())
-    assert {*waiting(estate)} == {"orders", "refunds"}
+    reasons = waiting(estate, "--results", ".schemactl/results")
+    assert all(reason in each for each in reasons.values())
+    assert {*reasons} == {"orders", "refunds"}
 
 
 def test_a_plan_file_does_not_go_past_it(estate: Estate) -> None:
@@ -144,8 +198,8 @@ def test_a_mapping_left_out_elsewhere_is_one_error(estate: Estate) -> None:
 
 @pytest.mark.parametrize("named", [(), PROD])
 def test_status_counts_what_waits_by_itself(estate: Estate, named: tuple[str, ...]) -> None:
-    def prod() -> Any:
-        found = json.loads(estate.run("status", "--format", "json", *named, code=(0, 1)).out)
+    def prod(*more: str) -> Any:
+        found = json.loads(estate.run("status", "--format", "json", *named, *more, code=(0, 1)).out)
         return next(each for each in found["targets"] if each["target"] == "prod")
 
     for target in (STAGE, PROD):
@@ -158,12 +212,14 @@ def test_status_counts_what_waits_by_itself(estate: Estate, named: tuple[str, ..
     metrics = estate.run("status", "--format", "prometheus", *named).out
     assert 'schemactl_waiting_topics{target="prod"} 1\n' in metrics
     without_registry(estate)
-    assert prod()["waiting"] == {"stage": 1}
+    assert prod()["waiting"] == {"stage": 2}
+    assert prod("--results", ".schemactl/results")["waiting"] == {"stage": 1}
 
 
-def test_what_a_target_holds_that_gave_status_no_answer_its_last_result_says(estate: Estate) -> None:
+def test_what_a_target_holds_that_gave_status_no_answer_the_named_result_says(estate: Estate) -> None:
     estate.run("apply", *STAGE, "--auto-approve")
     (estate.scratch.path / ".schemactl/stage.db").write_bytes(b"no database" * 100)
-    said = estate.run("status", code=1).out
+    assert "waiting for stage: 2 topics" in estate.run("status", code=1).out
+    said = estate.run("status", "--results", ".schemactl/results", code=1).out
     assert re.search(r"\nprod +2 +0 +4 ", said)
     assert "waiting" not in said
