@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from schemactl import codec
 from schemactl.core.errors import DeclarationError
 from schemactl.declare.project import read_project
 
 TAKEN = """
-schemactl Schemactl pulsar_schemactl sys yaml numpy NumPy pyspark py4j pyarrow pandas google grpc pulsar pulsar_client
-fastavro git pydantic test conftest sitecustomize usercustomize _runtime _shop _distutils_hack _pytest torch tensorflow
-Tensorflow keras jax xgboost scipy sklearn scikit_learn PIL tests __main__ __init__ __pycache__ __future__
+schemactl Schemactl pulsar_schemactl sys numpy NumPy pyspark py4j pyarrow pandas google protobuf ptars pulsar pulsar_client
+fastavro pydantic test sitecustomize usercustomize _runtime _shop _distutils_hack _pytest
+__main__ __init__ __pycache__ __future__
 """
-FREE = ("shop_schemas", "pyspark_schemas", "oss", "pulsar_topics", "shop_", "testing_shop")
+FREE = ("tests", "torch", "shop_schemas", "pyspark_schemas", "oss", "pulsar_topics", "shop_", "testing_shop")
 
 
 def package_of(name: str) -> str | None:
@@ -31,3 +35,25 @@ def test_it_is_rejected_where_it_is_named_and_another_is_not() -> None:
         (advised,) = re.findall(r"such as (\w+)", str(raised.value))
         assert package_of(advised) == advised
     assert [package_of(name) for name in FREE] == list(FREE)
+
+
+def imported_packages() -> Iterator[str]:
+    """Yield the packages that the run-time of generated packages imports, apart from Python's own."""
+    for path in Path(codec.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules: list[str] = []
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                modules = [node.module or ""]
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "import_module":
+                modules = [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
+            yield from (module.partition(".")[0] for module in modules)
+
+
+def test_every_package_that_the_run_time_imports_is_rejected() -> None:
+    packages = {*imported_packages()} - sys.stdlib_module_names
+    assert packages >= {"numpy", "pyarrow", "google", "pulsar"}
+    for package in packages:
+        with pytest.raises(DeclarationError, match="is a package that generated code imports"):
+            package_of(package)
