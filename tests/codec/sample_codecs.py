@@ -1,4 +1,4 @@
-"""Codecs of definitions that a test writes down, and what holds for each of them."""
+"""Make codecs of sample definitions, and compare batches with single messages."""
 
 from __future__ import annotations
 
@@ -12,52 +12,54 @@ from schemactl.codec.arrow_types import to_numbers
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
 
-def record(*kinds: Any) -> dict[str, Any]:
-    """A record of fields `f0`, `f1`, ... of these types."""
+def make_record(*kinds: Any) -> dict[str, Any]:
+    """Make a record with fields `f0`, `f1`, ... of these types."""
     fields = [{"name": f"f{number}", "type": kind} for number, kind in enumerate(kinds)]
     return {"type": "record", "name": "R", "fields": fields}
 
 
-def native(text: str, message: str) -> Definition:
-    """A definition of PROTOBUF_NATIVE."""
+def make_native(text: str, message: str) -> Definition:
+    """Make a definition of PROTOBUF_NATIVE from a `.proto` text."""
     return Definition("PROTOBUF_NATIVE", compile_proto(Proto.of_text(text, message)).schema.decode())
 
 
 def codec_of(*schemas: Any, kind: str = "AVRO", **options: Any) -> Codec:
-    """A codec of versions from 0 on: definitions, or what a definition in Avro says."""
+    """Make a codec of the versions 0, 1, ..., which are definitions or Avro schemas."""
     definitions = [
         schema if isinstance(schema, Definition | KeyValue) else Definition(kind, json.dumps(schema))
         for schema in schemas
     ]
-    return Codec([Version(*one) for one in enumerate(definitions)], options=Options(**options))
+    return Codec(
+        [Version(number, definition) for number, definition in enumerate(definitions)], options=Options(**options)
+    )
 
 
 def values_of(decoded: Decoded) -> list[Any]:
     """Return the rows, with numbers for dates and times."""
-    found: list[Any] = to_numbers(decoded.rows.to_struct_array()).to_pylist()
-    return found
+    values: list[Any] = to_numbers(decoded.rows.to_struct_array()).to_pylist()
+    return values
 
 
-def read_alike(codec: Codec, payloads: Any, versions: Any = None, keys: Any = None) -> Decoded:
-    """Return what a batch is read as, which each of its messages is alone, value and reason."""
-    given = [
+def decode_both_ways(codec: Codec, payloads: Any, versions: Any = None, keys: Any = None) -> Decoded:
+    """Decode a batch, and assert that each message alone has the same value and reason."""
+    columns = [
         None if column is None else pa.array(column, kind)
         for column, kind in ((payloads, pa.binary()), (versions, pa.int64()), (keys, pa.binary()))
     ]
-    together = codec.decode_batch(*given)
+    together = codec.decode_batch(*columns)
     together.rows.validate(full=True)
     alone: dict[tuple[Any, ...], tuple[str, str | None]] = {}
     for row, (value, reason) in enumerate(zip(values_of(together), together.errors.to_pylist(), strict=True)):
-        message = tuple(None if column is None else column[row].as_py() for column in given)
+        message = tuple(None if column is None else column[row].as_py() for column in columns)
         if message not in alone:
-            one = codec.decode_batch(*(None if column is None else column.slice(row, 1) for column in given))
-            alone[message] = repr(values_of(one)), one.errors[0].as_py()
+            single = codec.decode_batch(*(None if column is None else column.slice(row, 1) for column in columns))
+            alone[message] = repr(values_of(single)), single.errors[0].as_py()
         assert alone[message] == (repr([value]), reason)
     return together
 
 
-def written_alike(codec: Codec, rows: pa.RecordBatch) -> Encoded:
-    """Return what a batch is written as, which each of its rows is alone, payload and reason."""
+def encode_both_ways(codec: Codec, rows: pa.RecordBatch) -> Encoded:
+    """Encode a batch, and assert that each row alone has the same payload and reason."""
     encoded = codec.encode_batch(rows)
     for number, value in enumerate(to_numbers(rows.to_struct_array()).to_pylist()):
         expected: tuple[bytes | None, str | None]

@@ -1,4 +1,4 @@
-"""What is written is read back, and its bytes are those that another implementation writes."""
+"""Encoded values are decoded to the same values, and have the same bytes as those of fastavro."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 from random_avro import Maker, damage, for_fastavro
-from sample_codecs import codec_of, read_alike, record
+from sample_codecs import codec_of, decode_both_ways, make_record
 
 from schemactl.codec import Unreadable
 from schemactl.codec.avro_resolution import zigzag
@@ -25,7 +25,7 @@ SEEDS = st.integers(min_value=0, max_value=2**32)
 
 @given(SEEDS)
 @EXAMPLES
-def test_a_value_comes_back_from_its_bytes(seed: int) -> None:
+def test_a_value_is_decoded_from_its_bytes(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
     codec = codec_of(schema)
@@ -37,7 +37,7 @@ def test_a_value_comes_back_from_its_bytes(seed: int) -> None:
 
 @given(SEEDS)
 @EXAMPLES
-def test_bytes_are_those_fastavro_writes(seed: int) -> None:
+def test_bytes_are_those_of_fastavro(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
     parsed = fastavro.parse_schema(schema)
@@ -49,7 +49,7 @@ def test_bytes_are_those_fastavro_writes(seed: int) -> None:
 
 @given(SEEDS)
 @EXAMPLES
-def test_a_batch_is_its_messages_one_by_one(seed: int) -> None:
+def test_a_batch_has_the_values_of_its_messages(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
     codec = codec_of(schema)
@@ -62,25 +62,25 @@ def test_a_batch_is_its_messages_one_by_one(seed: int) -> None:
 
 @given(SEEDS)
 @EXAMPLES
-def test_a_damaged_message_is_judged_alike_alone_and_in_a_batch(seed: int) -> None:
+def test_a_damaged_message_has_the_same_result_alone_and_in_a_batch(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
-    # A reader that leaves out fields passes over what was written for them.
+    # The reader skips the values of fields that it does not have.
     fields = [part for part in schema["fields"] if maker.random.random() < 0.7]
     codec = codec_of(schema, schema | {"fields": fields})
     payloads = [codec.encode_one(maker.value(schema), 0) for _ in range(40)]
     damaged = [damage(maker, payload or b"") for payload in payloads]
-    read_alike(codec, damaged, [0] * 40)
+    decode_both_ways(codec, damaged, [0] * 40)
 
 
-WIDE = record(
+WIDE = make_record(
     {"type": "array", "items": {"type": "map", "values": ["null", "string"]}}, {"type": "array", "items": "null"}
 )
-SIZED = record({"type": "array", "items": {"type": "map", "values": "string"}}, {"type": "array", "items": "int"})
+SIZED = make_record({"type": "array", "items": {"type": "map", "values": "string"}}, {"type": "array", "items": "int"})
 
 
-def blocks(*parts: tuple[int, bytes, int | None]) -> bytes:
-    """Blocks of a list: the number of items, their bytes, and the size to say (None: none)."""
+def encode_blocks(*parts: tuple[int, bytes, int | None]) -> bytes:
+    """Encode the blocks of a list from the number of items, their bytes, and the stated size or None."""
     out = b""
     for count, items, size in parts:
         out += zigzag(count) if size is None else zigzag(-count) + zigzag(size)
@@ -89,24 +89,24 @@ def blocks(*parts: tuple[int, bytes, int | None]) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("gone", "kept", "expected"),
+    ("skipped", "read", "expected"),
     [
-        (blocks((1, b"\0", 1)), blocks((2, b"\2\4", 2), (1, b"\6", None)), [1, 2, 3]),
-        # A block that is passed over by its size is not looked into.
-        (blocks((7, b"\xff\xff\xff", 3), (1, b"\2\2a\2b\0", None)), blocks(), []),
-        # In reading, the size means nothing.
-        (blocks(), blocks((1, b"\2", 99)), [1]),
-        (blocks(), blocks((1, b"\2", -1)), [1]),
-        (blocks((1, b"", 2**40)), blocks(), None),
-        (blocks((1, b"", -1)), blocks(), None),
-        (blocks((-(2**62), b"", None)), blocks(), None),
+        (encode_blocks((1, b"\0", 1)), encode_blocks((2, b"\2\4", 2), (1, b"\6", None)), [1, 2, 3]),
+        # A block that is skipped by its size is not validated.
+        (encode_blocks((7, b"\xff\xff\xff", 3), (1, b"\2\2a\2b\0", None)), encode_blocks(), []),
+        # When the items are read, the size has no effect.
+        (encode_blocks(), encode_blocks((1, b"\2", 99)), [1]),
+        (encode_blocks(), encode_blocks((1, b"\2", -1)), [1]),
+        (encode_blocks((1, b"", 2**40)), encode_blocks(), None),
+        (encode_blocks((1, b"", -1)), encode_blocks(), None),
+        (encode_blocks((-(2**62), b"", None)), encode_blocks(), None),
     ],
 )
-def test_blocks_that_say_their_size_are_read_and_passed_over(
-    gone: bytes, kept: bytes, expected: list[int] | None
+def test_blocks_that_state_their_size_are_read_and_skipped(
+    skipped: bytes, read: bytes, expected: list[int] | None
 ) -> None:
     codec = codec_of(SIZED, SIZED | {"fields": SIZED["fields"][1:]})
-    payload = gone + kept
+    payload = skipped + read
     decoded = codec.decode_batch(pa.array([payload] * 50), pa.array([0] * 50))
     if expected is None:
         with pytest.raises(Unreadable):
@@ -117,7 +117,7 @@ def test_blocks_that_say_their_size_are_read_and_passed_over(
         assert decoded.rows.column("f1").to_pylist() == [expected] * 50
 
 
-def test_one_row_with_many_items_does_not_hold_up_the_others() -> None:
+def test_one_row_with_many_items_does_not_slow_down_the_others() -> None:
     codec = codec_of(WIDE)
     small = {"f0": [{"a": None}], "f1": [None]}
     large = {"f0": [{"k": "v"}] * 50_000, "f1": []}
@@ -127,7 +127,7 @@ def test_one_row_with_many_items_does_not_hold_up_the_others() -> None:
     assert len(decoded.rows.column("f0")[500]) == 50_000
 
 
-def test_one_row_with_many_blocks_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_row_with_many_blocks_does_not_slow_down_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     codec = codec_of(["null", {"type": "array", "items": "int"}])
     payloads = [b"\2\4\2\4\0"] * 500
     payloads[100] = b"\2" + b"\2\6" * 5_000 + b"\0"
@@ -146,8 +146,7 @@ def test_one_row_with_many_blocks_does_not_hold_up_the_others(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**40, -(2**63), 10**7])
-def test_an_absurd_number_of_items_is_rejected_without_being_counted_out(count: int) -> None:
-
+def test_a_huge_number_of_items_is_rejected_at_once(count: int) -> None:
     codec = codec_of(WIDE)
     for payload in (zigzag(count), b"\0" + zigzag(count)):
         with pytest.raises(Unreadable, match=r"items|ends"):
@@ -157,7 +156,7 @@ def test_an_absurd_number_of_items_is_rejected_without_being_counted_out(count: 
 
 @given(SEEDS)
 @EXAMPLES
-def test_messages_of_many_versions_are_read_as_each_alone(seed: int) -> None:
+def test_messages_of_many_versions_have_the_same_result_alone_and_in_a_batch(seed: int) -> None:
     maker = Maker(seed)
     schemas = [maker.record()]
     for _ in range(3):
@@ -169,4 +168,4 @@ def test_messages_of_many_versions_are_read_as_each_alone(seed: int) -> None:
         payload = codec.encode_one(maker.value(schemas[number]), number) or b""
         sent.append((damage(maker, payload) if maker.random.random() < 0.1 else payload, number))
     sent[7], sent[8] = (None, 0), (sent[8][0], 99)
-    read_alike(codec, *zip(*sent, strict=True))
+    decode_both_ways(codec, *zip(*sent, strict=True))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 from random_avro import Maker
-from sample_codecs import codec_of, record
+from sample_codecs import codec_of, make_record
 
 from schemactl.codec import Unreadable
 
@@ -38,12 +38,12 @@ SCHEMA = {
 CODEC = codec_of(SCHEMA, kind="JSON")
 
 
-def decoded(**fields: Any) -> Any:
+def decode_fields(**fields: Any) -> Any:
     return CODEC.decode_one(json.dumps({"id": 1, **fields}).encode())
 
 
-def test_what_is_absent_is_null_and_no_default_is_applied() -> None:
-    assert decoded() == dict.fromkeys((part["name"] for part in SCHEMA["fields"]), None) | {"id": 1}  # type: ignore[index]
+def test_an_absent_field_is_null_without_its_default() -> None:
+    assert decode_fields() == dict.fromkeys((part["name"] for part in SCHEMA["fields"]), None) | {"id": 1}  # type: ignore[index]
 
 
 DEFAULTS: list[Any] = [
@@ -52,11 +52,11 @@ DEFAULTS: list[Any] = [
     {"name": "raw", "type": "bytes", "default": "\u00ff"},
     {"name": "tags", "type": {"type": "map", "values": "int"}, "default": {"a": 1}},
     {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}, "default": 0},
-    {"name": "part", "type": record("long"), "default": {"f0": 5}},
+    {"name": "part", "type": make_record("long"), "default": {"f0": 5}},
 ]
 
 
-def test_defaults_are_applied_where_that_is_asked_for() -> None:
+def test_defaults_are_applied_with_json_defaults() -> None:
     schema = {"type": "record", "name": "D", "fields": DEFAULTS}
     codec = codec_of(schema, kind="JSON", json_defaults=True)
     expected = {
@@ -67,14 +67,14 @@ def test_defaults_are_applied_where_that_is_asked_for() -> None:
         "at": datetime(1970, 1, 1, tzinfo=UTC),
         "part": {"f0": 5},
     }
-    found = codec.decode_one(b"{}")
-    assert found == expected
-    # Nobody who changes a value changes the default.
-    found["tags"]["b"] = 2
+    value = codec.decode_one(b"{}")
+    assert value == expected
+    # A change of the value does not change the default.
+    value["tags"]["b"] = 2
     assert codec.decode_one(b"{}") == expected
-    # Null is a value where the schema allows it; elsewhere it is nothing.
-    given = b'{"count": null, "note": null, "raw": null, "part": {"f0": 6}}'
-    assert codec.decode_one(given) == expected | {"note": None, "part": {"f0": 6}}
+    # Null is a value only if the schema allows it.
+    payload = b'{"count": null, "note": null, "raw": null, "part": {"f0": 6}}'
+    assert codec.decode_one(payload) == expected | {"note": None, "part": {"f0": 6}}
     (row,) = codec.decode_batch(pa.array([b"{}"])).rows.to_pylist(maps_as_pydicts="strict")
     assert row == expected
 
@@ -87,15 +87,15 @@ def test_a_value_nested_deeply_is_rejected_and_the_next_is_read(depth: int) -> N
 
 
 def test_values_are_read_in_the_units_of_the_schema() -> None:
-    found = CODEC.decode_one(
+    value = CODEC.decode_one(
         b'{"id": 1, "raw": "AP8=", "price": 12.3, "at": 1500, "day": 1, "ratio": "NaN", "either": "x", "other": []}'
     )
-    assert found["raw"] == b"\x00\xff"
-    assert found["price"] == Decimal("12.30")
-    assert found["at"] == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
-    assert found["day"] == date(1970, 1, 2)
-    assert found["ratio"] != found["ratio"]
-    assert found["either"] == {"member0": None, "member1": "x"}
+    assert value["raw"] == b"\x00\xff"
+    assert value["price"] == Decimal("12.30")
+    assert value["at"] == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
+    assert value["day"] == date(1970, 1, 2)
+    assert value["ratio"] != value["ratio"]
+    assert value["either"] == {"member0": None, "member1": "x"}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_values_are_read_in_the_units_of_the_schema() -> None:
         (b'{"id": ' + b"1" * 5_000 + b"}", "no JSON that can be followed"),
     ],
 )
-def test_what_the_schema_does_not_allow_is_rejected_with_its_place(payload: bytes, reason: str) -> None:
+def test_an_invalid_value_is_rejected_with_its_place(payload: bytes, reason: str) -> None:
     with pytest.raises(Unreadable, match=reason):
         CODEC.decode_one(payload)
     batch = CODEC.decode_batch(pa.array([b'{"id": 5}', payload]))
@@ -152,11 +152,11 @@ ENUM = {"type": "enum", "name": "E", "symbols": ["XYXY"]}
 
 
 @pytest.mark.parametrize(
-    ("value", "schemas", "found"),
+    ("value", "schemas", "expected"),
     [
         ({"a": 1}, BRANCHES, ("member0", {"a": 1})),
         ({"a": 1, "b": 2}, BRANCHES, ("member1", {"a": 1, "b": 2})),
-        # What no branch knows is left out, as everywhere.
+        # Fields that no branch has are ignored.
         ({"a": 1, "c": 2}, BRANCHES, ("member0", {"a": 1})),
         ("Y", BRANCHES, ("member2", "Y")),
         ("Z", BRANCHES, ("member6", "Z")),
@@ -167,7 +167,7 @@ ENUM = {"type": "enum", "name": "E", "symbols": ["XYXY"]}
         (5.0, BRANCHES[4:], ("member0", 5.0)),
         (5, [BRANCHES[4], BRANCHES[6]], ("member0", 5.0)),
         (5.0, BRANCHES[5:], ("member0", 5)),
-        # Base64, too: nothing tells it from other text.
+        # Text is read as a string even if it is valid base64.
         ("AAEC", ["bytes", "string"], ("member1", "AAEC")),
         ("AAEC", ["string", FIXED], ("member0", "AAEC")),
         ("AAEC", [FIXED, "long"], ("member0", b"\0\1\2")),
@@ -175,17 +175,17 @@ ENUM = {"type": "enum", "name": "E", "symbols": ["XYXY"]}
         ("AAEC", ["bytes", ENUM], ("member0", b"\0\1\2")),
     ],
 )
-def test_of_a_union_the_branch_is_taken_that_is_written_so(value: Any, schemas: Any, found: Any) -> None:
-    member, held = found
-    union = codec_of(record(schemas), kind="JSON").decode_one(json.dumps({"f0": value}).encode())["f0"]
-    assert {name: held for name, held in union.items() if held is not None} == {member: held}
+def test_a_union_is_read_as_the_branch_that_the_value_looks_like(value: Any, schemas: Any, expected: Any) -> None:
+    member, member_value = expected
+    union = codec_of(make_record(schemas), kind="JSON").decode_one(json.dumps({"f0": value}).encode())["f0"]
+    assert {name: item for name, item in union.items() if item is not None} == {member: member_value}
 
 
-def test_half_a_character_becomes_a_replacement() -> None:
-    assert decoded(note="\ud800x")["note"] == "�x"
+def test_a_lone_surrogate_is_replaced() -> None:
+    assert decode_fields(note="\ud800x")["note"] == "�x"
 
 
-def test_null_fields_are_left_out_and_the_order_is_the_schema_s() -> None:
+def test_null_fields_are_omitted_and_the_order_is_the_schema_s() -> None:
     value = dict.fromkeys(("note", "at", "day", "ratio"))
     value |= {"price": Decimal("1.5"), "raw": b"\0", "id": 3, "either": {"member0": 4}}
     assert CODEC.encode_one(value) == b'{"id":3,"raw":"AA==","price":1.50,"either":4}'
@@ -193,9 +193,9 @@ def test_null_fields_are_left_out_and_the_order_is_the_schema_s() -> None:
 
 @given(st.integers(min_value=0, max_value=2**32))
 @EXAMPLES
-def test_a_value_comes_back_from_its_text(seed: int) -> None:
+def test_a_value_is_decoded_from_its_json(seed: int) -> None:
     maker = Maker(seed)
-    # In bare JSON a union's branches must differ in kind.
+    # The branches of a union have to have different JSON types.
     maker._union = lambda depth: ["null", "boolean", maker.record(depth - 1)]  # type: ignore[method-assign]
     schema = maker.record()
     codec = codec_of(schema, kind="JSON")

@@ -1,4 +1,4 @@
-"""Pulsar's primitive types in the wire form of its Java client."""
+"""Pulsar's primitive types in the wire format of its Java client."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
-from sample_codecs import codec_of, read_alike
+from sample_codecs import codec_of, decode_both_ways
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, Unreadable, Unwritable
 
 DAY_MS = 86_400_000
 
 
-def primitive(name: str, **properties: str) -> Codec:
+def make_codec(name: str, **properties: str) -> Codec:
     return codec_of(Definition(name, properties=properties))
 
 
@@ -46,7 +46,7 @@ WIRE: list[tuple[str, bytes, Any]] = [
 
 @pytest.mark.parametrize(("name", "payload", "value"), WIRE)
 def test_each_type_is_read_and_written_as_java_does(name: str, payload: bytes, value: Any) -> None:
-    codec = primitive(name)
+    codec = make_codec(name)
     assert codec.decode_one(payload) == value
     assert codec.encode_one(value) == payload
     decoded = codec.decode_batch(pa.array([payload, payload], pa.binary()))
@@ -79,7 +79,7 @@ def test_times_of_day_are_spark_times_where_it_has_them(name: str) -> None:
     ],
 )
 def test_wrong_sizes_and_ranges_are_rejected(name: str, payload: bytes) -> None:
-    codec = primitive(name)
+    codec = make_codec(name)
     with pytest.raises(Unreadable):
         codec.decode_one(payload)
     decoded = codec.decode_batch(pa.array([payload], pa.binary()))
@@ -87,19 +87,19 @@ def test_wrong_sizes_and_ranges_are_rejected(name: str, payload: bytes) -> None:
     assert decoded.rows.column("value").null_count == 1
 
 
-def test_bytes_behind_an_instant_are_ignored_as_in_java_unless_strict() -> None:
+def test_bytes_after_an_instant_are_ignored_as_in_java_unless_strict() -> None:
     payload = struct.pack(">qi", 0, 0) + b"\0"
-    assert primitive("INSTANT").decode_one(payload) == datetime(1970, 1, 1, tzinfo=UTC)
+    assert make_codec("INSTANT").decode_one(payload) == datetime(1970, 1, 1, tzinfo=UTC)
     with pytest.raises(Unreadable, match="12 bytes"):
         codec_of(Definition("INSTANT"), strict=True).decode_one(payload)
 
 
 def test_utf_16_without_a_mark_is_big_endian_as_in_java() -> None:
-    assert primitive("STRING", __charset="UTF-16").decode_one(b"\x00\xe9") == "é"
+    assert make_codec("STRING", __charset="UTF-16").decode_one(b"\x00\xe9") == "é"
 
 
-def test_text_that_is_no_utf_8_is_replaced_unless_strict() -> None:
-    assert primitive("STRING").decode_one(b"a\xff") == "a�"
+def test_invalid_utf_8_is_replaced_unless_strict() -> None:
+    assert make_codec("STRING").decode_one(b"a\xff") == "a�"
     decoded = codec_of(Definition("STRING"), strict=True).decode_batch(pa.array([b"a\xff", b"b"]))
     assert decoded.rows.column("value").to_pylist() == [None, "b"]
     assert decoded.errors.to_pylist() == ["byte 1: text that is not utf-8", None]
@@ -107,7 +107,7 @@ def test_text_that_is_no_utf_8_is_replaced_unless_strict() -> None:
 
 @pytest.mark.parametrize("charset", ["x-none", "hex", "rot13", "idna", "undefined", "a\0b", ""])
 def test_an_unknown_charset_is_rejected(charset: str) -> None:
-    codec = primitive("STRING", __charset=charset)
+    codec = make_codec("STRING", __charset=charset)
     for use in (lambda: codec.encode_one("a"), lambda: codec.decode_one(b"a")):
         with pytest.raises((InvalidDefinition, Unreadable), match="__charset"):
             use()
@@ -127,7 +127,7 @@ def test_an_unknown_charset_is_rejected(charset: str) -> None:
     ],
 )
 def test_text_of_every_charset_is_java_s(charset: str, text: str, payload: bytes) -> None:
-    codec = primitive("STRING", __charset=charset)
+    codec = make_codec("STRING", __charset=charset)
     assert codec.encode_one(text) == payload
     assert codec.decode_one(payload) == text
     assert codec.decode_batch(pa.array([payload] * 40)).rows.column("value").to_pylist() == [text] * 40
@@ -139,10 +139,10 @@ def test_text_of_every_charset_is_java_s(charset: str, text: str, payload: bytes
 )
 def test_values_of_another_type_or_size_are_not_written(name: str, value: Any) -> None:
     with pytest.raises(Unwritable):
-        primitive(name).encode_one(value)
+        make_codec(name).encode_one(value)
 
 
 @given(st.lists(st.binary(max_size=20), max_size=20), st.sampled_from(sorted({name for name, _, _ in WIRE})))
 @EXAMPLES
-def test_a_batch_judges_each_payload_as_it_is_judged_alone(payloads: list[bytes], name: str) -> None:
-    read_alike(primitive(name), payloads)
+def test_each_payload_has_the_same_result_alone_and_in_a_batch(payloads: list[bytes], name: str) -> None:
+    decode_both_ways(make_codec(name), payloads)

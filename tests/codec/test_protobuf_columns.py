@@ -1,4 +1,4 @@
-"""Protobuf payloads column by column: nothing but speed may tell that from message by message."""
+"""The columnar path of protobuf gives the same values, payloads and reasons as the scalar path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 from random_protobuf import ProtoMaker, definition_of
-from sample_codecs import codec_of, native, values_of
+from sample_codecs import codec_of, make_native, values_of
 
 from schemactl.codec import Codec, Decoded, Definition, KeyValue, Options, Version
 
@@ -23,33 +23,33 @@ pytest.importorskip("ptars")
 
 
 @contextmanager
-def absent() -> Iterator[None]:
-    """Without ptars, as far as imports can tell."""
-    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "ptars"}
+def hide_ptars() -> Iterator[None]:
+    """Make imports of ptars fail."""
+    modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "ptars"}
     sys.modules["ptars"] = None  # type: ignore[assignment]
     try:
         yield
     finally:
         del sys.modules["ptars"]
-        sys.modules.update(kept)
+        sys.modules.update(modules)
 
 
 def check_same(codec: Codec, payloads: pa.Array, versions: pa.Array | None = None) -> Decoded:
-    with absent():
-        one_by_one = Codec(codec.versions, reader=codec.reader, options=codec.options)
-        expected = one_by_one.decode_batch(payloads, versions)
-    found = codec.decode_batch(payloads, versions)
-    assert found.errors.to_pylist() == expected.errors.to_pylist()
-    found.rows.validate(full=True)
-    assert found.rows.schema == expected.rows.schema
-    # By text: NaN is equal to itself then, and zero not to minus zero.
-    assert repr(values_of(found)) == repr(values_of(expected))
-    with absent():
-        written = one_by_one.encode_batch(expected.rows)
-    again = codec.encode_batch(found.rows)
-    assert again.payloads.to_pylist() == written.payloads.to_pylist()
-    assert again.errors.to_pylist() == written.errors.to_pylist()
-    return found
+    with hide_ptars():
+        scalar_codec = Codec(codec.versions, reader=codec.reader, options=codec.options)
+        expected = scalar_codec.decode_batch(payloads, versions)
+    decoded = codec.decode_batch(payloads, versions)
+    assert decoded.errors.to_pylist() == expected.errors.to_pylist()
+    decoded.rows.validate(full=True)
+    assert decoded.rows.schema == expected.rows.schema
+    # As text, NaN is equal to itself, and zero is not equal to negative zero.
+    assert repr(values_of(decoded)) == repr(values_of(expected))
+    with hide_ptars():
+        expected_encoding = scalar_codec.encode_batch(expected.rows)
+    encoded = codec.encode_batch(decoded.rows)
+    assert encoded.payloads.to_pylist() == expected_encoding.payloads.to_pylist()
+    assert encoded.errors.to_pylist() == expected_encoding.errors.to_pylist()
+    return decoded
 
 
 @given(st.integers(min_value=0, max_value=2**32), st.integers(1, 2))
@@ -75,8 +75,8 @@ def test_columns_of_another_version_are_those_of_protobuf_itself(seed: int) -> N
     check_same(codec, pa.array(payloads), pa.array(numbers, pa.int64()))
 
 
-def proto(text: str, **options: Any) -> Codec:
-    return codec_of(native(text, "M"), **options)
+def make_codec(text: str, **options: Any) -> Codec:
+    return codec_of(make_native(text, "M"), **options)
 
 
 def find_scalar_rows(codec: Codec, payloads: list[bytes]) -> list[bool] | None:
@@ -98,8 +98,8 @@ message M2 { optional uint64 x = 1; double y = 2; }
 """
 
 
-def test_what_is_plain_is_read_and_written_column_by_column() -> None:
-    codec = proto(PLAIN)
+def test_usual_messages_are_decoded_and_encoded_by_columns() -> None:
+    codec = make_codec(PLAIN)
     values = [
         {},
         {"a": -1, "b": [1, -2], "c": {"k": {"x": 2**64 - 1, "y": -0.0}, "": {"x": None, "y": 0.0}}, "e": "B"},
@@ -109,12 +109,12 @@ def test_what_is_plain_is_read_and_written_column_by_column() -> None:
     assert find_scalar_rows(codec, payloads) == [False] * 3
     rows = check_same(codec, pa.array(payloads)).rows
     writer: Any = codec._get_writer(0)
-    # Several entries of a map are protobuf's to order, and a number without a name is to be understood.
+    # Only protobuf orders several entries of a map, and encodes an enum number without a name.
     assert writer.writer.write_column(rows.to_struct_array())[1].tolist() == [False, True, True]
 
 
 def test_a_slice_of_a_batch_is_its_rows() -> None:
-    codec = proto(PLAIN)
+    codec = make_codec(PLAIN)
     payloads = pa.array([codec.encode_one({"a": number, "b": [number]}) for number in range(90)])
     assert check_same(codec, payloads[7:60]).rows.column("a").to_pylist() == list(range(7, 60))
 
@@ -128,31 +128,31 @@ def test_a_slice_of_a_batch_is_its_rows() -> None:
         'syntax = "proto3"; message M {}',
     ],
 )
-def test_what_columns_cannot_serve_is_read_message_by_message(text: str) -> None:
-    codec = proto(text)
+def test_unsupported_definitions_have_no_columnar_path(text: str) -> None:
+    codec = make_codec(text)
     assert find_scalar_rows(codec, [b""]) is None
     check_same(codec, pa.array([b"", b"\x0a\x00", b"\x10\x01"]))
 
 
-def test_a_message_that_holds_itself_often_is_not_written_out_in_full() -> None:
-    codec = proto('syntax = "proto3"; message M { M l = 1; M r = 2; int32 x = 3; }', recursion_depth=3)
+def test_messages_nested_deeper_than_the_columns_need_the_scalar_path() -> None:
+    codec = make_codec('syntax = "proto3"; message M { M l = 1; M r = 2; int32 x = 3; }', recursion_depth=3)
     payloads = [b"", b"\x0a\x02\x18\x07", b"\x0a\x04\x0a\x02\x18\x07", b"\x0a\x06\x0a\x04\x0a\x02\x18\x07"]
     assert find_scalar_rows(codec, payloads) == [False, False, False, True]
     check_same(codec, pa.array(payloads))
 
 
-def test_what_comes_twice_is_left_to_protobuf() -> None:
-    codec = proto(PLAIN)
-    one_of_two = b"\x32\x01a\xe2\x2b\x01b"
-    a_key_twice = b"\x1a\x03\x0a\x01k\x1a\x03\x0a\x01k"
-    a_field_twice = b"\x08\x02\x08\x04"
-    payloads = [b"\x08\x02", one_of_two, a_key_twice, a_field_twice]
+def test_duplicate_fields_keys_and_members_need_the_scalar_path() -> None:
+    codec = make_codec(PLAIN)
+    two_members = b"\x32\x01a\xe2\x2b\x01b"
+    duplicate_key = b"\x1a\x03\x0a\x01k\x1a\x03\x0a\x01k"
+    duplicate_field = b"\x08\x02\x08\x04"
+    payloads = [b"\x08\x02", two_members, duplicate_key, duplicate_field]
     assert find_scalar_rows(codec, payloads) == [False, True, True, True]
     check_same(codec, pa.array(payloads))
 
 
-def test_a_length_that_no_message_can_have_is_told_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
-    codec = proto(PLAIN)
+def test_a_huge_length_is_rejected_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    codec = make_codec(PLAIN)
     huge = b"\xf7" + b"\xff" * 8 + b"\x01"
     payloads = [b"\x08\x02", b"\x32" + huge, b"\xe2\x2b" + huge, b"\x12" + huge, b"\x08" + huge] * 20
     decoded = check_same(codec, pa.array(payloads))
@@ -160,19 +160,19 @@ def test_a_length_that_no_message_can_have_is_told_and_nothing_is_printed(capfd:
     assert capfd.readouterr() == ("", "")
 
 
-def test_few_bad_messages_leave_the_others_to_columns() -> None:
-    codec = proto(PLAIN)
+def test_a_damaged_message_leaves_most_others_to_the_columnar_path() -> None:
+    codec = make_codec(PLAIN)
     payloads = [codec.encode_one({"a": number}) or b"" for number in range(1000)]
     payloads[500] = b"\x08"
-    left = find_scalar_rows(codec, payloads)
-    assert left is not None
-    assert left[500]
-    assert sum(left) <= 32
+    scalar_rows = find_scalar_rows(codec, payloads)
+    assert scalar_rows is not None
+    assert scalar_rows[500]
+    assert sum(scalar_rows) <= 32
     check_same(codec, pa.array(payloads))
 
 
-def test_a_half_of_a_pair_is_read_column_by_column_too() -> None:
-    codec = codec_of(KeyValue(Definition("STRING"), native(PLAIN, "M"), "INLINE"))
+def test_the_value_of_a_pair_is_decoded_by_columns() -> None:
+    codec = codec_of(KeyValue(Definition("STRING"), make_native(PLAIN, "M"), "INLINE"))
     payloads = [codec.encode_one({"key": f"k{n}", "value": {"a": n} if n % 3 else None}) for n in range(50)]
     payloads[7] = b"\0\0\0\1k\0\0\0\1\x08"
     rows = check_same(codec, pa.array(payloads)).rows.to_pylist()

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
-from sample_codecs import codec_of, native
+from sample_codecs import codec_of, make_native
 
 from schemactl.codec import (
     Codec,
@@ -52,34 +52,34 @@ message Order {
 """
 
 
-def proto(*texts: str, **options: Any) -> Codec:
-    return codec_of(*(native(text, "shop.Order") for text in texts), **options)
+def make_codec(*texts: str, **options: Any) -> Codec:
+    return codec_of(*(make_native(text, "shop.Order") for text in texts), **options)
 
 
-def proto2(fields: str, more: str = "", **options: Any) -> Codec:
+def make_proto2_codec(fields: str, more: str = "", **options: Any) -> Codec:
     text = f'syntax = "proto2"; package shop; message Order {{ {fields} }} {more}'
-    return proto(text, **options)
+    return make_codec(text, **options)
 
 
-CODEC = proto(ORDER)
-MESSAGE = root_of(native(ORDER, "shop.Order"), Options()).message_class
+CODEC = make_codec(ORDER)
+MESSAGE = root_of(make_native(ORDER, "shop.Order"), Options()).message_class
 
 
-def integers(bits: int, *, signed: bool = True) -> st.SearchStrategy[int]:
+def integers_of(bits: int, *, signed: bool = True) -> st.SearchStrategy[int]:
     return st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else st.integers(0, 2**bits - 1)
 
 
-LINES = st.fixed_dictionaries({"sku": st.text(max_size=5), "quantity": integers(32, signed=False)})
+LINES = st.fixed_dictionaries({"sku": st.text(max_size=5), "quantity": integers_of(32, signed=False)})
 STATUS = st.sampled_from(["NEW", "PAID", "GONE", "7"])
 MOMENTS = st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)).map(  # noqa: DTZ001  a zone follows
     lambda moment: moment.replace(tzinfo=UTC)
 )
 VALUES = st.fixed_dictionaries(
     {
-        **dict.fromkeys(("an_int32", "an_sfixed32", "an_sint32"), integers(32)),
-        **dict.fromkeys(("an_int64", "an_sfixed64", "an_sint64"), integers(64)),
-        **dict.fromkeys(("a_uint32", "a_fixed32"), integers(32, signed=False)),
-        **dict.fromkeys(("a_uint64", "a_fixed64"), integers(64, signed=False)),
+        **dict.fromkeys(("an_int32", "an_sfixed32", "an_sint32"), integers_of(32)),
+        **dict.fromkeys(("an_int64", "an_sfixed64", "an_sint64"), integers_of(64)),
+        **dict.fromkeys(("a_uint32", "a_fixed32"), integers_of(32, signed=False)),
+        **dict.fromkeys(("a_uint64", "a_fixed64"), integers_of(64, signed=False)),
         "a_double": st.floats(allow_nan=False),
         "a_float": st.floats(width=32, allow_nan=False),
         "a_bool": st.booleans(),
@@ -89,9 +89,9 @@ VALUES = st.fixed_dictionaries(
         "note": st.none() | st.text(max_size=3),
         "line": st.none() | LINES,
         "lines": st.lists(LINES, max_size=3),
-        "numbers": st.lists(integers(32), max_size=3),
+        "numbers": st.lists(integers_of(32), max_size=3),
         "by_sku": st.dictionaries(st.text(max_size=2), LINES, max_size=2),
-        "names": st.dictionaries(integers(32), st.text(max_size=2), max_size=2),
+        "names": st.dictionaries(integers_of(32), st.text(max_size=2), max_size=2),
         "at": st.none() | MOMENTS,
         "took": st.none() | st.timedeltas(timedelta(days=-100_000_000), timedelta(days=100_000_000)),
         "from": st.lists(st.text(max_size=2), max_size=2),
@@ -104,7 +104,9 @@ PAYMENTS = st.sampled_from([{}, {"card": ""}, {"voucher": 0}, {"bonus": {"sku": 
 
 @given(VALUES, PAYMENTS)
 @EXAMPLES
-def test_a_value_comes_back_and_a_batch_is_its_messages(value: dict[str, Any], payment: dict[str, Any]) -> None:
+def test_a_value_is_decoded_from_its_payload_alone_and_in_a_batch(
+    value: dict[str, Any], payment: dict[str, Any]
+) -> None:
     value = value | NO_PAYMENT | payment
     payload = CODEC.encode_one(value)
     assert payload is not None
@@ -134,7 +136,7 @@ def test_columns_are_those_of_spark_with_its_safe_options() -> None:
     assert (kinds["at"], kinds["took"]) == (pa.timestamp("us", "UTC"), pa.duration("us"))
 
 
-def test_what_was_not_sent_is_the_default_or_null_where_it_can_be_unset() -> None:
+def test_an_unset_field_is_null_or_its_default_without_presence() -> None:
     value = CODEC.decode_one(b"")
     expected = {"an_int64": 0, "a_string": "", "status": "NEW", "lines": [], "names": {}}
     assert {name: value[name] for name in expected} == expected
@@ -142,15 +144,15 @@ def test_what_was_not_sent_is_the_default_or_null_where_it_can_be_unset() -> Non
         assert value[name] is None
 
 
-def test_fields_are_read_by_number_whichever_version_wrote_them() -> None:
+def test_fields_of_other_versions_are_matched_by_number() -> None:
     old = 'syntax = "proto3"; package shop; message Order { int32 id = 1; string gone = 2; }'
     new = 'syntax = "proto3"; package shop; message Order { int64 number = 1; optional string note = 3; }'
-    codec = proto(old, new)
+    codec = make_codec(old, new)
     payload = codec.encode_one({"id": 7, "gone": "x"}, 0)
     assert codec.decode_one(payload, 0) == {"number": 7, "note": None}
 
 
-def test_an_unknown_number_of_an_enum_stays_visible() -> None:
+def test_an_enum_number_without_a_name_is_decoded_to_digits() -> None:
     assert CODEC.decode_one(MESSAGE(status=42).SerializeToString())["status"] == "42"
     with pytest.raises(Unwritable, match="status: 'LOST' is none of"):
         CODEC.encode_one({"status": "LOST"})
@@ -171,12 +173,12 @@ message Nested { optional Status status = 1 [default = NEW]; optional bytes raw 
 
 
 @pytest.mark.parametrize("count", [1, 100])
-def test_a_number_that_a_closed_enum_has_no_name_for_stays_where_it_was_sent(count: int) -> None:
-    codec = proto(PROTO2)
+def test_a_closed_enum_s_number_without_a_name_stays_in_its_field(count: int) -> None:
+    codec = make_codec(PROTO2)
     payload = bytes.fromhex("0807 1001 1009 1000 1a070a016b 12020807 20ffffffffffffffffff01 5a02 0805")
     row = codec.decode_batch(pa.array([payload] * count)).rows.slice(count - 1).to_pylist()[0]
-    found = [row[name] for name in ("status", "all", "must", "packed")]
-    assert found == ["7", ["PAID", "9", "NEW"], "-1", ["8", "5"]]
+    enums = [row[name] for name in ("status", "all", "must", "packed")]
+    assert enums == ["7", ["PAID", "9", "NEW"], "-1", ["8", "5"]]
     assert row["by_name"] == [("k", {"status": "7", "raw": b"\x01"})]
     assert codec.decode_one(payload) == {**row, "by_name": dict(row["by_name"]), "large": 2**64 - 1}
     with pytest.raises(Unwritable, match="status: '7' is none of"):
@@ -184,8 +186,8 @@ def test_a_number_that_a_closed_enum_has_no_name_for_stays_where_it_was_sent(cou
 
 
 @pytest.mark.parametrize("count", [1, 100])
-def test_what_was_not_sent_is_the_default_that_a_definition_declares(count: int) -> None:
-    codec = proto(PROTO2)
+def test_an_unset_field_is_its_declared_default(count: int) -> None:
+    codec = make_codec(PROTO2)
     row = codec.decode_batch(pa.array([b"\x20\x00\x1a\x05\x0a\x01k\x12\x00"] * count)).rows.slice(count - 1)
     assert row.to_pylist()[0] == {
         "status": None,
@@ -196,7 +198,7 @@ def test_what_was_not_sent_is_the_default_that_a_definition_declares(count: int)
         "text": "none",
         "declared": "NEW",
         "large": Decimal(2**64 - 1),
-        # Of a oneof one member is set at most.
+        # Members of a oneof do not get their defaults.
         "left": None,
         "right": None,
         "packed": [],
@@ -204,21 +206,21 @@ def test_what_was_not_sent_is_the_default_that_a_definition_declares(count: int)
     assert codec.decode_one(b"\x20\x00")["number"] == -5
     assert codec.decode_one(b"\x20\x00\x28\x00")["number"] == 0
     editions = 'edition = "2023"; package shop; message Order { int32 id = 1 [default = 4]; int32 other = 2; }'
-    assert proto(editions).decode_one(b"") == {"id": 4, "other": None}
+    assert make_codec(editions).decode_one(b"") == {"id": 4, "other": None}
 
 
-def test_a_default_that_is_no_text_is_rejected_where_it_is_needed() -> None:
-    codec = proto2('optional string s = 1 [default = "\\377"];')
+def test_a_default_that_is_not_utf_8_rejects_messages_that_need_it() -> None:
+    codec = make_proto2_codec('optional string s = 1 [default = "\\377"];')
     decoded = codec.decode_batch(pa.array([b"", b"\x0a\x01a"] * 50))
     assert decoded.errors.to_pylist() == ["s: text that is not UTF-8", None] * 50
     assert decoded.rows.column("s").to_pylist() == [None, "a"] * 50
 
 
-def test_a_field_may_be_called_as_a_method_of_messages_is() -> None:
+def test_a_field_may_have_the_name_of_a_method_of_messages() -> None:
     names = ("DESCRIPTOR", "HasField", "IsInitialized", "ListFields", "ParseFromString", "SerializeToString")
     fields = "".join(f"optional int32 {name} = {number};" for number, name in enumerate(names, 1))
     line = f"message Line {{ {fields} required int32 id = 30; }}"
-    codec = proto2(f"{fields} optional Line SetInParent = 20;", line)
+    codec = make_proto2_codec(f"{fields} optional Line SetInParent = 20;", line)
     value = {name: number for number, name in enumerate(names)}
     payload = codec.encode_one({**value, "SetInParent": {**value, "id": 1}})
     assert codec.decode_one(payload) == {**value, "SetInParent": {**value, "id": 1}}
@@ -251,32 +253,32 @@ def test_the_reason_names_the_field_and_the_byte() -> None:
     assert rejected.value.reason == "line.sku, byte 6: text that is not UTF-8"
 
 
-def test_messages_nested_without_end_are_rejected() -> None:
-    tree = native('syntax = "proto3"; message Tree { Tree next = 1; int32 x = 2; }', "Tree")
+def test_messages_nested_too_deeply_are_rejected() -> None:
+    tree = make_native('syntax = "proto3"; message Tree { Tree next = 1; int32 x = 2; }', "Tree")
     with pytest.raises(InvalidDefinition, match="Tree is recursive"):
         _ = codec_of(tree).columns
     codec = codec_of(tree, recursion_depth=2)
     assert codec.decode_one(b"\x0a\x02\x10\x07\x10\x01") == {"next": {"x": 7}, "x": 1}
     deep = b""
     for _ in range(200):
-        # The zig-zag number of a half is the length.
+        # The zig-zag form of half of the length is the length as a plain number.
         deep = b"\x0a" + (zigzag(len(deep) // 2) if len(deep) % 2 == 0 else zigzag(-(len(deep) + 1) // 2)) + deep
     with pytest.raises(Unreadable, match="nested deeper than 100"):
         codec.decode_one(deep)
 
 
-def test_required_fields_that_are_missing_make_an_error() -> None:
-    codec = proto2("required int32 id = 1; optional int32 b = 2;")
+def test_missing_required_fields_are_rejected() -> None:
+    codec = make_proto2_codec("required int32 id = 1; optional int32 b = 2;")
     with pytest.raises(Unreadable, match="required fields are missing: id"):
         codec.decode_one(b"\x10\x01")
     with pytest.raises(Unwritable, match="required fields are missing: id"):
         codec.encode_one({"b": 1})
 
 
-def test_required_fields_that_are_missing_in_nested_messages_are_named() -> None:
+def test_missing_required_fields_of_nested_messages_have_their_paths() -> None:
     line = "message Line { required int32 id = 1; optional Line bonus = 2; }"
     fields = "repeated Line lines = 1; map<string, Line> by_sku = 2; optional Line line = 3;"
-    codec = proto2(fields, line, recursion_depth=2)
+    codec = make_proto2_codec(fields, line, recursion_depth=2)
     payload = b"\x0a\x02\x08\x01\x0a\x04\x08\x01\x12\x00\x12\x05\x0a\x01k\x12\x00\x1a\x00"
     with pytest.raises(Unreadable) as rejected:
         codec.decode_one(payload)
@@ -286,8 +288,8 @@ def test_required_fields_that_are_missing_in_nested_messages_are_named() -> None
     assert reasons == [None, rejected.value.reason]
 
 
-def test_text_of_proto2_that_is_not_utf_8_is_rejected_as_that_of_proto3() -> None:
-    codec = proto2("optional string s = 1; map<string, int32> m = 2;")
+def test_invalid_utf_8_is_rejected_in_proto2_as_in_proto3() -> None:
+    codec = make_proto2_codec("optional string s = 1; map<string, int32> m = 2;")
     for payload, reason in ((b"\x0a\x02a\xff", "s, byte 3"), (b"\x12\x03\x0a\x01\xff", "m.key, byte 4")):
         with pytest.raises(Unreadable) as rejected:
             codec.decode_one(payload)
@@ -333,23 +335,23 @@ def test_a_value_that_does_not_fit_is_rejected_with_its_place(value: Any, reason
 
 
 def test_protobuf_described_by_avro_needs_its_descriptor_set() -> None:
-    text = native(ORDER, "shop.Order").text
+    text = make_native(ORDER, "shop.Order").text
     described = codec_of(Definition("PROTOBUF", '"string"', proto=text))
     assert described.columns == CODEC.columns
     with pytest.raises(CodecUnavailable, match="add `proto:`"):
         _ = codec_of(Definition("PROTOBUF", '"string"')).columns
 
 
-def test_a_half_of_a_pair_may_be_protobuf() -> None:
-    value = native('syntax = "proto3"; message V { uint64 x = 1; }', "V")
+def test_the_value_of_a_pair_may_be_protobuf() -> None:
+    value = make_native('syntax = "proto3"; message V { uint64 x = 1; }', "V")
     codec = codec_of(KeyValue(Definition("STRING"), value, "SEPARATED"))
     rows = pa.RecordBatch.from_pylist([{"key": "a", "value": {"x": Decimal(2**64 - 1)}}], schema=codec.columns)
     encoded = codec.encode_batch(rows)
     assert codec.decode_batch(encoded.payloads, keys=encoded.keys).rows.equals(rows)
 
 
-def test_a_definition_that_is_no_descriptor_set_is_rejected() -> None:
-    good = json.loads(native(ORDER, "shop.Order").text)
+def test_an_invalid_descriptor_set_is_rejected() -> None:
+    good = json.loads(make_native(ORDER, "shop.Order").text)
     for text in (
         "",
         "{}",
@@ -361,7 +363,7 @@ def test_a_definition_that_is_no_descriptor_set_is_rejected() -> None:
             _ = codec_of(Definition("PROTOBUF_NATIVE", text)).columns
 
 
-def test_moments_outside_of_what_columns_hold_are_told() -> None:
+def test_timestamps_out_of_range_are_rejected() -> None:
     message = MESSAGE()
     message.at.seconds = 2**62
     reason = CODEC.decode_batch(pa.array([message.SerializeToString()])).errors.to_pylist()[0]

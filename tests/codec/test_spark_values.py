@@ -1,4 +1,4 @@
-"""Rows as Spark's own `from_avro` makes them: 34 pairs of schemas, 50 messages each, good and damaged."""
+"""Decoded rows are equal to those of Spark's own `from_avro`, for 34 pairs of schemas with 50 valid and damaged messages each."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from schemactl.codec.values import decode_text
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_values_public.jsonl.gz"
 
 ACCEPTED_HERE = {"rand-013"}
-"""A top-level union of a record and others: `from_avro` cannot write its rows and rejects all, here they are read."""
+"""A top-level union of a record and other types, which is decoded here, while `from_avro` rejects all messages of it."""
 
 
 CASES = {case["id"]: case for case in map(json.loads, gzip.decompress(CORPUS.read_bytes()).splitlines())}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_rows_are_those_of_from_avro(name: str) -> None:
+def test_rows_are_equal_to_those_of_from_avro(name: str) -> None:
     case = CASES[name]
     writer, reader = (Definition("AVRO", json.dumps(case[role])) for role in ("writer", "reader"))
     codec = Codec([Version(0, writer)], reader=reader)
@@ -35,14 +35,14 @@ def test_rows_are_those_of_from_avro(name: str) -> None:
             _ = codec.columns
         return
     payloads = [base64.b64decode(message) for message in case["messages_b64"]]
-    for number, found in enumerate(json_rows(codec, payloads, 0)):
+    for number, row in enumerate(json_rows(codec, payloads, 0)):
         expected = case["rows"][number]
         if expected == {"error": "IncompatibleSchemaException"} and name in ACCEPTED_HERE:
             continue
-        rejected = isinstance(expected, dict) and set(expected) == {"error"}
-        assert ("error" in found if isinstance(found, dict) else False) == rejected, (number, found, expected)
-        if not rejected:
-            assert_same(found, expected)
+        is_rejected = isinstance(expected, dict) and set(expected) == {"error"}
+        assert ("error" in row if isinstance(row, dict) else False) == is_rejected, (number, row, expected)
+        if not is_rejected:
+            assert_same(row, expected)
 
 
 NUMBER = {"name": "a", "type": "int"}
@@ -79,31 +79,31 @@ REJECTED = {"error": "..."}
         (["string", "int"], True, REJECTED),
     ],
 )
-def test_defaults_that_do_not_fit_are_those_of_from_avro(kind: Any, default: Any, expected: Any) -> None:
-    # As Spark 4.1.1 answers, whose reader's schema is read without a look at its defaults.
+def test_invalid_defaults_have_the_values_of_from_avro(kind: Any, default: Any, expected: Any) -> None:
+    # The results of Spark 4.1.1, which does not validate the defaults of the reader's schema.
     writer = {"type": "record", "name": "R", "fields": [NUMBER]}
     reader = writer | {"fields": [NUMBER, {"name": "d", "type": kind, "default": default}]}
     for count in (1, 100):
-        for row in answers(writer, reader, [b"\2"] * count):
+        for row in decode_payloads(writer, reader, [b"\2"] * count):
             assert repr(row) == repr(expected if expected is REJECTED else {"a": 1, "d": expected})
 
 
-def test_only_a_message_that_needs_a_default_is_rejected_for_it() -> None:
+def test_an_invalid_default_rejects_only_messages_that_need_it() -> None:
     writer = {"type": "array", "items": NONE}
     reader = {"type": "array", "items": NONE | {"fields": [{"name": "d", "type": DECIMAL, "default": ""}]}}
     for count in (1, 100):
-        assert answers(writer, reader, [b"\0", b"\2\0"] * count) == [[], REJECTED] * count
+        assert decode_payloads(writer, reader, [b"\0", b"\2\0"] * count) == [[], REJECTED] * count
 
 
 @pytest.mark.parametrize("size", ["00", "01", "80808080808080808001", "ffffffffffffffffff01"])
-def test_what_a_block_says_of_its_size_does_not_matter_where_its_items_are_read(size: str) -> None:
+def test_the_stated_size_of_a_block_has_no_effect_when_its_items_are_read(size: str) -> None:
     payload = bytes.fromhex(f"01{size}0200")
-    assert answers(LIST, LIST, [payload]) == [[1]]
-    assert answers(LIST, LIST, [payload, b"\2\4\0"] * 100) == [[1], [2]] * 100
+    assert decode_payloads(LIST, LIST, [payload]) == [[1]]
+    assert decode_payloads(LIST, LIST, [payload, b"\2\4\0"] * 100) == [[1], [2]] * 100
 
 
-def answers(writer: Any, reader: Any, payloads: list[bytes]) -> list[Any]:
-    """The values, as storage has them, or that a message is rejected."""
+def decode_payloads(writer: Any, reader: Any, payloads: list[bytes]) -> list[Any]:
+    """Decode payloads to values in storage form, or REJECTED."""
     codec = Codec([Version(0, Definition("AVRO", json.dumps(writer)))], reader=Definition("AVRO", json.dumps(reader)))
     decoded = codec.decode_batch(pa.array(payloads, pa.binary()), pa.array([0] * len(payloads)))
     rows = [value if codec.is_record else value["value"] for value in values_of(decoded)]
@@ -111,17 +111,17 @@ def answers(writer: Any, reader: Any, payloads: list[bytes]) -> list[Any]:
     return [value if reason is None else REJECTED for value, reason in zip(rows, reasons, strict=True)]
 
 
-def assert_same(found: Any, expected: Any) -> None:
+def assert_same(actual: Any, expected: Any) -> None:
     if isinstance(expected, dict) and "invalid_utf8" in expected:
-        assert found == decode_text(base64.b64decode(expected["invalid_utf8"]))
+        assert actual == decode_text(base64.b64decode(expected["invalid_utf8"]))
     elif isinstance(expected, dict):
-        assert found.keys() == expected.keys()
+        assert actual.keys() == expected.keys()
         for key in expected:
-            assert_same(found[key], expected[key])
+            assert_same(actual[key], expected[key])
     elif isinstance(expected, list):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
-            assert_same(one, other)
+        assert len(actual) == len(expected)
+        for actual_item, expected_item in zip(actual, expected, strict=True):
+            assert_same(actual_item, expected_item)
     else:
-        # By text, so that -0.0 is not 0.0 and 1 is not 1.0.
-        assert repr(found) == repr(expected)
+        # As text, -0.0 is not equal to 0.0, and 1 is not equal to 1.0.
+        assert repr(actual) == repr(expected)

@@ -1,4 +1,4 @@
-"""Records and messages that hold themselves several times: one message is read as deep as it is, not as wide as it could be."""
+"""Records and messages with several recursive fields: the work depends on the depth of a message, not on the number of possible columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from sample_codecs import codec_of, native
+from sample_codecs import codec_of, make_native
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, Options, Version
 
@@ -31,7 +31,7 @@ message M { google.protobuf.Struct fields = 1; }
 LEVELS = 40
 
 
-def nested_message() -> bytes:
+def make_nested_message() -> bytes:
     payload = b"\x18\x01"
     for _ in range(LEVELS):
         size = len(payload)
@@ -43,14 +43,17 @@ def nested_message() -> bytes:
 @pytest.mark.parametrize(
     ("definition", "payload"),
     [
-        # Left is there, 40 times, and the innermost has none; then from the inside right is not there, and x is 1.
+        # `left` is set 40 times. Then follow, from the innermost record outwards, `right`, which is null, and `x`, which is 1.
         (Definition("AVRO", json.dumps(RECORD)), b"\x02" * LEVELS + b"\x00" + b"\x00\x02" * (LEVELS + 1)),
         (Definition("JSON", json.dumps(RECORD)), b'{"left":' * LEVELS + b'{"x":1}' + b',"x":1}' * LEVELS),
-        (native('syntax = "proto3"; message N { N left = 1; N right = 2; int32 x = 3; }', "N"), nested_message()),
+        (
+            make_native('syntax = "proto3"; message N { N left = 1; N right = 2; int32 x = 3; }', "N"),
+            make_nested_message(),
+        ),
     ],
     ids=["avro", "json", "protobuf"],
 )
-def test_a_tree_is_read_to_its_depth(definition: Definition, payload: bytes) -> None:
+def test_a_tree_is_decoded_to_its_depth(definition: Definition, payload: bytes) -> None:
     codec = codec_of(definition, recursion_depth=64)
     value = codec.decode_one(payload, 0)
     for _ in range(LEVELS):
@@ -61,8 +64,8 @@ def test_a_tree_is_read_to_its_depth(definition: Definition, payload: bytes) -> 
         codec.decode_batch(pa.array([payload]))
 
 
-def node(*kinds: str, symbols: str = "AB") -> Definition:
-    """A record with many of itself, and of other kinds of value."""
+def make_node(*kinds: str, symbols: str = "AB") -> Definition:
+    """Make a record with lists and maps of itself and other types."""
     kind = {"type": "enum", "name": "E", "symbols": list(symbols)}
     fields = [
         {"name": "kind", "type": kind},
@@ -73,8 +76,8 @@ def node(*kinds: str, symbols: str = "AB") -> Definition:
 
 
 LEAF = b"\x00\x00\x00"
-HELD = {
-    # One node in a block that says how many bytes it has, rightly or not: nobody asks.
+REASONS_BY_PAYLOAD = {
+    # A block of one node that states a size in bytes, right or wrong: it has no effect.
     b"\x00" + b"\x01\x04\x02" + LEAF + b"\x00" + b"\x00": None,
     b"\x00" + b"\x01\x30\x02" + LEAF + b"\x00" + b"\x00": None,
     b"\x00\x00" + b"\x01\x30\x02k" + LEAF + b"\x00": None,
@@ -85,25 +88,25 @@ HELD = {
 
 
 @pytest.mark.parametrize("count", [1, 100])
-def test_what_a_recursion_cuts_off_is_read_as_java_reads_it(count: int) -> None:
-    reader = node(symbols="AC")
-    codec = Codec([Version(0, node("string", "int"))], reader=reader, options=Options(recursion_depth=1))
-    payloads = list(HELD) * count
+def test_values_below_the_recursion_depth_are_skipped_as_in_java(count: int) -> None:
+    reader = make_node(symbols="AC")
+    codec = Codec([Version(0, make_node("string", "int"))], reader=reader, options=Options(recursion_depth=1))
+    payloads = list(REASONS_BY_PAYLOAD) * count
     decoded = codec.decode_batch(pa.array(payloads), pa.array([0] * len(payloads)))
     assert decoded.rows.schema.names == ["kind"]
     for payload, reason in zip(payloads, decoded.errors.to_pylist(), strict=True):
-        wanted = HELD[payload]
-        assert reason == wanted if wanted is None else reason and reason.startswith(wanted), (payload, reason)
+        expected = REASONS_BY_PAYLOAD[payload]
+        assert reason == expected if expected is None else reason and reason.startswith(expected), (payload, reason)
 
 
-def test_any_values_of_protobuf_are_read() -> None:
+def test_a_google_protobuf_struct_is_decoded() -> None:
     from google.protobuf.struct_pb2 import Struct
 
     struct = Struct()
     struct.update({"a": [1.5, {"b": None}], "c": "d"})
-    held = struct.SerializeToString(deterministic=True)
-    codec = codec_of(native(VALUES, "M"), recursion_depth=64)
-    fields = codec.decode_one(b"\x0a" + bytes([len(held)]) + held, 0)["fields"]["fields"]
+    payload = struct.SerializeToString(deterministic=True)
+    codec = codec_of(make_native(VALUES, "M"), recursion_depth=64)
+    fields = codec.decode_one(b"\x0a" + bytes([len(payload)]) + payload, 0)["fields"]["fields"]
     assert fields["c"]["string_value"] == "d"
     first, second = fields["a"]["list_value"]["values"]
     assert (first["number_value"], first["string_value"]) == (1.5, None)
