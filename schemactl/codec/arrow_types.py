@@ -1,7 +1,7 @@
 """Map an Avro schema to Arrow types, as spark-avro does but with all parts nullable, and cast columns between equivalent types.
 
-Values have one *storage form* in all modules of this package, which is the form that `pyarrow.array` takes for the column's type: integers for
-dates and times (days, microseconds), `decimal.Decimal`, bytes, str, dicts for structs, lists, and lists of pairs for maps.
+Values have one *storage form* in all modules of this package, the form that `pyarrow.array` takes for the column's type. Dates and times are
+integers (days, microseconds), structs are dicts, and maps are lists of pairs. The other values are `decimal.Decimal`, bytes, str and lists.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def shape_of(schema: Schema, options: Options) -> Shape:
     Raises:
         InvalidDefinition: Spark has no type for the schema: it is recursive and no depth is set, or has a decimal of more than 38 digits.
     """
-    shape = _ColumnShaper(options).shape(schema, {})
+    shape = _ColumnShaper(options).make_shape(schema, {})
     assert shape is not None  # noqa: S101  the outermost record is never cut, because its depth is 0
     return shape
 
@@ -139,16 +139,16 @@ class _ColumnShaper:
         self._options = options
         self._groups: dict[tuple[str, frozenset[tuple[str, int]]], Group] = {}
 
-    def shape(self, schema: Schema, depths: dict[str, int]) -> Shape | None:
+    def make_shape(self, schema: Schema, depths: dict[str, int]) -> Shape | None:
         shape: Shape | None
         match schema:
             case PrimitiveType() | FixedType() | EnumType():
                 shape = Leaf(schema, self._get_leaf_type(schema))
             case ArrayType():
-                part = self.shape(schema.items, depths)
+                part = self.make_shape(schema.items, depths)
                 shape = part and Repeated(schema, pa.list_(pa.field("element", part.type)), part)
             case MapType():
-                part = self.shape(schema.values, depths)
+                part = self.make_shape(schema.values, depths)
                 shape = part and Repeated(schema, pa.map_(pa.string(), pa.field("value", part.type)), part)
             case UnionType():
                 shape = self._make_choice(schema, depths)
@@ -183,7 +183,7 @@ class _ColumnShaper:
         state = (schema.full_name, frozenset(depths.items()))
         if state not in self._groups:
             inner = {**depths, schema.full_name: depth + 1}
-            shapes = ((part.name, self.shape(part.schema, inner)) for part in schema.fields)
+            shapes = ((part.name, self.make_shape(part.schema, inner)) for part in schema.fields)
             fields = {name: shape for name, shape in shapes if shape is not None}
             column_type = pa.struct([pa.field(name, shape.type) for name, shape in fields.items()])
             self._groups[state] = Group(schema, column_type, fields)
@@ -191,7 +191,9 @@ class _ColumnShaper:
 
     def _make_choice(self, schema: UnionType, depths: dict[str, int]) -> Choice | None:
         kinds = [branch.type for branch in schema.branches]
-        branches = tuple(self.shape(branch, depths) if branch.type != "null" else None for branch in schema.branches)
+        branches = tuple(
+            self.make_shape(branch, depths) if branch.type != "null" else None for branch in schema.branches
+        )
         non_null = [index for index, kind in enumerate(kinds) if kind != "null"]
         no_members: tuple[None, ...] = (None,) * len(branches)
         if len(non_null) == 1:
@@ -234,7 +236,7 @@ def to_numbers(values: pa.Array, target: pa.DataType | None = None) -> pa.Array:
     """Convert dates and times to numbers, which is the storage form, and has no limit on years as Python's types have.
 
     With `target`, the type that the values are written as, a date or time is only converted if the target has one of the same type at that
-    place, because otherwise its number would have another unit. A time of day is then not converted, as it is never written from a number.
+    place, because otherwise its number would have another unit. A time of day is then not converted, because it is never written from a number.
     """
     return _cast(_cast(values, _normalize_type(values.type)), _get_number_type(values.type, target))
 

@@ -41,8 +41,8 @@ from .values import LIMITS, Scale, scale_of
 Vector = Any
 """The values of a shape, in the order of their positions.
 
-Of a leaf one numpy array: numbers as the column has them; the start and stop in `ByteBatch.data` of text and bytes; the index of the
-reader's symbol; the low and high word of a decimal. Of a record the list of its fields' vectors, of others a ListVector or UnionVector.
+A leaf has one numpy array: the numbers of the column, the starts and stops of text and bytes in `ByteBatch.data`, the indexes of the reader's
+symbols, or the low and high words of decimals. A record has a list of vectors, a list or map a ListVector, and a union a UnionVector.
 """
 
 
@@ -255,11 +255,11 @@ class _Recursive(Exception):
     """A record is recursive, or nested too deeply to tell."""
 
 
-def _describe_step(step: avro_resolution.Step, around: tuple[int, ...]) -> Hashable:
-    return None if step.is_skipped else step.name, _describe_action(step.action, around)
+def _describe_step(step: avro_resolution.Step, parents: tuple[int, ...]) -> Hashable:
+    return None if step.is_skipped else step.name, _describe_action(step.action, parents)
 
 
-def _describe_action(action: avro_resolution.Action, around: tuple[int, ...]) -> Hashable:
+def _describe_action(action: avro_resolution.Action, parents: tuple[int, ...]) -> Hashable:
     match action:
         case avro_resolution.ErrorAction():
             return "failed"
@@ -269,15 +269,15 @@ def _describe_action(action: avro_resolution.Action, around: tuple[int, ...]) ->
         case avro_resolution.EnumAdjust():
             return action.table
         case avro_resolution.Container():
-            return action.writer.type, _describe_action(action.action, around)
+            return action.writer.type, _describe_action(action.action, parents)
         case avro_resolution.WriterUnion():
-            return "union", tuple(_describe_action(branch, around) for branch in action.branches)
+            return "union", tuple(_describe_action(branch, parents) for branch in action.branches)
         case avro_resolution.ReaderUnion():
-            return "chosen", action.index, _describe_action(action.action, around)
+            return "chosen", action.index, _describe_action(action.action, parents)
         case avro_resolution.RecordAdjust():
-            if id(action) in around or len(around) > _MAX_SIGNATURE_DEPTH:
+            if id(action) in parents or len(parents) > _MAX_SIGNATURE_DEPTH:
                 raise _Recursive
-            inner = (*around, id(action))
+            inner = (*parents, id(action))
             steps = tuple(_describe_step(step, inner) for step in action.steps)
             return "record", steps, tuple(part.name for part in action.defaults)
 
@@ -408,11 +408,11 @@ def _compile_slot(read: ReadColumn, slot: int, shape: Choice) -> ReadColumn:
 
 
 def _compile_pool_default(read: ReadColumn, offset: int) -> Default:
-    def read_default(batch: ByteBatch, rows: Ints) -> Vector:
+    def read_pool(batch: ByteBatch, rows: Ints) -> Vector:
         count = len(rows)
         return read(batch, np.full(count, batch.pool_start + offset), np.full(count, batch.count))[0]
 
-    return read_default
+    return read_pool
 
 
 def _is_blank(value: Any, shape: Shape) -> bool:
@@ -750,7 +750,7 @@ class _BlockWalk:
         # Lists with most items come first, so that the lists with an nth item are always the first ones.
         order = _sort_descending(counts)
         lists, counts = lists.take(order), counts.take(order)
-        # A default is read here whatever it costs: the scalar path could not read it faster.
+        # A default has no row that could be left to the scalar path, so it is read here even if this is slow.
         if len(lists) and self._rows[lists[0]] != batch.count:
             sparse_count = _count_sparse_lists(counts)
             batch.mark(self._rows[lists[:sparse_count]])

@@ -181,7 +181,7 @@ def _compile_present(write: _WriteColumn) -> _WriteColumn:
             return write(values, rows, bad)
         valid = np.asarray(values.is_valid())
         bad[rows[~valid]] = True
-        return _spread(write(values.drop_null(), rows[valid], bad), valid)
+        return _expand_pieces(write(values.drop_null(), rows[valid], bad), valid)
 
     return write_present
 
@@ -259,7 +259,7 @@ def _compile_union(shape: Choice) -> _WriteColumn:
         pieces: Pieces = []
         for (number, _, write), (chosen, is_chosen) in zip(branches, choose(values, valid, branches), strict=True):
             index[is_chosen] = number
-            pieces += _spread(write(chosen, rows[is_chosen], bad), is_chosen)
+            pieces += _expand_pieces(write(chosen, rows[is_chosen], bad), is_chosen)
             valid = valid & ~is_chosen
         # Values of no branch, or of more than one.
         bad[rows[valid]] = True
@@ -473,7 +473,7 @@ def _regroup(values: pa.BinaryArray, bounds: Ints) -> pa.BinaryArray:
     return pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(offsets), data or pa.py_buffer(b"")])
 
 
-def _spread(pieces: Pieces, mask: Mask) -> Pieces:
+def _expand_pieces(pieces: Pieces, mask: Mask) -> Pieces:
     """Return the pieces of the values in `mask`, with empty elements for all other values."""
     if mask.all():
         return pieces

@@ -1,6 +1,6 @@
 """Resolve a writer's Avro schema to a reader's schema, as Java does, and encode defaults (ResolvingGrammarGenerator.encode).
 
-The rules are those of org.apache.avro.Resolver and Schema.applyAliases, because Java consumers read the messages. They differ from the
+This module follows org.apache.avro.Resolver and Schema.applyAliases, because Java consumers read the messages. They differ from the
 specification in places: inside unions records match by their structure, and names of records are not compared.
 """
 
@@ -47,7 +47,7 @@ _PROMOTIONS: Final = frozenset(
 
 @dataclass(slots=True, eq=False)
 class Promote:
-    """A primitive or fixed value, read as it is written or as a wider type; its logical type is the reader's."""
+    """A primitive or fixed value, read with the writer's type or a wider one; the logical type is the reader's."""
 
     writer: PrimitiveType | FixedType
 

@@ -488,7 +488,7 @@ def _parse_double(text: str, place: str) -> float:
 
 
 def _check_name(name: Any, subject: str) -> None:
-    """Allow letters and digits of any script, `_`, and `$`, which newer releases of Pulsar accept, but no digit first."""
+    """Accept letters and digits of any script, `_`, and `$`, which newer releases of Pulsar allow, but not a digit first."""
     if isinstance(name, str) and name.isidentifier() and name.isascii():
         return
     plain = name.replace("$", "_").replace("_", "a") if isinstance(name, str) else ""

@@ -66,7 +66,7 @@ class KeyValueReader:
                 _split_pair(payloads[int(row)].as_py(), strict=self.strict)
             except Unreadable as error:
                 reasons[int(row)] = error.reason
-        return _spread(keys, rows, len(payloads)), _spread(values, rows, len(payloads)), reasons
+        return _expand_rows(keys, rows, len(payloads)), _expand_rows(values, rows, len(payloads)), reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class KeyValueWriter:
             values = rows.column(name)
             present = np.flatnonzero(np.asarray(values.is_valid()))
             written, part_reasons = writer.write_batch(values.drop_null(), parent=name)
-            parts[name] = _spread(written, present, len(values))
+            parts[name] = _expand_rows(written, present, len(values))
             reasons = {int(present[row]): reason for row, reason in part_reasons.items()} | reasons
         if self.encoding == "SEPARATED":
             return mask_rows(parts["value"], reasons), mask_rows(parts["key"], reasons), reasons
@@ -125,7 +125,7 @@ def read_present_payloads(
         return reader.read_batch(payloads, parent=parent)
     rows = np.flatnonzero(np.asarray(payloads.is_valid()))
     values, reasons = reader.read_batch(payloads.drop_null(), parent=parent)
-    return _spread(values, rows, len(payloads)), {int(rows[at]): reason for at, reason in reasons.items()}
+    return _expand_rows(values, rows, len(payloads)), {int(rows[at]): reason for at, reason in reasons.items()}
 
 
 def mask_rows(column: pa.Array, rows: dict[int, str]) -> pa.Array:
@@ -137,7 +137,7 @@ def mask_rows(column: pa.Array, rows: dict[int, str]) -> pa.Array:
     return _set_nulls(column, nulls)
 
 
-def _spread(values: pa.Array, rows: Ints, count: int) -> pa.Array:
+def _expand_rows(values: pa.Array, rows: Ints, count: int) -> pa.Array:
     """Return an array of `count` elements with `values` at `rows` and null elsewhere."""
     return values if len(rows) == count else replace_rows(pa.nulls(count, values.type), [(rows, values)])
 

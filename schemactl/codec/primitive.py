@@ -152,7 +152,7 @@ def _make_number_reader(name: str, options: Options) -> PayloadReader:
     packed, exact = struct.Struct(wire.format), wire.exact or options.strict
     convert = get_python_converter(wire.type)
 
-    def storage(payload: bytes) -> Any:
+    def read_storage(payload: bytes) -> Any:
         if len(payload) < packed.size or (exact and len(payload) > packed.size):
             raise Unreadable(f"{name} takes {packed.size} bytes, found {len(payload)}")
         numbers = packed.unpack_from(payload)
@@ -160,10 +160,10 @@ def _make_number_reader(name: str, options: Options) -> PayloadReader:
             raise Unreadable(f"{number} is out of the range of {name}")
         return wire.read(*numbers)
 
-    def value(payload: bytes) -> Any:
-        return storage(payload) if convert is None else convert(storage(payload))
+    def read_value(payload: bytes) -> Any:
+        return read_storage(payload) if convert is None else convert(read_storage(payload))
 
-    return PayloadReader(wire.type, value, storage, _make_column_reader(wire, exact=exact))
+    return PayloadReader(wire.type, read_value, read_storage, _make_column_reader(wire, exact=exact))
 
 
 def _make_number_writer(name: str, options: Options) -> PayloadWriter:

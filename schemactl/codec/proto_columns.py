@@ -3,9 +3,10 @@
 ptars differs from protobuf for payloads in which a field, a key of a map or several members of a oneof occur twice. So ptars decodes a batch
 and encodes the result again: if a payload is unchanged, its columns are right, and any other payload is decoded by protobuf itself.
 
-For this, ptars gets a *substitute message* instead of the topic's message. All of its fields are optional, to distinguish unset fields; enums are
-numbers, maps are lists of entries, Timestamp and Duration are messages, and recursion is expanded. ptars encodes all fields that are set, by
-field number, as protobuf's deterministic serialization does. To encode, fields without presence are unset if they have their default.
+For this, ptars gets a *substitute message* instead of the topic's message. All of its fields are optional, to distinguish unset fields. Enums
+are numbers, maps are lists of entries, Timestamp and Duration are plain messages, and recursion is expanded. ptars encodes all fields that
+are set, by field number, as protobuf's deterministic serialization does. To encode, fields without presence are unset if they have their
+default.
 """
 
 from __future__ import annotations
@@ -445,7 +446,7 @@ class _RowWriter(BatchRows):
         return values if part.presence else _unset_defaults(part, values)
 
     def _write_map(self, key: Scalar, field: ColumnField, array: pa.MapArray, rows: Ints) -> pa.Array:
-        # A new array has only the entries of its own maps, without the entries of null maps.
+        # The entries of a new array do not include those of null maps.
         array = array.take(pa.array(np.arange(len(array))))
         counts = np.diff(np.asarray(array.offsets))
         entry_rows = np.repeat(rows, counts)

@@ -164,8 +164,8 @@ class _ReaderCompiler:
 
         def read_entries(message: Any) -> Any:
             entries = getattr(message, name)
-            # Sorted, because a map has no order and equal messages have to give equal values. Looking up a key that is missing would add
-            # it, so only keys of the map are looked up.
+            # Sorted, because a map has no order and equal messages have to give equal values. Not with `items()`, whose lookups add keys
+            # that are missing.
             return collect(
                 (read_key(key) if read_key else key, read_value(entries[key]) if read_value else entries[key])
                 for key in _sort_keys(entries)
@@ -251,7 +251,7 @@ def _find_missing_fields(message: Any) -> Iterator[str]:
 
 
 def _raise_first_fault(payload: bytes, descriptor: Any) -> None:
-    """Raise Unreadable for the first fault in a payload, with its byte and field, or return if there is none."""
+    """Raise Unreadable for the first fault in a payload, with its byte and field. Return if the payload has no fault."""
     _FaultFinder(payload).check_message(descriptor, 0, len(payload), depth=0, group=None)
 
 
@@ -267,7 +267,7 @@ class _FaultFinder:
             raise Unreadable(f"messages are nested deeper than {_MAX_DEPTH}", at)
         while at < end:
             start = at
-            tag, at = self._number(at, end)
+            tag, at = self._read_number(at, end)
             number, wire = tag >> 3, tag & 7
             if not 0 < number < 2**29:
                 raise Unreadable(f"{number} is no field number", start)
@@ -287,7 +287,7 @@ class _FaultFinder:
 
     def _check_value(self, field: Any, number: int, wire: int, at: int, end: int, depth: int) -> int:
         if wire == _VARINT:
-            return self._number(at, end)[1]
+            return self._read_number(at, end)[1]
         if wire in (_FIXED32, _FIXED64):
             size = 4 if wire == _FIXED32 else 8
             if end - at < size:
@@ -298,7 +298,7 @@ class _FaultFinder:
             return self.check_message(inner, at, end, depth=depth + 1, group=number)
         if wire != _SIZED:
             raise Unreadable(f"there is no wire type {wire}", at)
-        size, start = self._number(at, end)
+        size, start = self._read_number(at, end)
         if size > end - start:
             raise Unreadable(f"a length of {size} bytes, but {end - start} are left", at)
         if field is not None:
@@ -319,9 +319,9 @@ class _FaultFinder:
             if size is not None and (end - at) % size:
                 raise Unreadable(f"{end - at} bytes are not a multiple of items of {size} bytes", at)
             while size is None and at < end:
-                at = self._number(at, end)[1]
+                at = self._read_number(at, end)[1]
 
-    def _number(self, at: int, end: int) -> tuple[int, int]:
+    def _read_number(self, at: int, end: int) -> tuple[int, int]:
         """Read the variable-length number at a position, and return it with the position after it."""
         value = 0
         for index, byte in enumerate(self._payload[at : min(end, at + 10)]):

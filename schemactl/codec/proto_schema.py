@@ -1,8 +1,8 @@
 """Load the descriptor set of a protobuf schema, and map its root message to Arrow types.
 
-The mapping is that of Spark's protobuf support with its safe options: unsigned numbers have the next wider type, because in a type of their own
-width they would become negative (`upcast.unsigned.ints`), and unset fields without presence have their default (`emit.default.values`), as have
-fields that declare a default. Messages without fields have no columns.
+The mapping follows Spark's protobuf support with its safe options. Unsigned numbers have the next wider type, because they would become
+negative in a type of the same width (`upcast.unsigned.ints`). Unset fields have their default if they have no presence
+(`emit.default.values`) or declare a default. Messages without fields have no columns.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def describe_messages(definition: Definition) -> tuple[str, list[Any]]:
 
 
 def get_type_name(field: Any) -> str:
-    """Return the name of a field's type in a `.proto` file; "message", "group" or "enum" for a type with a name of its own."""
+    """Return the name of a field's type in a `.proto` file; "message", "group" or "enum" for a named type."""
     from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
     name: str = FieldDescriptorProto.Type.Name(field.type)

@@ -34,7 +34,7 @@ def topic_schema(
     *,
     to_value: Callable[[Any], Any],
 ) -> TopicSchema:
-    """Make the schema of a version as it is registered, with its properties. This does not register a schema.
+    """Make the schema of a registered version, with its registered properties. This does not register a schema.
 
     Args:
         codec: the codec of the topic.
@@ -45,7 +45,8 @@ def topic_schema(
         to_value: converts an object to send, such as an instance of a class, to a value of the codec.
 
     Raises:
-        UnknownVersion: the codec has no such version, the broker has another schema with this number, or it has none and the mode allows sending.
+        UnknownVersion: the codec has no such version, the broker has another schema with this number, or the broker has no such version and
+            the mode allows sending.
         CodecUnavailable: there is no codec for the schema's type.
         ValueError: the mode does not exist, or does not support the schema type.
     """
