@@ -92,7 +92,7 @@ class AvroWriter(ShapeWriter[bytes]):
         """See ShapeWriter."""
         return encode_default(part.schema, part.default)
 
-    def make_record_writer(self, schema: RecordType) -> Callable[[list[bytes]], bytes]:  # noqa: ARG002  names are not written
+    def make_record_joiner(self, schema: RecordType) -> Callable[[list[bytes]], bytes]:  # noqa: ARG002  names are not written
         """See ShapeWriter."""
         return b"".join
 

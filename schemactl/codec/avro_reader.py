@@ -82,6 +82,8 @@ def _decode_default(read: Read, schema: Schema, value: Any) -> Any:
 
 
 class _AvroCompiler:
+    """Compiles actions to functions that read one value."""
+
     def __init__(self, options: Options, *, as_python: bool) -> None:
         self._options = options
         self._as_python = as_python

@@ -405,7 +405,7 @@ class JsonWriter(ShapeWriter[str]):
         """See ShapeWriter."""
         return self.null
 
-    def make_record_writer(self, schema: RecordType) -> Callable[[list[str]], str]:
+    def make_record_joiner(self, schema: RecordType) -> Callable[[list[str]], str]:
         """See ShapeWriter."""
         names = [_quote(part.name) for part in schema.fields]
 

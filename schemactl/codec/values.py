@@ -67,7 +67,7 @@ class ShapeWriter(ABC, Generic[Piece]):
     """Makes the functions that write values of a shape as pieces of text or bytes.
 
     Attributes:
-        null: a null.
+        null: the piece of a null.
     """
 
     null: Piece
@@ -81,7 +81,7 @@ class ShapeWriter(ABC, Generic[Piece]):
         """Write a field that is absent and has a default."""
 
     @abstractmethod
-    def make_record_writer(self, schema: RecordType) -> Callable[[list[Piece]], Piece]:
+    def make_record_joiner(self, schema: RecordType) -> Callable[[list[Piece]], Piece]:
         """Make the function that joins the fields of a record."""
 
     @abstractmethod
@@ -122,7 +122,7 @@ class ShapeWriter(ABC, Generic[Piece]):
             for part in schema.fields
         ]
         names = frozenset(part.name for part in schema.fields)
-        join_fields = self.make_record_writer(schema)
+        join_fields = self.make_record_joiner(schema)
 
         def write_record(value: Any) -> Piece:
             if not isinstance(value, Mapping):
