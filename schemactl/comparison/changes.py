@@ -20,14 +20,10 @@ from schemactl.formats.primitive import CHARSET
 COMMIT_PROPERTY = "schemactl.commit"
 """The SchemaInfo property for the commit of an upload. No comparison uses it."""
 
-
 UNSET = (None, CompatibilityStrategy.UNDEFINED)
 """The values of a policy that make the next level decide."""
 
-
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-
-
 _NOT_DECLARED = {COMMIT_PROPERTY, "key.schema.name", "value.schema.name"}
 
 

@@ -35,16 +35,11 @@ from schemactl.formats.type_spec import (
 ENCODING: Final = "kv.encoding.type"
 """The property for the place of the key: in the payload (INLINE), or as the message's key (SEPARATED)."""
 
-
 Half = Literal["key", "value"]
-
-
 _HALVES: tuple[Half, Half] = ("key", "value")
-
 
 _HEAP_BYTES: Final = 1 << 30
 """A longer length, such as JSON text that is read as a pair, exhausts Java's heap."""
-
 
 _MAX_SAMPLES: Final = 3
 """The maximum number of keys, and of values, in sample messages."""

@@ -25,24 +25,17 @@ from schemactl.formats.type_spec import Explanation, ReaderFailure, TypeSpec, Un
 CHARSET: Final = "__charset"
 """The property of a STRING schema that names its Java charset; absent means UTF-8 (StringSchema)."""
 
-
 _PYTHON_NULL: Final = b"null"
 """The definition of a STRING schema that the Python client sends (`json.dumps(None)`)."""
-
 
 _LETTERS: Final = "éß€A"
 """Letters of sample messages; the first has two bytes in UTF-8 and so distinguishes the most charsets."""
 
-
 _DAY_MS: Final = 86_400_000
-
-
 _DAY_NS: Final = 86_400 * 10**9
-
 
 _DAYS: Final = (-365_243_219_162, 365_241_780_471)
 """The first and last day of java.time.LocalDate since 1970."""
-
 
 _SECONDS: Final = (-31_557_014_167_219_200, 31_556_889_864_403_199)
 """The first and last second of java.time.Instant since 1970."""

@@ -28,14 +28,11 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType
 
 Encoding = Literal["INLINE", "SEPARATED"]
 
-
 MAX_MESSAGES: Final = 9
 """The number of sample messages to try."""
 
-
 BY_ITS_OWN: Final = " (decoded by the reader's definition alone)"
 """The suffix of a result that another definition could change."""
-
 
 _SMALLEST_DIFF_LINES: Final = 5_000
 """The maximum number of lines for which `line_changes` searches the smallest diff."""

@@ -28,9 +28,11 @@ def avro(schema: object) -> SchemaInfo:
     return SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode())
 
 
-def found(verdict: tuple[Breakage, ...], direction: Direction) -> list[tuple[str, str]]:
+def list_broken_rules(verdict: tuple[Breakage, ...], direction: Direction) -> list[tuple[str, str]]:
     return [
-        (each.incompatibility.rule, each.incompatibility.pointer) for each in verdict if each.direction == direction
+        (breakage.incompatibility.rule, breakage.incompatibility.pointer)
+        for breakage in verdict
+        if breakage.direction == direction
     ]
 
 
@@ -48,7 +50,7 @@ def test_every_recorded_history_breaks_where_avro_says() -> None:
             S.FULL_TRANSITIVE: {n for n, both in enumerate(zip(reads_old, read_by_old, strict=True)) if not all(both)},
         }.items():
             data = breakages(versions, new, strategy)
-            against = [each.against for each in data]
+            against = [breakage.against for breakage in data]
             assert set(against) == broken, (row["id"], strategy)
             assert against == sorted(against, reverse=True)
 
@@ -61,7 +63,7 @@ def test_the_broker_and_the_data_often_disagree() -> None:
     verdict = compare([avro(enum("Status", "PAID", "OPEN"))], avro(enum("Status", "PAID")), S.BACKWARD)
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.OK, 1)
     assert verdict.test.outcome is Outcome.OK
-    assert found(verdict.data, "new_reads_old") == [("MISSING_ENUM_SYMBOLS", "/symbols")]
+    assert list_broken_rules(verdict.data, "new_reads_old") == [("MISSING_ENUM_SYMBOLS", "/symbols")]
     assert not verdict.is_compatible
 
 
@@ -69,7 +71,7 @@ def test_an_unchanged_schema_is_judged_for_data_all_the_same() -> None:
     history = [avro(enum("E", "A", "B")), avro(enum("E", "A", default="A"))]
     verdict = compare(history, avro(enum("E", "A")), S.BACKWARD_TRANSITIVE)
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.UNCHANGED, 1)
-    assert [each.against for each in verdict.data] == [0]
+    assert [breakage.against for breakage in verdict.data] == [0]
 
 
 @pytest.mark.parametrize(
@@ -77,10 +79,10 @@ def test_an_unchanged_schema_is_judged_for_data_all_the_same() -> None:
 )
 def test_a_change_of_type_breaks_who_is_protected(strategy: CompatibilityStrategy, direction: Direction) -> None:
     string, avro_string = SchemaInfo(SchemaType.STRING), avro("string")
-    for each in (strategy, LATEST[strategy]):
-        verdict = compare([string], avro_string, each)
+    for current_strategy in (strategy, LATEST[strategy]):
+        verdict = compare([string], avro_string, current_strategy)
         assert verdict.broker.outcome is Outcome.INCOMPATIBLE
-        assert found(verdict.data, direction) == [("SCHEMA_TYPE_CHANGED", "")]
+        assert list_broken_rules(verdict.data, direction) == [("SCHEMA_TYPE_CHANGED", "")]
     for nobody in (S.ALWAYS_COMPATIBLE, S.ALWAYS_INCOMPATIBLE, S.UNDEFINED):
         verdict = compare([string], avro_string, nobody)
         assert (verdict.state, verdict.data) == (DataState.NOT_JUDGED, ())
@@ -94,7 +96,9 @@ def test_what_the_registry_cannot_see_in_key_value_is_said() -> None:
     verdict = compare([old], new)
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.UNCHANGED, 0)
     expected = [("KEY_VALUE_ENCODING_CHANGED", ""), ("KEY_VALUE_TYPE_CHANGED", "/key")]
-    assert found(verdict.data, "new_reads_old") == found(verdict.data, "old_reads_new") == expected
+    assert (
+        list_broken_rules(verdict.data, "new_reads_old") == list_broken_rules(verdict.data, "old_reads_new") == expected
+    )
 
 
 def test_only_versions_after_the_last_tombstone_are_protected() -> None:
@@ -119,7 +123,7 @@ def test_nothing_is_said_of_data_where_a_definition_does_not_parse() -> None:
 def test_data_is_judged_under_the_newest_name_rule() -> None:
     old, new = avro(record_of("A$B")), avro(record_of("A$B", field("x", "int")))
     assert compare([old], new, S.BACKWARD).broker.outcome is Outcome.INVALID
-    assert found(compare([old], new, S.BACKWARD).data, "new_reads_old") == [
+    assert list_broken_rules(compare([old], new, S.BACKWARD).data, "new_reads_old") == [
         ("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0")
     ]
     hyphen = avro(record_of("a-b.C"))
@@ -165,17 +169,17 @@ def test_every_definition_has_a_verdict(
     history: Sequence[SchemaInfo | None], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
 ) -> None:
     verdict = judge(versions_of(history), new, strategy, release)
-    for each in verdict.data:
-        assert history[each.against] is not None
+    for breakage in verdict.data:
+        assert history[breakage.against] is not None
 
 
 @given(st.lists(schemas, max_size=4), schemas)
 def test_full_is_backward_and_forward(history: Sequence[SchemaInfo], new: SchemaInfo) -> None:
     strategies = (S.FULL, S.BACKWARD, S.FORWARD)
-    for each in (strategies, map(LATEST.__getitem__, strategies)):
-        full, backward, forward = (breakages(versions_of(history), new, strategy) for strategy in each)
-        assert tuple(each for each in full if each.direction == "new_reads_old") == backward
-        assert tuple(each for each in full if each.direction == "old_reads_new") == forward
+    for strategy_group in (strategies, map(LATEST.__getitem__, strategies)):
+        full, backward, forward = (breakages(versions_of(history), new, strategy) for strategy in strategy_group)
+        assert tuple(breakage for breakage in full if breakage.direction == "new_reads_old") == backward
+        assert tuple(breakage for breakage in full if breakage.direction == "old_reads_new") == forward
 
 
 @settings(deadline=None)  # as above

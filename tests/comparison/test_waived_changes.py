@@ -143,7 +143,7 @@ def test_an_approved_waiver_may_name_the_former_fingerprint_of_a_refusal() -> No
 
 def test_a_definition_that_does_not_parse_has_a_fingerprint_of_its_bytes() -> None:
     broken = [SchemaInfo(SchemaType.AVRO, text) for text in (b"{", b"[")]
-    one, other = (fingerprint(**{**CHANGE, "against": [each]}) for each in broken)
+    one, other = (fingerprint(**{**CHANGE, "against": [definition]}) for definition in broken)
     assert one != other
 
 

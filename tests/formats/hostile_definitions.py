@@ -1,6 +1,6 @@
-"""Pairs of Avro definitions made to exhaust whoever reads them. Run as a program, it judges each within limits.
+"""Pairs of Avro definitions that are made to exhaust their reader. As a program, judge each pair within limits.
 
-python hostile_definitions.py NAME...   prints the outcomes of each as a line of JSON
+python hostile_definitions.py NAME...   prints the outcomes of each pair as a line of JSON
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Json = Any
 
 MEMORY_BYTES = 1_500 << 20
 CPU_S = 300
-"""A safety net, far above what any takes on a slow machine: without bounds they would take hours, or for ever."""
+"""A safety net, far above the need of any pair on a slow machine; without bounds, they would take hours or never end."""
 
 
 LARGER = 20 if "SCHEMACTL_EXAMPLES" in os.environ else 1
@@ -31,7 +31,7 @@ def optional(type_: Json) -> Json:
     return ["null", type_]
 
 
-def listed(type_: Json) -> Json:
+def array_of(type_: Json) -> Json:
     return {"type": "array", "items": type_}
 
 
@@ -47,26 +47,26 @@ def nested_records(levels: int, leaf: str) -> str:
 
 
 def record(name: str, fields: dict[str, Json]) -> Json:
-    listed = [{"name": field, "type": type_} for field, type_ in fields.items()]
-    return {"type": "record", "name": name, "fields": listed}
+    items = [{"name": field, "type": type_} for field, type_ in fields.items()]
+    return {"type": "record", "name": name, "fields": items}
 
 
 def chain(levels: int, leaf: str, wrap: Callable[[Json], Json] = plain) -> str:
-    """Each record holds the one before it, by name."""
+    """Return records that each have a field of the one before it, by name."""
     return bomb(levels, 1, leaf, wrap)
 
 
 def bomb(levels: int, width: int, leaf: str, wrap: Callable[[Json], Json] = plain) -> str:
-    """Each record has `width` fields of the one before it: `width ** levels` values in one message."""
+    """Return records that each have `width` fields of the one before it: `width ** levels` values in one message."""
     records = (
         record(f"B{level}", {f"x{field}": wrap(f"B{level - 1}") if level else leaf for field in range(width)})
         for level in range(levels)
     )
-    return json.dumps(record("Root", {f"f{level}": each for level, each in enumerate(records)}))
+    return json.dumps(record("Root", {f"f{level}": definition for level, definition in enumerate(records)}))
 
 
 def tangle(count: int, leaf: str) -> str:
-    """Records each of which may hold any other."""
+    """Return records that can each contain any other."""
     inner = [
         record(f"U{number}", {"next": ["null", *(f"U{other}" for other in range(number + 1))], "v": leaf})
         for number in range(count)
@@ -112,7 +112,7 @@ PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
     "2^60 values": lambda: (bomb(60, 2, "int"), bomb(60, 2, "string")),
     "10^60 values": lambda: (bomb(60, 10, "int"), bomb(60, 10, "null")),
     "10^60 optional values": lambda: (bomb(60, 10, "int", optional), bomb(60, 10, "string", optional)),
-    "10^60 listed values": lambda: (bomb(60, 10, "int", listed), bomb(60, 10, "string", listed)),
+    "10^60 listed values": lambda: (bomb(60, 10, "int", array_of), bomb(60, 10, "string", array_of)),
     "recursive unions": lambda: (tangle(40, "int"), tangle(40, "string")),
     "many symbols": lambda: (symbols(2_500 * LARGER, 5_000 * LARGER), symbols(0, 5_000 * LARGER)),
     "many fields": lambda: (fields(5_000 * LARGER, "int"), fields(5_000 * LARGER, "string")),
@@ -126,8 +126,8 @@ PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
 }
 
 
-def judged(reader: str, writer: str) -> dict[str, Any]:
-    """What everything that looks at a definition says of the two; the least error of this program's own is a failure."""
+def judge_pair(reader: str, writer: str) -> dict[str, Any]:
+    """Return the outcome of every function that reads a definition for a pair; an unexpected error ends the process."""
     from schemactl import compare, formats
     from schemactl.core.errors import InvalidSchema
     from schemactl.core.findings import DataState
@@ -137,28 +137,30 @@ def judged(reader: str, writer: str) -> dict[str, Any]:
     from schemactl.formats.type_spec import changes
 
     new, old = (SchemaInfo(SchemaType.AVRO, text.encode()) for text in (reader, writer))
-    said: dict[str, Any] = {}
+    outcome: dict[str, Any] = {}
     for release in Release:
         problems = [*formats.problems(new, release)]
-        said[f"refused by {release}"] = [problem.what[:80] for problem in problems[:2]]
+        outcome[f"refused by {release}"] = [problem.what[:80] for problem in problems[:2]]
     try:
         formats.identity(new)
         fingerprints(canonical_form(parse(reader, Release.R5_0)))
-        said["changes"] = len([*changes(old=old, new=new)])
+        outcome["changes"] = len([*changes(old=old, new=new)])
     except InvalidSchema as problem:
-        said["invalid"] = problem.what[:80]
+        outcome["invalid"] = problem.what[:80]
     verdict = compare([old], new)
-    said["broker"], said["test"] = verdict.broker.outcome, verdict.test.outcome
-    said["found"] = None if verdict.state is DataState.UNPARSABLE else len(verdict.data)
+    outcome["broker"], outcome["test"] = verdict.broker.outcome, verdict.test.outcome
+    outcome["found"] = None if verdict.state is DataState.UNPARSABLE else len(verdict.data)
     ends = verdict.data[:1] + verdict.data[-1:]
-    said["longest"] = max((len(formats.explain(each, new=new, old=old).reason) for each in ends), default=0)
-    said["counterexamples"] = len([each for each in ends if formats.counterexample(each, new=new, old=old)])
-    return said
+    outcome["longest"] = max((len(formats.explain(breakage, new=new, old=old).reason) for breakage in ends), default=0)
+    outcome["counterexamples"] = len(
+        [breakage for breakage in ends if formats.counterexample(breakage, new=new, old=old)]
+    )
+    return outcome
 
 
 if __name__ == "__main__":
-    # Once, what is imported on use is here for all of them.
-    judged('"int"', '"string"')
+    # Imports on use happen once, before the processes for the pairs start.
+    judge_pair('"int"', '"string"')
     for name in sys.argv[1:]:
         if child := os.fork():
             if code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
@@ -166,5 +168,5 @@ if __name__ == "__main__":
         else:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
-            print(json.dumps(judged(*PAIRS[name]())))  # noqa: T201
+            print(json.dumps(judge_pair(*PAIRS[name]())))  # noqa: T201
             sys.exit()

@@ -1,7 +1,7 @@
 """The corpora of `.proto` pairs, compiled, and small helpers to compile more.
 
-`proto_public` holds single files with buf's and Pulsar's verdicts. `proto_buf` holds definitions of one to three files
-with what buf 1.75.0 printed for each: editions, features, options, extensions, groups and every rule of its categories.
+`proto_public` has single files with the verdicts of buf and Pulsar. `proto_buf` has definitions of one to three files
+with the output of buf 1.75.0 for each: editions, features, options, extensions, groups and every rule of its categories.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from schemactl.formats.protobuf.protoc import Proto, _run, compile_all, compile_
 
 @cache
 def public() -> list[tuple[dict[str, Any], SchemaInfo, SchemaInfo]]:
-    """Each row of `proto_public` with its two definitions."""
-    found = rows("proto_public")
-    protos = [Proto.of_text(row[side], row[f"root_{side}"]) for row in found for side in ("before", "after")]
+    """Return each row of `proto_public` with its two definitions."""
+    recorded_pairs = rows("proto_public")
+    protos = [Proto.of_text(row[side], row[f"root_{side}"]) for row in recorded_pairs for side in ("before", "after")]
     infos = [info for info in compile_all(protos) if not isinstance(info, InvalidSchema)]
     assert len(infos) == len(protos)
-    return list(zip(found, infos[::2], infos[1::2], strict=True))
+    return list(zip(recorded_pairs, infos[::2], infos[1::2], strict=True))
 
 
 def descriptor_sets(*definitions: dict[str, str]) -> list[bytes]:
-    """Each definition's files, by import name, compiled together with `everything.proto`, with their source info."""
+    """Compile each definition's files, given by import name, together with `everything.proto`, and keep their source info."""
     protos = []
     for files in definitions:
         entry = "".join(f'import "{name}";' for name in files)
         sources = {name: text.encode() for name, text in files.items()}
         protos.append(Proto("", "everything.proto", {**sources, "everything.proto": entry.encode()}))
-    found = list(_run(protos))
-    assert not [problem for problem in found if isinstance(problem, InvalidSchema)]
-    return [data for data in found if isinstance(data, bytes)]
+    answers = list(_run(protos))
+    assert not [problem for problem in answers if isinstance(problem, InvalidSchema)]
+    return [data for data in answers if isinstance(data, bytes)]
 
 
 def images(*definitions: dict[str, str]) -> list[Image]:
-    """The image of each definition's files, by import name."""
-    found = [Image.of(FileDescriptorSet.FromString(data)) for data in descriptor_sets(*definitions)]
-    for image in found:
+    """Return the image of each definition's files, given by import name."""
+    images_by_definition = [Image.of(FileDescriptorSet.FromString(data)) for data in descriptor_sets(*definitions)]
+    for image in images_by_definition:
         del image.files["everything.proto"]
-    return found
+    return images_by_definition
 
 
 def definition(text: str, message: str = "M") -> SchemaInfo:
-    """The definition in one text."""
+    """Return the definition of one text."""
     return compile_proto(Proto.of_text(text, message))
 
 
 def root(text: str, message: str = "M") -> ProtoMessage:
-    """The root message in one text."""
+    """Return the root message of one text."""
     return parse(definition(text, message).schema).root

@@ -1,7 +1,7 @@
 """Hypothesis strategies for Avro schemas, values of them, and the ways in which teams change schemas.
 
 Schemas are JSON values. They use every type, logical types, namespaces, aliases, enum and field defaults (valid in every
-release, that is, of a union's first branch), and records that lead back to themselves.
+release, that is, of a union's first branch), and recursive records.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ PROMOTED = {"int": "long", "long": "float", "float": "double", "string": "bytes"
 
 @st.composite
 def schemas(draw: DrawFn) -> Json:
-    """The definition of a record."""
+    """Draw the definition of a record."""
     return _Maker(draw).record("", depth=3)
 
 
 @st.composite
 def evolutions(draw: DrawFn) -> tuple[Json, Json]:
-    """A definition and what it becomes in one to three steps; either may be the reader."""
+    """Draw a definition, and the same after one to three changes; either may be the reader."""
     before = draw(schemas())
     after = copy.deepcopy(before)
     for step in draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=3)):
@@ -45,7 +45,7 @@ def evolutions(draw: DrawFn) -> tuple[Json, Json]:
 
 
 class _Maker:
-    """Makes a definition top down; types that are finished or under way can be referred to by full name."""
+    """The generation of a definition, top down; finished and unfinished types can be referenced by full name."""
 
     def __init__(self, draw: DrawFn) -> None:
         self.draw = draw
@@ -59,12 +59,12 @@ class _Maker:
             lambda: self.draw(st.sampled_from(PRIMITIVES)),
             lambda: dict(self.draw(st.sampled_from(LOGICAL))),
             lambda: self.enum(namespace),
-            lambda: self.named("fixed", namespace) | {"size": self.draw(st.integers(0, 4))},
+            lambda: self.named_type("fixed", namespace) | {"size": self.draw(st.integers(0, 4))},
         ]
         # From inside a namespace, Avro 1.12.1 does not find an unfinished type of the null namespace.
-        known = sorted(name for name in self.types if "." in name or not namespace)
-        if known:
-            kinds.append(lambda: self.reference(self.draw(st.sampled_from(known))))
+        usable_names = sorted(name for name in self.types if "." in name or not namespace)
+        if usable_names:
+            kinds.append(lambda: self.reference(self.draw(st.sampled_from(usable_names))))
         if depth:
             kinds += [
                 lambda: {"type": "array", "items": self.type(namespace, depth - 1)},
@@ -73,61 +73,61 @@ class _Maker:
                 lambda: self.union(namespace, depth - 1),
                 lambda: self.record(namespace, depth - 1),
             ]
-        made = self.draw(st.sampled_from(kinds))()
-        if isinstance(made, dict) and "name" in made:
-            self.types[made["name"]] = made
-        return made
+        type_ = self.draw(st.sampled_from(kinds))()
+        if isinstance(type_, dict) and "name" in type_:
+            self.types[type_["name"]] = type_
+        return type_
 
     def reference(self, full_name: str) -> Json:
-        """A reference that never makes a record contain itself."""
+        """Return a reference that never makes a record contain itself."""
         return ["null", full_name] if full_name in self.open else full_name
 
-    def named(self, kind: str, namespace: str) -> Json:
+    def named_type(self, kind: str, namespace: str) -> Json:
         space = self.draw(st.sampled_from((namespace, namespace, *NAMESPACES)))
         self.count += 1
-        made: Json = {"type": kind, "name": f"{space}.T{self.count}" if space else f"T{self.count}"}
+        definition: Json = {"type": kind, "name": f"{space}.T{self.count}" if space else f"T{self.count}"}
         if not space and namespace:
-            made["namespace"] = ""
+            definition["namespace"] = ""
         if self.draw(st.integers(0, 9)) == 0:
-            made["aliases"] = [self.draw(st.sampled_from(("Old", "shop.Old")))]
-        return made
+            definition["aliases"] = [self.draw(st.sampled_from(("Old", "shop.Old")))]
+        return definition
 
     def enum(self, namespace: str) -> Json:
         symbols = self.draw(st.lists(st.sampled_from(SYMBOLS), min_size=1, unique=True))
-        made = self.named("enum", namespace) | {"symbols": symbols}
+        definition = self.named_type("enum", namespace) | {"symbols": symbols}
         if self.draw(st.booleans()):
-            made["default"] = self.draw(st.sampled_from(symbols))
-        return made
+            definition["default"] = self.draw(st.sampled_from(symbols))
+        return definition
 
     def union(self, namespace: str, depth: int) -> Json:
         branches: dict[str, Json] = {}
         for _ in range(self.draw(st.integers(1, 3))):
-            known = dict(self.types)
+            types_before = dict(self.types)
             branch = self.type(namespace, depth)
             named = {branch_name(inner): inner for inner in (branch if isinstance(branch, list) else [branch])}
             if named.keys() & branches.keys():
-                self.types = known  # what it defines is dropped with it
+                self.types = types_before  # the types of the dropped branch
             else:
                 branches |= named
         return list(branches.values()) or ["null"]
 
     def record(self, namespace: str, depth: int) -> Json:
-        made = self.named("record", namespace)
-        self.open.append(made["name"])
-        self.types[made["name"]] = made
-        made["fields"] = []
-        space = made["name"].rpartition(".")[0]
+        definition = self.named_type("record", namespace)
+        self.open.append(definition["name"])
+        self.types[definition["name"]] = definition
+        definition["fields"] = []
+        space = definition["name"].rpartition(".")[0]
         for name in self.draw(st.lists(st.sampled_from(FIELDS), max_size=4, unique=True)):
             field = {"name": name, "type": self.type(space, depth)}
             if self.draw(st.booleans()):
                 field["default"] = value(self.draw, field["type"], self.types)
-            made["fields"].append(field)
-        self.open.remove(made["name"])
-        return made
+            definition["fields"].append(field)
+        self.open.remove(definition["name"])
+        return definition
 
 
 def branch_name(branch: Json) -> str:
-    """What a union knows a branch by."""
+    """Return the name by which a union distinguishes a branch."""
     if isinstance(branch, str):
         return branch
     return str(branch.get("name", branch["type"]))
@@ -149,7 +149,7 @@ VALUES: dict[str, st.SearchStrategy[Json]] = {
 
 
 def value(draw: DrawFn, type_: Json, types: dict[str, Json], depth: int = 3) -> Json:
-    """A valid default for a type; `types` are the definitions it may refer to."""
+    """Draw a valid default for a type; `types` are the definitions that it can reference."""
     if isinstance(type_, list):
         return value(draw, type_[0], types, depth)
     kind = type_ if isinstance(type_, str) else type_["type"]
@@ -169,7 +169,7 @@ def value(draw: DrawFn, type_: Json, types: dict[str, Json], depth: int = 3) -> 
 
 
 def places(definition: Json) -> Iterator[tuple[Any, Any]]:
-    """Every place of a type in `definition`, as a container and its key or index."""
+    """Yield every place of a type in `definition`, as a container and its key or index."""
     holder = {"type": definition}
     pending: list[tuple[Any, Any]] = [(holder, "type")]
     while pending:
@@ -184,8 +184,8 @@ def places(definition: Json) -> Iterator[tuple[Any, Any]]:
 
 
 def _types(definition: Json, kind: str) -> list[Json]:
-    found = [container[key] for container, key in places(definition)]
-    return [type_ for type_ in found if isinstance(type_, dict) and type_["type"] == kind]
+    types = [container[key] for container, key in places(definition)]
+    return [type_ for type_ in types if isinstance(type_, dict) and type_["type"] == kind]
 
 
 def _pick(draw: DrawFn, candidates: list[Any]) -> Any:
@@ -206,7 +206,7 @@ def _add_field(draw: DrawFn, definition: Json) -> None:
 
 def _remove_field(draw: DrawFn, definition: Json) -> None:
     record = _pick(draw, [record for record in _types(definition, "record") if record["fields"]])
-    # Types that are defined in a field may be referred to elsewhere, so only plain ones go.
+    # Types that are defined in a field may be referenced elsewhere, so only fields without definitions are removed.
     plain = [field for field in record["fields"] if isinstance(field["type"], str)] if record else []
     if plain:
         record["fields"].remove(_pick(draw, plain))
@@ -238,13 +238,13 @@ def _rename_root(draw: DrawFn, definition: Json) -> None:
 
 
 def _change_primitive(draw: DrawFn, definition: Json) -> None:
-    found = []
+    candidates = []
     for container, key in places(definition):
         promoted = PROMOTED.get(container[key]) if isinstance(container[key], str) else None
         if promoted and not (isinstance(container, list) and promoted in map(branch_name, container)):
-            found.append((container, key, promoted))
-    if found:
-        container, key, promoted = _pick(draw, found)
+            candidates.append((container, key, promoted))
+    if candidates:
+        container, key, promoted = _pick(draw, candidates)
         container[key] = promoted
 
 
@@ -257,8 +257,8 @@ def _make_optional(draw: DrawFn, definition: Json) -> None:
 
 
 def _change_union(draw: DrawFn, definition: Json) -> None:
-    found = [container[key] for container, key in places(definition)]
-    union = _pick(draw, [type_ for type_ in found if isinstance(type_, list)])
+    types = [container[key] for container, key in places(definition)]
+    union = _pick(draw, [type_ for type_ in types if isinstance(type_, list)])
     if not union:
         return
     new = draw(st.sampled_from(("double", "bytes", "boolean")))
@@ -271,10 +271,10 @@ def _change_union(draw: DrawFn, definition: Json) -> None:
 def _change_symbols(draw: DrawFn, definition: Json) -> None:
     enum = _pick(draw, _types(definition, "enum"))
     if enum:
-        kept = {enum.get("default")} - {None}
+        defaults = {enum.get("default")} - {None}
         added = draw(st.lists(st.sampled_from(SYMBOLS), unique=True))
-        # Field defaults need not be symbols to be valid, so any may go.
-        enum["symbols"] = sorted(kept | set(added)) or ["NEW"]
+        # A field default is valid even if it is not a symbol, so any symbol can be removed.
+        enum["symbols"] = sorted(defaults | set(added)) or ["NEW"]
 
 
 def _change_size(draw: DrawFn, definition: Json) -> None:

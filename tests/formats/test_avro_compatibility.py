@@ -1,4 +1,4 @@
-"""Schema resolution: what Java was seen to say of pairs, its laws, and that verdicts without reasons are those of the full comparison.
+"""Schema resolution: recorded answers of Java, its laws, and that the fast verdicts equal those of the full comparison.
 
 The recorded pairs, histories and named cases go through the same verdicts in `test_compare` and `test_compat`.
 """
@@ -27,7 +27,7 @@ def record_of(name: str, **fields: Json) -> Json:
     return corpora.record(name, *(field(label, type_) for label, type_ in fields.items()))
 
 
-def found(*, reader: Json, writer: Json) -> list[str]:
+def list_reasons(*, reader: Json, writer: Json) -> list[str]:
     reasons = incompatibilities(reader=schema(reader), writer=schema(writer))
     return [f"{reason.rule} {reason.pointer}" for reason in reasons]
 
@@ -35,7 +35,7 @@ def found(*, reader: Json, writer: Json) -> list[str]:
 @pytest.mark.parametrize(
     ("reader", "writer", "expected"),
     [
-        # `null` stands at two places. What was found at one is not what is found at the other.
+        # `null` is at two places with different results.
         (
             record_of("A", b=["A", "null"], d="A"),
             record_of("A", b=["A", "null"], d=["null", "A"]),
@@ -51,13 +51,13 @@ def found(*, reader: Json, writer: Json) -> list[str]:
             record_of("C", b=["null", "C"], a=map_of("C")),
             ["TYPE_MISMATCH /fields/1/type/values"],
         ),
-        # A pair of named types is found incompatible at its first place, and reported there each time.
+        # An incompatible pair of named types is reported each time, at the place where it was compared first.
         (
             record_of("R", a=record_of("N", x="int"), b="N"),
             record_of("R", a=record_of("N", x="string"), b="N"),
             ["TYPE_MISMATCH /fields/0/type/fields/0/type"] * 2,
         ),
-        # So is a primitive with a named type, where two ways lead to one place of it.
+        # The same holds for a primitive with a named type, if two ways lead to one place of it.
         (
             record_of("R", x=record_of("A", f="int"), y="A"),
             record_of("R", x=record_of("n1.A", f=record_of("N")), y=record_of("n2.A", f="n1.N")),
@@ -76,24 +76,24 @@ def found(*, reader: Json, writer: Json) -> list[str]:
     ],
 )
 def test_places_are_those_that_java_tells(reader: Json, writer: Json, expected: list[str]) -> None:
-    assert found(reader=reader, writer=writer) == expected
+    assert list_reasons(reader=reader, writer=writer) == expected
 
 
 def test_the_list_ends_where_java_s_memory_would() -> None:
     def doubled(leaf: str) -> Json:
         inside = [leaf, *(f"B{level}" for level in range(59))]
         levels = [record_of(f"B{level}", x=inner, y=inner) for level, inner in enumerate(inside)]
-        return record_of("R", **{f"f{level}": each for level, each in enumerate(levels)})
+        return record_of("R", **{f"f{level}": level_record for level, level_record in enumerate(levels)})
 
-    listed = found(reader=doubled("int"), writer=doubled("string"))
-    assert 1_000 < len(listed) <= MAX_LISTED
-    assert len(set(listed)) == 2
+    reasons = list_reasons(reader=doubled("int"), writer=doubled("string"))
+    assert 1_000 < len(reasons) <= MAX_LISTED
+    assert len(set(reasons)) == 2
 
 
 @THOROUGH
 @given(schemas())
 def test_a_schema_reads_itself(definition: Json) -> None:
-    assert found(reader=definition, writer=definition) == []
+    assert list_reasons(reader=definition, writer=definition) == []
 
 
 def in_full(*, reader: Schema, writer: Schema) -> bool:
@@ -104,14 +104,14 @@ def in_full(*, reader: Schema, writer: Schema) -> bool:
 
 
 def assert_alike(*definitions: Json) -> None:
-    """Every definition as reader and as writer of every other one and of itself, in both orders."""
+    """Check every pair of definitions, including each with itself, in both orders."""
     parsed = [schema(definition) for definition in definitions]
     for order in (parsed, parsed[::-1]):
         history = KnownVerdicts()
         for reader, writer in product(order, order):
-            found = history.can_read(reader=reader, writer=writer)
-            assert found is in_full(reader=reader, writer=writer), (reader, writer)
-            assert history.can_read(reader=reader, writer=writer) is found
+            can_read = history.can_read(reader=reader, writer=writer)
+            assert can_read is in_full(reader=reader, writer=writer), (reader, writer)
+            assert history.can_read(reader=reader, writer=writer) is can_read
 
 
 @THOROUGH
@@ -134,14 +134,14 @@ def test_verdicts_on_parts_that_have_been_compared_elsewhere(
 
 @st.composite
 def tangles(draw: st.DrawFn) -> Json:
-    """Records that lead to each other, through unions of several of them too, and fields with aliases."""
+    """Draw records that refer to each other, also through unions of several records, and fields with aliases."""
     names = ["m.A", "n.A", "m.B"]
-    made: set[str] = set()
+    defined_names: set[str] = set()
 
     def reference(name: str, depth: int) -> Json:
-        if name in made or not depth:
-            return name if name in made else "int"
-        made.add(name)
+        if name in defined_names or not depth:
+            return name if name in defined_names else "int"
+        defined_names.add(name)
         fields = []
         for label in draw(st.lists(st.sampled_from(["f", "g", "h"]), min_size=1, unique=True)):
             branches = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
@@ -180,7 +180,7 @@ def test_a_chain_of_types_as_long_as_the_text_has_a_verdict() -> None:
     length = 5_000
     chain = [record(f"T{number}", field("next", ["null", f"T{number + 1}"])) for number in range(length)]
     chain.append(record(f"T{length}", field("first", ["null", "T0"])))
-    definition = record("Chain", *(field(f"f{number}", each) for number, each in enumerate(chain)))
+    definition = record("Chain", *(field(f"f{number}", link) for number, link in enumerate(chain)))
     other = json.loads(json.dumps(definition))
     other["fields"][-1]["type"]["fields"].append(field("new", "int"))
     history = KnownVerdicts()
@@ -194,8 +194,8 @@ def test_every_order_of_asking_has_the_same_answers() -> None:
     narrow = record("P", field("v", "int"), field("next", ["null", "P"]))
     wide = record("P", field("v", "long"), field("next", ["null", "P"]))
     parsed = [schema(record("Around", field("part", ["null", part]))) for part in (narrow, wide)]
-    asked = list(product(parsed, parsed))
-    for order in permutations(asked):
+    schema_pairs = list(product(parsed, parsed))
+    for order in permutations(schema_pairs):
         history = KnownVerdicts()
         for reader, writer in order:
             assert history.can_read(reader=reader, writer=writer) is in_full(reader=reader, writer=writer)

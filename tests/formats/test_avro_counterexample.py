@@ -1,4 +1,4 @@
-"""A counterexample proves a breakage: it is there when Java fails on every message, and never where Java reads them all."""
+"""A counterexample proves a breakage: it exists if Java fails on every message, and never if Java reads them all."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def pairs() -> list[tuple[Json, Schema, Schema]]:
 
 def test_there_is_a_message_that_fails_exactly_where_java_does_not_read_all() -> None:
     for row, reader, writer in pairs():
-        found = unreadable_messages(writer=writer, reader=reader, release=Release.R4_2)
+        messages = unreadable_messages(writer=writer, reader=reader, release=Release.R4_2)
         if row["decode"] in ("none", "some") and row["id"] != TAKEN_FOR_EMPTY:
-            assert found, row["id"]
+            assert messages, row["id"]
         if decodes_all(reader=reader, writer=writer, release=Release.R4_2)[0]:
-            assert not found, row["id"]
+            assert not messages, row["id"]
 
 
 def test_what_only_strict_readers_refuse_decodes_in_java() -> None:
@@ -48,25 +48,25 @@ def test_what_only_strict_readers_refuse_decodes_in_java() -> None:
         except AmbiguousAlias:
             continue
         if reasons and all(reason.strict_only for reason in reasons) and not row.get("spec_error"):
-            # What Java's own check refuses besides (a bad default, an enum's namespace in a union) is the broker's verdict.
+            # The other rejections of Java's own check (a bad default, an enum's namespace in a union) belong to the broker's verdict.
             test = row["pulsar"]["4.0"]["BACKWARD"]["test"]
             assert row["decode"] in ("all", "n/a") or test != "ok", row["id"]
 
 
 def test_every_breakage_that_java_meets_has_a_counterexample() -> None:
-    for row, writer, reason, found in recorded_breakages():
-        assert found or reason.strict_only or not can_be_written(writer), (row["id"], reason)
+    for row, writer, reason, proof in recorded_breakages():
+        assert proof or reason.strict_only or not can_be_written(writer), (row["id"], reason)
 
 
 @cache
 def recorded_breakages() -> list[tuple[dict[str, Any], Schema, Incompatibility, Counterexample | None]]:
     return [
-        (row, writer, reason, found) for row, reader, writer in pairs() for reason, found in breakages(reader, writer)
+        (row, writer, reason, proof) for row, reader, writer in pairs() for reason, proof in breakages(reader, writer)
     ]
 
 
 def breakages(reader: Schema, writer: Schema) -> Iterator[tuple[Incompatibility, Counterexample | None]]:
-    """Every reason why `reader` does not read `writer`, with its counterexample."""
+    """Yield every reason why `reader` cannot read `writer`, with its counterexample."""
     with suppress(AmbiguousAlias):
         for reason in incompatibilities(reader=reader, writer=writer):
             breakage = Breakage(reason, "new_reads_old", 0)
@@ -78,12 +78,12 @@ LOST = re.compile(r"Java reads (\w+) as its default, (.+): the \w+ that was writ
 
 def test_java_loses_what_a_counterexample_says_is_lost(java: JavaAvro) -> None:
     proved = 0
-    for row, _, reason, found in recorded_breakages():
-        lost = LOST.fullmatch(found.result) if found else None
-        if not found or not lost:
+    for row, _, reason, proof in recorded_breakages():
+        lost = LOST.fullmatch(proof.result) if proof else None
+        if not proof or not lost:
             continue
         types = {"reader": java.parse(row["reader"]), "writer": java.parse(row["writer"])}
-        (read,) = java.decode([found.data], **types)
+        (read,) = java.decode([proof.data], **types)
         name, default, written = lost.groups()
         values = list(values_of(name, json.loads(read)))
         assert json.loads(default) in values, (row["id"], reason, read)
@@ -93,7 +93,7 @@ def test_java_loses_what_a_counterexample_says_is_lost(java: JavaAvro) -> None:
 
 
 def values_of(name: str, read: Any) -> Iterator[Any]:
-    """What Java printed for each field of that name, bytes as text."""
+    """Yield the printed value of each field with that name; bytes as text."""
     if isinstance(read, dict):
         for key, value in read.items():
             if key == name:
@@ -109,15 +109,15 @@ def test_where_nothing_can_be_written_the_explanation_says_so() -> None:
     def holding(size: int) -> Schema:
         return schema(record("Node", field("id", fixed("Id", size)), field("next", "Node")))
 
-    ((reason, found),) = breakages(holding(4), holding(12))
-    told = explain(Breakage(reason, "new_reads_old", 0), new=holding(4), old=holding(12))
-    assert found is None
-    assert told.reason.endswith("nothing can be written, for a record must contain itself or an enum is empty.")
+    ((reason, proof),) = breakages(holding(4), holding(12))
+    explanation = explain(Breakage(reason, "new_reads_old", 0), new=holding(4), old=holding(12))
+    assert proof is None
+    assert explanation.reason.endswith("nothing can be written, for a record must contain itself or an enum is empty.")
 
 
 def test_the_default_that_is_proposed_for_a_decimal_is_a_number() -> None:
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
     old, new = (schema(record("Order", field("id", "int"), *more)) for more in ((), (field("total", decimal),)))
     ((reason, _),) = breakages(new, old)
-    told = explain(Breakage(reason, "new_reads_old", 0), new=new, old=old)
-    assert told.fix == r'give the field a default, for example "default": "\u0000".'
+    explanation = explain(Breakage(reason, "new_reads_old", 0), new=new, old=old)
+    assert explanation.fix == r'give the field a default, for example "default": "\u0000".'

@@ -1,4 +1,4 @@
-"""What both verdicts pass is read by fastavro, too, but for the differences that docs/explanation/two-verdicts.md lists."""
+"""fastavro reads the messages that both verdicts accept, except the differences in docs/explanation/two-verdicts.md."""
 
 from __future__ import annotations
 
@@ -28,31 +28,33 @@ MESSAGES = 40
 
 
 def without_logical_types(definition: Json) -> Json:
-    """Values of logical types are no matter of resolution: fastavro refuses an empty text as UUID."""
+    """Remove logical types, whose values do not belong to schema resolution: fastavro rejects an empty text as UUID."""
     if isinstance(definition, dict):
         return {key: without_logical_types(inner) for key, inner in definition.items() if key != "logicalType"}
     return [*map(without_logical_types, definition)] if isinstance(definition, list) else definition
 
 
 def has_namesakes(schema: Schema) -> bool:
-    """Whether a union has two types that differ in their namespaces only: fastavro takes the first for either."""
+    """Return whether a union has two types that differ only in their namespaces: fastavro uses the first for both."""
     unions = (part.branches for part in parts(schema) if isinstance(part, Union))
-    names = ([branch.name for branch in branches if isinstance(branch, Named)] for branches in unions)
-    return any(len({*each}) < len(each) for each in names)
+    names_by_union = ([branch.name for branch in branches if isinstance(branch, Named)] for branches in unions)
+    return any(len({*branch_names}) < len(branch_names) for branch_names in names_by_union)
 
 
 def is_read(reader: Json, writer: Json) -> bool:
-    """False where a verdict, or a listed difference, is against it; else fastavro decodes messages of `writer` with `reader`."""
-    new, old = (SchemaInfo(SchemaType.AVRO, json.dumps(each).encode()) for each in (reader, writer))
+    """Return False if a verdict or a listed difference rejects the pair; otherwise decode messages of `writer` with fastavro."""
+    new, old = (SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode()) for definition in (reader, writer))
     verdict = compare([old], new, CompatibilityStrategy.BACKWARD, Release.R4_2)
     if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED) or verdict.data != ():
         return False
     written = parsed(old.schema)
     if has_namesakes(written) or has_namesakes(parsed(new.schema)):
         return False
-    theirs: list[Any] = [fastavro.parse_schema(without_logical_types(each)) for each in (writer, reader)]
+    fastavro_schemas: list[Any] = [
+        fastavro.parse_schema(without_logical_types(definition)) for definition in (writer, reader)
+    ]
     for datum in islice(chain(candidates(written), candidates(written, primitives=ONES)), MESSAGES):
-        fastavro.schemaless_reader(io.BytesIO(encode(written, datum)), *theirs)
+        fastavro.schemaless_reader(io.BytesIO(encode(written, datum)), *fastavro_schemas)
     return True
 
 
@@ -73,7 +75,7 @@ def test_fastavro_takes_a_namesake_for_the_branch_that_was_written() -> None:
     definition = record("Order", field("kind", [near, far]))
     other = record("Order", field("kind", ["null", near, far]))
     assert not is_read(other, definition)
-    theirs: list[Any] = [fastavro.parse_schema(each) for each in (definition, other)]
+    fastavro_schemas: list[Any] = [fastavro.parse_schema(schema_json) for schema_json in (definition, other)]
     message = encode(parsed(json.dumps(definition).encode()), {"kind": UnionValue(1, "B")})
     with pytest.raises(fastavro.read.SchemaResolutionError):
-        fastavro.schemaless_reader(io.BytesIO(message), *theirs)
+        fastavro.schemaless_reader(io.BytesIO(message), *fastavro_schemas)

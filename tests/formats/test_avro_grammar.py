@@ -23,19 +23,19 @@ def answer(reader: Json, writer: Json, release: Release = Release.R4_0) -> Gramm
 
 
 def outcome(reader: Json, writer: Json, release: Release = Release.R4_0) -> str:
-    """The outcome; of an error, the exception."""
-    found = answer(reader, writer, release)
-    return found.exception or found.outcome
+    """Return the outcome, or the exception of an error."""
+    result = answer(reader, writer, release)
+    return result.exception or result.outcome
 
 
 def test_every_labelled_chain_is_answered_as_by_java() -> None:
     for row in rows("avro_chains_public"):
         for version, definition in enumerate(row["existing"]):
-            found = [
+            outcomes = [
                 answer(row["new"], definition, Release.R4_2).outcome,
                 answer(definition, row["new"], Release.R4_2).outcome,
             ]
-            assert found == [row["new_reads_old"][version], row["old_reads_new"][version]], row["id"]
+            assert outcomes == [row["new_reads_old"][version], row["old_reads_new"][version]], row["id"]
 
 
 def test_what_is_said_to_decode_always_did() -> None:
@@ -47,7 +47,7 @@ def test_what_is_said_to_decode_always_did() -> None:
             continue
     assert decoded["some"] == 0
     assert decoded["none"] == 0
-    # Of 2,797: six random messages do not meet everything, so some others decoded by luck.
+    # Of 2,797 pairs. The six random messages of a pair do not reach every place, so some other pairs decoded by luck.
     assert decoded["all"] > 2650
 
 
@@ -75,11 +75,11 @@ SURPRISES: dict[str, Json] = yaml.safe_load(Path(__file__).with_name("avro_gramm
 @pytest.mark.parametrize("fact", SURPRISES)
 def test_the_answer_is_the_brokers(fact: str) -> None:
     case = SURPRISES[fact]
-    found = case["reader"], case["writer"], Release[case.get("release", "R4_0")]
+    arguments = case["reader"], case["writer"], Release[case.get("release", "R4_0")]
     if error := case.get("error"):
-        assert answer(*found) == GrammarAnswer("error", *error)
+        assert answer(*arguments) == GrammarAnswer("error", *error)
     else:
-        assert outcome(*found) == case["outcome"]
+        assert outcome(*arguments) == case["outcome"]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_chain_of_ten_thousand_records_overflows_javas_stack_but_not_ours() ->
 
 
 def test_a_grammar_that_would_fill_the_memory_is_not_laid_out() -> None:
-    # Every record holds the one before it twice, and all lead back to the first.
+    # Every record has two fields of the one before it, and all refer to the first.
     definitions = [record("R0", field("back", ["null", "Root"]))]
     for number in range(1, 60):
         last = f"R{number - 1}"

@@ -1,4 +1,4 @@
-"""What must hold of the broker's check for every schema, and that Java's own Avro agrees with it."""
+"""The laws of the broker's check for every schema, and its agreement with Java's own Avro."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_java_answers_decodes_and_explains_alike(java: JavaAvro, pair: tuple[Jso
     for one, other in (pair, reversed(pair)):
         reader, writer = schema(one, Release.R4_2), schema(other, Release.R4_2)
         java_reader, java_writer = java.parse(one), java.parse(other)
-        found = can_read(reader=reader, writer=writer, release=Release.R4_2)
-        assert (found.outcome, found.exception) == java.answer(reader=java_reader, writer=java_writer)
+        answer = can_read(reader=reader, writer=writer, release=Release.R4_2)
+        assert (answer.outcome, answer.exception) == java.answer(reader=java_reader, writer=java_writer)
         refusal = unable_to_read(reader=reader, writer=writer)
         assert refusal == java.refusal(reader=java_reader, writer=java_writer)
         try:
@@ -64,9 +64,9 @@ def test_java_answers_decodes_and_explains_alike(java: JavaAvro, pair: tuple[Jso
         except AmbiguousAlias:
             listed = None
         else:
-            listed = [(each.rule, each.pointer, each.message) for each in reasons]
+            listed = [(reason.rule, reason.pointer, reason.message) for reason in reasons]
         assert listed == java.reasons(reader=java_reader, writer=java_writer)
-        if found.outcome == "ok" and listed == []:
-            # One to each place in the definition: Java's own random messages of a recursive record have no bound.
+        if answer.outcome == "ok" and listed == []:
+            # One for each place in the definition: Java's own random messages of a recursive record have no bound.
             messages = [encode(writer, datum) for datum in islice(candidates(writer), 20)]
             java.decode(messages, reader=java_reader, writer=java_writer)

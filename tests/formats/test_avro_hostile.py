@@ -1,4 +1,4 @@
-"""Definitions made to exhaust whoever reads them end in a verdict or one clear error, within fixed memory."""
+"""Definitions that are made to exhaust their reader end in a verdict or one clear error, within fixed memory."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ LONGEST_REASON = 3_000
 
 
 @pytest.fixture(scope="module")
-def judged() -> dict[str, dict[str, Any]]:
-    """What is said of each pair, in a process of its own."""
+def outcomes() -> dict[str, dict[str, Any]]:
+    """The outcome of each pair, judged in a separate process."""
     done = subprocess.run([sys.executable, str(PROGRAM), *PAIRS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return dict(zip(PAIRS, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_a_hostile_pair_is_judged(judged: dict[str, dict[str, Any]], name: str) -> None:
-    said = judged[name]
-    assert "ended" not in said
-    assert said["broker"] in [*Outcome]
-    # What does not parse is refused by every release, with a reason; everything else has a verdict on data.
-    assert (said["found"] is None) is ("invalid" in said)
-    if said["found"] is None:
-        assert all(said[f"refused by {release}"] for release in Release)
-    assert said["longest"] < LONGEST_REASON
+def test_a_hostile_pair_is_judged(outcomes: dict[str, dict[str, Any]], name: str) -> None:
+    outcome = outcomes[name]
+    assert "ended" not in outcome
+    assert outcome["broker"] in [*Outcome]
+    # Every release rejects an invalid definition with a reason; every other definition has a verdict on data.
+    assert (outcome["found"] is None) is ("invalid" in outcome)
+    if outcome["found"] is None:
+        assert all(outcome[f"refused by {release}"] for release in Release)
+    assert outcome["longest"] < LONGEST_REASON
 
 
 def test_a_smallest_message_is_counted_before_it_is_made() -> None:
@@ -101,19 +101,19 @@ def test_one_reason_in_a_chain_of_unions_takes_steps_for_each_level() -> None:
 
 def explain_all(reader: str, writer: str, at_most: int | None = None) -> None:
     new, old = (parse(text, Release.R5_0) for text in (reader, writer))
-    for found in incompatibilities(reader=new, writer=old)[:at_most]:
-        explain(Breakage(found, "new_reads_old", 0), new=new, old=old)
+    for incompatibility in incompatibilities(reader=new, writer=old)[:at_most]:
+        explain(Breakage(incompatibility, "new_reads_old", 0), new=new, old=old)
 
 
 def steps(call: Callable[[], object]) -> int:
-    """How many functions `call` calls, and how often generators go on."""
+    """Count the function calls of `call`, and the steps of its generators."""
     count = 0
 
-    def counted(_frame: object, event: str, _argument: object) -> None:
+    def count_event(_frame: object, event: str, _argument: object) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 
-    sys.setprofile(counted)
+    sys.setprofile(count_event)
     try:
         call()
     finally:
@@ -128,9 +128,9 @@ def steps(call: Callable[[], object]) -> int:
 def test_no_default_is_suggested_that_is_endless_or_large(type_: Any, direction: Direction) -> None:
     without, with_it = json.dumps(record("R", {})), json.dumps(record("R", {"added": type_}))
     reader, writer = (parse(text, Release.R5_0) for text in (with_it, without))
-    (found,) = incompatibilities(reader=reader, writer=writer)
+    (incompatibility,) = incompatibilities(reader=reader, writer=writer)
     new, old = (reader, writer) if direction == "new_reads_old" else (writer, reader)
-    fix = explain(Breakage(found, direction, 0), new=new, old=old).fix
+    fix = explain(Breakage(incompatibility, direction, 0), new=new, old=old).fix
     assert fix in (
         'make it a union with null first, and "default": null.',
         "keep the field; it can go once every reader's schema has a default for it.",

@@ -1,4 +1,4 @@
-"""Reading a definition: whatever the text, there is a schema or one clear error; layout changes neither identity nor form."""
+"""Parsing a definition: any text is a schema or one clear error, and layout changes neither identity nor canonical form."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ texts = nearly_schemas.map(json.dumps) | st.text(max_size=30) | st.binary(max_si
 
 
 def at(value: Json, pointer: str) -> Json:
-    """What the pointer leads to; its last token may be a key that is missing."""
+    """Return the value at a pointer, whose last token may be a missing key."""
     tokens = pointer.split("/")[1:]
     for number, token in enumerate(tokens):
         is_last = number == len(tokens) - 1
@@ -127,13 +127,13 @@ NESTED = '{"type": "record", "name": "R", "fields": [{"name": "b", "type": "%s"}
         (ENUM % '"X"', ENUM % '"X", "Y"', False),
         ('{"type": "fixed", "name": "F", "size": 2}', '{"type": "fixed", "name": ".F", "size": 2}', True),
         ('["null", "R"]', '["null", "int"]', False),
-        # Two types of one name, which only Avro 1.12.0 lets in.
+        # Two types with one name, which only Avro 1.12.0 accepts.
         (NESTED % "int", NESTED % "long", False),
     ],
 )
 def test_a_version_is_what_equality_tells_apart(*, one: str, other: str, is_same: bool) -> None:
     record = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": %s}]}'
-    infos = [SchemaInfo(SchemaType.AVRO, (record % each).encode()) for each in (one, other)]
+    infos = [SchemaInfo(SchemaType.AVRO, (record % type_).encode()) for type_ in (one, other)]
     for key in (identity, fingerprint):
         assert (key(infos[0]) == key(infos[1])) is is_same
 
@@ -172,7 +172,7 @@ def test_of_several_problems_the_one_is_told_that_java_meets_first(fields: str, 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
-    """A definition in which something was replaced, left out, added or doubled."""
+    """Draw a definition with a part replaced, removed, added or doubled."""
     definition = copy.deepcopy(draw(schemas()))
     holder, key = draw(st.sampled_from([*_places(definition)]))
     holder[key] = draw(
@@ -203,5 +203,5 @@ def test_a_codec_reads_the_definitions_that_avro_reads_in_one_of_its_releases(te
     except InvalidDefinition:
         assert None not in refusals
     else:
-        # What differs between two definitions of one type may be of no matter to a codec.
-        assert None in refusals or any(found and "is defined twice" in found.what for found in refusals)
+        # A codec may ignore the difference between two definitions of one type.
+        assert None in refusals or any(problem and "is defined twice" in problem.what for problem in refusals)

@@ -79,7 +79,7 @@ def test_arrays_stay_on_a_line_and_objects_do_not() -> None:
     ]
 
 
-def printed(definition: Any) -> str:
+def print_schema(definition: Any) -> str:
     return schema_text(schema(definition, Release.R4_2))
 
 
@@ -87,7 +87,7 @@ def test_a_schema_is_printed_in_javas_order_of_keys() -> None:
     one = enum("E", "x", unit="m", default="x")
     inside = {"aliases": ["g"], "p": 1, "order": "ignore", "default": "x", "doc": "d"} | field("f", one)
     about = {"aliases": ["B", "m.C", ".D"], "unit": "kg", "doc": "about", "namespace": "n"}
-    assert printed(about | record("A", inside, type="error")) == (
+    assert print_schema(about | record("A", inside, type="error")) == (
         '{"type":"error","name":"A","namespace":"n","doc":"about","fields":[{"name":"f","type":'
         '{"type":"enum","name":"E","symbols":["x"],"default":"x","unit":"m"},"doc":"d","default":"x",'
         '"order":"ignore","aliases":["g"],"p":1}],"unit":"kg","aliases":["B","m.C","D"]}'
@@ -99,15 +99,15 @@ def test_a_name_is_as_short_as_its_place_allows() -> None:
     types: list[Any] = [
         plain, fixed("m.Other", 1), fixed("record", 1), "Plain", "m.Other", "n.record", "A",
     ]  # fmt: skip
-    text = printed(record("n.A", *(field(f"f{number}", type_) for number, type_ in enumerate(types))))
-    assert [each["type"] for each in json.loads(text)["fields"]] == [
+    text = print_schema(record("n.A", *(field(f"f{number}", type_) for number, type_ in enumerate(types))))
+    assert [printed_field["type"] for printed_field in json.loads(text)["fields"]] == [
         plain, fixed("Other", 1) | {"namespace": "m"}, fixed("record", 1), "Plain", "m.Other", "n.record", "A",
     ]  # fmt: skip
 
 
 def test_a_primitive_is_a_name_unless_it_has_properties() -> None:
-    assert printed({"type": "int"}) == '"int"'
-    assert printed(map_of({"type": "int", "logicalType": "date"}) | {"p": []}) == (
+    assert print_schema({"type": "int"}) == '"int"'
+    assert print_schema(map_of({"type": "int", "logicalType": "date"}) | {"p": []}) == (
         '{"type":"map","values":{"type":"int","logicalType":"date"},"p":[]}'
     )
 

@@ -1,4 +1,4 @@
-"""KEY_VALUE: its framing, its text in the admin API, and what its properties decide."""
+"""KEY_VALUE: its framing, its text in the admin API, and the effect of its properties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STRING = SchemaInfo(SchemaType.STRING)
 INT64 = SchemaInfo(SchemaType.INT64)
 primitives = st.builds(
     SchemaInfo,
-    st.sampled_from([kind for kind, each in SPECS.items() if each.payload == "value"]),
+    st.sampled_from([kind for kind, type_spec in SPECS.items() if type_spec.payload == "value"]),
     st.just(b""),
     st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
 )
@@ -112,13 +112,13 @@ UTF_16 = SchemaInfo(SchemaType.STRING, properties={"__charset": "UTF-16"})
 )
 def test_it_breaks_data(new: SchemaInfo, rule: str, pointer: str) -> None:
     old = join(key=STRING, value=STRING, encoding="INLINE")
-    (found,) = formats.resolve(reader=new, writer=old)
-    assert (found.rule, found.pointer) == (rule, pointer)
-    breakage = Breakage(found, "new_reads_old", 3)
-    told = formats.explain(breakage, new=new, old=old)
-    assert told.field == pointer.removeprefix("/")
-    assert "ersion 3" in told.reason
-    assert told.fix
+    (incompatibility,) = formats.resolve(reader=new, writer=old)
+    assert (incompatibility.rule, incompatibility.pointer) == (rule, pointer)
+    breakage = Breakage(incompatibility, "new_reads_old", 3)
+    explanation = formats.explain(breakage, new=new, old=old)
+    assert explanation.field == pointer.removeprefix("/")
+    assert "ersion 3" in explanation.reason
+    assert explanation.fix
     assert formats.counterexample(breakage, new=new, old=old)
 
 
@@ -127,9 +127,9 @@ def test_a_breakage_inside_a_half_is_explained_and_proved_there() -> None:
     old, new = (
         join(key=STRING, value=SchemaInfo(SchemaType.AVRO, text.encode()), encoding="SEPARATED") for text in texts
     )
-    (found,) = formats.resolve(reader=new, writer=old)
-    assert (found.rule, found.pointer) == ("MISSING_ENUM_SYMBOLS", "/value/symbols")
-    breakage = Breakage(found, "new_reads_old", 0)
+    (incompatibility,) = formats.resolve(reader=new, writer=old)
+    assert (incompatibility.rule, incompatibility.pointer) == ("MISSING_ENUM_SYMBOLS", "/value/symbols")
+    breakage = Breakage(incompatibility, "new_reads_old", 0)
     assert formats.explain(breakage, new=new, old=old).field.startswith("value")
     proof = formats.counterexample(breakage, new=new, old=old)
     assert proof

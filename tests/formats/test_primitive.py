@@ -16,11 +16,11 @@ def string(charset: str | None = None) -> SchemaInfo:
     return SchemaInfo(SchemaType.STRING, b"", {"__charset": charset} if charset else {})
 
 
-def declared(info: SchemaInfo) -> SchemaInfo:
+def to_declared(info: SchemaInfo) -> SchemaInfo:
     return SPECS[info.type].declared(info)
 
 
-@pytest.mark.parametrize("kind", [kind for kind, each in SPECS.items() if each.payload == "value"])
+@pytest.mark.parametrize("kind", [kind for kind, type_spec in SPECS.items() if type_spec.payload == "value"])
 def test_a_primitive_has_no_definition(kind: SchemaType) -> None:
     assert not list(formats.problems(SchemaInfo(kind), Release.R4_0))
     (problem,) = formats.problems(SchemaInfo(kind, b'"int"'), Release.R4_0)
@@ -48,10 +48,10 @@ def test_strings_of_java_and_python_are_two_versions() -> None:
 def test_strings_of_all_clients_are_declared_alike() -> None:
     for properties in ({}, {"__charset": "UTF-8"}, {"__charset": "utf8"}):
         for text in (b"", b"null"):
-            assert declared(SchemaInfo(SchemaType.STRING, text, properties)) == string()
+            assert to_declared(SchemaInfo(SchemaType.STRING, text, properties)) == string()
     other = SchemaInfo(SchemaType.STRING, b"null", {"__charset": "UTF-16", "owner": "ada"})
-    assert declared(other) == other
-    assert declared(SchemaInfo(SchemaType.JSON, b"null")).schema == b"null"
+    assert to_declared(other) == other
+    assert to_declared(SchemaInfo(SchemaType.JSON, b"null")).schema == b"null"
 
 
 def test_an_unknown_charset_is_refused() -> None:
@@ -74,10 +74,10 @@ def test_an_unknown_charset_is_refused() -> None:
     ],
 )
 def test_a_reader_decodes_with_its_own_charset(reader: str | None, writer: str | None, *, breaks: bool) -> None:
-    found = list(formats.resolve(reader=string(reader), writer=string(writer)))
-    assert [each.rule for each in found] == ["STRING_CHARSET_CHANGED"] * breaks
-    if found:
-        breakage = Breakage(found[0], "new_reads_old", 0)
+    incompatibilities = list(formats.resolve(reader=string(reader), writer=string(writer)))
+    assert [incompatibility.rule for incompatibility in incompatibilities] == ["STRING_CHARSET_CHANGED"] * breaks
+    if incompatibilities:
+        breakage = Breakage(incompatibilities[0], "new_reads_old", 0)
         assert "charset" in formats.explain(breakage, new=string(reader), old=string(writer)).reason
         proof = formats.counterexample(breakage, new=string(reader), old=string(writer))
         assert proof

@@ -1,4 +1,4 @@
-"""buf's categories: the rules, places and words that `buf breaking` prints."""
+"""buf's categories: the rules, places and messages that `buf breaking` prints."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ pytestmark = pytest.mark.slow
 EVERY: tuple[ProtoCategory, ...] = ("WIRE", "WIRE_JSON")
 
 
-def said(old: Image, new: Image, category: ProtoCategory) -> list[tuple[str, int | None, str]]:
-    return [(found.rule, found.line, found.message) for found in proto_rules(old=old, new=new, category=category)]
+def list_violations(old: Image, new: Image, category: ProtoCategory) -> list[tuple[str, int | None, str]]:
+    return [
+        (violation.rule, violation.line, violation.message)
+        for violation in proto_rules(old=old, new=new, category=category)
+    ]
 
 
 def by_buf(message: str) -> str:
-    """The words of buf, with a slip in one of its format strings ("%sq moved") put right."""
+    """Return a message of buf with the error in one of its format strings ("%sq moved") corrected."""
     return message.replace('"q moved', '" moved')
 
 
@@ -34,26 +37,26 @@ def test_every_public_pair_is_judged_as_buf_judges_it() -> None:
         old, new = next(compiled), next(compiled)
         for category in EVERY:
             expected = row["buf"][category]["violations"]
-            assert sorted(said(old, new, category), key=str) == sorted(
+            assert sorted(list_violations(old, new, category), key=str) == sorted(
                 ((one["rule"], one["line"], by_buf(one["message"])) for one in expected), key=str
             ), (row["id"], category)
 
 
 def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
     recorded = rows("proto_buf")
-    seen: set[str] = set()
+    fired_rules: set[str] = set()
     compiled = iter(images(*(files for row in recorded for files in (row["old"], row["new"]))))
     for row in recorded:
         old, new = next(compiled), next(compiled)
         for category in EVERY:
             expected = [[*place, by_buf(message)] for *place, message in row["buf"][category]]
-            found = proto_rules(old=old, new=new, category=category)
-            assert [[one.rule, one.file, one.line, one.column, one.message] for one in found] == expected, (
-                row["id"],
-                category,
-            )
-            seen |= {one.rule for one in found}
-    assert seen == set().union(*CATEGORIES.values())
+            violations = proto_rules(old=old, new=new, category=category)
+            assert [
+                [violation.rule, violation.file, violation.line, violation.column, violation.message]
+                for violation in violations
+            ] == expected, (row["id"], category)
+            fired_rules |= {violation.rule for violation in violations}
+    assert fired_rules == set().union(*CATEGORIES.values())
 
 
 def test_a_definition_breaks_nothing_of_its_own() -> None:
@@ -79,9 +82,9 @@ def test_many_findings_in_a_large_file_are_all_found() -> None:
     body = f"message M {{ {reserved} {fields} }}"
     changed = body.replace("int32", "double").replace("reserved 2", "reserved 3")
     old, new = images(*({"a.proto": f'syntax = "proto3"; {text}'} for text in (body, changed)))
-    found = Counter(one.rule for one in proto_rules(old=old, new=new, category="WIRE"))
-    assert found["FIELD_WIRE_COMPATIBLE_TYPE"] == count - 1
-    assert found["RESERVED_MESSAGE_NO_DELETE"] == count
+    violations_by_rule = Counter(violation.rule for violation in proto_rules(old=old, new=new, category="WIRE"))
+    assert violations_by_rule["FIELD_WIRE_COMPATIBLE_TYPE"] == count - 1
+    assert violations_by_rule["RESERVED_MESSAGE_NO_DELETE"] == count
 
 
 def test_a_default_may_change_in_a_file_that_did_not() -> None:
@@ -91,8 +94,8 @@ def test_a_default_may_change_in_a_file_that_did_not() -> None:
         {"kind.proto": shared.format("AD = 0; LINK = 1;"), "click.proto": user},
         {"kind.proto": shared.format("LINK = 1; AD = 0;"), "click.proto": user},
     )
-    [found] = proto_rules(old=old, new=new, category="WIRE")
-    assert (found.rule, found.file, found.pointer) == (
+    [violation] = proto_rules(old=old, new=new, category="WIRE")
+    assert (violation.rule, violation.file, violation.pointer) == (
         "FIELD_SAME_DEFAULT",
         "click.proto",
         "/messages/web.Click/fields/1/default",

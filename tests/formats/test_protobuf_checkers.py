@@ -23,10 +23,11 @@ def test_every_public_pair_is_refused_as_pulsar_refuses_it(direction: str) -> No
     for row, *infos in public():
         old, new = (parse(info.schema).root for info in infos)
         reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
-        found = list(advanced_violations(reader=reader, writer=writer))
+        violations = list(advanced_violations(reader=reader, writer=writer))
         expected = row["pulsar_native"][direction]
-        assert [{"rule": one.rule, "path": one.path} for one in found] == expected["violations"], row["id"]
-        assert expected["ok"] is (not found)
+        actual = [{"rule": violation.rule, "path": violation.path} for violation in violations]
+        assert actual == expected["violations"], row["id"]
+        assert expected["ok"] is (not violations)
 
 
 def test_every_refusal_has_a_rule_that_is_described_and_points_at_what_the_checker_names() -> None:

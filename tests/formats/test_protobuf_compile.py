@@ -1,4 +1,4 @@
-"""From `.proto` texts to definitions: protoc's words at their places, in bounded time, nothing written."""
+"""Compiling `.proto` texts: protoc's messages at their places, in bounded time, without writing the user's files."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ for line in sys.stdin:
 def answers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, timeout_s: float, *texts: str
 ) -> list[bytes | InvalidSchema]:
-    """The answers about `texts` where `script` stands for protoc's process."""
+    """Return the answers about `texts` with `script` in place of protoc's process."""
     worker = tmp_path / "worker.py"
     worker.write_text(script)
     monkeypatch.setattr(compiling, "WORKER", worker)
@@ -147,9 +147,9 @@ def answers(
 
 
 def test_what_stops_the_compiler_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = answers(monkeypatch, tmp_path, DIES_OF_SOME, 30, "// 1", "// DIE 2", "// 3", "// DIE 4")
-    assert [isinstance(answer, bytes) for answer in found] == [True, False, True, False]
-    assert "crashed" in str(found[1])
+    results = answers(monkeypatch, tmp_path, DIES_OF_SOME, 30, "// 1", "// DIE 2", "// 3", "// DIE 4")
+    assert [isinstance(answer, bytes) for answer in results] == [True, False, True, False]
+    assert "crashed" in str(results[1])
 
 
 def test_what_takes_too_long_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""PROTOBUF_NATIVE schema bytes: what is accepted, what is written, what is one version; and descriptors printed as `.proto`."""
+"""PROTOBUF_NATIVE schema bytes: reading, writing and identity; and descriptors printed as `.proto`."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ FORMAT = SPECS[SchemaType.PROTOBUF_NATIVE]
 CLICK = 'syntax = "proto3"; package web; message Click { message At { int32 x = 1; } string user_id = 1; At at = 2; }'
 
 
-def wrapped(schema: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(schema)
-    return found
+def read_envelope(schema: bytes) -> dict[str, Any]:
+    envelope: dict[str, Any] = json.loads(schema)
+    return envelope
 
 
 def native(**changed: Any) -> SchemaInfo:
-    """web.Click's definition with other values in its JSON object; None leaves a key out."""
-    values = wrapped(definition(CLICK, "web.Click").schema) | changed
+    """Return web.Click's definition with changed values in its JSON object; None removes a key."""
+    values = read_envelope(definition(CLICK, "web.Click").schema) | changed
     text = json.dumps({key: value for key, value in values.items() if value is not None})
     return SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode())
 
 
 def files_of(info: SchemaInfo) -> FileDescriptorSet:
-    return FileDescriptorSet.FromString(base64.b64decode(wrapped(info.schema)["fileDescriptorSet"]))
+    return FileDescriptorSet.FromString(base64.b64decode(read_envelope(info.schema)["fileDescriptorSet"]))
 
 
 def with_files(info: SchemaInfo, files: FileDescriptorSet, indent: int | None = None) -> SchemaInfo:
-    """The definition with other descriptors."""
+    """Return the definition with changed descriptors."""
     encoded = base64.b64encode(files.SerializeToString()).decode()
-    text = json.dumps(wrapped(info.schema) | {"fileDescriptorSet": encoded}, indent=indent)
+    text = json.dumps(read_envelope(info.schema) | {"fileDescriptorSet": encoded}, indent=indent)
     return SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode())
 
 
@@ -131,7 +131,7 @@ def test_every_public_definition_is_written_as_it_was_read() -> None:
 def test_the_bytes_have_pulsars_keys_and_no_source_info() -> None:
     info = definition(f"// a comment\n{CLICK}", "web.Click")
     assert info.schema == definition(CLICK, "web.Click").schema
-    assert list(wrapped(info.schema)) == ["fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName"]
+    assert list(read_envelope(info.schema)) == ["fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName"]
 
 
 COMMON = b'syntax = "proto3"; package common; message Money { int64 units = 1; }'
@@ -154,7 +154,7 @@ def test_one_content_is_one_version_whoever_wrote_it() -> None:
     for file in files.file:
         for message in file.message_type:
             for field in message.field:
-                # As Java's generated code has it.
+                # Like in Java's generated code.
                 field.ClearField("json_name")
         file.source_code_info.location.add(path=[4, 0], span=[0, 0, 1])
     reordered = FileDescriptorSet(file=reversed(files.file))
@@ -219,22 +219,22 @@ def test_a_descriptor_set_is_a_definition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "where", "pointer", "what"),
+    ("data", "where", "pointer", "message"),
     [
         (b"\xff", "web/click.binpb:1:1: ", "", "not a serialized FileDescriptorSet"),
-        # Which message is meant stands in the declaration, not in the set.
+        # The declaration names the message, so the error is not at the set.
         (b"", "", "/message", "no message is called 'M'"),
     ],
 )
-def test_a_bad_descriptor_set_is_one_clear_error(data: bytes, where: str, pointer: str, what: str) -> None:
-    with pytest.raises(InvalidSchema, match=what) as raised:
+def test_a_bad_descriptor_set_is_one_clear_error(data: bytes, where: str, pointer: str, message: str) -> None:
+    with pytest.raises(InvalidSchema, match=message) as raised:
         read_descriptor_set(data, "M", path="web/click.binpb")
     assert str(raised.value).startswith(f"{where}{raised.value.what}")
     assert raised.value.pointer == pointer
 
 
-def printed(info: SchemaInfo) -> Proto:
-    """The definition's files, printed."""
+def print_files(info: SchemaInfo) -> Proto:
+    """Print the definition's files."""
     definition = parse(info.schema)
     names = [name for name in definition.reachable if not is_shipped(name)]
     texts = {name: proto_text(definition.image.files[name].proto).encode() for name in names}
@@ -242,15 +242,15 @@ def printed(info: SchemaInfo) -> Proto:
 
 
 def test_the_corpus_compiles_to_the_same_content_again() -> None:
-    found = [info for _, *infos in public() for info in infos]
-    again = compile_all([printed(info) for info in found])
-    for before, after in zip(found, again, strict=True):
+    infos = [info for _, *infos in public() for info in infos]
+    again = compile_all([print_files(info) for info in infos])
+    for before, after in zip(infos, again, strict=True):
         assert isinstance(after, SchemaInfo), after
-        assert identity(after) == identity(before), printed(before).sources
+        assert identity(after) == identity(before), print_files(before).sources
 
 
 EVERYTHING = Path(__file__).with_name("everything")
-"""The folder of files that say all that one can say."""
+"""The folder of files with every construct of the language."""
 
 
 @pytest.mark.parametrize(("entry", "message"), [("x/all.proto", "x.v1.All"), ("x/edition.proto", "x.v1.New")])
@@ -258,9 +258,9 @@ def test_everything_a_file_can_say(entry: str, message: str) -> None:
     sources = {str(path.relative_to(EVERYTHING)): path.read_bytes() for path in EVERYTHING.rglob("*.proto")}
     [before] = compile_all([Proto(message, entry, sources)])
     assert isinstance(before, SchemaInfo), before
-    [after] = compile_all([printed(before)])
+    [after] = compile_all([print_files(before)])
     assert isinstance(after, SchemaInfo), after
-    assert identity(after) == identity(before), printed(before).sources
+    assert identity(after) == identity(before), print_files(before).sources
 
 
 def test_what_cannot_be_printed_is_refused() -> None:
@@ -268,4 +268,4 @@ def test_what_cannot_be_printed_is_refused() -> None:
     [info] = compile_all([Proto.of_text(text, "M")])
     assert isinstance(info, SchemaInfo)
     with pytest.raises(InvalidSchema, match="the group g is not printed"):
-        printed(info)
+        print_files(info)

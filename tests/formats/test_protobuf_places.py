@@ -1,4 +1,4 @@
-"""Where a pointer leads in a `.proto`, and what people call it."""
+"""The places of pointers in a `.proto`, and their readable paths."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def click() -> SchemaInfo:
         ("/services/web.Clicks/methods/List/idempotency_level", "web/click.proto:18:44"),
         ("/files/click.proto/package", "web/click.proto:2:1"),
         ("/files/common~1money.proto/package", "common/money.proto:2:1"),
-        # protoc counts a tab as reaching to the ninth column; we count characters.
+        # protoc expands a tab to the ninth column; here columns are characters.
         ("/messages/common.Money/fields/1/type", "common/money.proto:4:11"),
         ("/messages/common.Money/fields/1/default", "common/money.proto:4:38"),
         ("/extensions/common.note", "common/money.proto:7:16"),
@@ -146,13 +146,13 @@ def test_columns_are_counted_in_characters(text: str, column: int, expected: int
 def test_every_breakage_of_a_public_pair_has_a_place_and_a_name() -> None:
     for row, old, new in public():
         for reader, writer, direction in ((new, old, "new_reads_old"), (old, new, "old_reads_new")):
-            for found in FORMAT.resolve(reader=reader, writer=writer):
-                place = find(parse(reader.schema).root.file.image, found.pointer)
+            for incompatibility in FORMAT.resolve(reader=reader, writer=writer):
+                place = find(parse(reader.schema).root.file.image, incompatibility.pointer)
                 assert place is not None
-                assert found.pointer.startswith(place[0].pointer), (row["id"], found)
-                told = FORMAT.explain(Breakage(found, direction, 0), new=new, old=old)  # type: ignore[arg-type]
+                assert incompatibility.pointer.startswith(place[0].pointer), (row["id"], incompatibility)
+                explanation = FORMAT.explain(Breakage(incompatibility, direction, 0), new=new, old=old)  # type: ignore[arg-type]
                 roots = [row[root].rpartition(".")[2] for root in ("root_after", "root_before")]
-                assert told.field.split(".")[0] in roots
-                assert told.reason.endswith(".")
-                assert told.fix
-                assert "{" not in told.fix
+                assert explanation.field.split(".")[0] in roots
+                assert explanation.reason.endswith(".")
+                assert explanation.fix
+                assert "{" not in explanation.fix

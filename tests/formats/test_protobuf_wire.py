@@ -1,4 +1,4 @@
-"""The data verdict of PROTOBUF_NATIVE, against what protobuf's own parser makes of the bytes."""
+"""The data verdict of PROTOBUF_NATIVE, compared with protobuf's own parser."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ EDITION = 'edition = "2023"; '
 
 
 def rules(*, reader: SchemaInfo, writer: SchemaInfo) -> list[tuple[str, str]]:
-    return [(found.rule, found.pointer) for found in FORMAT.resolve(reader=reader, writer=writer)]
+    return [
+        (incompatibility.rule, incompatibility.pointer)
+        for incompatibility in FORMAT.resolve(reader=reader, writer=writer)
+    ]
 
 
 def both_ways(old: str, new: str, message: str = "M") -> tuple[list[str], list[str]]:
-    """The rules that the new schema breaks as a reader of the old one, and the other way round."""
+    """Return the rules that the new schema breaks as a reader of the old one, and the old schema as a reader of the new one."""
     before, after = definition(old, message), definition(new, message)
     return (
         [rule for rule, _ in rules(reader=after, writer=before)],
@@ -92,8 +95,8 @@ PROTO2_CASES = [
 def test_what_readers_cannot_read(
     head: str, old: str, new: str, new_reads_old: list[str], old_reads_new: list[str]
 ) -> None:
-    found = both_ways(f"{head} message M {{ {old} }}", f"{head} message M {{ {new} }}")
-    assert found == (new_reads_old, old_reads_new)
+    rules_by_direction = both_ways(f"{head} message M {{ {old} }}", f"{head} message M {{ {new} }}")
+    assert rules_by_direction == (new_reads_old, old_reads_new)
 
 
 def test_a_required_field_of_an_edition_is_seen() -> None:
@@ -133,17 +136,17 @@ def test_every_public_definition_reads_itself() -> None:
 
 
 def test_every_breakage_of_a_public_pair_has_a_counterexample() -> None:
-    """Seen by protobuf's parser: nothing is called breaking that is read as it was meant."""
+    """Protobuf's parser confirms each: no pair counts as breaking that it reads correctly."""
     proved = 0
     for row, old, new in public():
         for reader, writer, direction in ((new, old, "new_reads_old"), (old, new, "old_reads_new")):
-            for found in FORMAT.resolve(reader=reader, writer=writer):
-                counterexample = FORMAT.counterexample(Breakage(found, direction, 0), new=new, old=old)  # type: ignore[arg-type]
+            for incompatibility in FORMAT.resolve(reader=reader, writer=writer):
+                counterexample = FORMAT.counterexample(Breakage(incompatibility, direction, 0), new=new, old=old)  # type: ignore[arg-type]
                 if encode_required(parse(writer.schema).root, leave_out=set()) is None:
                     # A message that must contain itself cannot be written.
                     assert counterexample is None
                     continue
-                assert counterexample is not None, (row["id"], direction, found)
+                assert counterexample is not None, (row["id"], direction, incompatibility)
                 assert counterexample.result
                 proved += 1
     assert proved > 200
@@ -165,7 +168,7 @@ def test_what_is_compatible_reads_random_messages_as_they_were_meant() -> None:
                     got = read_class()
                     got.ParseFromString(written.SerializeToString())
                     assert got.IsInitialized(), row["id"]
-                    same(written, got, writers.root, readers.root)
+                    assert_same_values(written, got, writers.root, readers.root)
                     read += 1
     assert read > 500
 
@@ -191,8 +194,8 @@ def test_messages_that_require_each_other_for_ever_have_no_counterexample() -> N
     old = f"{PROTO2} message M {{ required M m = 1; optional int32 x = 2; }}"
     new = f"{PROTO2} message M {{ required M m = 1; optional string x = 2; }}"
     reader, writer = definition(new), definition(old)
-    [found] = FORMAT.resolve(reader=reader, writer=writer)
-    breakage = Breakage(found, "new_reads_old", 0)
+    [incompatibility] = FORMAT.resolve(reader=reader, writer=writer)
+    breakage = Breakage(incompatibility, "new_reads_old", 0)
     assert FORMAT.counterexample(breakage, new=reader, old=writer) is None
     assert "No message can be shown: each would have to contain itself" in (
         FORMAT.explain(breakage, new=reader, old=writer).reason
@@ -203,12 +206,12 @@ def test_a_bomb_of_required_messages_does_not_go_off() -> None:
     bomb = "".join(f"message B{n} {{ required B{n + 1} a = 1; required B{n + 1} b = 2; }}" for n in range(40))
     old = f"{PROTO2} message M {{ required B0 bomb = 1; optional int32 x = 2; }} {bomb} message B40 {{}}"
     reader, writer = definition(old.replace("int32 x", "string x")), definition(old)
-    [found] = FORMAT.resolve(reader=reader, writer=writer)
-    assert FORMAT.counterexample(Breakage(found, "new_reads_old", 0), new=reader, old=writer) is None
+    [incompatibility] = FORMAT.resolve(reader=reader, writer=writer)
+    assert FORMAT.counterexample(Breakage(incompatibility, "new_reads_old", 0), new=reader, old=writer) is None
 
 
 def fill(message: Any, rng: random.Random, *, depth: int) -> None:
-    """Random values that every type of a group can hold, not for ever inside each other."""
+    """Fill a message with random values that every type of a group can have, to a limited depth."""
     for field in message.DESCRIPTOR.fields:
         wanted = field.is_required or rng.random() < (0.7 if depth < 4 else 0.1)
         if wanted and depth < 9:
@@ -246,8 +249,8 @@ def scalar(field: Any, rng: random.Random) -> Any:
     return rng.choice([0, 1])
 
 
-def same(written: Any, read: Any, writer: ProtoMessage, reader: ProtoMessage) -> None:
-    """Every field that both have holds the same, set or not."""
+def assert_same_values(written: Any, read: Any, writer: ProtoMessage, reader: ProtoMessage) -> None:
+    """Assert that every common field has the same value, set or not."""
     there, here = writer.fields(), reader.fields()
     for number in there.keys() & here.keys():
         before, after = value(written, there[number]), value(read, here[number])
@@ -260,7 +263,7 @@ def same(written: Any, read: Any, writer: ProtoMessage, reader: ProtoMessage) ->
                 continue
             assert len(before) == len(after)
             for one, other in zip(before, after, strict=True):
-                same(one, other, inner[0], inner[1])
+                assert_same_values(one, other, inner[0], inner[1])
         elif there[number].kind == STRING and here[number].kind == BYTES:
             assert (before.encode() if isinstance(before, str) else [text.encode() for text in before]) == after
         else:
@@ -269,7 +272,7 @@ def same(written: Any, read: Any, writer: ProtoMessage, reader: ProtoMessage) ->
 
 
 def value(message: Any, field: ProtoField) -> Any:
-    """The value of a field; of messages a list, of a map its entries by key."""
+    """Return the value of a field: a list for messages, the entries by key for a map."""
     if isinstance(message, Entry):
         return message.get(field)
     name = {known.number: known.name for known in message.DESCRIPTOR.fields}[field.proto.number]
@@ -284,7 +287,7 @@ def value(message: Any, field: ProtoField) -> Any:
 
 
 def by_key(entries: list[Any], message: ProtoMessage) -> list[Any]:
-    """In the order of their keys, of two with one key the last: a map has no other."""
+    """Sort entries by key, and keep the last of two with the same key, like a map."""
     keyed = {value(entry, fields_of(message)[1]): entry for entry in entries}
     return [entry for _, entry in sorted(keyed.items())]
 

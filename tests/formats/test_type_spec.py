@@ -1,4 +1,4 @@
-"""What holds for the specification of every schema type, what `diff` says of fields, and that a new type is a file and a row."""
+"""The specification of every schema type, the differences by field, and a new type with one file and one row."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from schemactl.formats.type_spec import (
 
 
 def made_up() -> SchemaType:
-    """A further member of the enumeration, as if Pulsar had that type."""
-    found = object.__new__(SchemaType)
-    found._name_, found._value_ = "COLUMNS", 99
-    return found
+    """Return a new member of the enumeration, as if Pulsar had that type."""
+    member = object.__new__(SchemaType)
+    member._name_, member._value_ = "COLUMNS", 99
+    return member
 
 
 COLUMNS = made_up()
@@ -60,7 +60,7 @@ OTHER = b'{"type": "record", "name": "R", "fields": [{"name": "name", "type": "s
 
 
 def definitions(type_: SchemaType) -> tuple[SchemaInfo, SchemaInfo]:
-    """Two definitions of a type, which are two versions where the type has a definition."""
+    """Return two definitions of a type, which are two versions if the type has definitions."""
     if type_ is COLUMNS:
         return (SchemaInfo(type_, b'{"columns": ["id"]}'), SchemaInfo(type_, b'{"columns": ["name"]}'))
     if spec(SchemaInfo(type_)).language == "avro":
@@ -85,34 +85,34 @@ def test_every_type_has_a_row() -> None:
 @pytest.mark.parametrize("type_", [*SPECS, COLUMNS], ids=lambda type_: str(type_.name))
 def test_a_specification_answers_every_question(type_: SchemaType) -> None:
     one, other = definitions(type_)
-    known = spec(one)
-    assert not list(known.problems(one, Release.R5_0)) or known.undeclarable
+    type_spec = spec(one)
+    assert not list(type_spec.problems(one, Release.R5_0)) or type_spec.undeclarable
     for info in (one, other):
-        assert hash(formats.identity(info)) == hash(formats.identity(known.declared(info)))
+        assert hash(formats.identity(info)) == hash(formats.identity(type_spec.declared(info)))
         assert formats.identity(info)[0] is type_  # type: ignore[index]
         assert formats.same_text(info, info)
         assert not list(formats.resolve(reader=info, writer=info))
         assert outline(info)
         assert not list(changes(old=info, new=info))
-        text = known.text(info)
+        text = type_spec.text(info)
         assert text is not None
-        assert formats.identity(known.from_text(type_, text, info.properties)) == formats.identity(info)
-        assert known.lines(info) or not text
-        pair = known.pair(info)
+        assert formats.identity(type_spec.from_text(type_, text, info.properties)) == formats.identity(info)
+        assert type_spec.lines(info) or not text
+        pair = type_spec.pair(info)
         assert (pair is None) == (type_ is not SchemaType.KEY_VALUE)
-        for wire in known.messages(info):
-            assert known.read(wire, info)
+        for wire in type_spec.messages(info):
+            assert type_spec.read(wire, info)
         with contextlib.suppress(ReaderFailure, UnknownWire):
-            known.read(Wire(b"\xff"), info)
-        known.require_newest(info)
+            type_spec.read(Wire(b"\xff"), info)
+        type_spec.require_newest(info)
     existing = [SchemaVersion(0, one)]
     for release in Release:
         verdict = judge(existing, other, CompatibilityStrategy.FULL, release)
         assert verdict.broker.outcome
         for breakage in verdict.data:
-            told = formats.explain(breakage, new=other, old=one)
-            assert told.reason
-            assert told.fix
+            explanation = formats.explain(breakage, new=other, old=one)
+            assert explanation.reason
+            assert explanation.fix
             assert formats.counterexample(breakage, new=other, old=one) or type_ is SchemaType.PROTOBUF
 
 
@@ -140,8 +140,8 @@ def test_a_made_up_type_goes_all_the_way(repository: Scratch, capsys: pytest.Cap
             code = main(["-C", str(repository.path), *arguments])
         except SystemExit as left:
             code = int(left.code or 0)
-        shown = capsys.readouterr()
-        return code, shown.out + shown.err
+        output = capsys.readouterr()
+        return code, output.out + output.err
 
     def declared(*columns: str) -> dict[str, str]:
         schema = {"type": "COLUMNS", "definition": {"columns": columns}}
@@ -152,19 +152,19 @@ def test_a_made_up_type_goes_all_the_way(repository: Scratch, capsys: pytest.Cap
     repository.commit(declared("id", "total"))
     repository.git("checkout", "-qf", "main")
     assert run("check")[0] == 0
-    code, shown = run("plan", "--target", "local", "--out", "plan.json", "--detailed-exitcode")
-    assert (code, "orders" in shown) == (2, True), shown
-    code, shown = run("apply", "plan.json")
-    assert code == 0, shown
+    code, output = run("plan", "--target", "local", "--out", "plan.json", "--detailed-exitcode")
+    assert (code, "orders" in output) == (2, True), output
+    code, output = run("apply", "plan.json")
+    assert code == 0, output
     assert run("plan", "--target", "local", "--detailed-exitcode")[0] == 0
-    code, shown = run("log", "shop/sales/orders")
-    assert (code, shown.count("COLUMNS")) >= (0, 1), shown
+    code, output = run("log", "shop/sales/orders")
+    assert (code, output.count("COLUMNS")) >= (0, 1), output
     assert '"total"' in run("show", "shop/sales/orders@1")[1]
     assert "total: column" in run("diff", "shop/sales/orders@0", "shop/sales/orders@1")[1]
     (repository.path / "namespaces/orders.yaml").write_text(declared("total")["namespaces/orders.yaml"])
-    code, shown = run("check")
-    assert code == 100, shown
-    assert "The column id is not in every message." in shown
+    code, output = run("check")
+    assert code == 100, output
+    assert "The column id is not in every message." in output
 
 
 def test_who_reads_whom_has_one_answer_with_its_reason() -> None:
@@ -173,7 +173,7 @@ def test_who_reads_whom_has_one_answer_with_its_reason() -> None:
 
     def order(name: str, *fields: str) -> str:
         return json.dumps(
-            {"type": "record", "name": name, "fields": [{"name": each, "type": "int"} for each in fields]}
+            {"type": "record", "name": name, "fields": [{"name": field_name, "type": "int"} for field_name in fields]}
         )
 
     plain, renamed = version(0, order("Order", "id")), version(1, order("Purchase", "id"))
@@ -321,8 +321,8 @@ def test_what_became_of_each_avro_field_has_a_name() -> None:
         field("money", record("Price", field("units", "double"), aliases=["Money"])),
         field("count", "int", default=1),
     )
-    found = [(each.kind, each.text) for each in part_changes(old=avro(old), new=avro(new))]
-    assert found == [
+    change_texts = [(change.kind, change.text) for change in part_changes(old=avro(old), new=avro(new))]
+    assert change_texts == [
         ("removed", "Order.left: string"),
         ("documented", "Order.id: documentation"),
         ("renamed", "Order.total: int -> long, was Order.amount"),
@@ -333,14 +333,14 @@ def test_what_became_of_each_avro_field_has_a_name() -> None:
         ("renamed", "Price: record shop.Money -> record shop.Price, was Money"),
         ("widened", "Price.units: int -> double"),
     ]
-    pair = [join(key=avro("string"), value=avro(each), encoding="INLINE") for each in (old, new)]
-    assert [each.kind for each in part_changes(old=pair[0], new=pair[1])].count("documented") == 1
-    assert {each.kind for each in part_changes(old=None, new=avro(new))} == {"added"}
+    pair = [join(key=avro("string"), value=avro(definition), encoding="INLINE") for definition in (old, new)]
+    assert [change.kind for change in part_changes(old=pair[0], new=pair[1])].count("documented") == 1
+    assert {change.kind for change in part_changes(old=None, new=avro(new))} == {"added"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsSpec(TypeSpec):
-    """COLUMNS: a reader fails where the line lacks one of its columns."""
+    """COLUMNS: a reader fails if the line lacks one of its columns."""
 
     declared_as: Literal["avro"] = "avro"
     suffix: str = ".json"

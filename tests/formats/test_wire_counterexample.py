@@ -1,4 +1,4 @@
-"""A changed type or encoding is proved by a message: written by one side, really read by the other."""
+"""A message proves a changed type or encoding: one side writes it, the other really reads it."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ AVRO = SchemaInfo(SchemaType.AVRO, ORDER)
 JSON = SchemaInfo(SchemaType.JSON, ORDER)
 STRING = SchemaInfo(SchemaType.STRING)
 INT32 = SchemaInfo(SchemaType.INT32)
-PRIMITIVES = [SchemaInfo(kind) for kind, each in SPECS.items() if each.payload == "value"]
+PRIMITIVES = [SchemaInfo(kind) for kind, type_spec in SPECS.items() if type_spec.payload == "value"]
 
 UNTOLD = sorted(
-    {kind for kind, each in SPECS.items() if each.validation == "client"} | {SchemaType.PROTOBUF, SchemaType.EXTERNAL},
+    {kind for kind, type_spec in SPECS.items() if type_spec.validation == "client"}
+    | {SchemaType.PROTOBUF, SchemaType.EXTERNAL},
     key=lambda kind: kind.value,
 )
-"""The types whose definition, if there is one, does not tell what their bytes are."""
+"""The types whose definition, if any, does not describe their bytes."""
 
 SAME_MOMENT = {SchemaType.DATE, SchemaType.TIMESTAMP}
-"""Both are milliseconds since 1970, which their readers take for one moment."""
+"""Both are milliseconds since 1970, which their readers interpret as the same moment."""
 
 
 def read(wire: Wire, info: SchemaInfo) -> str:
@@ -49,19 +50,19 @@ def read(wire: Wire, info: SchemaInfo) -> str:
 
 
 def proof(reader: SchemaInfo, writer: SchemaInfo) -> Counterexample:
-    found = misreading(reader=reader, writer=writer)
-    assert found is not None
-    return found
+    counterexample = misreading(reader=reader, writer=writer)
+    assert counterexample is not None
+    return counterexample
 
 
 @pytest.mark.parametrize(("writer", "reader"), list(permutations(PRIMITIVES, 2)), ids=lambda info: info.type.name)
 def test_every_primitive_is_misread_as_every_other(writer: SchemaInfo, reader: SchemaInfo) -> None:
-    found = misreading(reader=reader, writer=writer)
+    counterexample = misreading(reader=reader, writer=writer)
     if {writer.type, reader.type} == SAME_MOMENT:
-        assert found is None
+        assert counterexample is None
     else:
-        assert found is not None
-        assert found.result != f"reads {found.message}"
+        assert counterexample is not None
+        assert counterexample.result != f"reads {counterexample.message}"
 
 
 @pytest.mark.parametrize(
@@ -83,30 +84,30 @@ def test_every_primitive_is_misread_as_every_other(writer: SchemaInfo, reader: S
     ],
 )  # fmt: skip
 def test_the_reader_gets_what_java_gives(writer: str, reader: str, message: str, data: str, result: str) -> None:
-    found = proof(SchemaInfo(SchemaType[reader]), SchemaInfo(SchemaType[writer]))
-    assert found == Counterexample(message, bytes.fromhex(data), result)
+    counterexample = proof(SchemaInfo(SchemaType[reader]), SchemaInfo(SchemaType[writer]))
+    assert counterexample == Counterexample(message, bytes.fromhex(data), result)
 
 
 @given(st.integers(-719_162, 2_932_896))
 def test_days_are_those_of_the_calendar(day: int) -> None:
-    shown = read(Wire(struct.pack(">q", day)), SchemaInfo(SchemaType.LOCAL_DATE))
-    assert json.loads(shown) == date.fromordinal(day + 719_163).isoformat()
+    text = read(Wire(struct.pack(">q", day)), SchemaInfo(SchemaType.LOCAL_DATE))
+    assert json.loads(text) == date.fromordinal(day + 719_163).isoformat()
 
 
 @given(st.integers(0, 146_096), st.integers(0, 2_000_000))
 def test_the_calendar_repeats_every_four_hundred_years(day: int, eras: int) -> None:
-    shown = read(Wire(struct.pack(">q", day + eras * 146_097)), SchemaInfo(SchemaType.LOCAL_DATE))
+    text = read(Wire(struct.pack(">q", day + eras * 146_097)), SchemaInfo(SchemaType.LOCAL_DATE))
     same = date.fromordinal(day + 719_163)
-    assert json.loads(shown).removeprefix("+") == f"{same.year + 400 * eras:04d}{same.isoformat()[4:]}"
+    assert json.loads(text).removeprefix("+") == f"{same.year + 400 * eras:04d}{same.isoformat()[4:]}"
 
 
 def test_json_is_no_avro_and_avro_no_json() -> None:
-    found = proof(AVRO, JSON)
-    assert json.loads(found.message) == json.loads(found.data) == {"id": 0, "note": None}
-    assert found.result == "ArrayIndexOutOfBoundsException: Index 17 out of bounds for length 2"
-    found = proof(JSON, AVRO)
-    assert found.data == b"\0\0"
-    assert found.result.startswith("SchemaSerializationException: the bytes are not JSON")
+    counterexample = proof(AVRO, JSON)
+    assert json.loads(counterexample.message) == json.loads(counterexample.data) == {"id": 0, "note": None}
+    assert counterexample.result == "ArrayIndexOutOfBoundsException: Index 17 out of bounds for length 2"
+    counterexample = proof(JSON, AVRO)
+    assert counterexample.data == b"\0\0"
+    assert counterexample.result.startswith("SchemaSerializationException: the bytes are not JSON")
     result = 'reads {"id": 0, "note": null} (decoded by the reader\'s definition alone)'
     assert proof(AVRO, INT32).result == result
 
@@ -122,11 +123,11 @@ def test_texts_are_written_and_read_as_java_does() -> None:
     assert proof(wide, SchemaInfo(SchemaType.INT16)).result == r'reads "\u0001"'
 
 
-def shown(rule: str, pointer: str, direction: Any, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample:
+def prove_breakage(rule: str, pointer: str, direction: Any, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample:
     breakage = Breakage(Incompatibility(rule, pointer), direction, 0)
-    found = formats.counterexample(breakage, new=new, old=old)
-    assert found is not None
-    return found
+    counterexample = formats.counterexample(breakage, new=new, old=old)
+    assert counterexample is not None
+    return counterexample
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def shown(rule: str, pointer: str, direction: Any, *, new: SchemaInfo, old: Sche
     ],
 )
 def test_a_direction_says_who_reads(direction: str, result: str) -> None:
-    assert shown("SCHEMA_TYPE_CHANGED", "", direction, new=INT32, old=STRING).result == result
+    assert prove_breakage("SCHEMA_TYPE_CHANGED", "", direction, new=INT32, old=STRING).result == result
 
 
 @pytest.mark.parametrize("kind", UNTOLD)
@@ -162,27 +163,27 @@ def test_a_foreign_count_of_nothings_is_given_up() -> None:
         read(Wire(b"\xfe\xff\xff\xff\x0f"), nothings)
 
 
-def both(key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInfo:
+def pair_of_halves(key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInfo:
     return join(key=key, value=value, encoding=encoding)
 
 
 def test_a_changed_encoding_moves_the_key() -> None:
-    inline, separated = both(STRING, STRING, "INLINE"), both(STRING, STRING, "SEPARATED")
+    inline, separated = pair_of_halves(STRING, STRING, "INLINE"), pair_of_halves(STRING, STRING, "SEPARATED")
     framed = b"\0\0\0\x02\xc3\xa9" * 2
     result = f'reads {{"key": null, "value": {json.dumps(framed.decode(), ensure_ascii=False)}}}'
     for direction, data, expected in (
         ("new_reads_old", framed, result),
         ("old_reads_new", "é".encode(), "BufferUnderflowException"),
     ):
-        found = shown("KEY_VALUE_ENCODING_CHANGED", "", direction, new=separated, old=inline)
-        assert found == Counterexample('{"key": "é", "value": "é"}', data, expected)
+        counterexample = prove_breakage("KEY_VALUE_ENCODING_CHANGED", "", direction, new=separated, old=inline)
+        assert counterexample == Counterexample('{"key": "é", "value": "é"}', data, expected)
 
 
 @pytest.mark.parametrize(
     ("key", "value"), list(product([STRING, INT32, AVRO, JSON], repeat=2)), ids=lambda info: info.type.name
 )
 def test_a_changed_encoding_is_shown_for_all_halves(key: SchemaInfo, value: SchemaInfo) -> None:
-    inline, separated = both(key, value, "INLINE"), both(key, value, "SEPARATED")
+    inline, separated = pair_of_halves(key, value, "INLINE"), pair_of_halves(key, value, "SEPARATED")
     assert proof(inline, separated)
     assert proof(separated, inline)
 
@@ -197,19 +198,19 @@ def test_a_changed_encoding_is_shown_for_all_halves(key: SchemaInfo, value: Sche
 )
 def test_a_foreign_length_is_believed(length: int, result: str) -> None:
     with pytest.raises(ReaderFailure) as caught:
-        read(Wire(struct.pack(">i", length) + b"\0\0\0\0"), both(STRING, STRING, "INLINE"))
+        read(Wire(struct.pack(">i", length) + b"\0\0\0\0"), pair_of_halves(STRING, STRING, "INLINE"))
     assert str(caught.value) == result
 
 
 @pytest.mark.parametrize("half", ["key", "value"])
 def test_a_changed_half_is_shown_alone(half: str) -> None:
-    old = both(STRING, STRING, "INLINE")
-    new = both(INT32, STRING, "INLINE") if half == "key" else both(STRING, INT32, "INLINE")
-    found = shown("KEY_VALUE_TYPE_CHANGED", f"/{half}", "new_reads_old", new=new, old=old)
-    assert (found.message, found.data) == (f'{{"{half}": "é"}}', "é".encode())
-    assert found.result.startswith(f"the {half}: SchemaSerializationException")
-    found = shown("KEY_VALUE_TYPE_CHANGED", f"/{half}", "old_reads_new", new=new, old=old)
-    assert (found.message, found.data) == (f'{{"{half}": 1}}', b"\0\0\0\x01")
+    old = pair_of_halves(STRING, STRING, "INLINE")
+    new = pair_of_halves(INT32, STRING, "INLINE") if half == "key" else pair_of_halves(STRING, INT32, "INLINE")
+    counterexample = prove_breakage("KEY_VALUE_TYPE_CHANGED", f"/{half}", "new_reads_old", new=new, old=old)
+    assert (counterexample.message, counterexample.data) == (f'{{"{half}": "é"}}', "é".encode())
+    assert counterexample.result.startswith(f"the {half}: SchemaSerializationException")
+    counterexample = prove_breakage("KEY_VALUE_TYPE_CHANGED", f"/{half}", "old_reads_new", new=new, old=old)
+    assert (counterexample.message, counterexample.data) == (f'{{"{half}": 1}}', b"\0\0\0\x01")
 
 
 def test_without_protobuf_nothing_is_shown_and_nothing_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +221,9 @@ def test_without_protobuf_nothing_is_shown_and_nothing_breaks(monkeypatch: pytes
     assert misreading(reader=STRING, writer=SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}")) is None
 
 
-@pytest.mark.parametrize("info", [*PRIMITIVES, AVRO, JSON, both(STRING, AVRO, "INLINE"), SchemaInfo(SchemaType.BYTES)])
+@pytest.mark.parametrize(
+    "info", [*PRIMITIVES, AVRO, JSON, pair_of_halves(STRING, AVRO, "INLINE"), SchemaInfo(SchemaType.BYTES)]
+)
 @given(data=st.binary(max_size=20), key=st.none() | st.binary(max_size=4))
 def test_foreign_bytes_are_read_or_refused(info: SchemaInfo, data: bytes, key: bytes | None) -> None:
     with contextlib.suppress(ReaderFailure, UnknownWire):
@@ -235,7 +238,7 @@ def test_avro_reads_its_own_messages() -> None:
 
 
 def tells_its_bytes(info: SchemaInfo) -> bool:
-    """Whether messages can be made: not of PROTOBUF without its `.proto`, nor with a definition that does not parse."""
+    """Return whether messages can be made: not of PROTOBUF without its `.proto`, nor of a definition that does not parse."""
     try:
         if info.type is SchemaType.KEY_VALUE:
             halves = split(info)
@@ -247,7 +250,7 @@ def tells_its_bytes(info: SchemaInfo) -> bool:
 
 
 def has_no_counterexample(breakage: Breakage, new: SchemaInfo, old: SchemaInfo) -> bool:
-    """Whether no message can show it, for a reason that the rule's own text gives."""
+    """Return whether no message can prove the breakage, for a reason in the rule's description."""
     rule = breakage.incompatibility.rule
     if rule == "KEY_VALUE_TYPE_CHANGED":
         half = breakage.incompatibility.pointer.removeprefix("/")
@@ -258,14 +261,14 @@ def has_no_counterexample(breakage: Breakage, new: SchemaInfo, old: SchemaInfo) 
 
 
 def test_every_breakage_of_the_recorded_uploads_has_a_counterexample() -> None:
-    shown = 0
+    proof_count = 0
     for row in rows("broker_public"):
         existing, new = versions(row["existing"]), definition(row["new"])
         for breakage in breakages(existing, new, CompatibilityStrategy(row["strategy"])):
             old = existing[breakage.against].info
             assert old
             if not breakage.incompatibility.strict_only:
-                found = formats.counterexample(breakage, new=new, old=old)
-                assert found or has_no_counterexample(breakage, new, old), (row["id"], breakage)
-                shown += found is not None
-    assert shown > 550
+                counterexample = formats.counterexample(breakage, new=new, old=old)
+                assert counterexample or has_no_counterexample(breakage, new, old), (row["id"], breakage)
+                proof_count += counterexample is not None
+    assert proof_count > 550

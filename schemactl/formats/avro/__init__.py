@@ -33,12 +33,10 @@ from schemactl.formats.type_spec import Explanation, Note, TypeSpec, UnknownWire
 NEWEST: Final = Release.R5_0
 """The release whose rules apply to a definition without a broker: it accepts the most names."""
 
-
 _NO_MESSAGE: Final = (
     "No message can be shown: those of a PROTOBUF topic are protobuf's, which the Avro definition does not describe. "
     "With `proto:` declared they are judged by their own wire rules."
 )
-
 
 _VERDICTS: Final = KnownVerdicts()
 

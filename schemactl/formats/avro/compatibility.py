@@ -41,24 +41,19 @@ Java's pointers also count the writer's branches, for which the reader's text ha
 negated by `~`. Inside a union, Java starts a new pointer: a location of one part is its root, and the part is where the root is.
 """
 
-
 Reason = tuple[str, Location, Any, Any]
 """A rule, the location where it is broken, the reader's schema or field there, and the writer's.
 
 It is described only when the comparison is complete: most reasons for a branch of a union are discarded.
 """
 
-
 Reasons = tuple[Reason, ...]
 """The reasons why a pair is incompatible; empty if it is compatible."""
 
-
 COMPATIBLE: Final[Reasons] = ()
-
 
 Pair = tuple[Any, ...]
 """A reader and a writer; for a primitive also its container, because one node represents many places."""
-
 
 MAX_LISTED: Final = 200_000
 """The maximum number of reasons in the lists of all pairs; a reason counts again for each pair around its own.
@@ -66,21 +61,17 @@ MAX_LISTED: Final = 200_000
 Java has no such limit: a record with two fields of another such record, and so on for 60 levels, has 2^60 reasons.
 """
 
-
 MAX_BRANCHES: Final = 200_000
 """The maximum number of comparisons with union branches; after it, only branches that match by type and name are compared.
 
 Java has no such limit, and spends hours on two unions of 100,000 records.
 """
 
-
 MAX_REMEMBERED: Final = 100_000
 """The maximum number of named types in KnownVerdicts; then it forgets all of them."""
 
-
 MAX_PROOF_STEPS: Final = 30_000
 """The maximum effort for one pair of definitions to prove that Java's reader can decode a value despite a missing branch."""
-
 
 _HOLDERS: Final = frozenset({Record, Array, Map})
 
@@ -600,10 +591,7 @@ def _has_sources(branch: Schema, writer: Schema) -> bool:
 
 
 Part = Schema | Field
-
-
 Token = str | int
-
 
 Tokens = Sequence[Token]
 """Keywords, and the indices of fields and of the reader's branches; a writer's branch is its index negated by `~`."""

@@ -38,8 +38,6 @@ from schemactl.formats.avro.schema import (
 from schemactl.formats.type_spec import ReaderFailure, UnknownWire
 
 Datum = Any
-
-
 Tokens = tuple[str | int, ...]
 
 
@@ -62,7 +60,6 @@ ZEROS: Final[dict[str, Any]] = {
     "string": "",
 }
 
-
 ONES: Final[dict[str, Any]] = {
     "null": None,
     "boolean": True,
@@ -74,29 +71,22 @@ ONES: Final[dict[str, Any]] = {
     "string": "1",
 }
 
-
 _DISTINCTIVE: Final = ONES | {"float": 1.5, "double": 1.5, "bytes": b"\xff", "string": "é"}
-
 
 MAX_CANDIDATES = 2_000
 """The maximum number of messages to try for one pair of schemas; a schema with more enum symbols may stay without a counterexample."""
 
-
 MAX_TRIED_BYTES = 200_000
 """The maximum size of these messages together."""
-
 
 MAX_VALUES: Final = 2_000
 """The maximum number of values in a message, where each byte of a fixed counts; a larger message is not shown."""
 
-
 MAX_DEPTH: Final = 100
 """The maximum depth of nested values in a message that is shown."""
 
-
 MAX_ITEMS: Final = 10_000
 """The maximum number of array and map items in one message; a message that claims more is not decoded."""
-
 
 _MAX_LENGTH: Final = 2**31 - 9
 
@@ -163,10 +153,12 @@ def _find_lost_value(
     for datum, data, reading in _read_messages(messages, writer, reader, release):
         if best and len(data) >= len(best.data):
             continue
-        for loss in reading.lost_values:
-            loss_trace = *loss.tokens, loss.field.name
-            written = to_json(loss.source.schema, _value_at(datum, loss.tokens)[loss.source.name], tagged=False)
-            default = read_default(loss.field)
+        for lost_value in reading.lost_values:
+            loss_trace = *lost_value.tokens, lost_value.field.name
+            written = to_json(
+                lost_value.source.schema, _value_at(datum, lost_value.tokens)[lost_value.source.name], tagged=False
+            )
+            default = read_default(lost_value.field)
             is_elsewhere = any(loss_token != token for loss_token, token in zip(loss_trace, trace, strict=False))
             if default is NO_DEFAULT or written == default or is_elsewhere:
                 continue
@@ -175,7 +167,7 @@ def _find_lost_value(
             best = Counterexample(
                 text,
                 text.encode() if plain_json else data,
-                f"{reader_name} reads {loss.field.name} as its default, {_to_text(default)}: the {loss.source.name} that was "
+                f"{reader_name} reads {lost_value.field.name} as its default, {_to_text(default)}: the {lost_value.source.name} that was "
                 f"written, {_to_text(written)}, is lost",
             )
             break

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 from schemactl.core.schema import Release
-from schemactl.formats.avro.json_text import JAVA_SPACES, InvalidAvro, json_text, shown
+from schemactl.formats.avro.json_text import JAVA_SPACES, InvalidAvro, describe_value, json_text
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
@@ -31,30 +31,17 @@ from schemactl.formats.avro.schema import (
 )
 
 INT_RANGE: Final = range(-(2**31), 2**31)
-
-
 LONG_RANGE: Final = range(-(2**63), 2**63)
-
-
 NUMBER_TYPES: Final = frozenset({"int", "long", "float", "double"})
-
-
 TEXT_TYPES: Final = frozenset({"string", "bytes", "fixed"})
-
-
 STRING_CLASS: Final = "avro.java.string"
-
-
 STRING_CLASSES: Final = frozenset({"CharSequence", "String", "Utf8"})
-
 
 MAX_DEFAULT_VALUES: Final = 200
 """The maximum number of values in a default, nested values included, that is shown."""
 
-
 FIELDS_NOT_SET: Final = ("AvroRuntimeException", "Schema fields not set yet")
 """The exception of Java and its message on a default of a record type that is still being read."""
-
 
 _JAVA_DOUBLE: Final = (
     r"[+-]?(?:NaN|Infinity|(?P<decimal>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
@@ -81,7 +68,7 @@ def parse_default(schema: Schema, json: Mapping[str, JsonValue], path: Path) -> 
     match = re.fullmatch(_JAVA_DOUBLE, number)
     if not match:
         raise InvalidAvro(
-            f"the default is {shown(text)}; expected a {schema.type}",
+            f"the default is {describe_value(text)}; expected a {schema.type}",
             pointer=pointer((path, "default")),
             exception="NumberFormatException",
         )
@@ -193,7 +180,7 @@ def _describe_mismatch(field: Field, record: str) -> str:
     expected = _name(field.schema)
     if isinstance(field.schema, Union):
         expected = "one of " + ", ".join(map(_name, field.schema.branches))
-    default = "null" if field.default is None else shown(field.default)
+    default = "null" if field.default is None else describe_value(field.default)
     return f"the default of {record}.{field.name} is {default}; expected a value of type {expected}"
 
 
@@ -201,7 +188,7 @@ def _suggest_default(field: Field) -> str:
     """Return the fix for a default of the wrong type, or "" without a suggestion."""
     kind = _name(field.schema)
     if field.default is None and not isinstance(field.schema, Union):
-        return f'remove it, or write the type as ["null", {shown(kind)}]'
+        return f'remove it, or write the type as ["null", {describe_value(kind)}]'
     is_quoted_value = isinstance(field.default, str) and re.fullmatch(r"-?[0-9]+|true|false", field.default)
     if is_quoted_value and kind in ("int", "long", "float", "double", "boolean"):
         return f"write {field.default} without quotes"

@@ -45,10 +45,8 @@ _ALIASES_UNUSED = (
     "Java looks for fields by their aliases only in a record that it knows by name: it reads their defaults, or throws."
 )
 
-
 _MAX_LEVELS = 10
 """The number of nested unions into which a reason is followed."""
-
 
 _MAX_NAMES = 10
 """The number of names that a list shows."""

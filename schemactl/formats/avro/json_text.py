@@ -40,42 +40,28 @@ from schemactl.formats.avro.schema import (
 MAX_DEPTH: Final = 250
 """The maximum depth of brackets, as in declared files. Jackson accepts 1,000, which no real definition needs."""
 
-
 MAX_NUMBER_LENGTH: Final = 1_000
-
-
 MAX_KEY_LENGTH: Final = 50_000
-
 
 JAVA_SPACES: Final = "".join(map(chr, range(33)))
 """The characters that Java's String.trim removes."""
 
-
 TYPE_NAMES: Final = PRIMITIVE_TYPES | {"record", "enum", "array", "map", "union", "fixed"}
 """The names of which a reference is written in full, even inside its own namespace."""
 
-
 _WHITESPACE: Final = " \t\r\n"
-
 
 _MAX_SHOWN: Final = 60
 """The maximum number of characters of a value in a message."""
 
-
 # Patterns for rare cases, compiled at first use. An unclosed string or comment matches the rest of the text: if the search resumed
 # after its start, reading would be quadratic.
 _STRING_OR_COMMENT: Final = r'(?s)"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+'
-
-
 _STRING_BRACKET_OR_NUMBER: Final = r'(?s)"(?:[^"\\]++|\\.)*+(?:"(?:[ \t\r\n]*+:)?)?|[\[\]{}]|[-+.0-9eE]++'
-
-
 _NUMBER_CHARACTERS: Final = frozenset("-+.0123456789eE")
-
 
 _CRC64_EMPTY: Final = 0xC15D213AA4D7A795
 """CRC-64-AVRO of no bytes; also its polynomial."""
-
 
 _ESCAPES: Final = {code: f"\\u{code:04X}" for code in range(32)} | {
     ord(character): f"\\{short}" for character, short in zip('\b\t\n\f\r"\\', 'btnfr"\\', strict=True)
@@ -219,7 +205,7 @@ def _excerpt(text: str) -> str:
     return repr(start) + ("..." if len(text) > len(start) else "")
 
 
-def shown(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Return a parsed value as messages show it: short, on one line."""
     if value is None:
         return "missing or null"

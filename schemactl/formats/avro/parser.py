@@ -18,8 +18,8 @@ from schemactl.formats.avro.json_text import (
     TrailingText,
     check_limits,
     decode,
+    describe_value,
     read,
-    shown,
     without_comments,
 )
 from schemactl.formats.avro.schema import (
@@ -133,23 +133,15 @@ _RESERVED: Final = frozenset(
     {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
 )
 
-
 _ENUM_RESERVED: Final = _RESERVED | {"default"}
-
-
 _FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
-
-
 _ORDERS: Final[Mapping[str, Order]] = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
-
 
 _MAX_FIXED_SIZE: Final = 2**31 - 9
 """The length of the longest byte array that Java's Avro allocates."""
 
-
 _COMPLEX_TYPES: Final = ("record", "enum", "array", "map", "fixed")
 """The types that have fields, symbols, items, values or a size."""
-
 
 Holder = Field | Array | Map | Union
 
@@ -256,13 +248,13 @@ class DefinitionReader:
                 return self._resolve_wrapped_reference(kind, namespace, path)
             is_nested = isinstance(kind, dict | list)
             fix = "put the inner schema in place of the object around it" if is_nested else ""
-            raise make_error(f'"type" is {shown(kind)}; expected the name of a type', path, "type", fix=fix)
+            raise make_error(f'"type" is {describe_value(kind)}; expected the name of a type', path, "type", fix=fix)
         if type(json) is list:
             return self._read_union(json, namespace, path)
         if type(json) is str:
             return PRIMITIVES.get(json) or self._resolve_reference(json, namespace, path)
         expected = "a type's name, an object or a union's array"
-        raise make_error(f"{shown(json)} is not a schema; expected {expected}", path)
+        raise make_error(f"{describe_value(json)} is not a schema; expected {expected}", path)
 
     # Reading spends most of its time in this loop; calling a function for each field would add a third.
     def _read_record(self, json: Json, namespace: str | None, path: Path) -> Schema:
@@ -353,7 +345,7 @@ class DefinitionReader:
         if type(default) is not str:
             default = None
         elif default not in symbols:
-            message = f"the default of enum {full_name} is {shown(default)}, which is not one of its symbols"
+            message = f"the default of enum {full_name} is {describe_value(default)}, which is not one of its symbols"
             fix = f"list it among the symbols, or take one of them: {', '.join(symbols[:10])}"
             raise make_error(message, path, "default", fix=fix)
         enum = Enum(full_name, name, enum_namespace)
@@ -364,7 +356,7 @@ class DefinitionReader:
         full_name, name, fixed_namespace = self._read_name(json, namespace, path)
         size = json.get("size")
         if type(size) is not int or size not in INT_RANGE:
-            message = f'"size" of fixed {full_name} is {shown(size)}; expected a number of bytes'
+            message = f'"size" of fixed {full_name} is {describe_value(size)}; expected a number of bytes'
             raise make_error(message, path, "size")
         if size < 0 or size > _MAX_FIXED_SIZE:
             exception = "AvroRuntimeException" if size < 0 else "UnsupportedOperationException"
@@ -425,7 +417,7 @@ class DefinitionReader:
         """Return the full name of a type, its name without namespace, and its namespace."""
         name = json.get("name")
         if type(name) is not str:
-            raise make_error(f'"name" of this {json["type"]} is {shown(name)}; expected a name', path, "name")
+            raise make_error(f'"name" of this {json["type"]} is {describe_value(name)}; expected a name', path, "name")
         if "." in name:
             namespace, _, name = name.rpartition(".")
         elif "namespace" in json and type(json["namespace"]) is str:
@@ -497,11 +489,13 @@ class Avro111(DefinitionReader):
         names = [*PRIMITIVE_TYPES, *list(self._types)[:1000]]
         matches = difflib.get_close_matches(name, names, 1) or difflib.get_close_matches(name.lower(), names, 1)
         if name in _COMPLEX_TYPES:
-            message = f"{shown(name)} is a type with parts, which is an object of its own"
-            fix = f'write {{"type": {{"type": {shown(name)}, ...}}}}, with its parts inside'
+            message = f"{describe_value(name)} is a type with parts, which is an object of its own"
+            fix = f'write {{"type": {{"type": {describe_value(name)}, ...}}}}, with its parts inside'
             return make_error(message, path, fix=fix)
-        hint = f"write {shown(matches[0])}, if that is meant; otherwise define" if matches else "define"
-        return make_error(f"{shown(name)} is not defined at this place", path, fix=f"{hint} it before its first use")
+        hint = f"write {describe_value(matches[0])}, if that is meant; otherwise define" if matches else "define"
+        return make_error(
+            f"{describe_value(name)} is not defined at this place", path, fix=f"{hint} it before its first use"
+        )
 
 
 class Avro1120(DefinitionReader):
@@ -521,8 +515,8 @@ class Avro1122(DefinitionReader):
 
     def _resolve_wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
         if without_comments(self._text) != self._text:
-            message = f'"type" is {shown(name)}; expected a kind of type, because the definition has comments'
-            raise make_error(message, path, "type", fix=f"write {shown(name)} in place of the object")
+            message = f'"type" is {describe_value(name)}; expected a kind of type, because the definition has comments'
+            raise make_error(message, path, "type", fix=f"write {describe_value(name)} in place of the object")
         return self._resolve_reference(name, namespace, path)
 
 
@@ -568,7 +562,7 @@ def _read_order(json: Json, path: Path) -> Order:
     order = json.get("order", "ascending")
     if not isinstance(order, str) or order.upper() not in _ORDERS:
         exception = "IllegalArgumentException" if isinstance(order, str) else "NullPointerException"
-        message = f'"order" is {shown(order)}; expected ascending, descending or ignore'
+        message = f'"order" is {describe_value(order)}; expected ascending, descending or ignore'
         raise make_error(message, path, "order", exception=exception)
     return _ORDERS[order.upper()]
 
@@ -576,7 +570,7 @@ def _read_order(json: Json, path: Path) -> Order:
 def _read_aliases(json: Json, path: Path) -> list[str]:
     aliases = json["aliases"]
     if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
-        raise make_error(f'"aliases" is {shown(aliases)}; expected an array of names', path, "aliases")
+        raise make_error(f'"aliases" is {describe_value(aliases)}; expected an array of names', path, "aliases")
     return aliases
 
 
@@ -597,7 +591,6 @@ def _has_big_integer(value: JsonValue) -> bool:
 
 
 _FULL_NAME: Final = attrgetter("full_name")
-
 
 _MAX_STEPS: Final = 2_000_000
 """The maximum number of steps of `find_completion_order`, which grow with the square of the definition in the worst case."""
@@ -625,7 +618,7 @@ def resolve_references(
     for reference in references:
         if reference.target not in types or reference is root:
             exception = "NullPointerException" if reference is root else "AvroTypeException"
-            message = f"{shown(reference.target)} is not defined anywhere in this definition"
+            message = f"{describe_value(reference.target)} is not defined anywhere in this definition"
             fix = "define it, or correct the name"
             raise InvalidAvro(message, pointer=pointer(reference.path), fix=fix, exception=exception)
 
@@ -725,10 +718,10 @@ def make_name_error(name: JsonValue, subject: str, path: Path) -> InvalidAvro:
     fix = ""
     if isinstance(name, str) and "$" in name:
         expected += "; only Pulsar 4.2 and newer accept $"
-        fix = f"write {shown(name.replace('$', '_'))}"
+        fix = f"write {describe_value(name.replace('$', '_'))}"
     elif isinstance(name, str) and (plain := re.sub("[^A-Za-z0-9_]", "_", name).strip("_")):
-        fix = f"write {shown(f'_{plain}' if plain[0].isdigit() else plain)}"
-    return make_error(f"{subject} is {shown(name)}; expected {expected}", path, fix=fix)
+        fix = f"write {describe_value(f'_{plain}' if plain[0].isdigit() else plain)}"
+    return make_error(f"{subject} is {describe_value(name)}; expected {expected}", path, fix=fix)
 
 
 def _make_field_error(item: JsonValue, record: Record, path: Path) -> InvalidAvro:
@@ -745,7 +738,7 @@ def _make_field_error(item: JsonValue, record: Record, path: Path) -> InvalidAvr
 
 def _make_array_error(json: Json, key: str, path: Path) -> InvalidAvro:
     """Return the error for a `key` that is missing or not an array."""
-    message = f'"{key}" of {json["type"]} {json["name"]} is {shown(json.get(key))}; expected an array'
+    message = f'"{key}" of {json["type"]} {json["name"]} is {describe_value(json.get(key))}; expected an array'
     return make_error(message, path, key, fix="" if key in json else _suggest_key(key, json))
 
 
@@ -755,4 +748,4 @@ def _suggest_key(key: str, json: JsonValue) -> str:
     from difflib import get_close_matches
 
     matches = get_close_matches(key, json if isinstance(json, dict) else (), 1)
-    return f"write {shown(key)} for {shown(matches[0])}" if matches else f"add {shown(key)}"
+    return f"write {describe_value(key)} for {describe_value(matches[0])}" if matches else f"add {describe_value(key)}"

@@ -56,7 +56,6 @@ MAX_STEPS: Final = 300_000
 _ITEMS_PER_STEP: Final = 16
 """The number of union branches or record fields that count as one step."""
 
-
 STACK_LEVELS: Final = 1_500
 """The depth of nested types at which Java's recursion is assumed to overflow its stack.
 
@@ -64,7 +63,6 @@ The real limit depends on what the JVM has compiled. With the default stack of 1
 JSON reader) and 2,000 records that refer to each other by name passed; 3,000 records, or 1,000 records with an array around
 each, did not.
 """
-
 
 MAX_SYMBOLS: Final = 20_000_000
 """The number of symbols in a flattened grammar, copies included, that is assumed to exhaust a broker's memory."""
@@ -86,8 +84,6 @@ class GrammarAnswer:
 
 
 OK: Final = GrammarAnswer("ok")
-
-
 INCOMPATIBLE: Final = GrammarAnswer("incompatible")
 
 

@@ -22,16 +22,11 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 JsonValue = Any
 """A parsed JSON value: None, bool, int, float, str, list or dict."""
 
-
 NO_PROPERTIES: Final[Mapping[str, JsonValue]] = MappingProxyType({})
-
-
 Order = Literal["ascending", "descending", "ignore"]
-
 
 Path = tuple[Any, ...]
 """A place in a definition: () for the root, otherwise the path of an outer place, and the keys and indices from there."""
-
 
 Name = tuple[str, str, str | None]
 """The full name of a type, its name without namespace, and its namespace (None for the null namespace)."""
@@ -63,9 +58,7 @@ PRIMITIVES: Final[Mapping[str, Primitive]] = {
 }
 """The primitives without properties, by name."""
 
-
 PRIMITIVE_TYPES: Final = frozenset(PRIMITIVES)
-
 
 PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
     "null": frozenset({"null"}),
@@ -102,7 +95,7 @@ class Map:
 
 @dataclass(eq=False, repr=False, slots=True)
 class Union:
-    """One of `branches`, none of which is a union. A union has no properties of its own."""
+    """One of `branches`, none of which is a union. A union cannot have properties."""
 
     type: ClassVar[str] = "union"
     full_name: ClassVar[str] = "union"
@@ -189,8 +182,6 @@ class Field:
 
 
 Schema = Primitive | Array | Map | Union | Fixed | Enum | Record
-
-
 NamedSchema = Fixed | Enum | Record
 
 
@@ -498,7 +489,6 @@ def no_branch() -> JavaException:
 
 
 T = TypeVar("T")
-
 
 Deep = Generator["Deep[Any]", Any, T]
 """A call that has not run yet and will return a T."""

@@ -109,7 +109,7 @@ class ProtobufNativeSpec(TypeSpec):
         counterexample = load("counterexample")
         message = counterexample.message_class(_parse(info.schema))
         try:
-            text: str = counterexample.json_text(counterexample.parsed(wire.payload or b"", message))
+            text: str = counterexample.json_text(counterexample.parse_message(wire.payload or b"", message))
         except ValueError as error:
             raise ReaderFailure(f"the message is rejected: {error}") from None
         return text

@@ -33,17 +33,9 @@ from schemactl.formats.protobuf.descriptor import (
 )
 
 _MAX_PATH_LENGTH: Final = 768
-
-
 _MAX_WORK: Final = 100_000
-
-
 _WORK_PER_GRAPH: Final = 16
-
-
 _KNOWN_FEATURES = {field.number: field.name for field in FeatureSet.DESCRIPTOR.fields if field.number <= 8}
-
-
 _KNOWN_JAVA_FEATURES = range(1, 6)
 
 

@@ -44,7 +44,7 @@ from schemactl.formats.protobuf.descriptor import (
     ProtoMessage,
     declared_by,
     edition_of,
-    printed,
+    print_default,
     same_default,
 )
 
@@ -63,12 +63,10 @@ WIRE_GROUPS: Final[Mapping[descriptor.Kind, int]] = _number_kinds(
 )
 """The groups of kinds whose bytes a reader of another kind of the group can decode."""
 
-
 WIRE_JSON_GROUPS: Mapping[descriptor.Kind, int] = _number_kinds(
     "int32 uint32", "int64 uint64", "fixed32 sfixed32", "fixed64 sfixed64"
 )
 """The groups of kinds for JSON, as in WIRE_GROUPS."""
-
 
 WIRE_CARDINALITIES = {
     descriptor.EXPLICIT: 1,
@@ -78,30 +76,17 @@ WIRE_CARDINALITIES = {
     descriptor.MAP: 3,
 }
 
-
 WIRE_JSON_CARDINALITIES = WIRE_CARDINALITIES | {descriptor.MAP: 4}
-
-
 MAX_FIELD_NUMBER = 2**29 - 1
-
-
 MAX_MESSAGE_SET_NUMBER = 2**31 - 2
-
-
 MAX_ENUM_NUMBER = 2**31 - 1
-
-
 _PROTO3_UPDATING = "https://developers.google.com/protocol-buffers/docs/proto3#updating"
-
-
 _WIRE_NOTE = f" See {_PROTO3_UPDATING} for wire compatibility rules."
-
 
 _WIRE_JSON_NOTE = (
     f" See {_PROTO3_UPDATING} for wire compatibility rules and "
     "https://developers.google.com/protocol-buffers/docs/proto3#json for JSON compatibility rules."
 )
-
 
 _UTF8_NOTE = (
     " Note that while string and bytes are compatible if the data is valid UTF-8, there is no way to enforce that a "
@@ -233,7 +218,7 @@ def _compare_fields(reader: ProtoField, writer: ProtoField) -> Iterator[Incompat
         shapes = f"is written as {_describe_cardinality(writer)} and read as {_describe_cardinality(reader)}"
         yield Incompatibility("FIELD_WIRE_COMPATIBLE_CARDINALITY", reader.pointer, f"{_name_field(reader)} {shapes}")
     elif writer.cardinality != descriptor.REQUIRED and not same_default(writer, reader):
-        values = f"{printed(writer)} to the writer and {printed(reader)} to the reader"
+        values = f"{print_default(writer)} to the writer and {print_default(reader)} to the reader"
         yield Incompatibility(
             "FIELD_SAME_DEFAULT",
             f"{reader.pointer}/default",
@@ -263,11 +248,7 @@ def _name_field(field: ProtoField) -> str:
 
 
 _Key = TypeVar("_Key")
-
-
 _Part = TypeVar("_Part")
-
-
 _Pairs: TypeAlias = Iterator[tuple[_Part, _Part]]
 
 
@@ -293,20 +274,10 @@ class Violation:
 
 
 Holder = ProtoMessage | ProtoEnum
-
-
 FileRule = Callable[[File, File], Iterator[Violation]]
-
-
 FieldRule = Callable[[ProtoField, ProtoField], Iterator[Violation]]
-
-
 MessageRule = Callable[[ProtoMessage, ProtoMessage], Iterator[Violation]]
-
-
 EnumRule = Callable[[ProtoEnum, ProtoEnum], Iterator[Violation]]
-
-
 MethodRule = Callable[[Method, Method], Iterator[Violation]]
 
 
@@ -486,7 +457,7 @@ def _make_cardinality_rule(rule: str, groups: Mapping[str, int]) -> FieldRule:
 def check_same_default(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """Check FIELD_SAME_DEFAULT: readers get another value for an absent field."""
     if not same_default(old, new):
-        message = f"{describe_field(new)} changed default value from {printed(old)} to {printed(new)}."
+        message = f"{describe_field(new)} changed default value from {print_default(old)} to {print_default(new)}."
         yield make_violation("FIELD_SAME_DEFAULT", message, (new, "default"), (new, ""))
 
 
@@ -726,7 +697,6 @@ def _describe_method(method: Method) -> str:
 
 FILE_RULES: Mapping[str, FileRule] = {"FILE_SAME_PACKAGE": check_same_package}
 
-
 FIELD_RULES: Mapping[str, FieldRule] = {
     "FIELD_SAME_DEFAULT": check_same_default,
     "FIELD_SAME_JSON_NAME": check_same_json_name,
@@ -742,7 +712,6 @@ FIELD_RULES: Mapping[str, FieldRule] = {
     "FIELD_WIRE_JSON_COMPATIBLE_TYPE": check_wire_json_compatible_type,
 }
 
-
 MESSAGE_RULES: Mapping[str, MessageRule] = {
     "FIELD_NO_DELETE_UNLESS_NAME_RESERVED": _make_no_delete_rule("FIELD", "name"),
     "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED": _make_no_delete_rule("FIELD", "number"),
@@ -750,7 +719,6 @@ MESSAGE_RULES: Mapping[str, MessageRule] = {
     "MESSAGE_SAME_REQUIRED_FIELDS": check_same_required_fields,
     "RESERVED_MESSAGE_NO_DELETE": _make_reserved_rule("RESERVED_MESSAGE_NO_DELETE", "message"),
 }
-
 
 ENUM_RULES: Mapping[str, EnumRule] = {
     "ENUM_SAME_JSON_FORMAT": _make_json_format_rule("ENUM_SAME_JSON_FORMAT", "Enum"),
@@ -760,7 +728,6 @@ ENUM_RULES: Mapping[str, EnumRule] = {
     "RESERVED_ENUM_NO_DELETE": _make_reserved_rule("RESERVED_ENUM_NO_DELETE", "enum"),
 }
 
-
 METHOD_RULES: Mapping[str, MethodRule] = {
     "RPC_SAME_CLIENT_STREAMING": _make_streaming_rule("client"),
     "RPC_SAME_IDEMPOTENCY_LEVEL": check_same_idempotency_level,
@@ -769,9 +736,7 @@ METHOD_RULES: Mapping[str, MethodRule] = {
     "RPC_SAME_SERVER_STREAMING": _make_streaming_rule("server"),
 }
 
-
 _WIRE_ONLY: Final = frozenset({"FIELD_WIRE_COMPATIBLE_CARDINALITY", "FIELD_WIRE_COMPATIBLE_TYPE"})
-
 
 _JSON_ONLY: Final = frozenset(
     {
@@ -787,9 +752,7 @@ _JSON_ONLY: Final = frozenset(
     }
 )
 
-
 _ALL: Final = frozenset({*FILE_RULES, *ENUM_RULES, *MESSAGE_RULES, *FIELD_RULES, *METHOD_RULES})
-
 
 CATEGORIES: Final[Mapping[ProtoCategory, frozenset[str]]] = {"WIRE": _ALL - _JSON_ONLY, "WIRE_JSON": _ALL - _WIRE_ONLY}
 """The rules of each category."""

@@ -24,20 +24,14 @@ from schemactl.formats.type_spec import Explanation
 Value: TypeAlias = int | float | str | bytes | None
 """The value of a field; None is an empty message."""
 
-
 View: TypeAlias = dict[int, Any]
 """A message by field numbers: messages as views, lists and maps (of entries) as lists."""
 
-
 _MAX_FIELDS: Final = 3
-
-
 _MAX_DEPTH: Final = 50
-
 
 _MAX_BYTES: Final = 100_000
 """The maximum size of nested required messages; a larger message is not written."""
-
 
 _FIXED_SIZE_FORMS: Final = {
     "float": (5, "<f"),
@@ -49,7 +43,6 @@ _FIXED_SIZE_FORMS: Final = {
 }
 """The wire type and struct format of the kinds with a fixed size."""
 
-
 _CONSEQUENCES = {
     "ENUM_VALUE_NO_DELETE": "The enum is closed: a parser puts other numbers aside, and the field looks as if it were not set.",
     "FIELD_SAME_DEFAULT": "A message that does not carry the field means one thing to its writer and another to the reader.",
@@ -59,7 +52,6 @@ _CONSEQUENCES = {
     "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Its extensions lie elsewhere in the bytes, and the reader does not find them.",
     "MESSAGE_SAME_REQUIRED_FIELDS": "A message without it does not parse: the reader throws.",
 }
-
 
 _FIXES = {
     "ENUM_VALUE_NO_DELETE": (
@@ -160,7 +152,7 @@ def _list_bodies(
 def _find_difference(attempt: _Attempt, message: Message, reader_class: type[Message], data: bytes) -> str:
     """Describe how the reader's parser reads `data` differently from the written `message`; "" if it does not."""
     try:
-        read_message = parsed(data, reader_class)
+        read_message = parse_message(data, reader_class)
     except ValueError as error:
         return f"the message is rejected: {error}"
     writer_view, reader_view = (_view_at(_make_view(side), attempt.path) for side in (message, read_message))
@@ -362,7 +354,7 @@ def message_class(definition: ProtoDefinition) -> type[Message]:
     return GetMessageClass(pool.FindMessageTypeByName(definition.root.full_name))
 
 
-def parsed(data: bytes, message: type[Message]) -> Message:
+def parse_message(data: bytes, message: type[Message]) -> Message:
     """Parse `data` with protobuf's parser.
 
     Raises:

@@ -65,20 +65,14 @@ from schemactl.formats.protobuf.descriptor import (
 REFUSAL = "deserialize ProtobufNative Schema failed"
 """The message of a broker for every definition that it cannot read."""
 
-
 _KEYS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
-
-
 _BASE64 = re.compile(r"(?:\s*+[A-Za-z0-9+/]{4})*+\s*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\s*+")
-
 
 _SHIPPED = "google/protobuf/"
 """The folder of protoc's own files: their content depends on the compiler's release, not on the user."""
 
-
 _MAX_ROOT_NAME_WORK = 10_000_000
 """The maximum product of the lengths of a package and a root name: Java would search one in the other for minutes."""
-
 
 _SMALL_BYTES = 100_000
 """Parsed definitions up to this size are cached by the hundred, larger ones by the handful."""
@@ -149,8 +143,6 @@ def _parse(schema: bytes) -> ProtoDefinition:
 
 
 _parse_small = lru_cache(maxsize=256)(_parse)
-
-
 _parse_large = lru_cache(maxsize=8)(_parse)
 
 
@@ -335,7 +327,6 @@ def _make_envelope(descriptor_set: bytes, root: Any) -> dict[str, str]:
 Place: TypeAlias = tuple[Element, str]
 """An element, and the label of a part of it, or "" for the whole element."""
 
-
 # The paths from an element's descriptor to the parts with a label. A path is split if its first half leads to the `features` of
 # options: then the text can name the part in several ways, and the nearest one counts.
 _LABELS: Mapping[type, Mapping[str, tuple[Path, Path]]] = {
@@ -514,19 +505,10 @@ def _field_step(field: ProtoField) -> str:
 _FIELD_NUMBER_LIMIT = 1 << 29
 """One more than the highest field number: the exclusive end of `to max` in a message."""
 
-
 _MAX_ENUM_NUMBER = (1 << 31) - 1
-
-
 _REPEATED = FieldDescriptorProto.LABEL_REPEATED
-
-
 _REQUIRED = FieldDescriptorProto.LABEL_REQUIRED
-
-
 _NAMED_TYPES = (FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_ENUM)
-
-
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 

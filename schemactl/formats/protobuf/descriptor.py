@@ -43,47 +43,27 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 JAVA_FEATURES = 1001
 """The field number of FeatureSet's extension `pb.java`."""
 
-
 JAVA_UTF8_VERIFY = 2
 """`pb.JavaFeatures.Utf8Validation.VERIFY`."""
 
-
 JSON_FORMATS: dict[int, str] = {number: name for name, number in FeatureSet.JsonFormat.items()}
-
 
 Kind = int
 """A `FieldDescriptorProto.Type`; a message with delimited encoding is a GROUP, whatever the file's syntax."""
 
-
 DOUBLE = FieldDescriptorProto.TYPE_DOUBLE
-
-
 FLOAT = FieldDescriptorProto.TYPE_FLOAT
-
-
 BOOL = FieldDescriptorProto.TYPE_BOOL
-
-
 STRING = FieldDescriptorProto.TYPE_STRING
-
-
 BYTES = FieldDescriptorProto.TYPE_BYTES
-
-
 ENUM = FieldDescriptorProto.TYPE_ENUM
-
-
 MESSAGE = FieldDescriptorProto.TYPE_MESSAGE
-
-
 GROUP = FieldDescriptorProto.TYPE_GROUP
-
 
 KIND_NAMES: Mapping[int, str] = {
     number: name.removeprefix("TYPE_").lower() for name, number in FieldDescriptorProto.Type.items()
 }
 """The names of kinds in a `.proto` file."""
-
 
 EXPLICIT, IMPLICIT, REQUIRED, REPEATED, MAP = (
     "optional with explicit presence",
@@ -93,7 +73,6 @@ EXPLICIT, IMPLICIT, REQUIRED, REPEATED, MAP = (
     "map",
 )
 """The cardinalities of a field, in buf's words."""
-
 
 Path: TypeAlias = tuple[int, ...]
 """The field numbers and indices from a FileDescriptorProto to a part of it (`SourceCodeInfo.Location.path`)."""
@@ -540,10 +519,7 @@ class Features(NamedTuple):
 
 
 _Standard: TypeAlias = Literal["field_presence", "enum_type", "utf8_validation", "message_encoding", "json_format"]
-
-
 _STANDARD: tuple[_Standard, ...] = get_args(_Standard)
-
 
 PROTO2 = Features(
     FeatureSet.EXPLICIT,
@@ -555,11 +531,9 @@ PROTO2 = Features(
     1,
 )
 
-
 PROTO3 = Features(
     FeatureSet.IMPLICIT, FeatureSet.OPEN, FeatureSet.VERIFY, FeatureSet.LENGTH_PREFIXED, FeatureSet.ALLOW, 1, 0
 )
-
 
 DEFAULTS = {
     EDITION_PROTO2: PROTO2,
@@ -568,7 +542,6 @@ DEFAULTS = {
     EDITION_2024: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
 }
 """The default features of each edition; an edition that is not listed has those of the newest one before it."""
-
 
 Options: TypeAlias = FileOptions | MessageOptions | FieldOptions | EnumOptions
 
@@ -698,7 +671,7 @@ def is_zero(default: Default) -> bool:
     return not default
 
 
-def printed(field: ProtoField) -> str:
+def print_default(field: ProtoField) -> str:
     """Return the default like buf prints it (Go's %v and %q)."""
     value = default_of(field)
     if field.kind == ENUM:
@@ -711,7 +684,7 @@ def printed(field: ProtoField) -> str:
         case bytes():
             return "[" + ",".join(f"0x{byte:X}" for byte in value) + "]"
         case str():
-            return quoted(value)
+            return quote_go(value)
         case float():
             return _format_go_float(value, single=field.kind == FLOAT)
     return str(value)
@@ -720,7 +693,7 @@ def printed(field: ProtoField) -> str:
 _ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
 
 
-def quoted(text: str) -> str:
+def quote_go(text: str) -> str:
     """Return the text like Go's %q writes it."""
     return f'"{"".join(map(_escape, text))}"'
 

@@ -35,26 +35,20 @@ from schemactl.formats.protobuf.protoc_process import worker
 MAX_SOURCE_BYTES: Final = 5 * 2**20
 """The maximum size of one definition with its imports: a broker stores no larger schema."""
 
-
 TIMEOUT_S: Final = 30.0
 """The time for one run of protoc, and for the separate run of a definition without an answer; a thousand typical ones take 1 s."""
-
 
 WORKER: Final = Path(__file__).with_name("protoc_worker.py")
 """The script that runs protoc."""
 
-
 _CACHE_BYTES: Final = 64 * 2**20
-
 
 _SCALARS = (
     *("double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64"),
     *("fixed32", "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes"),
 )
 
-
 _MESSAGE_WITH_PLACE = re.compile(r"(?P<name>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<message>.*)")
-
 
 _compiled: dict[str, bytes | InvalidSchema] = {}
 """The answers of protoc by digest, the oldest first."""

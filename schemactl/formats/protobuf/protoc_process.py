@@ -12,7 +12,6 @@ from typing import Final
 
 _CHUNK_BYTES: Final = 4096
 
-
 _shared: list[dict[tuple[str, ...], LineProcess]] = []
 """Inside `kept`, one dictionary with the idle processes by command; otherwise empty."""
 
