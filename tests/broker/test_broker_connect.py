@@ -1,4 +1,4 @@
-"""Every recorded connect: who is let in, and what the topic holds afterwards."""
+"""Every recorded connect: which clients may connect, and which versions the topic has afterwards."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ CLIENT_TYPES = {"AUTO_PRODUCE": SchemaType.AUTO_PUBLISH, "AUTO_CONSUME": SchemaT
 AVRO = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"R","fields":[]}')
 
 
-def brought(entry: Json) -> SchemaInfo:
-    kind = CLIENT_TYPES.get(entry["type"]) or SchemaType[entry["type"]]
+def read_schema(entry: Json) -> SchemaInfo:
+    schema_type = CLIENT_TYPES.get(entry["type"]) or SchemaType[entry["type"]]
     data = base64.b64decode(entry["base64"]) if "base64" in entry else entry.get("text", "").encode()
-    return SchemaInfo(kind, data, entry.get("properties") or {})
+    return SchemaInfo(schema_type, data, entry.get("properties") or {})
 
 
-def made_by(steps: list[Json]) -> list[SchemaVersion]:
-    """The versions a topic has after `steps`, which ran with ALWAYS_COMPATIBLE and auto-update on."""
+def make_versions(steps: list[Json]) -> list[SchemaVersion]:
+    """Return the versions of a topic after `steps`, which ran with ALWAYS_COMPATIBLE and auto-update."""
     versions: list[SchemaVersion] = []
     for step in steps:
-        following = versions[-1].number + 1 if versions else 0
+        next_number = versions[-1].number + 1 if versions else 0
         if step["op"] == "force_delete":
             versions = []
         elif step["op"] == "delete":
-            versions.append(SchemaVersion(following, None))
+            versions.append(SchemaVersion(next_number, None))
         elif "schema" in step and (step["op"] == "upload" or step["schema"]["type"] not in ("BYTES", "AUTO_CONSUME")):
-            info = brought(step["schema"])
+            info = read_schema(step["schema"])
             answer = put(versions, info, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
             assert answer.outcome in (Outcome.OK, Outcome.UNCHANGED)
             if answer.outcome is Outcome.OK:
-                versions.append(SchemaVersion(following, info))
+                versions.append(SchemaVersion(next_number, info))
     return versions
 
 
-def in_force(policies: Json) -> PoliciesInForce:
+def read_policies(policies: Json) -> PoliciesInForce:
     levels = (policies["topic_strategy"], policies["namespace_strategy"], policies["broker_strategy"])
     return PoliciesInForce(
         next(CompatibilityStrategy(level) for level in levels if level not in (None, "UNDEFINED")),
@@ -51,7 +51,7 @@ def in_force(policies: Json) -> PoliciesInForce:
     )
 
 
-def shown(versions: list[SchemaVersion]) -> list[tuple[str, int]]:
+def list_live(versions: list[SchemaVersion]) -> list[tuple[str, int]]:
     return [
         ("NONE" if version.info.type.value < 0 else version.info.type.name, version.number)
         for version in live(versions)
@@ -60,28 +60,28 @@ def shown(versions: list[SchemaVersion]) -> list[tuple[str, int]]:
 
 
 def test_every_recorded_connect_is_decided_alike_and_names_a_row_that_says_so() -> None:
-    seen = set()
+    rules = set()
     for row in rows("connect_public"):
         state = row["topic_state"]
-        versions = made_by(state["steps"])
-        assert shown(versions) == [(each["type"], each["version"]) for each in state["live_before"]], row["id"]
+        versions = make_versions(state["steps"])
+        assert list_live(versions) == [(entry["type"], entry["version"]) for entry in state["live_before"]], row["id"]
         topic = TopicState(tuple(versions), state["open_producers"], state["open_consumers"], state["has_data"])
-        client = brought(row["client_schema"])
-        decision = admit(row["role"], client, topic, in_force(row["policies"]), Release.R4_0)
+        client = read_schema(row["client_schema"])
+        decision = admit(row["role"], client, topic, read_policies(row["policies"]), Release.R4_0)
         if decision.registered is not None:
             versions.append(SchemaVersion(decision.registered, client))
         assert decision.allowed is row["allowed"], row["id"]
-        assert shown(versions) == [(each["type"], each["version"]) for each in row["live_after"]], row["id"]
+        assert list_live(versions) == [(entry["type"], entry["version"]) for entry in row["live_after"]], row["id"]
         assert bool(decision.error) is not row["allowed"]
         assert connect_rules()[decision.row].then.startswith("let in") is row["allowed"], row["id"]
         assert (connect_rules()[decision.row].then == "let in; its schema is registered") is (
             decision.registered is not None
         )
-        seen.add(decision.row)
+        rules.add(decision.row)
         if row["role"] == "producer" and row["allowed"]:
             assert decision.version == row["session_version"], row["id"]
-    # Java's client itself refuses; what these two are about, the broker's own code is the witness of.
-    assert connect_rules().keys() - seen <= {"J1", "C10", "P10"}
+    # J1 is the decision of Java's client. No recorded broker reached C10 and P10, which come from its code.
+    assert connect_rules().keys() - rules <= {"J1", "C10", "P10"}
 
 
 def test_a_client_without_schema_passes_where_validation_is_not_enforced() -> None:
@@ -89,8 +89,8 @@ def test_a_client_without_schema_passes_where_validation_is_not_enforced() -> No
     for client in (None, SchemaInfo(SchemaType.BYTES), SchemaInfo(SchemaType.NONE)):
         assert admit("producer", client, topic, PoliciesInForce(), Release.R4_0).allowed
         enforced = PoliciesInForce(schema_validation_enforced=True)
-        refused = admit("producer", client, topic, enforced, Release.R4_0)
-        assert (refused.allowed, refused.error) == (False, "IncompatibleSchema")
+        rejected = admit("producer", client, topic, enforced, Release.R4_0)
+        assert (rejected.allowed, rejected.error) == (False, "IncompatibleSchema")
         assert admit("producer", client, TopicState(), enforced, Release.R4_0).allowed
         assert admit("consumer", client, topic, enforced, Release.R4_0).allowed
 
@@ -99,9 +99,9 @@ def test_a_consumer_registers_on_an_idle_topic_only() -> None:
     idle = admit("consumer", AVRO, TopicState(), PoliciesInForce(), Release.R4_0)
     assert (idle.allowed, idle.registered, idle.version) == (True, 0, None)
     for active in (TopicState(producers=1), TopicState(consumers=1), TopicState(has_data=True)):
-        refused = admit("consumer", AVRO, active, PoliciesInForce(), Release.R4_0)
-        assert not refused.allowed
-        assert "empty(BYTES) schema" in refused.message
+        rejected = admit("consumer", AVRO, active, PoliciesInForce(), Release.R4_0)
+        assert not rejected.allowed
+        assert "empty(BYTES) schema" in rejected.message
         anything = PoliciesInForce(CompatibilityStrategy.ALWAYS_COMPATIBLE)
         allowed = admit("reader", AVRO, active, anything, Release.R4_0)
         assert (allowed.allowed, allowed.registered) == (True, None)

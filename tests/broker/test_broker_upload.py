@@ -1,4 +1,4 @@
-"""Every recorded decision of Pulsar's registry classes, and the laws that hold for all others."""
+"""Every recorded decision of Pulsar's registry classes, and properties of all decisions."""
 
 from __future__ import annotations
 
@@ -19,48 +19,48 @@ ROWS = rows("broker_public")
 KINDS = sorted({row["kind"] for row in ROWS})
 
 
-def of_kind(kind: str) -> list[Json]:
+def select_rows(kind: str) -> list[Json]:
     return [row for row in ROWS if row["kind"] == kind]
 
 
-def said(answer: Answer) -> tuple[str, int | None, str]:
+def summarize(answer: Answer) -> tuple[str, int | None, str]:
     return answer.outcome.value, answer.version, answer.exception
 
 
-def recorded(row: Json, answer: Json) -> tuple[str, int | None, str]:
+def read_answer(row: Json, answer: Json) -> tuple[str, int | None, str]:
     outcome = "unchanged" if answer["verdict"] == "ok" and not row["stored"] else answer["verdict"]
     return outcome, answer.get("version"), answer.get("exception", "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_upload_is_answered_as_4_0_7_answers_it(kind: str) -> None:
-    for row in of_kind(kind):
+    for row in select_rows(kind):
         strategy = CompatibilityStrategy(row["strategy"])
         answer = put(versions(row["existing"]), definition(row["new"]), strategy, Release.R4_0)
-        assert said(answer) == recorded(row, row), row["id"]
-        words = row.get("message_prefix", "")
-        # Java words a NullPointerException after its own source code: only its class is compared.
-        if "NullPointerException" not in (row.get("exception", "") + words):
-            assert (answer.message or "null").startswith(words) or not words, row["id"]
+        assert summarize(answer) == read_answer(row, row), row["id"]
+        prefix = row.get("message_prefix", "")
+        # The message of a NullPointerException depends on Java's source code, so only its class is compared.
+        if "NullPointerException" not in (row.get("exception", "") + prefix):
+            assert (answer.message or "null").startswith(prefix) or not prefix, row["id"]
 
 
 @pytest.mark.parametrize(("release", "key"), [(Release.R4_2, "pulsar_4_2_4"), (Release.R5_0, "pulsar_5_0_1")])
 def test_newer_releases_answer_an_upload_as_recorded(release: Release, key: str) -> None:
     for row in ROWS:
         strategy = CompatibilityStrategy(row["strategy"])
-        answer = said(put(versions(row["existing"]), definition(row["new"]), strategy, release))
+        answer = summarize(put(versions(row["existing"]), definition(row["new"]), strategy, release))
         if key in row:
-            # Whether it was stored is not in the record; the number tells.
+            # The record does not say whether it was stored, but the number does.
             outcome = "ok" if answer[0] == "unchanged" else answer[0]
             expected = row[key]["verdict"], row[key].get("version"), row[key].get("exception", "")
             assert (outcome, *answer[1:]) == expected, row["id"]
         else:
-            assert answer[:2] == recorded(row, row)[:2], row["id"]
+            assert answer[:2] == read_answer(row, row)[:2], row["id"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_compatibility_endpoint_answers_as_4_0_7(kind: str) -> None:
-    for row in of_kind(kind):
+    for row in select_rows(kind):
         strategy = CompatibilityStrategy(row["strategy"])
         answer = ask(versions(row["existing"]), definition(row["new"]), strategy, Release.R4_0)
         expected = row["test"]["verdict"], row["test"].get("exception", "")
@@ -70,7 +70,7 @@ def test_the_compatibility_endpoint_answers_as_4_0_7(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_consumer_is_answered_as_4_0_7_answers_it(kind: str) -> None:
-    for row in of_kind(kind):
+    for row in select_rows(kind):
         strategy = CompatibilityStrategy(row["strategy"])
         answer = check_consumer(versions(row["existing"]), definition(row["new"]), strategy, Release.R4_0)
         expected = row["consumer"]["verdict"], row["consumer"].get("exception", "")
@@ -82,7 +82,7 @@ def test_versions_are_found_by_type_and_bytes() -> None:
         assert find_version(versions(row["existing"]), definition(row["new"])) == row["found"], row["id"]
 
 
-# Definitions of every recorded kind, and bytes that are none.
+# Definitions of every recorded kind, and bytes that are not definitions.
 recorded_definitions = st.sampled_from([definition(row["new"]) for row in ROWS])
 definitions = recorded_definitions | st.builds(
     SchemaInfo,
@@ -138,12 +138,12 @@ def test_only_what_follows_the_last_tombstone_counts(
 
 
 def test_nothing_is_stored_after_a_version_that_cannot_be_read() -> None:
-    found = 0
+    blocked_topics = 0
     for row in ROWS:
         existing, new = versions(row["existing"]), definition(row["new"])
-        if wedge := unreadable_version(existing, new, Release.R4_0):
-            found += 1
+        if blocking_version := unreadable_version(existing, new, Release.R4_0):
+            blocked_topics += 1
             answer = put(existing, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
-            # What equals an older version is found before.
-            assert answer.outcome is Outcome.ERROR or (answer.version or 0) < wedge.number, row["id"]
-    assert found
+            # A version that is equal to an older one is found before the search fails.
+            assert answer.outcome is Outcome.ERROR or (answer.version or 0) < blocking_version.number, row["id"]
+    assert blocked_topics

@@ -1,4 +1,4 @@
-"""One checker for each schema type: the defaults, the optional ones that `schemactl.yaml` names, and those of other packages."""
+"""One checker for each schema type: default checkers, optional ones in `schemactl.yaml`, and checkers of other packages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ADVANCED = "ProtobufNativeSchemaAdvancedCompatibilityCheck"
 
 @pytest.fixture
 def _other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An installed package that brings a checker for PROTOBUF, which a broker never checks by itself."""
+    """Install a package with a checker for PROTOBUF, which a broker never checks by itself."""
     info = tmp_path / "strict_protobuf-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strict-protobuf\nVersion: 1\n")
@@ -40,11 +40,11 @@ def _other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         "        raise incompatible('never')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    for known in (checkers, of_other_packages):
-        known.cache_clear()
+    for cached_function in (checkers, of_other_packages):
+        cached_function.cache_clear()
     yield
-    for known in (checkers, of_other_packages):
-        known.cache_clear()
+    for cached_function in (checkers, of_other_packages):
+        cached_function.cache_clear()
 
 
 def protobuf(name: str) -> SchemaInfo:
@@ -117,7 +117,7 @@ def test_the_advanced_checker_names_rule_direction_and_version() -> None:
     full = CompatibilityStrategy.FULL
     answer = put([SchemaVersion(0, broken)], good, full, Release.R5_0, optional=(ADVANCED,))
     assert answer.message.startswith("SCHEMA_RECONSTRUCTION_FAILED")
-    # The same bytes under the checker of every broker: unpacking fails on the way.
+    # Under the default checker, reading the same bytes fails.
     assert put([SchemaVersion(0, broken)], good, full, Release.R5_0).outcome is Outcome.ERROR
 
 
@@ -155,17 +155,17 @@ def test_every_prediction_knows_the_checkers_of_the_brokers(
     assert main(["-C", str(path), "apply", "--auto-approve"]) == 0
     capsys.readouterr()
     repository.write({"namespaces/clicks.yaml": clicks(FIELDS[1])})
-    refused = bool(checkers)
+    is_rejected = bool(checkers)
     _, report = run(path, capsys, "check")
-    assert ("BROKER_INCOMPATIBLE" in {each["rule"] for each in report["findings"]}) == refused
+    assert ("BROKER_INCOMPATIBLE" in {finding["rule"] for finding in report["findings"]}) == is_rejected
     repository.commit({"namespaces/clicks.yaml": clicks(FIELDS[1])})
     repository.flush()
     _, plan = run(path, capsys, "plan")
-    assert bool(plan["left_out"]) == refused
+    assert bool(plan["left_out"]) == is_rejected
     new = {"type": "PROTOBUF", "schema": json.dumps({"type": "record", "name": "Click", "fields": FIELDS[1]})}
     repository.write({"payload.json": json.dumps({**new, "properties": {}})})
-    _, said = run(path, capsys, "registry", "test", "clicks", "--file", str(path / "payload.json"))
-    assert [said[each]["outcome"] == "incompatible" for each in ("upload", "compatibility")] == [refused] * 2
+    _, answers = run(path, capsys, "registry", "test", "clicks", "--file", str(path / "payload.json"))
+    assert [answers[name]["outcome"] == "incompatible" for name in ("upload", "compatibility")] == [is_rejected] * 2
 
 
 @pytest.mark.parametrize("checkers", [(), (CHECKER,)])

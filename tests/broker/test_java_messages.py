@@ -1,4 +1,4 @@
-"""The words for a stored definition that Avro refuses (each as Pulsar 4.0.7 was heard to say them)."""
+"""The messages for a stored definition that Avro rejects, as recorded from Pulsar 4.0.7."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIELD = '{"type":"record","name":"B","fields":[%s]}'
 
 
 @pytest.mark.parametrize(
-    ("stored", "exception", "words"),
+    ("stored", "exception", "message"),
     [
         ("", PARSE, "Cannot parse <null> schema"),
         ("null", PARSE, "Schema not yet supported: null"),
@@ -51,15 +51,15 @@ FIELD = '{"type":"record","name":"B","fields":[%s]}'
          "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'syntax': was expecting"),
     ],
 )  # fmt: skip
-def test_a_broken_version_is_named_in_the_answer_to_every_upload(stored: str, exception: str, words: str) -> None:
+def test_a_broken_version_is_named_in_the_answer_to_every_upload(stored: str, exception: str, message: str) -> None:
     broken = SchemaInfo(SchemaType.PROTOBUF, stored.encode())
     new = SchemaInfo(SchemaType.JSON, b'"int"')
     answer = put([SchemaVersion(0, broken)], new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
     assert (answer.outcome, answer.exception) == (Outcome.ERROR, exception)
-    assert answer.message.startswith(words)
+    assert answer.message.startswith(message)
 
 
-def test_an_undefined_type_has_other_words_from_4_2_on() -> None:
+def test_an_undefined_type_has_another_message_since_4_2() -> None:
     broken = SchemaInfo(SchemaType.PROTOBUF, b'{"type":"array","items":"n.A"}')
     new = SchemaInfo(SchemaType.JSON, b'"int"')
     answer = put([SchemaVersion(0, broken)], new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_2)

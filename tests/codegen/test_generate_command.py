@@ -45,9 +45,10 @@ def test_what_is_packed_is_complete_and_nothing_else_is_written(shop: Path, tmp_
         commits = json.loads(archive.read("shop_schemas/versions.json"))
     assert {"shop_schemas/_runtime/LICENSE", "shop_schemas/_runtime/generated.py"} < names
     orders = approved(work).topics[TopicName.parse("shop/sales/orders")]
-    found = commits["persistent://shop/sales/orders"]
-    assert [each["commit"] for each in found.values()] == [each.commit.id for each in orders.versions if each.commit]
-    assert found["0"]["time"] == "2026-01-01T09:00:00+00:00"
+    entries = commits["persistent://shop/sales/orders"]
+    commit_ids = [version.commit.id for version in orders.versions if version.commit]
+    assert [entry["commit"] for entry in entries.values()] == commit_ids
+    assert entries["0"]["time"] == "2026-01-01T09:00:00+00:00"
 
 
 @pytest.mark.parametrize(
@@ -70,8 +71,8 @@ def test_wrong_usage_is_said_and_nothing_is_written(shop: Path, arguments: str) 
 
 
 def test_a_wheel_is_made_with_one_command(shop: Path) -> None:
-    made = schemactl(shop, "-q", "generate", "--wheel", "wheels", "--wheel-version", "1.4.0").out
-    assert made.splitlines()[0] == "wheels/shop_schemas-1.4.0-py3-none-any.whl"
+    output = schemactl(shop, "-q", "generate", "--wheel", "wheels", "--wheel-version", "1.4.0").out
+    assert output.splitlines()[0] == "wheels/shop_schemas-1.4.0-py3-none-any.whl"
     assert (shop / "wheels/shop_schemas-1.4.0-py3-none-any.whl").is_file()
 
 
@@ -89,15 +90,15 @@ def test_a_bare_repository_gives_what_its_clone_gives(
 
 @pytest.mark.slow
 def test_two_clones_give_the_same_bytes_whatever_is_set_around_them(shop: Path, tmp_path: Path) -> None:
-    arguments = [["-q", "generate"], ["-q", "generate", "--zip", "dist/x.zip", "--wheel", "--with-commits"]]
+    commands = [["-q", "generate"], ["-q", "generate", "--zip", "dist/x.zip", "--wheel", "--with-commits"]]
     for name in ("one", "other"):
         git(shop, "clone", "-q", ".", str(tmp_path / name))
-    for each in arguments:
-        schemactl(tmp_path / "one", *each)
-    around = {**os.environ, "TZ": "America/Lima", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "63"}
-    for each in arguments:
-        command = [sys.executable, "-m", "schemactl", *each]
-        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path / "other", env=around, umask=0o077)
+    for arguments in commands:
+        schemactl(tmp_path / "one", *arguments)
+    environment = {**os.environ, "TZ": "America/Lima", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "63"}
+    for arguments in commands:
+        command = [sys.executable, "-m", "schemactl", *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path / "other", env=environment, umask=0o077)
     one, other = (
         {
             path.relative_to(tmp_path / name).as_posix(): path.read_bytes()

@@ -1,4 +1,4 @@
-"""Topics' names as modules' names."""
+"""The names of modules of topics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def names(*topics: str) -> list[str]:
 
 NAMES = {
     "shop/sales/orders": "shop.sales.orders",
-    # What Python cannot have is replaced.
+    # Characters and names that Python does not allow are replaced.
     "shop/sales/order-lines.v2": "shop.sales.order_lines_v2",
     "shop/class/2024": "shop.class_._2024",
     "shop/sales/__init__": "shop.sales.__init___",
-    # No tenant takes the place of the run-time's folder, or of the package's own names.
+    # A tenant never replaces the folder of the run-time or a name of the package.
     "_runtime/sales/orders": "_runtime_.sales.orders",
     "topic/topic/topic": "topic_.topic.topic",
     "annotations/a/b": "annotations_.a.b",
@@ -67,33 +67,33 @@ def test_no_two_topics_share_a_module_on_any_file_system(topics: set[tuple[str, 
 
 
 def hash_of(topic: str) -> str:
-    """The digits that a topic's module ends in, where it has to be told from another's."""
+    """Return the end of the name of a topic's module that would share its name with another."""
     return hashlib.sha256(f"persistent://{topic}".encode()).hexdigest()[:8]
 
 
 def test_a_topic_that_is_called_like_another_s_hash_does_not_take_its_module() -> None:
     forged = f"shop/sales/a_b_{hash_of('shop/sales/A.b')}"
-    found = names("shop/sales/a_b", "shop/sales/A.b", forged)
-    assert found[0] == "shop.sales.a_b"
-    assert found[2] == forged.replace("/", ".")
-    assert len(set(found)) == 3
-    # Nor in the place of each hash that is tried next.
-    tried = [forged]
+    modules = names("shop/sales/a_b", "shop/sales/A.b", forged)
+    assert modules[0] == "shop.sales.a_b"
+    assert modules[2] == forged.replace("/", ".")
+    assert len(set(modules)) == 3
+    # The same for the hashes of later attempts.
+    forged_topics = [forged]
     for _ in range(20):
-        found = names("shop/sales/a_b", "shop/sales/A.b", *tried)
-        assert len(set(found)) == len(found)
-        tried.append(found[1].replace(".", "/"))
+        modules = names("shop/sales/a_b", "shop/sales/A.b", *forged_topics)
+        assert len(set(modules)) == len(modules)
+        forged_topics.append(modules[1].replace(".", "/"))
 
 
 @st.composite
 def adversaries(draw: st.DrawFn) -> list[str]:
-    """Topics that meet, and others that are called as those were told apart; in any order."""
-    topics = draw(st.lists(st.sampled_from(["a.b", "A.b", "a_b", "a-B", "class", "Class"]), unique=True, min_size=2))
-    found = [f"t/n/{topic}" for topic in topics]
+    """Topics that would share modules, and topics with the names that distinguish these modules, in any order."""
+    parts = draw(st.lists(st.sampled_from(["a.b", "A.b", "a_b", "a-B", "class", "Class"]), unique=True, min_size=2))
+    topics = [f"t/n/{part}" for part in parts]
     for _ in range(draw(st.integers(0, 4))):
-        taken = [f"t/n/{name.split('.')[-1]}" for name in names(*found)]
-        found += [name for name in draw(st.sets(st.sampled_from(taken))) if name not in found]
-    return draw(st.permutations(found))
+        taken = [f"t/n/{name.split('.')[-1]}" for name in names(*topics)]
+        topics += [topic for topic in draw(st.sets(st.sampled_from(taken))) if topic not in topics]
+    return draw(st.permutations(topics))
 
 
 @given(adversaries())
@@ -102,7 +102,7 @@ def test_no_name_is_forged_and_the_order_does_not_matter(topics: list[str]) -> N
     paths = module_paths(map(TopicName.parse, topics))
     assert len(set(paths.values())) == len(topics)
     assert paths == module_paths(map(TopicName.parse, reversed(topics)))
-    # What needs no change is called as it is, whoever else is there.
+    # A name that needs no change stays, regardless of the other topics.
     for topic, path in paths.items():
         if path[2].startswith(topic.topic) and topic.topic.isidentifier() and topic.topic != "class":
             assert path[2] == topic.topic

@@ -1,4 +1,4 @@
-"""Spark's types, against those of Spark's own SchemaConverters: recorded (4.1.1, 4.3.0 where it differs), and as installed."""
+"""Spark's types, compared with Spark's own SchemaConverters: recorded (4.1.1, and 4.3.0 where it differs), and as installed."""
 
 from __future__ import annotations
 
@@ -34,49 +34,49 @@ CASES: list[dict[str, Any]] = [json.loads(line) for line in gzip.decompress(CORP
 
 
 def options_of(case: dict[str, Any], spark: str) -> StructOptions:
-    given = case.get("options", {})
+    options = case.get("options", {})
     return StructOptions(
         spark=spark,
-        recursive_field_max_depth=given.get("recursiveFieldMaxDepth", -1),
-        stable_union_identifiers=given.get("enableStableIdentifiersForUnionType", False),
+        recursive_field_max_depth=options.get("recursiveFieldMaxDepth", -1),
+        stable_union_identifiers=options.get("enableStableIdentifiersForUnionType", False),
     )
 
 
 def answer(definition: Any, options: StructOptions) -> tuple[Any, bool] | tuple[str, str | None]:
-    """A definition's type as JSON, and whether it is nullable; or the exception and condition that Spark throws."""
+    """Return a definition's type as JSON and whether it is nullable, or the exception and condition that Spark throws."""
     try:
-        made = convert(parse_for_spark(json.dumps(definition), options.release), options)
+        column = convert(parse_for_spark(json.dumps(definition), options.release), options)
     except UnsupportedBySpark as error:
         return error.error, error.condition
     except InvalidAvro as error:
         return error.exception, None
-    return spark_types.to_json(made.type), made.nullable
+    return spark_types.to_json(column.type), column.nullable
 
 
 @pytest.mark.parametrize("spark", ["4.1", "4.3"])
 def test_types_are_those_of_schema_converters(spark: str) -> None:
     assert len(CASES) == 283
     for case in CASES:
-        found = answer(case["avro"], options_of(case, spark))
+        result = answer(case["avro"], options_of(case, spark))
         if case["error"]:
-            assert (case["id"], found[0]) == (case["id"], case["error"])
+            assert (case["id"], result[0]) == (case["id"], case["error"])
         else:
             expected = case["struct_430"] if spark == "4.3" and "struct_430" in case else case["struct"]
-            assert (case["id"], *found) == (case["id"], expected, case["nullable"])
+            assert (case["id"], *result) == (case["id"], expected, case["nullable"])
 
 
 def test_columns_are_read_back_from_their_ddl_without_a_session() -> None:
     recorded = [case for case in CASES if case["struct"]]
     assert len(recorded) > 200
     for case in recorded:
-        made = convert(parse_for_spark(json.dumps(case["avro"]), (4, 1)), options_of(case, "4.1"))
-        columns = spark_types.Struct((spark_types.SparkField("an `odd` name", made.type, made.nullable),))
+        column = convert(parse_for_spark(json.dumps(case["avro"]), (4, 1)), options_of(case, "4.1"))
+        columns = spark_types.Struct((spark_types.SparkField("an `odd` name", column.type, column.nullable),))
         read = struct_of_ddl(spark_types.columns_ddl(columns))
         assert json.loads(read.json()) == spark_types.to_json(columns)
 
 
 JAVA_CLASSES = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
-"""Properties beside which Avro takes no notice of a logical type, if they are texts."""
+"""Properties that make Avro ignore a logical type, if they are texts."""
 
 OTHER = {"type": "record", "name": "Inner", "namespace": "other", "fields": [{"name": "x", "type": "Outer"}]}
 UP = {"name": "f", "type": "int", "default": "none", "order": "up"}
@@ -85,7 +85,7 @@ UP = {"name": "f", "type": "int", "default": "none", "order": "up"}
 @pytest.mark.parametrize(
     ("definition", "error"),
     [
-        # What Pulsar 4.2 accepts, and Spark does not.
+        # Pulsar 4.2 accepts it, and Spark does not.
         ({"type": "record", "name": "A$B", "fields": []}, "SchemaParseException"),
         # A record is known when it is complete: inside, its name is looked for in the namespace that is in force there.
         ({"type": "record", "name": "Outer", "fields": [{"name": "in", "type": OTHER}]}, "AvroTypeException"),
@@ -101,9 +101,9 @@ def test_what_the_avro_of_spark_rejects_is_rejected_in_its_order(definition: Any
 def test_before_spark_4_1_a_record_is_known_from_its_name_on() -> None:
     outer = {"type": "record", "name": "Outer", "fields": [{"name": "in", "type": OTHER}]}
     schema = parse_for_spark(json.dumps(outer), (4, 0))
-    found = convert(schema, StructOptions(spark="4.0", recursive_field_max_depth=1))
+    column = convert(schema, StructOptions(spark="4.0", recursive_field_max_depth=1))
     inner = spark_types.Struct((spark_types.SparkField("in", spark_types.Struct(()), nullable=False),))
-    assert found.type == inner
+    assert column.type == inner
 
 
 def test_spark_has_times_from_4_1_on() -> None:
@@ -113,16 +113,16 @@ def test_spark_has_times_from_4_1_on() -> None:
 
 
 def converted(definition: Any) -> SparkType:
-    """The type of Spark 4.1."""
+    """Return the type of Spark 4.1."""
     return convert(parse_for_spark(json.dumps(definition), (4, 1)), StructOptions()).type
 
 
 @pytest.mark.parametrize(
     ("definition", "expected"),
     [
-        # Beside a Java class.
+        # Next to a Java class.
         *(({"type": "long", "logicalType": "timestamp-millis", name: "C"}, spark_types.LONG) for name in JAVA_CLASSES),
-        # A number that Java has no int for.
+        # A number that does not fit into an int of Java.
         ({"type": "bytes", "logicalType": "decimal", "precision": 2**31}, spark_types.BINARY),
     ],
 )
@@ -152,11 +152,11 @@ NOTED = [
     *("timestamp(10)", "time", "time(0)", "TIME ( 3 )", "time(06)", "time(7)", "time(9)", "time(10)", "interval year"),
     *("INTERVAL  day to Second", "interval month to day", "interval second to day", "interval hour"),
 ]
-"""Of a number's type in `spark.sql.catalyst.type`, where Spark keeps what Avro has no type for."""
+"""Values of `spark.sql.catalyst.type`, where Spark stores the types of numbers that Avro lacks."""
 
 
-def some() -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Schemas, with their options: recorded, random, and of numbers that were another type in Spark."""
+def generate_schemas() -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield schemas with their options: recorded ones, random ones, and numbers that had another type in Spark."""
     for case in CASES:
         yield case["avro"], case.get("options", {})
     for seed in range(50):
@@ -175,15 +175,15 @@ def some() -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def test_types_are_those_of_the_installed_spark(java: JavaAvro) -> None:
-    for definition, options in some():
-        chosen = options_of({"options": options}, ".".join(pyspark.__version__.split(".")[:2]))
+    for definition, options in generate_schemas():
+        struct_options = options_of({"options": options}, ".".join(pyspark.__version__.split(".")[:2]))
         expected = java.struct(
             definition,
-            depth=chosen.recursive_field_max_depth,
-            stable=chosen.stable_union_identifiers,
-            prefix=chosen.stable_union_prefix,
+            depth=struct_options.recursive_field_max_depth,
+            stable=struct_options.stable_union_identifiers,
+            prefix=struct_options.stable_union_prefix,
         )
-        assert (definition, answer(definition, chosen)) == (definition, expected)
+        assert (definition, answer(definition, struct_options)) == (definition, expected)
 
 
 NODE = {"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]}
@@ -221,13 +221,13 @@ def test_nanoseconds_are_bigint_where_the_package_says_so() -> None:
 def test_a_package_has_the_number_whatever_type_spark_noted_beside_it(spark: str) -> None:
     for kind, noted in (("int", "interval month"), ("long", "interval day to second"), ("long", "nonsense")):
         text = json.dumps({"type": kind, "spark.sql.catalyst.type": noted})
-        made = convert(parse(text, Release.R4_0), StructOptions(spark=spark, as_decoded=True)).type
-        assert made == (spark_types.INTEGER if kind == "int" else spark_types.LONG)
+        column_type = convert(parse(text, Release.R4_0), StructOptions(spark=spark, as_decoded=True)).type
+        assert column_type == (spark_types.INTEGER if kind == "int" else spark_types.LONG)
         columns = Codec([Version(0, Definition("AVRO", text))]).columns
         assert columns.field("value").type == (pa.int32() if kind == "int" else pa.int64())
 
 
-def test_a_spark_release_that_is_none_is_refused() -> None:
+def test_an_invalid_spark_release_is_rejected() -> None:
     with pytest.raises(SchemactlError, match="not a Spark release"):
         _ = StructOptions(spark="four").release
     with pytest.raises(SchemactlError, match=r"Spark 3\.5 is older than the supported releases"):
