@@ -1,4 +1,4 @@
-"""What is extracted is what the clients register: on a live broker one version, and of Java's options the same definitions."""
+"""Extracted definitions are those that the clients register: one version on a live broker, the same definitions with Java's options."""
 
 from __future__ import annotations
 
@@ -100,20 +100,20 @@ def test_extracted_and_registered_by_the_client_they_are_one_version(release: st
                 registry.create_topic(second, None)
                 registry.put_schema(second, info)
                 connected.create_producer(str(second), schema=own).close()
-                found = registry.read(Scope(frozenset(), frozenset({first, second}))).topics
+                registered_topics = registry.read(Scope(frozenset(), frozenset({first, second}))).topics
                 for name in (first, second):
-                    assert len(found[name].versions) == 1
-                    assert Contents(found[name].versions).find(info) is not None
+                    assert len(registered_topics[name].versions) == 1
+                    assert Contents(registered_topics[name].versions).find(info) is not None
     finally:
         connected.close()
 
 
 def test_a_dataclass_with_the_fields_of_a_record_differs_in_nothing_but_their_order() -> None:
-    # A field with a default stands behind those without in a dataclass, and Avro's equality looks at the order.
+    # In a dataclass, fields with a default follow the others, and the order counts in Avro's equality.
     plain, record = (json.loads(extract(kind, release=Release.R4_0).schema) for kind in (PlainOrder, Order))
-    for each in (plain, record):
-        each.pop("doc", None)
-        each["fields"].sort(key=lambda field: field["name"])
+    for schema in (plain, record):
+        schema.pop("doc", None)
+        schema["fields"].sort(key=lambda field: field["name"])
     strip = json.dumps(plain).replace('"doc": "Of things.", ', "").replace('"doc": "The same, as a dataclass.", ', "")
     assert json.loads(strip) == record
 

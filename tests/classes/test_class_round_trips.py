@@ -1,4 +1,4 @@
-"""Classes that are written for a definition: `extract` takes the same definition from them, and codecs read and write their instances."""
+"""Generated classes: `extract` makes the same definition from them, and codecs read and write their instances."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SEEDS = st.integers(min_value=0, max_value=2**32)
 
 @contextmanager
 def classes(schema: Json, kind: ClassKind) -> Iterator[ModuleType]:
-    """The module with the classes of a definition, imported."""
+    """Import a module with the classes of a definition."""
     text = class_module(
         [parse(json.dumps(schema), Release.R4_0)], kind, StructOptions("4.1", as_decoded=True), "Classes."
     )
@@ -56,13 +56,13 @@ def info_of(schema: Json) -> SchemaInfo:
 
 
 def is_same_again(schema: Json, module: ModuleType) -> type:
-    """The class of the definition; `extract` must give the definition, docs and aliases included."""
+    """Return the class of the definition, after checking that `extract` makes the definition, including docs and aliases."""
     name = schema["name"]
     kind: type = getattr(module, name if name != "Decimal" else "Decimal_")
-    found = extract(kind, release=Release.R4_0)
-    assert identity(found) == identity(info_of(schema))
-    # As Java prints it: with docs, aliases and properties, and without a namespace that is said twice.
-    assert schema_text(parse(found.schema, Release.R4_0)) == schema_text(parse(json.dumps(schema), Release.R4_0))
+    extracted = extract(kind, release=Release.R4_0)
+    assert identity(extracted) == identity(info_of(schema))
+    # In Java's format: with docs, aliases and properties, and without a repeated namespace.
+    assert schema_text(parse(extracted.schema, Release.R4_0)) == schema_text(parse(json.dumps(schema), Release.R4_0))
     return kind
 
 
@@ -73,9 +73,9 @@ def is_same_again(schema: Json, module: ModuleType) -> type:
 def test_random_definitions_and_values_come_back_from_their_classes(kind: ClassKind, seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
-    # Half of them with aliases, namespaces, and fields that have defaults.
+    # Half of the definitions have aliases, namespaces, and fields that have defaults.
     schema = maker.evolved(schema) if seed % 2 else schema
-    # A type that evolution adds in two places is no definition.
+    # If the evolution adds a type in two places, the definition is invalid.
     assume(not any(problems(info_of(schema), Release.R4_0)))
     codec = Codec([Version(0, Definition("AVRO", json.dumps(schema)))])
     with classes(schema, kind) as module:
@@ -152,8 +152,8 @@ def test_members_of_a_union_are_told_apart_by_their_values() -> None:
         m: Any = module
 
         def member(value: Any) -> Any:
-            found = to_value(m.Order(x=value))["x"]
-            return found and next(name for name, each in found.items() if each is not None)
+            members = to_value(m.Order(x=value))["x"]
+            return members and next(name for name, member in members.items() if member is not None)
 
         values = (b"12", m.Two(b"12"), m.Kind("A"), "A", 2**31 - 1, 2**31, m.Line(a=1))
         assert [member(value) for value in values] == [f"member{number}" for number in range(7)]
@@ -203,8 +203,8 @@ def test_an_instance_comes_back_whatever_its_class_takes_or_computes() -> None:
     asymmetric = pydantic.create_model(
         "Order", id=(str, pydantic.Field(validation_alias="orderId", serialization_alias="order"))
     )
-    made = from_value(asymmetric, {"orderId": "a"})
-    assert to_value(made) == {"order": "a"}
+    instance = from_value(asymmetric, {"orderId": "a"})
+    assert to_value(instance) == {"order": "a"}
     moments = Moments.model_validate({"WHEN": dt.date(2999, 1, 2), "COLOR": Color.RED})
     value = {"WHEN": {"member0": None, "member1": dt.date(2999, 1, 2)}, "COLOR": "RED", "YEAR": 2999}
     assert to_value(moments) == value

@@ -1,4 +1,4 @@
-"""`schemactl extract`: prints, writes and compares."""
+"""`schemactl extract`: printed, written and compared definitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ numbers = count()
 
 @pytest.fixture
 def module(tmp_path: Path) -> Iterator[str]:
-    """The name of a module in the folder."""
+    """Write a module into the folder, and return its name."""
     name = f"extracted_{next(numbers)}"
     (tmp_path / f"{name}.py").write_text(SHOP)
     yield name
@@ -48,7 +48,7 @@ def test_a_definition_is_printed_alone(tmp_path: Path, module: str) -> None:
         '{\n  "type": "record",\n  "name": "Order",\n  "fields": [\n    {"name": "id", "type": "string"},\n'
         '    {"name": "total", "type": "double", "default": 0.0}\n  ]\n}\n'
     )
-    # What a module prints is no part of the definition.
+    # The output of the module is not part of the definition.
     assert printed.err == "the shop opens\n"
     assert schemactl(tmp_path, "extract", f"{module}:Other.Inner").out.count('"Inner"') == 1
 
@@ -63,8 +63,8 @@ def test_a_file_is_written_once_and_never_over_something_else(tmp_path: Path, mo
     assert schemactl(tmp_path, *write, "--always-allow-null").out.endswith("orders.avsc: updated\n")
     for text in (file.read_text(), "notes"):
         file.write_text(text)
-        found = schemactl(tmp_path, "extract", f"{module}:Other", "--out", "orders.avsc", code=1)
-        assert "orders.avsc does not hold a definition of Other, and is left alone" in found.err
+        output = schemactl(tmp_path, "extract", f"{module}:Other", "--out", "orders.avsc", code=1)
+        assert "orders.avsc does not hold a definition of Other, and is left alone" in output.err
         assert file.read_text() == text
     schemactl(tmp_path, "extract", f"{module}:Other", "--out", "orders.avsc", "--force")
     assert '"Other"' in file.read_text()
@@ -89,12 +89,12 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
         assert (
             f"and {order} are one version.\n" in schemactl(repository.path, "extract", order, "--check", *against).out
         )
-        found = schemactl(repository.path, "extract", f"{module}:Other", "--check", *against, code=100).out
-        assert '-      "name": "total",\n' in found
-        assert f"{module}:Other reads" in found
+        output = schemactl(repository.path, "extract", f"{module}:Other", "--check", *against, code=100).out
+        assert '-      "name": "total",\n' in output
+        assert f"{module}:Other reads" in output
         # Neither of them is a version.
         other = "topics/orders.avsc" if "--out" in against else "orders@work"
-        assert f"the record was called Order in {other} and is called Other now" in found
+        assert f"the record was called Order in {other} and is called Other now" in output
     assert (
         "there is no file none.avsc"
         in schemactl(tmp_path, "extract", order, "--out", "none.avsc", "--check", code=1).err
@@ -139,7 +139,7 @@ def test_a_module_that_fails_is_one_error_with_its_line(tmp_path: Path, module: 
     ):  # fmt: skip
         (tmp_path / f"{module}_{name}.py").write_text(text)
         assert f"{module}_{name}.py:{last.format(f'{module}_{name}')}" in error(f"{module}_{name}:Order")
-    # What fails inside of what is installed is named by the line that calls it.
+    # For an error in an installed package, the line that calls it is reported.
     (tmp_path / f"{module}_calls.py").write_text("import json\n\njson.loads('{')\n")
     assert f"{module}_calls.py:3: {module}_calls cannot be imported: json.decoder.JSONDecodeError" in error(
         f"{module}_calls:Order"

@@ -1,4 +1,4 @@
-"""The definitions that classes stand for."""
+"""The definitions that are extracted from classes."""
 
 from __future__ import annotations
 
@@ -91,18 +91,18 @@ def definition(kind: type, **java: bool) -> Json:
 
 
 def field_of(annotation: Any, default: Any = ..., **java: bool) -> Json:
-    """The definition of a class's only field."""
-    found = definition(made(annotation, default), **java)
-    (only,) = found["fields"]
+    """Return the definition of the only field of a class."""
+    record = definition(make_class(annotation, default), **java)
+    (only,) = record["fields"]
     return only
 
 
-def made(annotation: Any, default: Any = ...) -> type:
-    held = {"__annotations__": {"x": annotation}, "__module__": __name__}
+def make_class(annotation: Any, default: Any = ...) -> type:
+    namespace = {"__annotations__": {"x": annotation}, "__module__": __name__}
     if default is not ...:
         is_own = isinstance(default, list | dict) or hasattr(default, "__dataclass_fields__")
-        held["x"] = field(default_factory=lambda: default) if is_own else default
-    return dataclass(type("Holder", (), held))
+        namespace["x"] = field(default_factory=lambda: default) if is_own else default
+    return dataclass(type("Holder", (), namespace))
 
 
 Amount = NewType("Amount", Annotated[Decimal, "decimal(9, 2)"])
@@ -278,17 +278,17 @@ class Order(client.Record):  # type: ignore[misc] # of a client without types
 def test_a_record_of_the_client_is_to_the_byte_what_the_client_registers(
     type_: SchemaType | None, of_client: Any
 ) -> None:
-    found = extract(Order, type_, release=Release.R4_0)
+    extracted = extract(Order, type_, release=Release.R4_0)
     registered = of_client(Order).schema_info()
-    assert found.schema == registered.schema().encode()
-    assert found.type.name == registered.schema_type().name
+    assert extracted.schema == registered.schema().encode()
+    assert extracted.type.name == registered.schema_type().name
 
 
 def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
     click = load("counterexample").message_class(load("definition").parse(CLICK.schema))
-    found = extract(click, release=Release.R4_0)
-    assert found.schema == client.ProtobufNativeSchema(click).schema_info().schema().encode()
-    assert identity(found) == identity(CLICK)
+    extracted = extract(click, release=Release.R4_0)
+    assert extracted.schema == client.ProtobufNativeSchema(click).schema_info().schema().encode()
+    assert identity(extracted) == identity(CLICK)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_what_has_no_definition_is_one_error_with_class_field_and_fix(
 
 
 def names(kind: type) -> list[str]:
-    return [each["name"] for each in definition(kind)["fields"]]
+    return [field["name"] for field in definition(kind)["fields"]]
 
 
 class Snake(pydantic.BaseModel):
@@ -413,13 +413,13 @@ def test_a_field_has_the_name_by_which_pydantic_writes_it(kind: type, expected: 
 def test_a_field_that_is_written_by_one_name_and_read_by_another_has_no_definition(
     written: str | None, read: Any, problem: str
 ) -> None:
-    held = {
+    attributes = {
         "__annotations__": {"order_id": str},
         "__module__": __name__,
         "order_id": pydantic.Field(serialization_alias=written, validation_alias=read),
     }
     with pytest.raises(SchemactlError, match=problem) as raised:
-        definition(type("Order", (pydantic.BaseModel,), held))
+        definition(type("Order", (pydantic.BaseModel,), attributes))
     assert "`alias`" in raised.value.fix
 
 
@@ -454,11 +454,11 @@ class Entry(pydantic.BaseModel):
     stamp: Stamp = pydantic.Field(default_factory=Stamp)
     ids: list[UUID] = pydantic.Field(default_factory=lambda: [uuid4()])
     tags: list[str] = pydantic.Field(default_factory=lambda: ["new"])
-    of_id: str = pydantic.Field(default_factory=lambda held: str(held["id"]))
+    of_id: str = pydantic.Field(default_factory=lambda values: str(values["id"]))
 
 
 def test_what_a_factory_makes_anew_for_each_message_is_no_default() -> None:
-    assert {each["name"]: each.get("default") for each in definition(Entry)["fields"]} == {
+    assert {field["name"]: field.get("default") for field in definition(Entry)["fields"]} == {
         "id": None,
         "stamp": None,
         "ids": None,
