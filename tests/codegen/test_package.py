@@ -63,8 +63,8 @@ def write_to(out: Path, files: Mapping[str, str]) -> Difference:
 @pytest.fixture
 def package(tmp_path: Path) -> Iterator[ModuleType]:
     write_to(tmp_path, files_of())
-    with imported(tmp_path, "shop_schemas") as made:
-        yield made
+    with imported(tmp_path, "shop_schemas") as module:
+        yield module
 
 
 def test_a_topic_is_found_by_its_name(package: ModuleType) -> None:
@@ -249,9 +249,9 @@ def test_a_packed_package_works_where_only_numpy_and_pyarrow_are(tmp_path: Path)
     libraries = tmp_path / "libraries"
     libraries.mkdir()
     for name in ("numpy", "pyarrow", "numpy.libs", "pyarrow.libs"):
-        found = next((Path(place, name) for place in sys.path if Path(place, name).is_dir()), None)
-        if found:
-            (libraries / name).symlink_to(found)
+        library = next((Path(folder, name) for folder in sys.path if Path(folder, name).is_dir()), None)
+        if library:
+            (libraries / name).symlink_to(library)
     command = [sys.executable, "-S", "-I", "-c", ALONE, str(archive), str(libraries)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.splitlines() == ["2 [None, 'id, byte 0: the message ends inside a number']"]
@@ -329,8 +329,8 @@ def wheel_of(topics: list[Approved] = PLAIN) -> Wheel:
     return wheel(files, GENERATE.package, topics, tip=TIP)
 
 
-def needed(made: Wheel) -> list[str]:
-    (text,) = (text for name, text in made.files.items() if name.endswith("/METADATA"))
+def read_requirements(package_wheel: Wheel) -> list[str]:
+    (text,) = (text for name, text in package_wheel.files.items() if name.endswith("/METADATA"))
     return message_from_string(text).get_all("Requires-Dist") or []
 
 
@@ -345,8 +345,8 @@ def test_its_version_is_the_time_of_the_approved_tip_and_later_is_newer() -> Non
 
 def test_its_version_can_be_said_in_its_normal_form() -> None:
     for version in ("1.0", "2026.3.1", "1!2.0rc1.post2.dev3+abc.7"):
-        made = wheel({}, GENERATE.package, PLAIN, tip=TIP, version=version)
-        assert made.name == f"shop_schemas-{version}-py3-none-any.whl"
+        package_wheel = wheel({}, GENERATE.package, PLAIN, tip=TIP, version=version)
+        assert package_wheel.name == f"shop_schemas-{version}-py3-none-any.whl"
     for version in ("one", "v1.0", "1.0-1", "1.0/..", "1.0+Ä", "1.0 "):
         with pytest.raises(UsageError, match="not a version of a Python package"):
             wheel({}, GENERATE.package, PLAIN, tip=TIP, version=version)
@@ -355,10 +355,10 @@ def test_its_version_can_be_said_in_its_normal_form() -> None:
 def test_its_name_is_one_that_installers_take() -> None:
     generate = Generate("Acme.shop__schemas")
     files = package_files(PLAIN, generate, release=Release.R4_0)
-    made = wheel(files, generate.package, PLAIN, tip=TIP, version="1")
-    assert made.name == "acme_shop_schemas-1-py3-none-any.whl"
-    assert "Acme/shop__schemas/__init__.py" in made.files
-    assert "\nName: acme-shop-schemas\n" in made.files["acme_shop_schemas-1.dist-info/METADATA"]
+    package_wheel = wheel(files, generate.package, PLAIN, tip=TIP, version="1")
+    assert package_wheel.name == "acme_shop_schemas-1-py3-none-any.whl"
+    assert "Acme/shop__schemas/__init__.py" in package_wheel.files
+    assert "\nName: acme-shop-schemas\n" in package_wheel.files["acme_shop_schemas-1.dist-info/METADATA"]
     for wrong in ("größe", "_shop", "shop_"):
         with pytest.raises(SchemactlError, match="which is not a valid name for a wheel"):
             wheel({}, wrong, [], tip=TIP)
@@ -371,7 +371,7 @@ def test_a_version_is_asked_for_where_no_commit_gives_one() -> None:
 
 
 def test_it_needs_what_its_run_time_needs_and_no_schemactl() -> None:
-    lines = needed(wheel_of())
+    lines = read_requirements(wheel_of())
     assert sorted(re.split(r"[<>=]", line)[0] for line in lines if "extra" not in line) == ["numpy", "pyarrow"]
     assert {line.partition("; ")[2] for line in lines if "extra" in line} == {'extra == "spark"'}
     assert any(line.startswith("pyspark") for line in lines)
@@ -379,25 +379,25 @@ def test_it_needs_what_its_run_time_needs_and_no_schemactl() -> None:
 
 
 def test_it_needs_protobuf_where_a_topic_does() -> None:
-    topics = {one.topic.name.topic: one for one in ALL}
+    topics = {topic.topic.name.topic: topic for topic in ALL}
     clicks = topics["clicks"].versions[0].info
     assert clicks is not None
     pair = join(key=SchemaInfo(SchemaType.STRING), value=clicks, encoding="INLINE")
-    for one in (topics["clicks"], topics["described"], approved("pairs", (pair,))):
-        assert [text for text in needed(wheel_of([one])) if text.startswith("protobuf")]
-    assert not [text for text in needed(wheel_of()) if text.startswith("protobuf")]
+    for topic in (topics["clicks"], topics["described"], approved("pairs", (pair,))):
+        assert [text for text in read_requirements(wheel_of([topic])) if text.startswith("protobuf")]
+    assert not [text for text in read_requirements(wheel_of()) if text.startswith("protobuf")]
 
 
 def test_the_commits_of_versions_are_in_one_file() -> None:
-    found = json.loads(commits(PLAIN))["persistent://shop/sales/orders"]
-    assert found["1"] == {"commit": f"{1:040x}", "time": "1970-01-01T00:00:00+00:00"}
-    assert [*found] == ["0", "1", "2"]
+    entries = json.loads(commits(PLAIN))["persistent://shop/sales/orders"]
+    assert entries["1"] == {"commit": f"{1:040x}", "time": "1970-01-01T00:00:00+00:00"}
+    assert [*entries] == ["0", "1", "2"]
 
 
 def test_its_record_names_every_file(tmp_path: Path) -> None:
-    made = wheel_of()
-    pack(made.files, tmp_path / made.name)
-    with zipfile.ZipFile(tmp_path / made.name) as archive:
+    package_wheel = wheel_of()
+    pack(package_wheel.files, tmp_path / package_wheel.name)
+    with zipfile.ZipFile(tmp_path / package_wheel.name) as archive:
         assert archive.testzip() is None
         names = archive.namelist()
         record = archive.read(names[-1]).decode()
@@ -406,8 +406,8 @@ def test_its_record_names_every_file(tmp_path: Path) -> None:
 
 def test_equal_histories_make_equal_bytes(tmp_path: Path) -> None:
     for folder, topics in (("one", ALL), ("other", list(reversed(ALL)))):
-        made = wheel_of(topics)
-        pack(made.files, tmp_path / folder / made.name)
+        package_wheel = wheel_of(topics)
+        pack(package_wheel.files, tmp_path / folder / package_wheel.name)
     one, other = sorted(tmp_path.rglob("*.whl"))
     assert one.read_bytes() == other.read_bytes()
 
@@ -415,14 +415,14 @@ def test_equal_histories_make_equal_bytes(tmp_path: Path) -> None:
 def test_pip_installs_it_where_nothing_else_is_and_it_is_all_there(tmp_path: Path) -> None:
     files = complete(package_files(ALL, GENERATE, release=Release.R4_0), GENERATE.package, ALL)
     files = {**files, "shop_schemas/versions.json": commits(ALL)}
-    made = wheel(files, GENERATE.package, ALL, tip=TIP, version="1.4.0")
-    pack(made.files, tmp_path / made.name)
+    package_wheel = wheel(files, GENERATE.package, ALL, tip=TIP, version="1.4.0")
+    pack(package_wheel.files, tmp_path / package_wheel.name)
     venv.create(tmp_path / "venv", with_pip=False)
     python = tmp_path / "venv" / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
-    install = [*pip, "install", "--no-index", "--no-deps", "--no-compile", str(tmp_path / made.name)]
+    install = [*pip, "install", "--no-index", "--no-deps", "--no-compile", str(tmp_path / package_wheel.name)]
     subprocess.run(install, check=True)
-    # Arrow and numpy come from the environment of the tests, as nothing is fetched.
+    # Nothing is downloaded: Arrow and numpy come from the environment of the tests.
     libraries = next(path for path in sys.path if Path(path, "pyarrow").is_dir())
     program = (
         f"import sys; sys.path.append({libraries!r})\n"
@@ -439,4 +439,4 @@ def test_pip_installs_it_where_nothing_else_is_and_it_is_all_there(tmp_path: Pat
 
 def test_topics_are_in_its_description() -> None:
     text = wheel_of(ALL).files["shop_schemas-2026.3.1.509.dist-info/METADATA"]
-    assert all(f"* {one.topic.name}\n" in text for one in ALL)
+    assert all(f"* {topic.topic.name}\n" in text for topic in ALL)

@@ -34,8 +34,8 @@ def package(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ModuleTy
     generate = replace(GENERATE, package=PACKAGE, classes=request.param)
     files = package_files(ALL, generate, release=Release.R4_0)
     write(files, tmp_path, compare(files, tmp_path))
-    with imported(tmp_path, PACKAGE) as made:
-        yield made
+    with imported(tmp_path, PACKAGE) as module:
+        yield module
 
 
 def classes_of(topic: str) -> Any:
@@ -44,13 +44,13 @@ def classes_of(topic: str) -> Any:
 
 def test_an_instance_is_written_and_every_version_read_as_one(package: ModuleType) -> None:
     orders, order = package.topic("persistent://shop/sales/orders"), classes_of("orders").Order
-    made = order(id=1, customer=2)
-    payload = orders.encode_one(made)
+    instance = order(id=1, customer=2)
+    payload = orders.encode_one(instance)
     assert orders.decode_one(payload) == {"id": 1, "customer": 2, "tags": {}, "größe": "\"'\\ M"}
-    assert orders.decode_as(order, payload) == made
+    assert orders.decode_as(order, payload) == instance
     oldest = orders.encode_one({"id": 1, "customer_id": 2}, 0)
-    assert orders.decode_as(order, oldest, 0) == made
-    (version,) = (each for each in orders.codec.versions if each.number == 2)
+    assert orders.decode_as(order, oldest, 0) == instance
+    (version,) = (version for version in orders.codec.versions if version.number == 2)
     info = SchemaInfo(SchemaType.AVRO, version.schema.text.encode())
     assert identity(extract(order, release=Release.R4_0)) == identity(info)
 
@@ -74,8 +74,8 @@ def test_a_packed_package_brings_what_its_classes_need(tmp_path: Path) -> None:
     for kind in kinds:
         generate = replace(GENERATE, package=PACKAGE, classes=kind)
         files = complete(package_files(ALL, generate, release=Release.R4_0), PACKAGE, ALL)
-        made = wheel(files, PACKAGE, ALL, tip=None, version="1")
-        (metadata,) = (text for name, text in made.files.items() if name.endswith("METADATA"))
+        package_wheel = wheel(files, PACKAGE, ALL, tip=None, version="1")
+        (metadata,) = (text for name, text in package_wheel.files.items() if name.endswith("METADATA"))
         assert ("Requires-Dist: pydantic" in metadata) is (kind == "pydantic")
         pack(files, tmp_path / "packed.zip")
         script = (

@@ -1,4 +1,4 @@
-"""The package of a pull request is the one after its merge, byte for byte, whichever way it is merged."""
+"""The package of a pull request has the same bytes as the package after any kind of merge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = ("ads", "bids", "carts", "dues")
 
 
 class Work:
-    """A repository whose topics change, on whatever branch is checked out."""
+    """A repository whose topics change on the current branch."""
 
     def __init__(self, path: Path, seed: int = 0) -> None:
         self.scratch = Scratch(path)
@@ -42,7 +42,7 @@ class Work:
         file.write_text(text)
 
     def define(self, name: str, *added: int, doc: str = "", generation: int = 1) -> None:
-        """The topic has the record with these fields, each with a default."""
+        """Define the topic as a record with these fields, each with a default."""
         fields: list[dict[str, Any]] = [{"name": "id", "type": "string"}]
         fields += [{"name": f"f{number}", "type": "int", "default": number} for number in added]
         record: dict[str, Any] = {"type": "record", "name": "Order", "doc": doc, "fields": fields}
@@ -51,7 +51,7 @@ class Work:
         self.put(f"namespaces/{name}.avsc", json.dumps(record, indent=self.random.choice((None, 1))))
 
     def change(self, *names: str, is_alone: bool = True) -> None:
-        """Some of the topics change in some way, or nothing does; topics come and go only where nobody else works."""
+        """Change some of the topics at random, or nothing; topics are added and removed only if no other branch works on them."""
         for name in self.random.sample(names, self.random.randrange(1, len(names) + 1)):
             if not is_alone and not (self.path / f"namespaces/{name}.yaml").exists():
                 continue
@@ -171,7 +171,7 @@ def test_of_two_pull_requests_on_one_topic_the_second_hears_which_numbers_are_st
         "stale number: version 1 of my_schemas/shop/sales/ads here becomes version 2, for another 1 was approved meanwhile",
         "main has moved on since this branch left it. Run `git merge main`, then `schemactl generate`.",
     ]
-    # As the line says; of all conflicts in what is generated, and in the definition, this side is taken.
+    # Do as the line says; all conflicts in generated files and in the definition are resolved with this side.
     work.scratch.git("merge", "-q", "-X", "ours", "-m", "merge", "main", check=False)
     work.define("ads", 2)
     work.scratch.git("add", "-A")
@@ -195,11 +195,11 @@ def test_a_rebase_that_puts_other_versions_on_record_is_said_and_asked_for(work:
     work.generate("--check", "--rebase", code=100)
     work.generate("--rebase")
     assert (work.path / ORDERS / "schemas/ads.v2.avsc").exists()
-    found = schemactl(work.path, "generate", "--check")
-    assert "the package is right if the branch is rebased" in found.err
+    output = schemactl(work.path, "generate", "--check")
+    assert "the package is right if the branch is rebased" in output.err
     work.define("ads", 7)
-    found = schemactl(work.path, "generate", "--check", "--rebase", code=100)
-    assert found.out.endswith("Run `schemactl generate --rebase`, and commit what it writes.\n")
+    output = schemactl(work.path, "generate", "--check", "--rebase", code=100)
+    assert output.out.endswith("Run `schemactl generate --rebase`, and commit what it writes.\n")
 
 
 def test_what_is_not_approved_yet_has_no_commit_and_makes_no_release(work: Work) -> None:
@@ -211,7 +211,7 @@ def test_what_is_not_approved_yet_has_no_commit_and_makes_no_release(work: Work)
         assert "bring what is not approved yet" in work.generate(*arguments, code=64).err
     assert not (work.path / "two.zip").exists()
     work.generate("--wheel", "--wheel-version", "1.0.dev1", "--zip", "two.zip")
-    # What makes no difference to the package is none.
+    # A change that does not affect the package does not count.
     work.define("ads", 0)
     work.put("namespaces/sales.yaml", "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n")
     work.generate("--wheel")
@@ -294,11 +294,11 @@ def test_in_a_merge_queue_the_second_of_two_changes_of_a_topic_does_not_pass(wor
     git("checkout", "-q", "-b", "queue", "main")
     git("merge", "-q", "--no-ff", "-m", "first", "first")
     assert "0 stale" in work.generate("--check", "--rebase").out
-    # Beside it: Git itself finds two files of one name.
+    # Next to it: Git itself finds two files with the same name.
     git("merge", "-q", "--no-ff", "-m", "beside", "beside", check=False)
     assert f"AA {ORDERS}/schemas/ads.v1.avsc" in git("status", "--porcelain")
     git("merge", "--abort")
-    # Behind it, it has one version where the queue makes two; made anew with --rebase it is right, there and on main.
+    # After it: the branch has one version, and the queue makes two. Generated with --rebase, it is right, there and on main.
     git("merge", "-q", "--no-ff", "-m", "behind", "behind")
     assert f"stale: {ORDERS}/ads.py" in work.generate("--check", "--rebase", code=100).out
     git("checkout", "-q", "behind")

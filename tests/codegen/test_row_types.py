@@ -44,40 +44,40 @@ class Package:
         )
 
     def topic(self, name: str) -> tuple[GeneratedTopic[Any], Any]:
-        """The topic, and the type of its rows."""
+        """Return the topic and the type of its rows."""
         folder = "shop_schemas/shop/sales"
-        # Types are resolved by the module that has them.
+        # Types are resolved in the module that defines them.
         module = ModuleType(f"generated_{name}_{next(NUMBERS)}")
         sys.modules[module.__name__] = module
         text = self.files[f"{folder}/{name}.py"].replace("shop_schemas._runtime", "schemactl.generated")
         exec(compile(text, name, "exec"), module.__dict__)  # noqa: S102  our own text
-        found = module.__dict__[name.upper()]
+        generated_topic = module.__dict__[name.upper()]
         texts = {path.rpartition("/")[2]: text for path, text in self.files.items() if "/schemas/" in path}
-        found._text = lambda file: texts[file] if file else ""
+        generated_topic._text = lambda file: texts[file] if file else ""
         (row,) = get_args(get_type_hints(module)[name.upper()])
-        return found, row
+        return generated_topic, row
 
 
 def conforms(value: Any, kind: Any) -> bool:
-    """Whether the value is one of that type."""
+    """Return whether the value has the type."""
     if kind is None or kind is NoneType:
         return value is None
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return any(conforms(value, each) for each in arguments)
+        return any(conforms(value, argument) for argument in arguments)
     if origin is Literal:
         return value in arguments
     if origin is list:
-        return type(value) is list and all(conforms(each, arguments[0]) for each in value)
+        return type(value) is list and all(conforms(item, arguments[0]) for item in value)
     if origin is dict:
         entries = value.items() if type(value) is dict else [(None, None)]
-        return all(conforms(key, arguments[0]) and conforms(each, arguments[1]) for key, each in entries)
+        return all(conforms(key, arguments[0]) and conforms(item, arguments[1]) for key, item in entries)
     if is_typeddict(kind):
         fields = get_type_hints(kind)
         return (
             type(value) is dict
             and value.keys() == fields.keys()
-            and all(conforms(value[name], each) for name, each in fields.items())
+            and all(conforms(value[name], field_type) for name, field_type in fields.items())
         )
     return type(value) is kind
 
@@ -94,7 +94,7 @@ def test_what_is_decoded_of_any_avro_schema_conforms(seed: int) -> None:
     for _ in range(5):
         payload = topic.encode_one(maker.value(schema))
         assert conforms(topic.decode_one(payload), row)
-        # Times of day are numbers up to Spark 4.1; not every number is one.
+        # Up to Spark 4.1, times of day are numbers, but not every number is a time of day.
         with suppress(Unreadable):
             assert conforms(later.decode_one(payload), later_row)
 
@@ -113,12 +113,12 @@ def test_what_is_decoded_of_any_avro_schema_conforms(seed: int) -> None:
 )
 @pytest.mark.parametrize("spark", ["4.1", "4.2"])
 def test_what_is_decoded_of_a_primitive_conforms(kind: str, value: Any, row: Any, spark: str) -> None:
-    topic, found = Package(approved("any", (SchemaInfo(SchemaType[kind]),)), spark=spark).topic("any")
-    given = time(12) if found is time else value
+    topic, row_type = Package(approved("any", (SchemaInfo(SchemaType[kind]),)), spark=spark).topic("any")
+    value = time(12) if row_type is time else value
     with suppress(Unwritable):
-        decoded = topic.decode_one(topic.encode_one(given))
-        assert conforms(decoded, found)
-    assert row in (None, found)
+        decoded = topic.decode_one(topic.encode_one(value))
+        assert conforms(decoded, row_type)
+    assert row in (None, row_type)
 
 
 def test_what_is_decoded_of_protobuf_and_pairs_conforms() -> None:
@@ -205,7 +205,7 @@ NAMED = ("Topic", "class", "TypedDict", "date", "STRANGE", "_1")
 
 def strange(name: str) -> dict[str, Any]:
     fields = [
-        *({"name": each, "type": "int"} for each in STRANGE),
+        *({"name": field, "type": "int"} for field in STRANGE),
         {"name": "day", "type": {"type": "int", "logicalType": "date"}},
         {"name": "many", "type": {"type": "array", "items": "string"}},
     ]
@@ -213,10 +213,10 @@ def strange(name: str) -> dict[str, Any]:
 
 
 def topics() -> list[Approved]:
-    """Those of every schema type, with strange names, recursion, many fields."""
+    """Return topics of every schema type, with strange names, recursion and many fields."""
     of_names = avro(*({"name": f"f{number}", "type": strange(name)} for number, name in enumerate(NAMED)))
     wide = avro(*({"name": f"c{number}", "type": ["null", "long"], "default": None} for number in range(2_000)))
-    primitives = [SchemaInfo(each) for each in SchemaType if each.name not in NOT_PRIMITIVE]
+    primitives = [SchemaInfo(schema_type) for schema_type in SchemaType if schema_type.name not in NOT_PRIMITIVE]
     return [
         *(*ALL, *ODD),
         approved("strange", (of_names,)),
@@ -283,10 +283,10 @@ WRONG = {
 
 
 def mypy(folder: Path, *arguments: str) -> str:
-    # The types of Spark and Arrow take most of a minute to read, and are nothing to these files.
-    alone = ["--no-site-packages", "--ignore-missing-imports", "--follow-imports=silent"]
+    # Reading the types of Spark and Arrow takes most of a minute, and these files do not depend on them.
+    options = ["--no-site-packages", "--ignore-missing-imports", "--follow-imports=silent"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", *alone, *arguments],
+        [sys.executable, "-m", "mypy", "--strict", *options, *arguments],
         cwd=folder,
         env={**os.environ, "MYPYPATH": f"{folder}:{SOURCE.parent}"},
         capture_output=True,
@@ -303,11 +303,11 @@ def test_the_package_and_who_uses_it_are_typed_strictly(tmp_path: Path) -> None:
     (tmp_path / "user.py").write_text(USER)
     imports = "\n".join(line for line in USER.splitlines() if line.startswith("from"))
     (tmp_path / "wrong.py").write_text("\n".join([imports, *WRONG]))
-    said = mypy(tmp_path, "-p", "shop_schemas", "-m", "user", "-m", "wrong")
-    found = [line for line in said.splitlines() if "error:" in line]
-    assert [line for line in found if not line.startswith("wrong.py:")] == []
-    assert len(found) == len(WRONG), said
-    assert [words for line, words in zip(found, WRONG.values(), strict=True) if words not in line] == []
+    output = mypy(tmp_path, "-p", "shop_schemas", "-m", "user", "-m", "wrong")
+    errors = [line for line in output.splitlines() if "error:" in line]
+    assert [error for error in errors if not error.startswith("wrong.py:")] == []
+    assert len(errors) == len(WRONG), output
+    assert [message for error, message in zip(errors, WRONG.values(), strict=True) if message not in error] == []
 
 
 def test_every_module_can_be_run() -> None:
