@@ -11,6 +11,8 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from difflib import unified_diff
 from functools import partial
+from itertools import takewhile
+from operator import eq
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
 
 
 _MOST_PARALLEL: Final = 64
+_MOST_COMPARED_LINES: Final = 5_000
+"""The smallest difference of longer texts takes too long: its time grows with the square of the lines."""
 
 
 def configure_apply(parser: argparse.ArgumentParser) -> None:
@@ -306,14 +310,27 @@ def _expect_same(plan: Plan, receipt: Receipt, file: str, again: str, context: C
     if digest == receipt.digest:
         return
     old_text, new_text = receipt.text, clean(plan_text(plan))
-    lines = unified_diff(old_text.split("\n"), new_text.split("\n"), file, "the plan now", lineterm="")
-    for line in lines:
+    for line in _compare_texts(old_text.split("\n"), new_text.split("\n"), file):
         print(paint_diff(line, color=context.color))
     if old_text.replace(receipt.digest, digest) == new_text:
         message = "its text is the same, but its digest is not: what the plan expects of the registry has changed"
     else:
         message = "the difference shows what has changed since it was made"
     raise StalePlan(f"{file} is stale: {message}; nothing was changed", fix=again)
+
+
+def _compare_texts(old_lines: list[str], new_lines: list[str], file: str) -> Iterator[str]:
+    """Yield the unified diff of two texts; of long ones, all lines from the first to the last difference are one hunk."""
+    if max(len(old_lines), len(new_lines)) <= _MOST_COMPARED_LINES:
+        yield from unified_diff(old_lines, new_lines, file, "the plan now", lineterm="")
+    elif old_lines != new_lines:
+        head = sum(1 for _ in takewhile(bool, map(eq, old_lines, new_lines)))
+        old_rest, new_rest = old_lines[head:], new_lines[head:]
+        tail = sum(1 for _ in takewhile(bool, map(eq, reversed(old_rest), reversed(new_rest))))
+        removed, added = old_rest[: len(old_rest) - tail], new_rest[: len(new_rest) - tail]
+        yield from (f"--- {file}", "+++ the plan now", f"@@ -{head + 1},{len(removed)} +{head + 1},{len(added)} @@")
+        yield from (f"-{line}" for line in removed)
+        yield from (f"+{line}" for line in added)
 
 
 def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:

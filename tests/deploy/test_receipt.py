@@ -271,6 +271,14 @@ def test_a_stale_plan_shows_how_the_plan_has_changed(estate: Estate) -> None:
     assert "plan.json is stale" in result["failure"]
 
 
+def test_the_difference_of_long_texts_is_one_hunk(estate: Estate) -> None:
+    write_plan(estate)
+    first, *others = estate.json("plan.json")["text"].split("\n")
+    forge(estate, {"text": "\n".join([first, *(["~ x"] * 30_000), *others]), "digest": "sha256:0"})
+    difference = apply_in_vain(estate, code=4)[0].split("\n")
+    assert difference == ["--- plan.json", "+++ the plan now", "@@ -2,30000 +2,0 @@", *(["-~ x"] * 30_000), ""]
+
+
 def change_project(old: str, new: str) -> Callable[[Estate], object]:
     return lambda shop: shop.scratch.commit({"schemactl.yaml": PROJECT.replace(old, new)})
 
