@@ -128,14 +128,14 @@ class Cache:
 
     @classmethod
     def open(cls, store: Store, derivation: str) -> Cache | None:
-        """Return what is kept; None where nothing is, or nothing of ours, or something else than that derivation."""
+        """Return the database that was kept of a derivation, or None if there is none."""
         database = store.read("history") if _CAN_BE_KEPT else None
         if database is None:
             return None
         connection = _connect()
         connection.deserialize(database)
-        found = connection.execute("SELECT derived_from FROM derivation").fetchone()
-        return cls(connection) if found == (derivation,) else None
+        kept_derivation = connection.execute("SELECT derived_from FROM derivation").fetchone()
+        return cls(connection) if kept_derivation == (derivation,) else None
 
     def keep(self, store: Store) -> None:
         """Keep the database, where that can be."""
@@ -165,14 +165,14 @@ class Cache:
         return Commit(*row)
 
     def step_of(self, commit_id: str) -> int | None:
-        """Return the step of a commit up to here; None: it is not on the line."""
+        """Return the step of a commit up to here, or None if it is not on the line."""
         sql = "SELECT step FROM step WHERE commit_id = :id AND step <= :step"
         return next((step for (step,) in self._rows(sql, id=bytes.fromhex(commit_id))), None)
 
     def entry(self, path: str) -> Entry | None:
-        """Return what is at `path`; None: nothing that declarations see."""
-        found: Entry | None = self._fact(_FILE, path)
-        return found
+        """Return what is at `path`, or None if declarations see nothing there."""
+        entry: Entry | None = self._fact(_FILE, path)
+        return entry
 
     def paths(self) -> list[str]:
         """Return every path that has an entry."""
@@ -187,24 +187,24 @@ class Cache:
 
     def declared(self, path: str) -> list[DeclarationRow]:
         """Return what the file at `path` declares, in order."""
-        found: list[DeclarationRow] = self._fact(_DECLARED, path)
-        return found
+        rows: list[DeclarationRow] = self._fact(_DECLARED, path)
+        return rows
 
     def declarations(self, schema: str | None) -> list[DeclarationRow]:
         """Return where topics of that schema are declared, or (None) namespaces, by path."""
-        found = []
+        rows = []
         for path in sorted(self._linked(_DECLARED, schema or "")):
             if path not in self._declarations:
                 by_schema = self._declarations[path] = {}
-                for each in self.declared(path):
-                    by_schema.setdefault(each.schema, []).append(each)
-            found += self._declarations[path].get(schema, [])
-        return found
+                for row in self.declared(path):
+                    by_schema.setdefault(row.schema, []).append(row)
+            rows += self._declarations[path].get(schema, [])
+        return rows
 
     def made_of(self, schema: str) -> frozenset[str]:
         """Return the files that the topic's definition is made of, read or missed, besides the declaration."""
-        found: frozenset[str] = self._fact(_MADE_OF, schema)
-        return found
+        paths: frozenset[str] = self._fact(_MADE_OF, schema)
+        return paths
 
     def users(self, path: str) -> set[str]:
         """Return the schemas whose definition is made of `path` among others."""
@@ -212,8 +212,8 @@ class Cache:
 
     def last_policies(self, name: str) -> Policies:
         """Return the policies that were ever declared for a namespace or topic, each with the value declared last."""
-        found: Policies = self._fact(_POLICIES, name)
-        return found
+        policies: Policies = self._fact(_POLICIES, name)
+        return policies
 
     def with_policies(self) -> list[str]:
         """Return every namespace and topic for which a policy was ever declared."""
@@ -225,7 +225,7 @@ class Cache:
         return [(_text(name), DOMAINS[domain]) for name, domain in self._rows(sql)]
 
     def state(self, schema: str, domain: str) -> StateRow | None:
-        """Return how the topic stands; None: it was never declared."""
+        """Return the state of the topic, or None if it was never declared."""
         key = (schema, domain)
         if key not in self._states:
             sql = (
@@ -325,7 +325,7 @@ class Cache:
         return self._links[key]
 
     def _id(self, name: str) -> int | None:
-        """Return the number that stands for `name`; None: nothing is known of it."""
+        """Return the number that stands for `name`, or None if it has none."""
         if name not in self._ids:
             rows = self._rows("SELECT id FROM name WHERE name = :name", name=_bytes(name))
             self._ids[name] = rows[0][0] if rows else None
@@ -349,8 +349,8 @@ class CacheWriter(Cache):
         self._names = count(self._rows("SELECT coalesce(max(id), 0) + 1 FROM name")[0][0])
         # Of these something cannot be read.
         self._noted: set[tuple[str, bool]] = set()
-        for each in self.notes()[0]:
-            self._noted.add((each.name, each.is_topic))
+        for note in self.notes()[0]:
+            self._noted.add((note.name, note.is_topic))
         # Nobody gets the database if this fails.
         self._write("PRAGMA journal_mode = OFF")
         self._write("BEGIN")
@@ -373,7 +373,7 @@ class CacheWriter(Cache):
 
     def declare(self, path: str, now: Sequence[tuple[str, str | None, str | None]]) -> None:
         """Record that the file declares `now`: names, topics' schemas, and blobs that are not the file's own."""
-        rows = [DeclarationRow(path, position, *each) for position, each in enumerate(now)]
+        rows = [DeclarationRow(path, position, *declaration) for position, declaration in enumerate(now)]
         if rows != self.declared(path):
             self._put(_DECLARED, path, rows, json.dumps(now))
             self._declarations.pop(path, None)
@@ -416,10 +416,10 @@ class CacheWriter(Cache):
         known = self._generations.get(schema)
         if known is None:
             known = _Generation(1, 0, {})
-            for each in self.versions(schema):
-                if tombstones := each.number - known.first - len(known.live):
-                    known = _Generation(known.number + tombstones, each.number, {})
-                known.live[each.fingerprint] = each.number
+            for version in self.versions(schema):
+                if tombstones := version.number - known.first - len(known.live):
+                    known = _Generation(known.number + tombstones, version.number, {})
+                known.live[version.fingerprint] = version.number
         if generation > known.number:
             tombstones = generation - known.number
             known = _Generation(generation, known.first + len(known.live) + tombstones, {})
@@ -459,11 +459,11 @@ class CacheWriter(Cache):
                 self._write("INSERT OR IGNORE INTO link VALUES (?, ?, ?)", row)
 
     def _new_id(self, name: str) -> int:
-        found = self._id(name)
-        if found is None:
-            found = self._ids[name] = next(self._names)
-            self._write("INSERT INTO name VALUES (?, ?)", (found, _bytes(name)))
-        return found
+        name_id = self._id(name)
+        if name_id is None:
+            name_id = self._ids[name] = next(self._names)
+            self._write("INSERT INTO name VALUES (?, ?)", (name_id, _bytes(name)))
+        return name_id
 
 
 def _decoded(kind: int, name: str, value: Any) -> Any:
@@ -474,7 +474,7 @@ def _decoded(kind: int, name: str, value: Any) -> Any:
         return frozenset(json.loads(value or "[]"))
     if kind == _POLICIES:
         return Policies.of(json.loads(value or "{}"))
-    return [DeclarationRow(name, position, *each) for position, each in enumerate(json.loads(value or "[]"))]
+    return [DeclarationRow(name, position, *row) for position, row in enumerate(json.loads(value or "[]"))]
 
 
 def _connect() -> sqlite3.Connection:

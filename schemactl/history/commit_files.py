@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 def entry(mode: str, blob: str) -> Entry | None:
-    """Return the entry of a raw record; None for a deletion (mode 000000)."""
+    """Return the entry of a raw record, or None for a deletion (mode 000000)."""
     kind = _KINDS.get(mode)
     return Entry(kind, blob) if kind else None
 
@@ -69,19 +69,19 @@ class GitFiles(ABC):
 
     def read(self, path: str) -> bytes:
         """Return the content of the file. Raise FileNotFoundError where there is none, DeclarationError if it is too large."""
-        found = self.entry(path)
-        if found is None or found.kind != "file":
+        entry = self.entry(path)
+        if entry is None or entry.kind != "file":
             raise FileNotFoundError(path)
-        return content(path, self.repository.blob(found.blob))
+        return content(path, self.repository.blob(entry.blob))
 
     def kind(self, path: str) -> Kind:
         """Return what kind of thing is at `path`."""
-        found = self.entry(path)
-        return found.kind if found else "missing"
+        entry = self.entry(path)
+        return entry.kind if entry else "missing"
 
 
 class CommitFiles(GitFiles):
-    """The files of one commit; None: of none.
+    """The files of one commit, or none if there is no commit.
 
     Attributes:
         folders: those whose files `paths` gives and that are listed at once; "" is the top.
@@ -111,12 +111,10 @@ class CommitFiles(GitFiles):
 
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`; the folder that it is in is listed once."""
-        found = self._entries.get(path)
-        if found is None and (folder := dirname(path)) not in self._listed:
+        if path not in self._entries and (folder := dirname(path)) not in self._listed:
             self._listed.add(folder)
             self._entries |= self._list(folder)
-            found = self._entries.get(path)
-        return found
+        return self._entries.get(path)
 
     def _list(self, folder: str, *, recursive: bool = False) -> dict[str, Entry]:
         """Return what `git ls-tree` lists in a folder; a path that is no folder lists itself."""
@@ -128,9 +126,13 @@ class CommitFiles(GitFiles):
             listed = self.repository.run("ls-tree", "-z", "--full-tree", "-r", commit_id, "--", *below)
         else:
             listed = self.repository.folder(commit_id, folder)
-        records = listed.decode("utf-8", "surrogateescape").split("\0")[:-1]
-        split = ((path, facts.split(" ")) for facts, _, path in (each.partition("\t") for each in records))
-        return {path: found for path, (mode, _, blob) in split if (found := entry(mode, blob))}
+        entries = {}
+        for record in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+            facts, _, path = record.partition("\t")
+            mode, _, blob = facts.split(" ")
+            if in_tree := entry(mode, blob):
+                entries[path] = in_tree
+        return entries
 
 
 class IndexFiles(CommitFiles):
@@ -308,12 +310,13 @@ def _read_attributes(
     else:
         # Before 2.40 git reads no attributes of a commit: those files of it are put into an index of their own.
         folders = {""}.union(*(_folders_above(path) for path in paths))
-        entries = {place: files.entry(place) for place in (posixpath.join(each, ".gitattributes") for each in folders)}
+        places = [posixpath.join(folder, ".gitattributes") for folder in folders]
+        entries = {place: files.entry(place) for place in places}
         blobs = {place: entry.blob for place, entry in entries.items() if entry and entry.kind != "submodule"}
         repository.fetch_missing(blobs.values())
         records = "".join(f"100644 {blob}\t{place}\0" for place, blob in blobs.items())
-        with tempfile.TemporaryDirectory(prefix="schemactl-") as folder:
-            index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
+        with tempfile.TemporaryDirectory(prefix="schemactl-") as temporary:
+            index = {"GIT_INDEX_FILE": str(Path(temporary, "index"))}
             make = ("-c", "core.splitIndex=false", "update-index", "-z", "--index-info")
             repository.run(*make, standard_input=records.encode("utf-8", "surrogateescape"), variables=index)
             answer = repository.run(*check, standard_input=asked, options=options, variables=index)

@@ -55,8 +55,8 @@ class GitFailed(HistoryError):
     """
 
     def __init__(self, command: str, status: int, words: str) -> None:
-        what = words.strip() or f"it ended with status {status} and said nothing"
-        super().__init__(f"`git {command}` failed: {what}")
+        reason = words.strip() or f"it exited with {status} and no message"
+        super().__init__(f"`git {command}` failed: {reason}")
         self.words = words
 
 
@@ -183,7 +183,7 @@ class _Output(RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         if not select([self._descriptor], [], [], TIME_LIMIT_S)[0]:
-            raise HistoryError(f"`git {self._command}` gave no answer for {TIME_LIMIT_S:g} s")
+            raise HistoryError(f"`git {self._command}` timed out after {TIME_LIMIT_S:g} s")
         return os.readv(self._descriptor, [buffer])
 
 
@@ -276,7 +276,7 @@ class Repository:
     def __init__(self, path: Path) -> None:
         """Ask git for the repository that `path` is in. Raise HistoryError as `open`."""
         if not os.access(path, os.X_OK):
-            raise HistoryError(f"there is no folder {path} that can be entered")
+            raise HistoryError(f"{path} is not a folder, or cannot be entered")
         # Beside `.git` git finds that, whatever a commit brought below it looks like. Git itself decides whether to trust it.
         folder = path
         if "GIT_DIR" not in os.environ:
@@ -344,7 +344,7 @@ class Repository:
             self._objects = None
 
     def objects(self, names: Sequence[str]) -> Iterator[Blob | None]:
-        """Yield the objects called `names` (ids, or anything git can resolve), in order; None for each that does not exist.
+        """Yield the objects with these names (ids, or anything git can resolve) in order, None for one that does not exist.
 
         A name is a line on git's standard input, so it can never become an option. Take all answers before asking again.
         """
@@ -360,52 +360,52 @@ class Repository:
 
     def blob(self, blob_id: str) -> Blob:
         """Return the blob with this id; one that a partial clone lacks is fetched."""
-        found = self._added.get(blob_id) or self._ahead.get(blob_id)
-        if found is None:
+        blob = self._added.get(blob_id) or self._ahead.get(blob_id)
+        if blob is None:
             self.fetch_missing([blob_id])
-            [found] = self.objects([blob_id])
-        if found is None or found.type != "blob":
+            [blob] = self.objects([blob_id])
+        if blob is None or blob.type != "blob":
             raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
-        return found
+        return blob
 
     def read_ahead(self, ids: Iterable[str]) -> None:
         """Read the blobs with these ids, which are asked for next, as far as _AHEAD_BYTES go."""
         self._ahead = {}
-        wanted = [each for each in dict.fromkeys(ids) if each not in self._added]
-        self.fetch_missing(wanted)
-        size = 0
-        for blob in filter(None, self.objects(wanted)):
+        blob_ids = [blob_id for blob_id in dict.fromkeys(ids) if blob_id not in self._added]
+        self.fetch_missing(blob_ids)
+        size_bytes = 0
+        for blob in filter(None, self.objects(blob_ids)):
             self._ahead[blob.id] = blob
-            size += len(blob.content)
-            if size > _AHEAD_BYTES:
+            size_bytes += len(blob.content)
+            if size_bytes > _AHEAD_BYTES:
                 break
 
     def add_content(self, blob: Blob) -> None:
-        """Let `blob` give a content that git need not have: of a file at hand."""
+        """Make `blob` return the content of a file that git may not have."""
         self._added[blob.id] = blob
 
     def commit(self, ref: str) -> Commit | None:
-        """Return the commit that `ref` names, tags followed; None when there is none. Git is asked once for each."""
+        """Return the commit that `ref` names, tags followed, or None if there is none. Git is asked once for each name."""
         if ref not in self._commits:
-            self._commits[ref] = found = self._commit(ref)
-            if found:
-                self._commits[found.id] = found
+            self._commits[ref] = commit = self._commit(ref)
+            if commit:
+                self._commits[commit.id] = commit
         return self._commits[ref]
 
     def merge_base(self, head: Commit, tip: Commit) -> Commit | None:
-        """Return the newest commit that both have; None: they have none in common. Git is asked once for each pair.
+        """Return the newest commit that both have, or None if they have none in common. Git is asked once for each pair.
 
         Raise HistoryError where a shallow clone ends before.
         """
         if (head.id, tip.id) not in self._merge_bases:
             try:
-                found = self.commit(self.run("merge-base", head.id, tip.id).decode().strip())
+                base = self.commit(self.run("merge-base", head.id, tip.id).decode().strip())
             except GitFailed as failure:
                 if failure.words.strip():
                     raise
                 self.require_all_commits()
-                found = None
-            self._merge_bases[head.id, tip.id] = found
+                base = None
+            self._merge_bases[head.id, tip.id] = base
         return self._merge_bases[head.id, tip.id]
 
     def merge_texts(self, base: bytes, *, ours: bytes, theirs: bytes) -> bytes | None:
@@ -431,10 +431,10 @@ class Repository:
                 return named and self._commits[named.id]
         form = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %ct%x00%s")
         try:
-            found = self.run("log", "-1", *form, "--end-of-options", f"{ref}^{{commit}}", "--")
+            shown = self.run("log", "-1", *form, "--end-of-options", f"{ref}^{{commit}}", "--")
         except GitFailed:
             return None
-        facts, _, subject = found.removesuffix(b"\n").partition(b"\0")
+        facts, _, subject = shown.removesuffix(b"\n").partition(b"\0")
         commit_id, _, time_s = facts.partition(b" ")
         return Commit(commit_id.decode(), time_of(time_s), subject.decode("utf-8", "replace"))
 
@@ -465,16 +465,16 @@ class Repository:
 
     @cached_property
     def remotes(self) -> dict[str, dict[str, list[str]]]:
-        """What the settings say of each remote: `url`, `fetch`, and (lower case) what a partial clone left out."""
-        found: dict[str, dict[str, list[str]]] = {}
+        """The settings of each remote: `url`, `fetch`, and (lower case) what a partial clone left out."""
+        remotes: dict[str, dict[str, list[str]]] = {}
         for key, value in self.settings(r"^remote\..*\.(url|fetch|promisor|partialclonefilter)$"):
             name, _, setting = key.removeprefix("remote.").rpartition(".")
-            found.setdefault(name, {}).setdefault(setting, []).append(value)
-        return found
+            remotes.setdefault(name, {}).setdefault(setting, []).append(value)
+        return remotes
 
     @cached_property
     def promisor(self) -> str | None:
-        """The remote that has what a partial clone lacks; None: nothing was left out of the clone."""
+        """The remote that has the objects that a partial clone lacks, or None if the clone is whole."""
         if not any((self.common_directory / "objects" / "pack").glob("*.promisor")):
             return None
         promisors = {name: settings.get("promisor", [""])[-1] for name, settings in self.remotes.items()}
@@ -519,21 +519,21 @@ class Repository:
         # As git itself fetches one object that is missing (promisor-remote.c), but for all of them.
         upload = () if self.top else ("--upload-pack=git-upload-pack",)
         quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
-        what = ("--recurse-submodules=no", "--filter=blob:none", "--stdin", self.promisor)
+        objects = ("--recurse-submodules=no", "--filter=blob:none", "--stdin", self.promisor)
         try:
             self.run(
-                *("fetch", *upload, *quiet, *what),
+                *("fetch", *upload, *quiet, *objects),
                 standard_input="".join(f"{blob_id}\n" for blob_id in sorted(missing)).encode(),
                 options=FETCH if self.top else BARE_FETCH,
                 variables=fetch_variables(),
             )
         except GitFailed as failure:
             raise HistoryError(
-                f"this partial clone lacks {len(missing)} files of the approved history, and {self.promisor} does not give "
-                f"them: {' '.join(failure.words.split())}",
-                fix="name the protocol to fetch by in GIT_ALLOW_PROTOCOL, or use a whole clone"
+                f"this partial clone lacks {len(missing)} files of the approved history, and they could not be fetched from "
+                f"{self.promisor}: {' '.join(failure.words.split())}",
+                fix="name the remote's protocol in GIT_ALLOW_PROTOCOL, or use a whole clone"
                 if "not allowed" in failure.words
-                else f"see to it that `git fetch {quote(self.promisor)}` works, or use a whole clone",
+                else f"make `git fetch {quote(self.promisor)}` work, or use a whole clone",
             ) from failure
         self._present |= missing
 
