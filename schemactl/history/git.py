@@ -191,8 +191,12 @@ class _Output(RawIOBase):
 def _require_version() -> None:
     """Raise HistoryError where git is older than MIN_VERSION: it would ignore some of OPTIONS without a word."""
     from git import Git
+    from git.exc import GitCommandNotFound
 
-    version = Git().version_info[:2]
+    try:
+        version = Git().version_info[:2]
+    except GitCommandNotFound as error:
+        raise _make_version_error("git was not found") from error
     if version < MIN_VERSION:
         raise _make_version_error(f"git {'.'.join(map(str, version))} is too old")
 

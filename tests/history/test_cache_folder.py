@@ -7,6 +7,7 @@ import shutil
 import time
 from pathlib import Path
 
+import command
 import pytest
 from command import interpreter, process
 from scratch import Scratch, declared, record
@@ -64,15 +65,17 @@ def test_nothing_is_written_into_gits_folder(scratch: Scratch, option: tuple[str
     assert scratch.cache.exists()
 
 
-@pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/cache", "file/cache"])
-def test_where_nothing_can_be_written_all_is_the_same(scratch: Scratch, tmp_path: Path, place: str) -> None:
-    (scratch.path / "file").write_text("a file where a folder should be")
-    scratch.write({"topics/orders.avsc": BREAK})
-    known = process(scratch.path, "check")
-    assert known.code == BAD
-    variables = [{"SCHEMACTL_CACHE": place}, {"SCHEMACTL_CACHE": f"{tmp_path}/unused", "HOME": place}]
-    for added in variables:
-        assert process(scratch.path, "check", **added) == known
+@pytest.mark.parametrize("variable", ["SCHEMACTL_CACHE", "XDG_CACHE_HOME", "HOME"])
+@pytest.mark.parametrize("place", ["/proc/none", "{here}/file"])
+def test_where_nothing_can_be_written_all_is_the_same(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, place: str, variable: str
+) -> None:
+    scratch.write({"topics/orders.avsc": BREAK, "file": "a file where a folder should be"})
+    known = command.schemactl(scratch.path, "check", code=BAD)
+    for name in ("SCHEMACTL_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, place.format(here=scratch.path))
+    assert [command.schemactl(scratch.path, "check", code=BAD) for _ in range(2)] == [known] * 2
 
 
 @pytest.mark.parametrize("content", ["cut", "other", "empty", "folder", "link"])

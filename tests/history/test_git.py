@@ -52,10 +52,14 @@ def test_another_owners_repository_is_refused_with_gits_own_advice(
     assert f"git config --global --add safe.directory {scratch.path}" in caught.value.fix
 
 
-def test_git_missing_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(HistoryError, match="git was not found"):
-        Repository.open(tmp_path)
+@pytest.mark.parametrize("refresh", ["raise", "quiet"])
+def test_git_missing_is_one_clear_error(tmp_path: Path, refresh: str) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.write({"schemactl.yaml": "version: 1\nroots: [topics]\n"})
+    # GitPython can be told not to look for git when it is imported.
+    printed = interpreter(scratch.path, "log", "--all", PATH=str(tmp_path), GIT_PYTHON_REFRESH=refresh)
+    refused = "schemactl: git was not found\n  Fix: install Git 2.38 or newer, and have it on PATH\n"
+    assert (printed.code, printed.err) == (1, refused)
 
 
 @pytest.mark.parametrize(("version", "is_accepted"), [("2.37.9", False), ("2.38.0", True), ("10.0.rc1", True)])
