@@ -109,7 +109,7 @@ class Store:
 
 
 def repository_folder(git_directory: str | os.PathLike[str]) -> str | None:
-    """Return the folder for what is cached of a repository, or None if there is no place for a cache."""
+    """Return the folder for what is cached of a repository, or None if there is no place for a cache outside of its working tree."""
     named = os.environ.get(VARIABLE)
     if named is None:
         base = os.environ.get("XDG_CACHE_HOME", "")
@@ -123,7 +123,11 @@ def repository_folder(git_directory: str | os.PathLike[str]) -> str | None:
         cache = os.path.abspath(named)
     else:
         return None
-    return os.path.join(cache, _digest(os.fsencode(os.path.realpath(git_directory))).hex())
+    place = os.path.realpath(git_directory)
+    if os.path.basename(place) == ".git" and f"{os.path.realpath(cache)}/".startswith(f"{os.path.dirname(place)}/"):
+        # A commit could bring files there.
+        return None
+    return os.path.join(cache, _digest(os.fsencode(place)).hex())
 
 
 def _digest(content: bytes | memoryview) -> bytes:

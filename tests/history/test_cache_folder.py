@@ -40,6 +40,9 @@ def scratch(tmp_path: Path) -> Scratch:
         ({"HOME": "{home}", "XDG_CACHE_HOME": "other"}, "{home}/.cache/schemactl"),
         ({"HOME": "{home}", "SCHEMACTL_CACHE": "{home}/named"}, "{home}/named"),
         ({"HOME": "{home}", "SCHEMACTL_CACHE": ""}, None),
+        # A commit could bring files there.
+        ({"HOME": "{home}", "SCHEMACTL_CACHE": "{home}/../r/cache"}, None),
+        ({"HOME": "{home}", "XDG_CACHE_HOME": "{home}/../r/.cache"}, None),
     ],
 )
 def test_the_cache_is_in_the_folder_that_the_environment_names(
@@ -53,6 +56,7 @@ def test_the_cache_is_in_the_folder_that_the_environment_names(
     found = repository_folder(scratch.path / ".git")
     expected = folder and Path(folder.format(home=tmp_path / "home"))
     assert (found and Path(found).parent) == expected
+    assert not (scratch.path / "cache").exists()
     assert not found or [path.name.partition("-")[0] for path in Path(found).iterdir()] == ["history"]
 
 
