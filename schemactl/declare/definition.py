@@ -79,11 +79,41 @@ class ResolvedDefinition:
     written: tuple[AvroFile, ...] = ()
 
 
-class Definitions:
-    """Reads definitions from `files`. Each Avro file is read and parsed once, however many topics use it."""
+_MAX_KEPT_CHARACTERS: Final = 4_000_000
 
-    def __init__(self, files: Files) -> None:
+
+class AvroFileCache:
+    """The parsed Avro files of many states of one repository, by path and blob id, so that their common files are read once."""
+
+    def __init__(self) -> None:
+        self.files: dict[tuple[str, str], tuple[AvroFile, str] | DeclarationError] = {}
+        self._characters = 0
+
+    def add(self, path: str, blob_id: str, file: tuple[AvroFile, str] | DeclarationError) -> None:
+        """Keep a file; the files so far are dropped when they are too large together."""
+        size = 100 if isinstance(file, DeclarationError) else 100 + len(file[1])
+        if self._characters + size > _MAX_KEPT_CHARACTERS:
+            self.files.clear()
+            self._characters = 0
+        self._characters += size
+        self.files[path, blob_id] = file
+
+
+class Definitions:
+    """Reads definitions from `files`. Each Avro file is read and parsed once, however many topics use it.
+
+    Args:
+        files: one state of a repository.
+        shared: files that other states have parsed.
+        blob: returns the blob id of the file at a path, or "" where it is not a file of Git; needed for `shared`.
+    """
+
+    def __init__(
+        self, files: Files, *, shared: AvroFileCache | None = None, blob: Callable[[str], str] = lambda _: ""
+    ) -> None:
         self.files = files
+        self._shared = shared
+        self._blob = blob
         self.missed = 0
         """The number of files that are named but do not exist."""
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
@@ -140,6 +170,14 @@ class Definitions:
         reading.look_for_files()
         return tuple(reading.problems)
 
+    def _parsed(self, path: str) -> tuple[AvroFile, str] | DeclarationError:
+        try:
+            text = decode(path, read_bytes(self.files, path))
+            json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
+            return AvroFile(path, read_json(json_text), json_text), text.replace("\r\n", "\n")
+        except DeclarationError as error:
+            return error
+
     def avro_file(self, path: str) -> tuple[AvroFile, str]:
         """Return the JSON file at `path`, and its text with line ends of LF.
 
@@ -147,12 +185,11 @@ class Definitions:
             DeclarationError: it cannot be read, or is not JSON.
         """
         if path not in self._avro:
-            try:
-                text = decode(path, read_bytes(self.files, path))
-                json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
-                self._avro[path] = (AvroFile(path, read_json(json_text), json_text), text.replace("\r\n", "\n"))
-            except DeclarationError as error:
-                self._avro[path] = error
+            blob_id = self._blob(path) if self._shared else ""
+            known = self._shared.files.get((path, blob_id)) if self._shared and blob_id else None
+            self._avro[path] = known or self._parsed(path)
+            if self._shared and blob_id and not known:
+                self._shared.add(path, blob_id, self._avro[path])
         found = self._avro[path]
         if isinstance(found, DeclarationError):
             raise found

@@ -39,7 +39,7 @@ from schemactl.core.policies import Policies
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.declare import project as declare_project
-from schemactl.declare.definition import Definitions
+from schemactl.declare.definition import AvroFileCache, Definitions
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, read_bytes
 from schemactl.declare.project import PROJECT_FILE, read_project
@@ -485,6 +485,8 @@ def _those(repository: Repository, refs: Sequence[str]) -> str:
 
 _KEPT_DOCUMENTS: Final = 8_192
 
+_KEPT_STEPS: Final = 4
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryNote:
@@ -816,6 +818,9 @@ class DefinitionLoader:
         # A state keeps what it was asked for, and many definitions are of one step.
         self._at = functools.cache(cache.at)
         self._documents = functools.lru_cache(_KEPT_DOCUMENTS)(functools.partial(_documents, repository))
+        # Topics of one step, and of many, mostly take types of the same files.
+        self._definitions = functools.lru_cache(_KEPT_STEPS)(self._definitions_at)
+        self._avro_files = AvroFileCache()
         # Git answers one question at a time.
         self._lock = RLock()
         weakref.finalize(self, repository.close)
@@ -833,7 +838,7 @@ class DefinitionLoader:
         if not document.clients:
             return document.topic
         with self._lock:
-            definitions = Definitions(StepFiles(self._repository, self._at(step)))
+            definitions = self._definitions(step)
             return replace(document.topic, clients=read_clients(document, definitions).clients)
 
     def namespace(self, held: DeclarationRow) -> Namespace:
@@ -867,11 +872,14 @@ class DefinitionLoader:
     def _info(self, step: int, path: str, schema: str) -> SchemaInfo:
         with self._lock:
             declaration = self.topic(step, path, schema).schema
-            files = StepFiles(self._repository, self._at(step))
-            info = Definitions(files).read(declaration).info if declaration else None
+            info = self._definitions(step).read(declaration).info if declaration else None
         if info is None:
             raise HistoryError(f"what {path} declared for {schema} cannot be read any more", fix=FSCK)
         return info
+
+    def _definitions_at(self, step: int) -> Definitions:
+        files = StepFiles(self._repository, self._at(step))
+        return Definitions(files, shared=self._avro_files, blob=files.blob)
 
     def _read(self, cache: Cache, held: DeclarationRow) -> Sequence[TopicDocument | NamespaceDocument]:
         entry = cache.entry(held.path)

@@ -28,7 +28,7 @@ from typing import Any, Final, NamedTuple
 from schemactl.core.errors import DeclarationError, HistoryError, InvalidSchema, Problem, Source
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
-from schemactl.declare.definition import Definitions, depth_of, read_json
+from schemactl.declare.definition import AvroFileCache, Definitions, depth_of, read_json
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import AVRO_SUFFIXES, SUFFIXES, YAML_SUFFIXES, check_bytes, decode, read_bytes, resolve
 from schemactl.declare.project import PROJECT_FILE, read_project
@@ -370,6 +370,11 @@ class StepFiles(GitFiles):
         """Return what is at `path`."""
         return self._state.entry(path)
 
+    def blob(self, path: str) -> str:
+        """Return the blob id of the file at `path`, or "" if there is none."""
+        entry = self.entry(path)
+        return entry.blob if entry and entry.kind == "file" else ""
+
 
 class VersionDerivation:
     """Adds commits of the record to what is known."""
@@ -380,6 +385,7 @@ class VersionDerivation:
         self._writer = writer
         self._files = StepFiles(repository, writer)
         self._fingerprints = Fingerprints(self._files)
+        self._avro_files = AvroFileCache()
         # Definitions as they were read last, in this run and without problems.
         self._inspected: dict[str, Inspected] = {}
         self._documents: dict[tuple[str, str], Documents] = {}
@@ -442,7 +448,7 @@ class VersionDerivation:
         differs = {*changed}
         touched |= {schema for schema in used - touched if not self._only_shared(schema, differs)}
         # Files that several topics share are read once for all of them.
-        definitions = Definitions(self._files)
+        definitions = Definitions(self._files, shared=self._avro_files, blob=self._files.blob)
         for schema in sorted(touched):
             self._record(schema, definitions)
 
