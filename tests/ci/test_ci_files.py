@@ -61,13 +61,20 @@ def test_the_component_needs_no_target() -> None:
     spec, _ = documents(COMPONENT)
     text = COMPONENT.read_text().partition("\n---\n")[2]
     for name, each in spec["spec"]["inputs"].items():
-        text = text.replace(f"$[[ inputs.{name} ]]", each.get("default", "IMAGE"))
+        text = text.replace(f"$[[ inputs.{name} ]]", str(each.get("default", "IMAGE")))
     assert "$[[" not in text
     jobs = yaml.safe_load(text)
     assert [job["environment"]["name"] for job in jobs.values() if "environment" in job] == [
+        "production-comment",
         "production-plan",
         "production",
     ]
+
+
+def test_the_check_of_the_component_has_no_environment_whose_variables_it_gets() -> None:
+    _, jobs = documents(COMPONENT)
+    assert "environment" not in {**jobs[".schemactl"], **jobs["schemactl-check"]}
+    assert jobs["schemactl-check"]["variables"] == {"SCHEMACTL_COMMENT": "false"}
 
 
 @pytest.mark.parametrize("path", [ACTION, *WORKFLOWS], ids=lambda path: path.name)
