@@ -50,7 +50,7 @@ def require_browser() -> None:
     if CHROMIUM is None:
         pytest.skip("needs Chromium")
     if not AXE.exists():
-        pytest.skip("needs axe-core: npm install --prefix .axe axe-core")
+        pytest.skip("needs axe-core: make axe")
 
 
 def judged(folder: Path, page: str, *, width: int, dark: bool) -> dict[str, Any]:

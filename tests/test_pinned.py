@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -170,3 +171,23 @@ def test_recorded_jars_pass_and_a_missing_or_a_further_one_does_not(tmp_path: Pa
     (folder / "further.jar").unlink()
     (folder / "a.jar").unlink()
     assert "a.jar (missing)" in judged()[1]
+
+
+LOCK_FILES = sorted((ROOT / "tests/node").glob("*/package-lock.json"))
+
+
+@pytest.mark.parametrize("path", LOCK_FILES, ids=lambda path: path.parent.name)
+def test_npm_packages_are_pinned_by_hash_and_name_no_host(path: Path) -> None:
+    packages = json.loads(path.read_text())["packages"]
+    declared = json.loads(path.with_name("package.json").read_text())["dependencies"]
+    assert packages.pop("")["dependencies"] == declared
+    assert all(re.fullmatch(r"[0-9.]+", version) for version in declared.values())
+    assert [name for name, package in packages.items() if not package.get("integrity", "").startswith("sha512-")] == []
+    assert [name for name, package in packages.items() if "resolved" in package] == []
+
+
+def test_the_makefile_installs_npm_packages_from_lock_files_alone() -> None:
+    commands = re.findall(r"^\tnpm .*$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert commands
+    assert all(command.startswith("\tnpm ci ") and " --ignore-scripts" in command for command in commands)
+    assert [path.parent.name for path in LOCK_FILES] == ["asyncapi-parser", "axe", "graph-parsers"]
