@@ -1,1 +1,1 @@
-"""The vocabulary and the process functions that every room shares; imports nothing of the rest."""
+"""Define the types, errors and process functions that all packages share; imports no other package."""

@@ -1,4 +1,4 @@
-"""The catalog of topics and namespaces, with their declared clients and metadata, and its selection by globs."""
+"""Define the catalog: namespaces and topics with their clients and metadata, and how a part of it is selected."""
 
 from __future__ import annotations
 
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
     from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level
 
 
-# Clients of a topic
-
-
 class ClientBuild(NamedTuple):
-    """A definition that a client is built with; without `number` it is its own."""
+    """A definition that a client is built with; `number` is None for a definition of its own."""
 
     number: int | None
     info: SchemaInfo
@@ -31,14 +28,15 @@ class ClientBuild(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A declared producer or consumer of a topic, and which schema it is built with.
+    """A declared producer or consumer of a topic, and the schema that it is built with.
 
     Attributes:
-        versions: the first and the last version that what runs of it is built with; None: `schema`, or always the latest.
-        file: the definition of its own that it is built with instead, as the declaration names it; "": none.
-        schema: what that file defines; None: there is none, or it was not read.
-        team: who answers for it; `contact` is where to find them.
-        targets: those on which it runs; (): all that have the topic.
+        versions: the first and the last version of its running instances, or None for `file` or the latest version.
+        file: the file with a definition of its own, as declared, or "".
+        schema: the definition in that file, or None if there is none or it was not read.
+        team: its owner.
+        contact: the address of the team.
+        targets: the targets on which it runs; () for all targets with the topic.
     """
 
     name: str
@@ -58,38 +56,41 @@ class Client:
 
     @property
     def who(self) -> str:
-        """Its name and its team, for people."""
+        """Its name and its team."""
         return f"{self.name} (team {self.team})" if self.team else self.name
 
     @property
     def owner(self) -> str:
-        """Who answers for it: where to find its team, or else the team's name; "": not declared."""
+        """Its contact, or else its team; "" if not declared."""
         return self.contact or self.team
 
     @property
     def is_latest(self) -> bool:
-        """Whether it is built with the latest version, whichever that is."""
+        """Whether it is always built with the latest version."""
         return not (self.versions or self.file)
 
     @property
     def built(self) -> str:
-        """What it is built with, as a declaration writes it."""
+        """The version, range or file that it is built with, as declared."""
         if self.versions:
             first, last = self.versions
             return str(first) if first == last else f"{first}..{last}"
         return self.file or "latest"
 
     def builds(self, versions: Sequence[SchemaVersion]) -> list[ClientBuild]:
-        """Return the definitions that it is built with, of a topic with these versions, the newest first."""
+        """Return the definitions that it is built with, newest first, given the versions of the topic."""
         if self.schema:
             return [ClientBuild(None, self.schema)]
         first, last = self.versions or (0, -1)
-        # A tombstone at the end leaves no latest version.
-        chosen = versions[-1:] if self.is_latest else [each for each in versions if first <= each.number <= last]
-        return [ClientBuild(each.number, each.info) for each in reversed(chosen) if each.info]
+        if self.is_latest:
+            # A tombstone at the end leaves no latest version.
+            selected = versions[-1:]
+        else:
+            selected = [version for version in versions if first <= version.number <= last]
+        return [ClientBuild(version.number, version.info) for version in reversed(selected) if version.info]
 
     def is_same_build(self, other: Client) -> bool:
-        """Whether `other` is the same client, built with the same schema."""
+        """Return whether `other` is the same client, built with the same schema."""
         return (self.name, self.role, self.versions, self.schema) == (
             other.name,
             other.role,
@@ -98,34 +99,31 @@ class Client:
         )
 
     def runs_on(self, *targets: str) -> bool:
-        """Whether it runs on one of these targets, or none is given."""
+        """Return whether it runs on one of these targets; True without targets."""
         return not (self.targets and targets) or not {*self.targets}.isdisjoint(targets)
 
     @classmethod
     def parse(cls, name: str, role: Literal["producer", "consumer", "reader"], schema: int | str) -> Client:
-        """Return the client that a declaration with this `schema` means: a number, a range `3..5`, `latest`, or a file."""
+        """Return the client of a declaration, whose `schema` is a number, a range `3..5`, `latest`, or a file."""
         if isinstance(schema, int):
             return cls(name, role, (schema, schema))
-        first, dots, last = schema.partition("..")
-        if dots and first.isdecimal() and last.isdecimal():
+        first, separator, last = schema.partition("..")
+        if separator and first.isdecimal() and last.isdecimal():
             return cls(name, role, (int(first), int(last)))
         return cls(name, role, file="" if schema == "latest" else schema)
 
 
-# Metadata for people: it is shown, and makes no version
-
-
 def parse_day(text: str) -> date:
-    """Return the day that `text` names as ISO 8601 writes it in full, `2027-01-31`. Raise ValueError where it names none."""
-    found = date.fromisoformat(text)
-    if found.isoformat() != text:
-        raise ValueError(f"{text!r} is not written as {found}")
-    return found
+    """Parse a day in the extended format of ISO 8601, `2027-01-31`; raise ValueError for any other text."""
+    day = date.fromisoformat(text)
+    if day.isoformat() != text:
+        raise ValueError(f"{text!r} is not written as {day}")
+    return day
 
 
 @dataclass(frozen=True, slots=True)
 class Deprecated:
-    """That a topic is to be used no longer: since when, the last day on which it may be there, and what to use instead."""
+    """The deprecation of a topic: its first day, the last day of the topic, and the topic to use instead."""
 
     since: date | None = None
     remove_after: date | None = None
@@ -133,24 +131,24 @@ class Deprecated:
 
     @classmethod
     def parse(cls, since: str | None = None, remove_after: str | None = None, use: str | None = None) -> Deprecated:
-        """Return what a declaration says; its days are as ISO 8601 writes them."""
+        """Return the deprecation of a declaration, with days in ISO 8601."""
         first, last = (day and parse_day(day) for day in (since, remove_after))
         return cls(first or None, last or None, TopicName.parse(use) if use else None)
 
     def values(self) -> dict[str, str]:
-        """Return what is said, as a declaration writes it."""
-        said = {"since": self.since, "remove_after": self.remove_after, "use": self.use}
-        return {key: str(value) for key, value in said.items() if value}
+        """Return the set values, as declared."""
+        values = {"since": self.since, "remove_after": self.remove_after, "use": self.use}
+        return {key: str(value) for key, value in values.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What is said of a topic or namespace for people.
+    """Information about a topic or namespace for its users, which is not part of a version.
 
     Attributes:
-        owner: who answers for it.
-        labels: name to text, to find it by.
-        links: name to URL.
+        owner: its owner.
+        labels: texts by name, to search for.
+        links: URLs by name.
     """
 
     owner: str = ""
@@ -161,27 +159,27 @@ class Metadata:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Metadata:
-        """Return what a declaration with these `values` says."""
-        said = {key: values[key] for key in cls.__slots__ if key in values}
-        if "deprecated" in said:
-            said["deprecated"] = Deprecated.parse(**said["deprecated"])
-        return cls(**said)
+        """Return the metadata in the values of a declaration."""
+        metadata = {key: values[key] for key in cls.__slots__ if key in values}
+        if "deprecated" in metadata:
+            metadata["deprecated"] = Deprecated.parse(**metadata["deprecated"])
+        return cls(**metadata)
 
     def values(self) -> dict[str, Any]:
-        """Return what is said, as a declaration writes it."""
-        said = {key: value for key in self.__slots__ if (value := getattr(self, key)) not in ("", EMPTY, None)}
-        return said | ({"deprecated": self.deprecated.values()} if self.deprecated else {})
+        """Return the set values, as declared."""
+        values = {key: value for key in self.__slots__ if (value := getattr(self, key)) not in ("", EMPTY, None)}
+        return values | ({"deprecated": self.deprecated.values()} if self.deprecated else {})
 
     def words(self) -> dict[str, str]:
-        """Return what is said, by key, each as one line."""
-        said = {
+        """Return the set values by key, each as one line of text."""
+        texts = {
             key: ", ".join(f"{name}={text}" for name, text in value.items()) if isinstance(value, Mapping) else value
             for key, value in self.values().items()
         }
-        return {key: " ".join(text.split()) for key, text in said.items()}
+        return {key: " ".join(text.split()) for key, text in texts.items()}
 
     def within(self, namespace: Metadata) -> Metadata:
-        """Return a topic's, with what its namespace says of all its topics: their owner, labels, and that they are deprecated."""
+        """Return the metadata of a topic with the owner, labels and deprecation that it inherits from its namespace."""
         return replace(
             self,
             owner=self.owner or namespace.owner,
@@ -196,34 +194,16 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class LazyMapping(Mapping[K, V]):
-    """A mapping whose keys and values are found when they are asked for, each once."""
-
-    def __init__(self, keys: Callable[[], list[K]], find: Callable[[K], V | None]) -> None:
-        self._keys = functools.cache(keys)
-        self._find = functools.cache(find)
-
-    def __getitem__(self, key: K) -> V:
-        value = self._find(key)
-        if value is None:
-            raise KeyError(key)
-        return value
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._keys())
-
-    def __len__(self) -> int:
-        return len(self._keys())
-
-
-# Topics, namespaces and catalogs
+NameT = TypeVar("NameT", bound=NamespaceName | TopicName)
 
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace and its policies.
+    """A namespace according to one source.
 
-    In a registry, `deleted`: its deletion was begun, and it is still there; `clusters` are those that have its topics.
+    Attributes:
+        deleted: in a registry, whether its deletion has started.
+        clusters: in a registry, the clusters that have its topics.
     """
 
     name: NamespaceName
@@ -235,11 +215,11 @@ class Namespace:
     clusters: tuple[str, ...] = field(default=(), compare=False)
 
     def locate(self, pointer: str) -> Source | None:
-        """Return the nearest place to `pointer` in the declaration; None when it came from no file."""
+        """Return the source location nearest to a JSON pointer in the declaration, or None if it was not read from a file."""
         return self.locator(pointer) if self.locator else self.source
 
     def is_elsewhere(self, cluster: str) -> bool:
-        """Whether only other clusters than this one have its topics; "": it is not known which one this is."""
+        """Return whether only other clusters than `cluster` have its topics; False if `cluster` is "", for unknown."""
         return bool(cluster and self.clusters) and cluster not in self.clusters
 
 
@@ -248,11 +228,11 @@ class Topic:
     """A topic according to one source.
 
     Attributes:
-        schema: the definition in force: as declared, at the tip of the approved history, or latest in the registry.
-            None: a topic without schema (or, in history, one that is no longer declared).
-        generation: as declared, or in history the newest: 1 plus the number of tombstones among its versions.
-        versions: every version the source knows, in order of number; empty for declared files, which know no numbers.
-        deleted: in history: was declared once and is no longer.
+        schema: the definition in force: as declared, at the tip of the approved history, or the latest in the registry; None
+            for a topic without schema, and in history for a topic that is no longer declared.
+        versions: every version, ordered by number; empty for declared files, which do not have numbers.
+        generation: as declared; in history, 1 plus the number of tombstones among its versions.
+        deleted: in history, whether it was declared before, but is no longer.
     """
 
     name: TopicName
@@ -271,11 +251,11 @@ class Topic:
     locator: Locator | None = field(default=None, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
-        """Return the nearest place to `pointer` in the declaration: `/partitions`, `/schema/type`; None when it came from no file."""
+        """Return the source location nearest to a JSON pointer like `/schema/type`, or None if it was not read from a file."""
         return self.locator(pointer) if self.locator else self.source
 
     def load(self) -> Topic:
-        """Return the topic itself, the definitions of its schema and versions read from Git now where they were not yet."""
+        """Read the definitions of its schema and versions from Git unless they were read before, and return the topic."""
         if self.schema:
             self.schema.load()
         for version in self.versions:
@@ -287,7 +267,8 @@ class Topic:
 class Catalog:
     """Namespaces and topics with their schema versions, according to one source.
 
-    `former` are, in history, the policies that were declared once and are no longer, each with the value that was declared last.
+    Attributes:
+        former: in history, the policies that are no longer declared, with their last declared values.
     """
 
     namespaces: Mapping[NamespaceName, Namespace] = field(default_factory=dict)
@@ -295,79 +276,99 @@ class Catalog:
     former: Mapping[NamespaceName | TopicName, Policies] = field(default_factory=dict)
 
     def get(self, name: NamespaceName | TopicName) -> Namespace | Topic | None:
-        """Return the namespace or topic of that name; None: there is none."""
+        """Return the namespace or topic with this name, or None."""
         return self.topics.get(name) if isinstance(name, TopicName) else self.namespaces.get(name)
 
     def strategy(self, topic: TopicName, defaults: BrokerDefaults) -> tuple[CompatibilityStrategy, Level]:
-        """Return the strategy in force for `topic` and the level that sets it: topic, then namespace, then default."""
-        known = self.topics.get(topic)
-        space = self.namespaces.get(topic.namespace_name)
-        if known and (strategy := strategy_of(known.policies)):
+        """Return the strategy in force for a topic, and the level that sets it: topic, namespace, or default."""
+        entry = self.topics.get(topic)
+        if entry and (strategy := strategy_of(entry.policies)):
             return strategy, "topic"
-        if space and (strategy := strategy_of(space.policies)):
+        namespace = self.namespaces.get(topic.namespace_name)
+        if namespace and (strategy := strategy_of(namespace.policies)):
             return strategy, "namespace"
         return defaults.schema_compatibility_strategy, "default"
 
     def metadata(self, name: NamespaceName | TopicName) -> Metadata:
-        """Return what is said of a namespace, or of a topic by itself and by its namespace."""
-        space = self.namespaces.get(name.namespace_name)
-        said = space.metadata if space else NO_METADATA
-        known = self.topics.get(name) if isinstance(name, TopicName) else None
-        return known.metadata.within(said) if known else said
+        """Return the metadata of a namespace, or of a topic including those that it inherits from its namespace."""
+        namespace = self.namespaces.get(name.namespace_name)
+        inherited = namespace.metadata if namespace else NO_METADATA
+        topic = self.topics.get(name) if isinstance(name, TopicName) else None
+        return topic.metadata.within(inherited) if topic else inherited
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
-        """Return the topic's versions; none without the topic."""
-        found = self.topics.get(topic)
-        return found.versions if found else ()
+        """Return the versions of a topic, () if the catalog does not have the topic."""
+        entry = self.topics.get(topic)
+        return entry.versions if entry else ()
 
     def load(self) -> Catalog:
-        """Return the catalog itself, every definition read from Git now where it was not yet."""
+        """Read every definition from Git unless it was read before, and return the catalog."""
         for topic in self.topics.values():
             topic.load()
         return self
 
 
-NameT = TypeVar("NameT", bound=NamespaceName | TopicName)
-
-
 def chosen_topics(names: Iterable[TopicName], target: Target) -> frozenset[TopicName]:
-    """Return those of `names` that `target` has."""
+    """Return the topics that `target` includes."""
     return topic_names.select(names, target.globs)
 
 
 def namespaces_of(catalog: Catalog) -> set[NamespaceName]:
-    """Return the namespaces that are or were declared, and those of topics."""
+    """Return the namespaces that are declared, were declared, or have topics."""
     former = {name for name in catalog.former if isinstance(name, NamespaceName)}
     return {*catalog.namespaces, *(name.namespace_name for name in catalog.topics), *former}
 
 
 def part_of(catalog: Catalog, topics: Sequence[str] = (), namespaces: Collection[str] = ()) -> Catalog:
-    """Return the part of `catalog` whose topics match one of the globs `topics`, and no `!GLOB`, and one of `namespaces`; empty means all.
+    """Return the part of a catalog with selected topics and their namespaces.
 
-    A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for.
+    Args:
+        catalog: the catalog.
+        topics: globs of topics, and `!GLOB` for excluded topics; () for all.
+        namespaces: the names of namespaces; () for all.
     """
-    chosen = topic_names.select(catalog.topics, topics, [*namespaces])
-    needed = {name.namespace_name for name in chosen}
-    is_listed = any(not pattern.startswith("!") for pattern in topics)
-    # Of what is only skipped, a namespace goes that was there for nothing else.
-    emptied = {name.namespace_name for name in catalog.topics.keys() - chosen} - needed if topics else set()
+    selected = topic_names.select(catalog.topics, topics, [*namespaces])
+    used = {name.namespace_name for name in selected}
+    has_globs = any(not pattern.startswith("!") for pattern in topics)
+    # If topics are only excluded, a namespace without remaining topics is excluded with them.
+    excluded = {name.namespace_name for name in catalog.topics.keys() - selected} - used if topics else set()
 
     def is_kept(name: NamespaceName | TopicName) -> bool:
         if isinstance(name, TopicName):
-            return name in chosen
-        if is_listed:
-            return name in needed
-        return (not namespaces or str(name) in namespaces) and name not in emptied
+            return name in selected
+        if has_globs:
+            return name in used
+        return (not namespaces or str(name) in namespaces) and name not in excluded
 
     return only(catalog, is_kept)
 
 
 def only(catalog: Catalog, is_kept: Callable[[NamespaceName | TopicName], bool]) -> Catalog:
-    """Return what of `catalog` has a name that `is_kept`. Nothing of it is read before it is asked for."""
+    """Return the namespaces and topics whose names satisfy `is_kept`, without reading any before its use."""
 
-    def part(found: Mapping[NameT, V]) -> Mapping[NameT, V]:
+    def filter_entries(entries: Mapping[NameT, V]) -> Mapping[NameT, V]:
         return LazyMapping(
-            lambda: [key for key in found if is_kept(key)], lambda key: found.get(key) if is_kept(key) else None
+            lambda: [key for key in entries if is_kept(key)], lambda key: entries.get(key) if is_kept(key) else None
         )
 
-    return Catalog(part(catalog.namespaces), part(catalog.topics), part(catalog.former))
+    return Catalog(filter_entries(catalog.namespaces), filter_entries(catalog.topics), filter_entries(catalog.former))
+
+
+class LazyMapping(Mapping[K, V]):
+    """A mapping whose keys and values are computed on first use."""
+
+    def __init__(self, keys: Callable[[], list[K]], find: Callable[[K], V | None]) -> None:
+        self._keys = functools.cache(keys)
+        self._find = functools.cache(find)
+
+    def __getitem__(self, key: K) -> V:
+        value = self._find(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys())
+
+    def __len__(self) -> int:
+        return len(self._keys())

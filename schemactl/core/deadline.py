@@ -1,14 +1,14 @@
-"""The time limit of a command, and threads that an interrupted command can stop waiting for.
+"""Limit the time of a command, and run threads that an interrupted command can stop waiting for.
 
-In the main thread an alarm interrupts whatever runs, also a wait for another process. A call that hears no alarm ends with the
-process. Elsewhere, and where there is no alarm, time is looked at between steps.
+In the main thread, an alarm interrupts any code, even a wait for another process; a call that ignores the alarm ends with the
+process. In other threads, and on platforms without alarms, the time is checked between steps.
 
-The hook starts here, so this module imports next to nothing.
+The pre-commit hook imports this module first, so it has few imports.
 """
 
 from __future__ import annotations
 
-# `signal` brings `enum` with it, which takes longer to import than the hook may take as a whole.
+# `signal` imports `enum`, which takes longer than the whole hook may take.
 import _signal  # type: ignore[import-not-found]
 import sys
 import time
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
 
 
 DEFAULT_S = 600.0
-"""So many seconds has a check that nobody gave others."""
+"""The default time limit of a check."""
 
-_AGAIN_S = 5.0
-"""So much later it rings again, should the first time have been lost or tidying up take that long."""
+_ALARM_INTERVAL_S = 5.0
+"""The interval of further alarms, in case the first one is lost or the cleanup takes long."""
 
 _HARD_S = 15.0
-"""So much later the process ends, should it hear nothing."""
+"""The time after the alarm at which the process is ended if it did not react."""
 
 
 class OutOfTime(BaseException):
-    """The time is used up. It is no `Exception`, so that no `except Exception` catches it.
+    """The time is used up. It is not an `Exception`, so that `except Exception` does not catch it.
 
     Attributes:
-        what: what was given up; `fix`: what to do.
+        what: the message.
+        fix: the next step.
     """
 
     def __init__(self, seconds: float, doing: str) -> None:
@@ -46,10 +47,10 @@ class OutOfTime(BaseException):
 
 
 def within(seconds: float | None, work: Callable[[Deadline], T]) -> T:
-    """Return what `work` returns within so many seconds; None: it may take as long as it takes.
+    """Run `work` with a time limit and return its result; None stands for no limit.
 
     Raises:
-        SchemactlError: they are used up.
+        SchemactlError: if the time is used up.
     """
     if seconds is None:
         return work(Deadline(float("inf"), "starting"))
@@ -62,13 +63,13 @@ def within(seconds: float | None, work: Callable[[Deadline], T]) -> T:
 
 
 def interrupted_after(seconds: float, doing: str, work: Callable[[Deadline], T]) -> T:
-    """Return what `work` returns, which begins with `doing`; raise OutOfTime after so many seconds."""
+    """Run `work`, whose first step is `doing`, and return its result; raise OutOfTime if it takes longer."""
     deadline = Deadline(seconds, doing)
     try:
         deadline.set()
         return work(deadline)
     finally:
-        # It may ring just now.
+        # The alarm may go off at this moment.
         while not deadline.is_over:
             try:
                 deadline.end()
@@ -80,7 +81,7 @@ class Deadline:
     """A time limit.
 
     Attributes:
-        is_over: nothing more will be heard of it.
+        is_over: whether it was removed.
     """
 
     def __init__(self, seconds: float, doing: str) -> None:
@@ -88,15 +89,15 @@ class Deadline:
         self._seconds = seconds
         self._doing = doing
         self._ends_s = time.monotonic() + seconds
-        self._before: Any = None
+        self._old_handler: Any = None
 
     def begin(self, doing: str) -> None:
-        """Set what is being done from now on ("reading the declared files"), for the message."""
+        """Set the current step, such as "reading the declared files", for the message."""
         self._doing = doing
         self.look()
 
     def look(self) -> None:
-        """Raise OutOfTime if no time is left."""
+        """Raise OutOfTime if the time is used up."""
         if time.monotonic() >= self._ends_s:
             raise OutOfTime(self._seconds, self._doing)
 
@@ -105,29 +106,29 @@ class Deadline:
         if not hasattr(_signal, "setitimer"):
             return
         try:
-            before = _signal.signal(_signal.SIGALRM, self._ring)
+            old_handler = _signal.signal(_signal.SIGALRM, self._raise_out_of_time)
         except ValueError:
-            # Not the main thread.
+            # This is not the main thread.
             return
-        self._before = before or _signal.SIG_DFL
-        _end_hard(self._seconds + _HARD_S)
-        _signal.setitimer(_signal.ITIMER_REAL, max(1e-6, self._ends_s - time.monotonic()), _AGAIN_S)
+        self._old_handler = old_handler or _signal.SIG_DFL
+        _schedule_kill(self._seconds + _HARD_S)
+        _signal.setitimer(_signal.ITIMER_REAL, max(1e-6, self._ends_s - time.monotonic()), _ALARM_INTERVAL_S)
 
     def end(self) -> None:
-        """Remove the alarm, and restore the one before."""
+        """Remove the alarm, and restore the previous handler."""
         self.is_over = True
-        if self._before is not None:
+        if self._old_handler is not None:
             _signal.setitimer(_signal.ITIMER_REAL, 0)
-            _signal.signal(_signal.SIGALRM, self._before)
-            _end_hard(None)
+            _signal.signal(_signal.SIGALRM, self._old_handler)
+            _schedule_kill(None)
 
-    def _ring(self, _number: int, _frame: FrameType | None) -> None:
+    def _raise_out_of_time(self, _number: int, _frame: FrameType | None) -> None:
         if not self.is_over:
             raise OutOfTime(self._seconds, self._doing)
 
 
-def _end_hard(after_s: float | None) -> None:
-    """End the process after so long with status 1 and a message on standard error, whatever it is doing; None: never."""
+def _schedule_kill(after_s: float | None) -> None:
+    """Schedule the end of the process, with status 1 and a message on standard error, or cancel it if `after_s` is None."""
     import faulthandler
 
     if after_s is None:
@@ -136,20 +137,17 @@ def _end_hard(after_s: float | None) -> None:
     try:
         faulthandler.dump_traceback_later(after_s, exit=True, file=sys.__stderr__ or 2)
     except (OSError, ValueError):
-        # There is no standard error.
+        # The process has no standard error.
         return
-
-
-# Threads that an interruptible thread can wait for
 
 
 class Worker:
     """A daemon thread that can be waited for again after an interrupted wait.
 
-    A `join` that is interrupted forgets in Python 3.11 that the thread still runs.
+    In Python 3.11, an interrupted `Thread.join` forgets that the thread still runs.
 
     Args:
-        work: the function to run, which raises nothing.
+        work: the function to run, which must not raise.
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
@@ -160,7 +158,7 @@ class Worker:
         self._thread = Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Start the work."""
+        """Start the thread."""
         self._thread.start()
 
     def _run(self) -> None:
@@ -175,5 +173,5 @@ class Worker:
         return self._ended.is_set()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until the work is done, at most so long."""
+        """Wait until the work is done, for at most this time."""
         self._ended.wait(timeout_s)

@@ -14,65 +14,27 @@ from schemactl.core.errors import Source
 from schemactl.core.json_values import Json
 
 DISTRIBUTION: Final = "pulsar-schemactl"
-"""What installers call it; the package and the command are `schemactl`."""
+"""The name of the distribution; the package and the command are `schemactl`."""
 
 OTHER: Final = "schemactl"
-"""A distribution that has nothing to do with this one, with a package and a command of the same names."""
+"""An unrelated distribution whose package and command have the same names."""
 
+_URL_PATTERN: Final = re.compile(r"https?://[\w.:-]+(?:/[\w.~%+-]*)*")
 
-def version() -> str:
-    """Return the version of this installation."""
-    from importlib import metadata
-
-    return metadata.version(DISTRIBUTION)
-
-
-def is_shared() -> bool:
-    """Return whether the other distribution is installed here, too: each has written over files of the other."""
-    from importlib import metadata
-
-    try:
-        metadata.distribution(OTHER)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def home() -> str:
-    """Return the address where the project is at home, as the distribution says; "": it says none."""
-    from importlib import metadata
-
-    addresses = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
-    found = dict(each.split(", ", 1) for each in addresses)
-    return found.get("Documentation") or found.get("Homepage") or ""
-
-
-# Entry points of other packages; each group is looked up once
-
-
-@cache  # every installed package is looked at
-def of_other_packages(group: str) -> EntryPoints:
-    """Return the entry points of `group`."""
-    return entry_points(group=group)
-
-
-# The run of a build server
-
-_ADDRESS: Final = re.compile(r"https?://[\w.:-]+(?:/[\w.~%+-]*)*")
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class _BuildServer(NamedTuple):
     """A build server.
 
     Attributes:
-        name: what it is called in a result file.
+        name: the name in a result file.
         always: a variable that is always set.
-        actor: the variable that says who started the run.
-        run: the parts of the run's address; one that is no variable's name stands for itself.
-        repository: those of the repository's address; none: files are shown nowhere.
-        commit: the variable that says which commit is built.
-        line: what follows the repository's address for a line of a file.
+        actor: the variable with the user who started the run.
+        run: the parts of the address of the run: variables and literal texts.
+        repository: the parts of the address of the repository, or () if the server does not show files.
+        commit: the variable with the commit.
+        line: the template of the rest of the address of a line in a file.
     """
 
     name: str
@@ -84,7 +46,7 @@ class _BuildServer(NamedTuple):
     line: str = ""
 
 
-_SERVERS: Final = (
+_BUILD_SERVERS: Final = (
     _BuildServer(
         "github",
         "GITHUB_ACTIONS",
@@ -116,27 +78,60 @@ _SERVERS: Final = (
 )
 
 
+def version() -> str:
+    """Return the version of this installation."""
+    from importlib import metadata
+
+    return metadata.version(DISTRIBUTION)
+
+
+def is_shared() -> bool:
+    """Return whether the distribution `OTHER` is installed too, so that each has overwritten files of the other."""
+    from importlib import metadata
+
+    try:
+        metadata.distribution(OTHER)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def home() -> str:
+    """Return the address of the documentation or the home page in the distribution's metadata, or ""."""
+    from importlib import metadata
+
+    addresses = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
+    address_by_label = dict(address.split(", ", 1) for address in addresses)
+    return address_by_label.get("Documentation") or address_by_label.get("Homepage") or ""
+
+
+@cache  # the lookup reads the metadata of every installed package
+def of_other_packages(group: str) -> EntryPoints:
+    """Return the entry points of a group in all installed packages."""
+    return entry_points(group=group)
+
+
 def ci_run(environment: Mapping[str, str] = os.environ) -> Json | None:
-    """Return the `server`, the `actor` who started the run, and its `url`; None: no known build server runs this."""
-    for server in _SERVERS:
+    """Return the `server`, the `actor` who started the run, and its `url`, or None outside of a known build server."""
+    for server in _BUILD_SERVERS:
         if environment.get(server.always):
             actor = environment.get(server.actor, "")
-            return {"server": server.name, "actor": actor, "url": _address(server.run, environment)}
+            return {"server": server.name, "actor": actor, "url": _join_address(server.run, environment)}
     return None
 
 
 def line_link(source: Source) -> str:
-    """Return the address of a line of a file in the commit that is built; "": none is known."""
-    for server in _SERVERS:
+    """Return the address of a line of a file in the current commit of a build server, or ""."""
+    for server in _BUILD_SERVERS:
         if os.environ.get(server.always):
-            address, commit = _address(server.repository, os.environ), os.environ.get(server.commit, "")
-            if _ADDRESS.fullmatch(address) and _COMMIT.fullmatch(commit):
+            address, commit = _join_address(server.repository, os.environ), os.environ.get(server.commit, "")
+            if _URL_PATTERN.fullmatch(address) and _COMMIT_PATTERN.fullmatch(commit):
                 path = quote(source.path, errors="backslashreplace")
                 return address + server.line.format(commit=commit, path=path, line=source.line)
     return ""
 
 
-def _address(parts: tuple[str, ...], environment: Mapping[str, str]) -> str:
-    """Return the address that is made of `parts`; "" where a variable is not set."""
+def _join_address(parts: tuple[str, ...], environment: Mapping[str, str]) -> str:
+    """Join the parts of an address, or return "" if a variable is not set."""
     values = [environment.get(part, "" if part.isupper() else part) for part in parts]
     return "".join(values) if all(values) else ""

@@ -1,17 +1,18 @@
-"""The exceptions with their exit codes, the place of a problem, and suggestions for near misses; exit codes 2 and 100 come from `cli/context`.
+"""Define the exceptions and their exit codes, source locations, and suggestions for misspelled names.
 
 Findings are values, problems are exceptions, bugs are tracebacks:
 
-    SchemactlError               exit 1   something the user can repair
-    ├── UsageError               exit 64  the command line is wrong
-    ├── DeclarationError         exit 1   one or more problems in the user's files, all of a run together
+    SchemactlError               exit 1   a problem that the user can repair
+    ├── UsageError               exit 64  the command line is not valid
+    ├── DeclarationError         exit 1   the problems in the user's files, all of a run together
     ├── InvalidSchema            exit 1   a schema definition that does not parse
-    ├── HistoryError             exit 1   Git cannot say which schemas were approved
-    ├── RegistryError            exit 1   the registry did not answer as it must
-    │   ├── NotPermitted          exit 1   the registry knows who asks, and does not allow it
-    │   └── SchemaRejected        exit 1   the registry's own "no" to an upload or a connect
-    ├── StalePlan                exit 4   the registry is no longer as it was when the plan was made
-    └── PartlyApplied            exit 3   some steps were carried out, then one failed
+    ├── HistoryError             exit 1   Git does not show which schemas were approved
+    ├── RegistryError            exit 1   the registry did not respond, or not as expected
+    │   ├── MissingCredentials   exit 1   the credentials of a target are missing
+    │   ├── NotPermitted         exit 1   the role does not have the permission
+    │   └── SchemaRejected       exit 1   the registry rejected an upload or a connection
+    ├── StalePlan                exit 4   the registry has changed since the plan was made
+    └── PartlyApplied            exit 3   a step failed after others were applied
 """
 
 from __future__ import annotations
@@ -21,12 +22,22 @@ from dataclasses import dataclass, field
 
 from schemactl.core.terminal import on_one_line
 
+CHANGES = 2
+"""The exit code for changes, only with --detailed-exitcode."""
+
+NEGATIVE = 100
+"""The exit code for findings and every other negative answer."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """A place in a text file: path relative to the repository, line and column from 1, in code points.
+    """A location in a text file.
 
-    `end_column` is the column after its last character on the line; None if unknown.
+    Attributes:
+        path: relative to the top level of the repository.
+        line: counted from 1.
+        column: counted from 1, in code points.
+        end_column: the column after the last character on the line, or None if unknown.
     """
 
     path: str
@@ -40,9 +51,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """Something wrong in the user's files: where, what, and what to write instead.
+    """A problem in the user's files.
 
-    `what` is one sentence that names what was found and what was expected; `fix` (may be empty) says what to write.
+    Attributes:
+        what: one sentence with the actual and the expected text.
+        fix: the text to write instead, or "".
     """
 
     source: Source
@@ -55,7 +68,7 @@ class Problem:
 
 
 class SchemactlError(Exception):
-    """A problem the user can repair: one sentence, and the next step in `fix` (may be empty)."""
+    """A problem that the user can repair: one sentence, and the next step in `fix`, or ""."""
 
     exit_code = 1
 
@@ -71,13 +84,13 @@ class SchemactlError(Exception):
 
 
 class UsageError(SchemactlError):
-    """The command line cannot be understood."""
+    """The command line is not valid."""
 
     exit_code = 64
 
 
 class DeclarationError(SchemactlError):
-    """The declared files have problems; `problems` holds all of them, ordered by place."""
+    """The declared files have `problems`, ordered by location."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(set(problems)))
@@ -85,7 +98,7 @@ class DeclarationError(SchemactlError):
 
 
 class InvalidSchema(SchemactlError):
-    """A schema definition does not parse; `pointer` is the JSON pointer of the offending part ("" for the whole)."""
+    """A schema definition does not parse; `pointer` is the JSON pointer of the invalid part, "" for the root."""
 
     def __init__(self, what: str, *, pointer: str = "", fix: str = "", source: Source | None = None) -> None:
         super().__init__(what, fix=fix, source=source)
@@ -93,11 +106,11 @@ class InvalidSchema(SchemactlError):
 
 
 class HistoryError(SchemactlError):
-    """Git cannot say which schemas were approved: shallow clone, missing ref, not a repository."""
+    """Git does not show which schemas were approved: a shallow clone, a missing ref, no repository."""
 
 
 class RegistryError(SchemactlError):
-    """The registry could not be reached, or did not answer as it must."""
+    """The registry did not respond, or not as expected."""
 
 
 class MissingCredentials(RegistryError):
@@ -105,11 +118,11 @@ class MissingCredentials(RegistryError):
 
 
 class NotPermitted(RegistryError):
-    """The registry knows who asks, and does not allow it."""
+    """The role of the credentials does not have the permission."""
 
 
 class SchemaRejected(RegistryError):
-    """The registry answered an upload or a connect with a refusal; `outcome` is `incompatible`, `invalid` or `error`."""
+    """The registry rejected an upload or a connection; `outcome` is `incompatible`, `invalid` or `error`."""
 
     def __init__(self, outcome: str, what: str, *, fix: str = "") -> None:
         super().__init__(what, fix=fix)
@@ -123,46 +136,41 @@ class StalePlan(SchemactlError):
 
 
 class PartlyApplied(SchemactlError):
-    """Some steps of a plan were carried out, then one failed."""
+    """A step of a plan failed after others were applied."""
 
     exit_code = 3
 
 
 def meant(text: str, known: Iterable[str], *, likeness: float = 0.65) -> str | None:
-    """Return the one of `known` that was probably meant by `text`, whatever its case; None if none is alike.
+    """Return the name in `known` that is most similar to `text`, ignoring case, or None.
 
-    `likeness` is difflib's ratio.
+    `likeness` is the smallest similarity, as difflib's ratio.
     """
-    return next(iter(_alike(text, known, 1, likeness)), None)
+    return next(iter(_find_similar(text, known, 1, likeness)), None)
 
 
 def did_you_mean(text: str, known: Iterable[str], *, shown: Mapping[str, str] | None = None, most: int = 1) -> str:
-    """Return `; did you mean X?` if some of `known` are close to `text`, otherwise "".
+    """Return `; did you mean X?` if names in `known` are similar to `text`, otherwise "".
 
     Args:
-        text: what was written.
-        known: what could have been written.
-        shown: what to print instead of a name of `known`.
-        most: how many names to print.
+        text: the misspelled name.
+        known: the valid names.
+        shown: the texts to print instead of names in `known`.
+        most: the most names to print.
     """
-    near = _alike(text, known, most, likeness=0.6)
-    return f"; did you mean {' or '.join((shown or {}).get(name, name) for name in near)}?" if near else ""
+    matches = _find_similar(text, known, most, likeness=0.6)
+    return f"; did you mean {' or '.join((shown or {}).get(name, name) for name in matches)}?" if matches else ""
 
 
-def _alike(text: str, known: Iterable[str], most: int, likeness: float) -> list[str]:
-    # Costs some milliseconds to import, and is needed for mistakes only.
+def _find_similar(text: str, known: Iterable[str], most: int, likeness: float) -> list[str]:
+    # The import takes some milliseconds, and is needed only for mistakes.
     from difflib import get_close_matches
 
-    folded = {name.casefold(): name for name in known}
-    return [folded[name] for name in get_close_matches(text[:100].casefold(), folded, most, likeness)]
+    names_by_folded = {name.casefold(): name for name in known}
+    return [names_by_folded[name] for name in get_close_matches(text[:100].casefold(), names_by_folded, most, likeness)]
 
 
 def first_of(names: Sequence[object], most: int = 5) -> str:
-    """Return the first `most` of some names with commas between them, and how many more there are."""
+    """Join the first `most` names with commas, and add the number of the rest."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(str, names[:most])) + more
-
-
-CHANGES = 2
-NEGATIVE = 100
-"""Exit codes: there are changes, where --detailed-exitcode asks; and every "no" of a command that could decide."""

@@ -1,4 +1,4 @@
-"""`Incompatibility`, `Breakage`, `Verdict`, `Counterexample`, `Finding`, `Waiver`."""
+"""Define the results of checks: incompatibilities, verdicts, findings, and the waivers of findings."""
 
 from __future__ import annotations
 
@@ -12,72 +12,26 @@ from schemactl.core.errors import Source
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Commit
 
-
-@dataclass(frozen=True, slots=True)
-class Waiver:
-    """An entry of the waiver file: one finding on one change is approved all the same.
-
-    Attributes:
-        rule: the finding's, as are `topic` and `fingerprint` (see `schemactl.comparison.fingerprint`).
-        until: the last day, in UTC, on which it approves anything.
-        source: where the entry stands.
-        field: the finding's, for people.
-    """
-
-    rule: str
-    topic: TopicName
-    fingerprint: str
-    reason: str
-    owner: str
-    until: date
-    source: Source | None = field(default=None, compare=False)
-    field: str = ""
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """What it has in common with the finding it waives: rule, topic without domain, fingerprint."""
-        return self.rule, self.topic.schema_id, self.fingerprint
-
-
-class Fingerprint(str):
-    """The fingerprint of a finding (see `schemactl.comparison.fingerprint`).
-
-    Attributes:
-        former: the fingerprint without aliases, enum defaults and properties, by which waivers were approved before these counted.
-    """
-
-    __slots__ = ("former",)
-    former: str
-
-    def __new__(cls, text: str, former: str = "") -> Self:
-        """Return the fingerprint `text`; it is also the former one by default."""
-        fingerprint = super().__new__(cls, text)
-        fingerprint.former = former or text
-        return fingerprint
-
-
-WaiversAt = Callable[[Commit], Sequence[Waiver]]
-"""Returns the waivers in the tree of a commit."""
-
-
 Severity = Literal["error", "warning", "note"]
+
 
 T = TypeVar("T")
 
+
 Direction = Literal["new_reads_old", "old_reads_new", "both"]
-"""Who reads whom: `new_reads_old` protects consumers that upgrade first, `old_reads_new` those that upgrade last."""
+"""The reader and the writer: `new_reads_old` protects consumers that upgrade first, `old_reads_new` those that upgrade last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """One reason why a reader cannot read what a writer wrote.
+    """A reason why a reader cannot read the messages of a writer.
 
     Attributes:
-        rule: id in `schemactl.core.rules`, as Avro's Java SchemaCompatibility or buf spell it.
-        pointer: JSON pointer into the reader's definition as Java gives it (its last token may be a writer's branch).
+        rule: the id in `schemactl.core.rules`, as in Avro's Java SchemaCompatibility or buf.
+        pointer: the JSON pointer into the reader's definition as in Java, whose last token may be a branch of the writer.
         message: the message of the reference implementation.
-        strict_only: only strict readers refuse such messages; Pulsar's Java reader decodes them.
-        trace: how the format that found it finds the place again; private to that format.
+        strict_only: whether only strict readers reject such messages, while Pulsar's Java reader decodes them.
+        trace: data by which the format finds the location again; private to the format.
     """
 
     rule: str
@@ -87,7 +41,7 @@ class Incompatibility:
     trace: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
 
     def moved(self, pointer: str) -> Incompatibility:
-        """Return the same one at another pointer: in a definition around this one, or inside it."""
+        """Return the incompatibility with another pointer, for an outer or inner definition."""
         return replace(self, pointer=pointer)
 
 
@@ -97,7 +51,7 @@ class Breakage:
 
     Attributes:
         against: the number of the earlier version.
-        older: a name for the earlier one; "" for `version N`.
+        older: the name of the earlier version, or "" for `version N`.
     """
 
     incompatibility: Incompatibility
@@ -107,16 +61,16 @@ class Breakage:
 
     @property
     def older_name(self) -> str:
-        """The name of the earlier schema, for people."""
+        """The name of the earlier version for messages."""
         return self.older or f"version {self.against}"
 
     def sides(self, *, new: T, old: T) -> tuple[T, T]:
-        """Return reader and writer."""
+        """Order the two sides as reader and writer."""
         return (old, new) if self.direction == "old_reads_new" else (new, old)
 
 
 class Outcome(StrEnum):
-    """What a broker's registry answers to an upload (all five) or to its compatibility endpoint (never `unchanged`)."""
+    """The answer of a broker to an upload, or to a compatibility test, which never answers `unchanged`."""
 
     OK = "ok"
     UNCHANGED = "unchanged"
@@ -127,9 +81,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A broker's answer: the outcome, the version number it gives back (None when it refuses), and its words.
+    """An answer of a broker.
 
-    `exception` is the simple name of the Java exception behind a refusal, where there is one.
+    Attributes:
+        version: the version number, or None for a rejection.
+        message: the message of the broker.
+        exception: the simple name of the Java exception behind a rejection, or "".
     """
 
     outcome: Outcome
@@ -144,13 +101,13 @@ class DataState(StrEnum):
     COMPATIBLE = "compatible"
     BREAKING = "breaking"
     NOT_JUDGED = "not_judged"
-    """The strategy protects nobody."""
+    """The strategy does not protect any reader."""
     UNPARSABLE = "unparsable"
-    """The new definition, or one it is compared with, does not parse under the newest release's rules."""
+    """The new definition, or an earlier one, does not parse by the rules of the newest release."""
 
     @property
     def json(self) -> str | None:
-        """What `compare` says of it, which answers for the strategy alone: null where something does not parse, compatible where nobody is protected."""
+        """The value in the JSON of `compare`: None for a definition that does not parse, compatible if no reader is protected."""
         if self is DataState.UNPARSABLE:
             return None
         return str(DataState.COMPATIBLE if self is DataState.NOT_JUDGED else self)
@@ -161,10 +118,10 @@ class Verdict:
     """Both verdicts on one proposed schema.
 
     Attributes:
-        broker: what the registry answers to the upload.
-        test: what its compatibility endpoint answers.
+        broker: the answer of the registry to the upload.
+        test: the answer of its compatibility endpoint.
         state: the data verdict.
-        data: every breakage, newest version first, new_reads_old before old_reads_new; empty unless `state` is BREAKING.
+        data: all breakages, newest version first, new_reads_old before old_reads_new; () unless `state` is BREAKING.
     """
 
     broker: Answer
@@ -176,20 +133,20 @@ class Verdict:
     def is_compatible(self) -> bool:
         """Whether the registry accepts the schema and every reader that the strategy protects can read.
 
-        As the specification has it: a breakage that only strict readers meet counts.
+        By the Avro specification, a breakage for strict readers counts too.
         """
-        accepted = self.broker.outcome in (Outcome.OK, Outcome.UNCHANGED)
-        return accepted and self.state in (DataState.COMPATIBLE, DataState.NOT_JUDGED)
+        is_accepted = self.broker.outcome in (Outcome.OK, Outcome.UNCHANGED)
+        return is_accepted and self.state in (DataState.COMPATIBLE, DataState.NOT_JUDGED)
 
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """One message that proves a breakage.
+    """A message that proves a breakage.
 
     Attributes:
-        message: the smallest one, as JSON text.
-        data: the same as bytes on the topic.
-        result: what the other side gets: the exception, or the wrong value. It has been seen, not guessed.
+        message: the smallest message, as JSON text.
+        data: the bytes of the message on the topic.
+        result: the observed result of the reader: an exception or a wrong value.
     """
 
     message: str
@@ -199,25 +156,25 @@ class Counterexample:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something a report shows: a rule that fires, placed in a file, for somebody.
+    """A violated rule at a location, as shown in reports.
 
     Attributes:
-        verdict: whose verdict it is: the broker's, the data's, the declaration's own (policies, history), or that of the
-            tables that the topic feeds; `lint`: it breaks nothing yet.
-        message: what happens and for whom, in full sentences.
-        fix: what to write instead; may be empty.
-        field: the path of the field for people (`Order.lines[].price`), "" for the whole.
-        pointer: the JSON pointer, "" for the whole.
+        verdict: the origin of the rule: the broker, readers of the data, the declaration (policies, history), or the tables
+            that the topic feeds; `lint` for a probable mistake that breaks nothing yet.
+        message: the consequences and who meets them, in full sentences.
+        fix: the text to write instead, or "".
+        field: the path of the field for messages (`Order.lines[].price`), or "".
+        pointer: the JSON pointer, "" for the root.
         against: the numbers of the versions that break.
-        older: the place in the older version, where the pointer belongs to it.
-        counterexample: a message that proves a breakage of data; None where none can exist, or none was found.
-        before_change: the place is as it was approved: the line, or its file, is gone.
-        only_at_tip: it was not so where the work left the approved history: what was approved since makes it so.
-        commit: the one of the branch that it is about; None: it is about the end.
-        fingerprint: what a waiver of it names (see `schemactl.comparison.fingerprint`); "": none can waive it.
-        waiver: by which it is approved all the same; None: it is not.
-        targets: those for which it holds; (): it is about no target in particular.
-        owner: who answers for what it is about, where that is a client; "": whoever answers for the topic.
+        older: the location in the older version, if the pointer belongs to it.
+        counterexample: a message that proves a breakage, or None.
+        before_change: whether the location is in the approved file, because the change removes it.
+        only_at_tip: whether only changes that were approved after the branch began cause it.
+        commit: the commit of the branch that causes it, or None for the last state of the branch.
+        fingerprint: the identifier in waivers (see `schemactl.comparison.fingerprint`), or "" if it cannot be waived.
+        waiver: the waiver that approves it, or None.
+        targets: the targets that it concerns; () for no certain target.
+        owner: the owner of the affected client, or "" for the owner of the topic.
     """
 
     rule: str
@@ -243,16 +200,65 @@ class Finding:
 
     @property
     def place(self) -> Source | None:
-        """The place in the new files; None if it no longer exists there, so that no wrong line is marked."""
+        """The location in the new files, or None if it no longer exists there."""
         return None if self.before_change else self.source
 
     @property
     def key(self) -> tuple[str, str, str] | None:
-        """What it has in common with its waiver (see `Waiver.key`); None: none can waive it."""
+        """The values that it shares with its waiver (see `Waiver.key`), or None if it cannot be waived."""
         return (self.rule, self.topic.schema_id, self.fingerprint) if self.topic and self.fingerprint else None
 
     @property
     def former_key(self) -> tuple[str, str, str] | None:
-        """What it has in common with an approved waiver that names its former fingerprint."""
+        """The values that it shares with an approved waiver that names its former fingerprint."""
         former = getattr(self.fingerprint, "former", self.fingerprint)
         return (self.rule, self.topic.schema_id, former) if self.topic and former else None
+
+
+class Fingerprint(str):
+    """The fingerprint of a finding (see `schemactl.comparison.fingerprint`).
+
+    Attributes:
+        former: the fingerprint without aliases, enum defaults and properties, by which waivers were approved before these counted.
+    """
+
+    __slots__ = ("former",)
+    former: str
+
+    def __new__(cls, text: str, former: str = "") -> Self:
+        """Return the fingerprint `text`; it is also the former one by default."""
+        fingerprint = super().__new__(cls, text)
+        fingerprint.former = former or text
+        return fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """An entry of the waiver file, which approves one finding on one change.
+
+    Attributes:
+        rule: the rule of the finding.
+        topic: the topic of the finding.
+        fingerprint: the fingerprint of the finding (see `schemactl.comparison.fingerprint`).
+        until: its last valid day, in UTC.
+        source: the location of the entry.
+        field: the field of the finding, for information.
+    """
+
+    rule: str
+    topic: TopicName
+    fingerprint: str
+    reason: str
+    owner: str
+    until: date
+    source: Source | None = field(default=None, compare=False)
+    field: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The values that it shares with its finding: rule, topic without domain, fingerprint."""
+        return self.rule, self.topic.schema_id, self.fingerprint
+
+
+WaiversAt = Callable[[Commit], Sequence[Waiver]]
+"""Returns the waivers in the tree of a commit."""

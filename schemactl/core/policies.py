@@ -1,7 +1,6 @@
-"""`CompatibilityStrategy` with the readers that each strategy protects, `Policies`, and the table of retention, TTL and other settings.
+"""Define policies: compatibility strategies, the readers that they protect, and the table of retention, TTL and other settings.
 
-What files may declare, what a registry is asked and told, what a plan shows, and what needs the user's word because messages can
-be lost: all of it follows from the table. A setting takes no part in version numbers.
+Declarations, requests to registries, plans and the protection against message loss all follow from the table.
 """
 
 from __future__ import annotations
@@ -12,40 +11,44 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 LONG: Final = 2**63 - 1
-"""The largest of Java's long."""
+"""The largest long of Java."""
+
+_WHEN_CAUGHT_UP = "delete_when_subscriptions_caught_up"
+
+REPLICATION: Final = "replication_clusters"
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number from `least` to `most`."""
+    """An integer from `least` to `most`."""
 
     expected: str
     least: int
     most: int = 2**31 - 1
 
     def fits(self, value: object) -> bool:
-        """Whether `value` is one."""
+        """Return whether `value` is such an integer."""
         return isinstance(value, int) and not isinstance(value, bool) and self.least <= value <= self.most
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """True or false."""
+    """A boolean."""
 
     def fits(self, value: object) -> bool:
-        """Whether `value` is one of the two."""
+        """Return whether `value` is a boolean."""
         return isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of some names."""
+    """One of several names."""
 
     noun: str
     names: tuple[str, ...]
 
     def fits(self, value: object) -> bool:
-        """Whether `value` is one of them."""
+        """Return whether `value` is one of the names."""
         return value in self.names
 
 
@@ -57,42 +60,43 @@ class Names:
     pattern: str
 
     def fits(self, value: object) -> bool:
-        """Whether `value` is a list of texts."""
-        return isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
+        """Return whether `value` is a list of texts that is not empty."""
+        return isinstance(value, list) and bool(value) and all(isinstance(name, str) for name in value)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A mapping that has each of these parts, and no others; `about` says what each is, for editors."""
+    """A mapping with exactly these keys; `about` describes each key for editors."""
 
     parts: Mapping[str, Whole | Switch | OneOf]
     about: Mapping[str, str]
 
     def fits(self, value: object) -> bool:
-        """Whether `value` has each part."""
-        return isinstance(value, dict) and all(kind.fits(value.get(key)) for key, kind in self.parts.items())
+        """Return whether `value` has a valid value for each key."""
+        return isinstance(value, dict) and all(shape.fits(value.get(key)) for key, shape in self.parts.items())
 
 
 Loses = Callable[[Any, Any], str]
-"""Says how messages can be lost where a value follows another, as a clause; "": they cannot. None before: what it is is not known."""
+"""Returns a clause about how messages can be lost if one value follows another, or ""; the old value is None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A row of the table.
+    """A setting of a namespace or topic: a row of `SETTINGS`.
 
     Attributes:
-        name: in declarations, and among the policies that the admin API shows of a namespace.
-        about: what it says, for editors.
-        shape: which values it has.
-        path: of its endpoint below a namespace; `method` is how it is set there.
-        topic_path: of its endpoint below a topic, which takes a POST; "": topics have none.
-        topic_query: the query parameter that takes the value there; "": the body does.
-        default: what Pulsar's brokers do where nothing is set; None: that depends on the cluster.
-        broker: the name of the brokers' own setting for it; for a mapping, by its parts, of which the first that is set counts.
-        loses: when messages can be lost; None: never.
-        wrong: says what Pulsar rejects in a value that has the shape; "": nothing.
-        removable: a namespace can do without it.
+        name: the name in declarations and in the policies of a namespace in the admin API.
+        about: the description for editors.
+        shape: the valid values.
+        path: the path of its endpoint below a namespace.
+        topic_path: the path of its endpoint below a topic, or "" if topics do not have it.
+        method: the method that sets it on a namespace; a topic takes a POST.
+        topic_query: the query parameter with the value for a topic, or "" for the body.
+        default: the default of Pulsar's brokers, or None if it depends on the cluster.
+        broker: the key in the brokers' configuration; for a mapping, keys for each part, of which the first that is set counts.
+        loses: how a change can lose messages, or None if it cannot.
+        wrong: returns the problem for which Pulsar rejects a value of this shape, or "".
+        removable: whether a namespace can be without it.
     """
 
     name: str
@@ -109,7 +113,7 @@ class Setting:
     removable: bool = True
 
     def loss(self, before: Any, after: Any) -> str:
-        """Return how messages can be lost where `after` comes into force, as a clause; "": they cannot. None: that is not known."""
+        """Return a clause about how messages can be lost by a change, or ""; a value is None if it is unknown."""
         if self.loses is None:
             return ""
         if after is None:
@@ -117,9 +121,10 @@ class Setting:
         return self.loses(before, after)
 
     def normal(self, value: Any) -> Any:
-        """Return what a broker answers, or a file says, in the one form in which values are compared.
+        """Return a value of a broker or a file in the form in which values are compared.
 
-        Raise ValueError where it is no value of this setting.
+        Raises:
+            ValueError: if it is not a value of this setting.
         """
         if not self.shape.fits(value):
             raise ValueError(f"{self.name} has no such value")
@@ -128,52 +133,47 @@ class Setting:
         return sorted(set(value)) if isinstance(self.shape, Names) else value
 
 
-def _retained_less(before: Any, after: Any) -> str:
-    def is_less(part: str) -> bool:
-        had = -1 if before is None else before[part]
-        has = after[part]
-        return bool(has != -1 and (had == -1 or has < had))
-
-    less = [part for part in after if is_less(part)]
-    return "acknowledged messages that were retained are deleted" if less else ""
+def _check_retention(before: Any, after: Any) -> str:
+    for part, new_limit in after.items():
+        old_limit = -1 if before is None else before[part]
+        if new_limit != -1 and (old_limit == -1 or new_limit < old_limit):
+            return "acknowledged messages that were retained are deleted"
+    return ""
 
 
-def _half_retained(value: Any) -> str:
+def _check_limits(value: Any) -> str:
     limits = set(value.values())
     return "one limit is 0 and the other is not: nothing would be kept" if 0 in limits and limits != {0} else ""
 
 
-def _expires_sooner(before: Any, after: Any) -> str:
-    sooner = after > 0 and (not before or after < before)
-    return "messages that no subscription has acknowledged in that time are lost" if sooner else ""
+def _check_ttl(before: Any, after: Any) -> str:
+    is_sooner = after > 0 and (not before or after < before)
+    return "messages that no subscription has acknowledged in that time are lost" if is_sooner else ""
 
 
-_WHEN_CAUGHT_UP = "delete_when_subscriptions_caught_up"
-
-
-def _deletes_more(before: Any, after: Any) -> str:
-    mode, after_s, deletes = "inactiveTopicDeleteMode", "maxInactiveDurationSeconds", "deleteWhileInactive"
+def _check_inactive_topics(before: Any, after: Any) -> str:
+    mode, duration_s, deletes = "inactiveTopicDeleteMode", "maxInactiveDurationSeconds", "deleteWhileInactive"
     if not after[deletes]:
         return ""
-    more = (
+    is_stricter = (
         before is None
         or not before[deletes]
-        or after[after_s] < before[after_s]
+        or after[duration_s] < before[duration_s]
         or (after[mode] == _WHEN_CAUGHT_UP and before[mode] != _WHEN_CAUGHT_UP)
     )
-    return "inactive topics are deleted, with their messages and schemas" if more else ""
+    return "inactive topics are deleted, with their messages and schemas" if is_stricter else ""
 
 
-def _fewer_clusters(before: Any, after: Any) -> str:
-    left = sorted(set(before or ()) - set(after))
-    return f"brokers of {', '.join(left)} delete the topics there, with their messages and schemas" if left else ""
+def _check_clusters(before: Any, after: Any) -> str:
+    removed = sorted(set(before or ()) - set(after))
+    return (
+        f"brokers of {', '.join(removed)} delete the topics there, with their messages and schemas" if removed else ""
+    )
 
-
-REPLICATION: Final = "replication_clusters"
 
 SETTINGS: Final[dict[str, Setting]] = {
-    row.name: row
-    for row in (
+    setting.name: setting
+    for setting in (
         Setting(
             "retention_policies",
             "How long, and up to which size, acknowledged messages are kept; -1: without end, 0 both: not at all.",
@@ -194,8 +194,8 @@ SETTINGS: Final[dict[str, Setting]] = {
                 "retentionTimeInMinutes": ("defaultRetentionTimeInMinutes",),
                 "retentionSizeInMB": ("defaultRetentionSizeInMB",),
             },
-            loses=_retained_less,
-            wrong=_half_retained,
+            loses=_check_retention,
+            wrong=_check_limits,
         ),
         Setting(
             "message_ttl_in_seconds",
@@ -206,7 +206,7 @@ SETTINGS: Final[dict[str, Setting]] = {
             topic_query="messageTTL",
             default=0,
             broker="ttlDurationDefaultInSeconds",
-            loses=_expires_sooner,
+            loses=_check_ttl,
         ),
         Setting(
             "inactive_topic_policies",
@@ -238,7 +238,7 @@ SETTINGS: Final[dict[str, Setting]] = {
                 ),
                 "deleteWhileInactive": ("brokerDeleteInactiveTopicsEnabled",),
             },
-            loses=_deletes_more,
+            loses=_check_inactive_topics,
         ),
         Setting(
             "deduplicationEnabled",
@@ -265,21 +265,21 @@ SETTINGS: Final[dict[str, Setting]] = {
             Names("the name of a cluster", r"^\S+$"),
             path="replication",
             topic_path="replication",
-            loses=_fewer_clusters,
+            loses=_check_clusters,
             removable=False,
         ),
     )
 }
-"""The table, by name, in the order in which a plan sets them."""
+"""The settings by name, in the order in which a plan sets them."""
 
 
 def address(name: object, setting: str) -> str:
-    """Return how a plan names a setting of a namespace or topic, and the user allows what it can lose."""
+    """Return the name of a setting of a namespace or topic in plans, by which users allow a change that can lose messages."""
     return f"{name}:{setting}"
 
 
 class CompatibilityStrategy(StrEnum):
-    """Pulsar's SchemaCompatibilityStrategy; UNDEFINED asks the next level (topic, namespace, broker)."""
+    """Pulsar's SchemaCompatibilityStrategy; UNDEFINED inherits that of the next level (topic, namespace, broker)."""
 
     UNDEFINED = "UNDEFINED"
     ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
@@ -294,9 +294,10 @@ class CompatibilityStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The policies of a namespace or topic. None: not managed here; UNDEFINED: reset to "ask the next level".
+    """The policies of a namespace or topic: None if not managed, UNDEFINED if reset to the value of the next level.
 
-    `settings` are the values of SETTINGS, by name: those that are managed, or UNDEFINED.
+    Attributes:
+        settings: the managed values of `SETTINGS`, by name.
     """
 
     schema_compatibility_strategy: CompatibilityStrategy | None = None
@@ -306,26 +307,26 @@ class Policies:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Policies:
-        """Return the policies among these values, by name; a strategy may be text. Raise ValueError where a value is none."""
+        """Return the policies in a mapping by name, in which a strategy may be text; raise ValueError for a value that is not valid."""
         strategy = values.get("schema_compatibility_strategy")
         return cls(
             None if strategy is None else CompatibilityStrategy(strategy),
             values.get("is_allow_auto_update_schema"),
             values.get("schema_validation_enforced"),
             {
-                name: value if value == CompatibilityStrategy.UNDEFINED else row.normal(value)
-                for name, row in SETTINGS.items()
+                name: value if value == CompatibilityStrategy.UNDEFINED else setting.normal(value)
+                for name, setting in SETTINGS.items()
                 if (value := values.get(name)) is not None
             },
         )
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Return the name of every policy: those about schemas, and the settings."""
+        """Return the names of all policies: the schema policies and the settings."""
         return (*SCHEMA_POLICIES, *SETTINGS)
 
     def get(self, name: str) -> Any:
-        """Return the policy of that name; None: it is not managed."""
+        """Return the policy with this name, or None if it is not managed."""
         return getattr(self, name) if name in SCHEMA_POLICIES else self.settings.get(name)
 
     def managed(self) -> dict[str, Any]:
@@ -333,22 +334,22 @@ class Policies:
         return {name: value for name in self.names() if (value := self.get(name)) is not None}
 
     def without(self, managed: Policies) -> Policies:
-        """Return these policies, without those that `managed` has."""
+        """Return these policies without those that `managed` sets."""
         return Policies.of({**self.managed(), **dict.fromkeys(managed.managed())})
 
     def overlaid(self, managed: Policies) -> Policies:
-        """Return these policies, with those that `managed` has in place of their own."""
+        """Return these policies, overridden by those that `managed` sets."""
         return Policies.of({**self.managed(), **managed.managed()})
 
 
 SCHEMA_POLICIES: Final = ("schema_compatibility_strategy", "is_allow_auto_update_schema", "schema_validation_enforced")
-"""The policies about schemas themselves."""
+"""The policies on schemas."""
 
 
 def strategy_of(*policies: Policies | None) -> CompatibilityStrategy | None:
-    """Return the first strategy that is set in `policies`, which go from topic to namespace; None: none is."""
-    for each in policies:
-        strategy = each.schema_compatibility_strategy if each else None
+    """Return the first strategy that is set, given the policies from topic to namespace, or None."""
+    for level in policies:
+        strategy = level.schema_compatibility_strategy if level else None
         if strategy not in (None, CompatibilityStrategy.UNDEFINED):
             return strategy
     return None
@@ -356,36 +357,36 @@ def strategy_of(*policies: Policies | None) -> CompatibilityStrategy | None:
 
 @dataclass(frozen=True, slots=True)
 class BrokerDefaults:
-    """The broker's own settings, as the project file has them, with Pulsar's defaults."""
+    """The broker settings in the project file, with Pulsar's defaults."""
 
     schema_compatibility_strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
     is_allow_auto_update_schema: bool = True
     schema_validation_enforced: bool = False
     checkers: tuple[str, ...] = ()
-    """The optional checkers that the brokers are configured with (see OPTIONAL_CHECKERS)."""
+    """The optional checkers of the brokers (see OPTIONAL_CHECKERS)."""
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
-    """What they do where a setting is not set, by its name; what is not known is not there."""
+    """The brokers' values of unset settings by name, as far as they are known."""
 
 
 Level = Literal["topic", "namespace", "default"]
-"""Where a policy in force was set."""
+"""The level that sets a policy in force."""
 
 _S = CompatibilityStrategy
 
 READS_OLD: Final = frozenset({_S.BACKWARD, _S.BACKWARD_TRANSITIVE, _S.FULL, _S.FULL_TRANSITIVE})
-"""The strategies that have the new schema read what an old one wrote."""
+"""The strategies by which the new schema must read messages of old schemas."""
 
 READ_BY_OLD: Final = frozenset({_S.FORWARD, _S.FORWARD_TRANSITIVE, _S.FULL, _S.FULL_TRANSITIVE})
-"""The strategies that have an old schema read what the new one writes."""
+"""The strategies by which old schemas must read messages of the new schema."""
 
 TRANSITIVE: Final = frozenset({_S.BACKWARD_TRANSITIVE, _S.FORWARD_TRANSITIVE, _S.FULL_TRANSITIVE})
-"""The strategies that look at every live version, not only the latest."""
+"""The strategies that check every live version, not only the latest."""
 
 
 def protects(strategy: _S) -> frozenset[str]:
-    """Return what a strategy protects: the more it rejects, the larger the set."""
+    """Return the guarantees of a strategy; a stricter strategy has a superset."""
     if strategy is _S.ALWAYS_INCOMPATIBLE:
         return frozenset({"new_reads_old", "old_reads_new", "all versions", "nothing may follow"})
-    found = {"new_reads_old"} if strategy in READS_OLD else set()
-    found |= {"old_reads_new"} if strategy in READ_BY_OLD else set()
-    return frozenset(found | ({"all versions"} if strategy in TRANSITIVE else set()))
+    guarantees = {"new_reads_old"} if strategy in READS_OLD else set()
+    guarantees |= {"old_reads_new"} if strategy in READ_BY_OLD else set()
+    return frozenset(guarantees | ({"all versions"} if strategy in TRANSITIVE else set()))

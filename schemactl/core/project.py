@@ -1,4 +1,4 @@
-"""`Project`, `Target`, `Generate`: the settings in `schemactl.yaml`."""
+"""Define the settings in `schemactl.yaml`: the project, its targets and the generated package."""
 
 from __future__ import annotations
 
@@ -15,34 +15,36 @@ if TYPE_CHECKING:
 
 
 ProtoCategory = Literal["WIRE", "WIRE_JSON"]
-"""buf's categories of rules about messages; its others are about generated code."""
+"""The categories of buf's rules on messages; other categories concern generated code."""
 
 OPTIONAL_CHECKERS: Mapping[str, Release] = {
     "ProtobufNativeSchemaAdvancedCompatibilityCheck": Release.R5_0,
     "ProtobufSchemaCompatibilityCheck": Release.R4_0,
 }
-"""Pulsar's checkers that no broker has unless `schemaRegistryCompatibilityCheckers` lists them, with their first release."""
+"""Pulsar's checkers that must be listed in `schemaRegistryCompatibilityCheckers`, with their first release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A registry to plan against, by the name the project file gives it.
+    """A target in the project file: a registry and the topics that it gets.
 
     Attributes:
-        registry: its URL as written: `sqlite:PATH` (relative to the project's folder) or `http(s)://HOST:PORT`.
-        release: None: the project's.
+        registry: the URL as written: `sqlite:PATH` (relative to the project's folder) or `http(s)://HOST:PORT`.
+        release: the release of Pulsar, or None for that of the project.
         pulsar: the release as written.
-        tenants: maps declared tenants to this target's; `namespaces` does so with single namespaces, and goes before it. Once one
-            of the two says anything, what neither names has no name on this target.
+        tenants: the tenants on this target, by declared tenant.
+        namespaces: the namespaces on this target, by declared namespace; they take precedence over `tenants`. If either is
+            set, a namespace in neither does not exist on this target.
         overlays: files with policies and partitions that differ on this target, relative to the repository's top level.
-        include: globs of the topics that this target has; none: all. `exclude`: of those that it does not have.
-        labels: shown, and compared with nothing.
-        cluster: what Pulsar calls the cluster, by which others replicate to it; "": not known.
+        include: globs of the topics of this target; () for all.
+        exclude: globs of the topics that it does not have.
+        labels: texts that are shown only.
+        cluster: the name of the cluster in Pulsar, by which other clusters replicate to it, or "" if unknown.
         credentials: `token_env`, `token_file`, `cert_file`, `key_file`, `oauth2`, `ca_file` as written.
-        numbers: the file that records where its version numbers are not Git's, relative to the repository's top level;
-            None: `numbers/NAME.yaml` in the project's folder.
-        promoted: the ref that names its position, a commit of the approved first-parent line; None: the tip.
-        after: the targets that have to hold a version before it is planned here.
+        numbers: the file with the version numbers that differ from Git's, relative to the repository's top level, or None
+            for `numbers/NAME.yaml` in the project's folder.
+        promoted: the ref of its position, a commit of the approved first-parent history, or None for the tip.
+        after: the targets that must have a version before it is planned here.
     """
 
     name: str
@@ -63,7 +65,7 @@ class Target:
 
     @property
     def names(self) -> TargetNames:
-        """The names that what is declared has there."""
+        """The names of declared tenants and namespaces on this target."""
         return TargetNames(self.name, self.tenants, self.namespaces)
 
     @property
@@ -73,15 +75,20 @@ class Target:
 
 
 ClassKind = Literal["dataclass", "pydantic"]
-"""What kind of classes `generate` writes."""
+"""The kind of classes that `generate` writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """What `schemactl generate` writes: the importable package's name, the folder it goes to, and for which Spark.
+    """The generated package.
 
-    `out` is relative to the repository's top level. `json_defaults`: a field that a JSON payload lacks is its default, not null.
-    `target`: whose messages the package reads, by that one's numbers; None: by Git's. `classes`: which classes it has for records.
+    Attributes:
+        package: the importable name of the package.
+        out: its folder, relative to the repository's top level.
+        spark: the version of Spark.
+        json_defaults: whether a missing field of a JSON payload gets its default instead of null.
+        target: the target by whose version numbers it reads messages, or None for Git's numbers.
+        classes: the kind of classes for records, or None for no classes.
     """
 
     package: str
@@ -97,7 +104,7 @@ NameStyle = Literal["snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"
 
 @dataclass(frozen=True, slots=True)
 class NameStyles:
-    """How the names of fields, of named types and of an enum's symbols are written."""
+    """The naming styles of fields, named types and enum symbols."""
 
     fields: NameStyle = "snake_case"
     types: NameStyle = "PascalCase"
@@ -109,15 +116,17 @@ class Project:
     """The project file `schemactl.yaml`.
 
     Attributes:
-        folder: the project's folder relative to the repository's top level, "" when it is the top level.
-        path: of the project file, relative to the repository's top level.
-        roots: the folders of declarations, relative to the repository's top level, as are `previous_roots` and
-            `waivers` ("" is the top level itself).
-        release: whose answers to predict: the nearest that is not newer than `pulsar`, the release as written.
-        severities: rule id to severity ("off": not shown); `namespace_severities` goes before it.
-        proto_rules: the category of buf's whose rules are checked besides the data verdict; None: no category.
-        require_declared_namespaces: a topic whose namespace no file declares is an error, not a warning.
-        names: how names are written, where NAME_STYLE is looked for.
+        folder: the project's folder, relative to the repository's top level; "" for the top level.
+        path: the path of the project file, relative to the repository's top level.
+        roots: the folders of declarations, relative to the repository's top level, as are `previous_roots` and `waivers`; ""
+            is the top level.
+        release: the supported release whose answers are predicted.
+        pulsar: the release as written.
+        severities: the severity of rules by id; "off" hides a rule.
+        namespace_severities: the severities in a namespace, which take precedence.
+        proto_rules: the category of buf's rules that are checked in addition to the data verdict, or None.
+        require_declared_namespaces: whether a topic in an undeclared namespace is an error instead of a warning.
+        names: the naming styles for the rule NAME_STYLE.
     """
 
     folder: str = ""

@@ -1,4 +1,4 @@
-"""The catalogue of rules: each has a page in docs/rules, with its summary, reason, example and fix, which this module reads."""
+"""Read the rules from their pages in docs/rules: summary, reason, example and fix."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Rule:
     """A rule that a check looks for.
 
     Attributes:
-        id: as Avro's Java SchemaCompatibility or buf spell it, where they have it.
-        verdict: whose rule it is: `data` (readers meet it), `broker` (the registry answers so), `declaration` (ours),
-            `tables` (tables that a topic feeds), `lint` (likely mistakes that break nothing yet).
-        severity: unless the project says otherwise; `off`: only a project that says so has it looked for.
-        summary: one sentence about what it finds.
-        why: what breaks, and for whom.
-        example: before and after, as the user would write them.
-        fix: what to write instead.
-        link: the specification or source it follows.
-        asked_with: the setting of `schemactl.yaml` that turns it on; "" where `check` always does.
-        is_fixed: `severities` does not concern it.
+        id: the id, as in Avro's Java SchemaCompatibility or buf if they have the rule.
+        verdict: the origin: `data` (readers of messages), `broker` (the answer of the registry), `declaration` (the declared
+            files), `tables` (tables that a topic feeds), `lint` (probable mistakes that break nothing yet).
+        severity: the default severity; a rule with `off` is checked only if the project sets its severity.
+        summary: one sentence on the problem.
+        why: the consequences, and for whom.
+        example: text of the user before and after.
+        fix: the text to write instead.
+        link: the specification or source.
+        asked_with: the setting of `schemactl.yaml` that enables the rule, or "".
+        is_fixed: whether `severities` does not apply.
     """
 
     id: str
@@ -45,7 +45,7 @@ class Rule:
 
     @property
     def is_waivable(self) -> bool:
-        """Whether a waiver can name it: it is about breakage by a schema change that can be made all the same."""
+        """Whether a waiver can approve its findings: it concerns a breaking change that users may decide to make."""
         return (
             self.verdict in ("data", "tables")
             or self.id
@@ -62,9 +62,9 @@ class Rule:
 
 
 LINT_RULES: Final = "schemactl.lint_rules"
-"""The entry point group for lint rules of other packages: the rule's id, and a `LintRule` class."""
+"""The entry point group of lint rules in other packages: the rule's id and its `LintRule` class."""
 
-_ROW: Final = re.compile(r"^\| \[(\w+)\]\(\1\.md\)", re.MULTILINE)
+_INDEX_ROW: Final = re.compile(r"^\| \[(\w+)\]\(\1\.md\)", re.MULTILINE)
 """A rule in the index of the pages."""
 
 _PAGE: Final = re.compile(
@@ -80,40 +80,40 @@ _PAGE: Final = re.compile(
 
 
 def every_rule() -> dict[str, Rule]:
-    """Return every rule by id: those of the catalogue, then those that other packages bring.
+    """Return every rule by id: the built-in rules, then those of other packages.
 
     Raises:
-        SchemactlError: a rule from another package is no lint rule, or has a name of the catalogue.
+        SchemactlError: if a rule of another package is not a lint rule, or has the id of a built-in rule.
     """
-    known = dict(rules())
+    rules_by_id = dict(rules())
     for entry in of_other_packages(LINT_RULES):
         rule = getattr(entry.load(), "rule", None)
-        if not isinstance(rule, Rule) or rule.id != entry.name or rule.verdict != "lint" or rule.id in known:
+        if not isinstance(rule, Rule) or rule.id != entry.name or rule.verdict != "lint" or rule.id in rules_by_id:
             raise SchemactlError(
                 f"the entry point {entry.name} = {entry.value} of {LINT_RULES} is no lint rule of its own",
                 fix=f'give the class an attribute: rule = Rule(id="{entry.name}", verdict="lint", ...)',
             )
-        known[rule.id] = rule
-    return known
+        rules_by_id[rule.id] = rule
+    return rules_by_id
 
 
 @cache
 def rules() -> Mapping[str, Rule]:
-    """Return every rule of the catalogue by id, in the order of the index of its pages."""
-    # In a wheel the pages lie in the package.
+    """Return the built-in rules by id, in the order of the index page."""
+    # In a wheel, the pages are in the package.
     folder = Path(__file__).parents[1] / "_rules"
     if not folder.is_dir():
         folder = Path(__file__).parents[2] / "docs" / "rules"
-    names = _ROW.findall((folder / "README.md").read_text(encoding="utf-8"))
-    return {name: _rule((folder / f"{name}.md").read_text(encoding="utf-8")) for name in names}
+    names = _INDEX_ROW.findall((folder / "README.md").read_text(encoding="utf-8"))
+    return {name: _parse_page((folder / f"{name}.md").read_text(encoding="utf-8")) for name in names}
 
 
-def _rule(page: str) -> Rule:
-    """Return the rule that a page describes."""
-    found = _PAGE.fullmatch(page)
-    if found is None:
+def _parse_page(page: str) -> Rule:
+    """Return the rule on a page."""
+    match = _PAGE.fullmatch(page)
+    if match is None:
         raise AssertionError(f"a page does not have the form of a rule's: {page.splitlines()[0]}")
-    parts: dict[str, Any] = found.groupdict()
+    parts: dict[str, Any] = match.groupdict()
     parts["example"] = dedent(parts["example"]).strip("\n")
     parts["asked_with"] = parts["asked_with"] or ""
     parts["is_fixed"] = parts["is_fixed"] is not None

@@ -1,4 +1,4 @@
-"""Schemas and their versions as Pulsar stores them, and the Pulsar releases whose answers are predicted."""
+"""Define schemas and versions as Pulsar stores them, and the supported releases of Pulsar."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any, Final
 
 from schemactl.core.errors import Source
 
-# Releases of Pulsar
+_MAX_DIGITS: Final = 64
 
-_MOST_DIGITS = 64
+_PARTS: Final = ("schema", "properties", "source", "locator", "proto", "comments")
+"""The attributes of a SchemaInfo except the type."""
 
 
 class Release(StrEnum):
-    """The Pulsar releases whose answers are predicted; another one is read as the nearest lower."""
+    """The Pulsar releases whose answers are predicted; any other counts as the nearest lower release."""
 
     R4_0 = "4.0"
     R4_2 = "4.2"
@@ -24,28 +25,25 @@ class Release(StrEnum):
 
     @classmethod
     def nearest(cls, version: str) -> Release | None:
-        """Return the newest of these that is not newer than `version`; None: that is no release, or older than all."""
+        """Return the newest release that is not newer than `version`, or None if there is none or `version` is not valid."""
         parts = version.split(".")[:2]
-        if not all(part.isdecimal() and len(part) <= _MOST_DIGITS for part in parts):
+        if not all(part.isdecimal() and len(part) <= _MAX_DIGITS for part in parts):
             return None
-        wanted = tuple(map(int, parts))
-        known = [release for release in cls if tuple(map(int, release.split("."))) <= wanted]
-        return known[-1] if known else None
+        number = tuple(map(int, parts))
+        releases = [release for release in cls if tuple(map(int, release.split("."))) <= number]
+        return releases[-1] if releases else None
 
 
 class _NoData(bytes):
-    """Empty bytes that are not the empty bytes: those are one object in Python."""
+    """Empty bytes with an identity of their own, because all other empty bytes are one object."""
 
     __slots__ = ()
 
 
 NO_DATA: Final = _NoData()
-"""As `SchemaInfo.schema` (compared with `is`): no data at all, which the registry's code meets as null."""
+"""A `SchemaInfo.schema` that is null in the registry's code; compare it with `is`."""
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
-
-
-# Schemas and versions, as Pulsar stores them
 
 
 class SchemaType(Enum):
@@ -84,16 +82,19 @@ WITHOUT_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
 
 
 Locator = Callable[[str], Source]
-"""From a JSON pointer into a definition or declaration to the nearest place that exists in the user's files."""
+"""Returns the nearest source location of a JSON pointer into a definition or declaration."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
-    """What Pulsar stores of a schema: type, bytes and properties. Where it was read from takes no part in equality.
+    """A schema as Pulsar stores it: type, bytes and properties. Its origin is ignored in comparisons.
 
-    `schema` holds, by type: AVRO, JSON, PROTOBUF the Avro schema's JSON text; PROTOBUF_NATIVE the JSON wrapper of a descriptor set; KEY_VALUE two
-    length-prefixed halves; every other type nothing (STRING from Python: `null`). `proto` is what `proto:` of a PROTOBUF declaration names, as
-    PROTOBUF_NATIVE: Pulsar never sees it, but wire rules and codecs do. `comments` gives those of `.proto` files, by pointers.
+    Attributes:
+        schema: for AVRO, JSON and PROTOBUF the JSON text of the Avro schema; for PROTOBUF_NATIVE the JSON wrapper of a descriptor
+            set; for KEY_VALUE the length-prefixed schemas of key and value; for other types empty (`null` for STRING from Python).
+        proto: the definition that `proto:` of a PROTOBUF declaration names, as PROTOBUF_NATIVE. Pulsar does not store it, but
+            wire rules and codecs use it.
+        comments: returns the comments of `.proto` files, by JSON pointer.
     """
 
     type: SchemaType
@@ -105,17 +106,17 @@ class SchemaInfo:
     comments: Callable[[], Mapping[str, str]] = field(default=dict, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
-        """Return the nearest place in the user's files to `pointer` in this definition; None when it came from no file."""
+        """Return the source location nearest to a JSON pointer, or None if the definition was not read from a file."""
         return self.locator(pointer) if self.locator else self.source
 
     def load(self) -> SchemaInfo:
-        """Return the definition itself, read from Git now where it was not yet: before it is compared or judged."""
+        """Read the definition from Git unless it was read before, and return it."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The commit that brought something: full hex id and committer time (seconds since the epoch, UTC)."""
+    """A commit: the full hex id, the committer time in seconds since the epoch, and the subject."""
 
     id: str
     time_s: int
@@ -123,13 +124,13 @@ class Commit:
 
     @property
     def short(self) -> str:
-        """The first nine hex digits, enough to paste into git."""
+        """The first nine hex digits of the id."""
         return self.id[:9]
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """One entry of a topic's version list. `info` is None for a tombstone (a soft delete takes a number, too)."""
+    """An entry of a topic's version list; `info` is None for a tombstone, which a soft delete appends."""
 
     number: int
     info: SchemaInfo | None
@@ -137,60 +138,54 @@ class SchemaVersion:
     timestamp_ms: int | None = None
 
     def load(self) -> SchemaVersion:
-        """Return the version itself, its definition read from Git now where it was not yet."""
+        """Read the definition from Git unless it was read before, and return the version."""
         if self.info:
             self.info.load()
         return self
 
 
 def live(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
-    """Return the versions after the last tombstone: those a broker compares an upload with (trimDeletedSchemaAndGetList)."""
-    deleted = [position for position, version in enumerate(versions) if version.info is None]
-    return tuple(versions[deleted[-1] + 1 :] if deleted else versions)
+    """Return the versions after the last tombstone, with which a broker compares an upload (trimDeletedSchemaAndGetList)."""
+    tombstones = [index for index, version in enumerate(versions) if version.info is None]
+    return tuple(versions[tombstones[-1] + 1 :] if tombstones else versions)
 
 
 def next_number(versions: Sequence[SchemaVersion]) -> int:
-    """Return the number of the version that comes after these."""
+    """Return the number of the next version."""
     return versions[-1].number + 1 if versions else 0
 
 
-# Definitions that are read only when `load` is called
-
-_PARTS: Final = ("schema", "properties", "source", "locator", "proto", "comments")
-"""Of a SchemaInfo, besides its type."""
-
-
 class DeferredInfo(SchemaInfo):
-    """A definition of which only the type is known until `load` is called. Using any other part before that is a bug."""
+    """A definition of which only the type is known before `load`; using another attribute before that is a bug."""
 
     __slots__ = ("_read",)
 
     @classmethod
     def of(cls, type_: SchemaType, read: Callable[[], SchemaInfo]) -> SchemaInfo:
-        """Return the definition that `read` gives."""
+        """Return a definition that `read` returns on `load`."""
         info = cls.__new__(cls)
         object.__setattr__(info, "type", type_)
         object.__setattr__(info, "_read", read)
         return info
 
     def load(self) -> SchemaInfo:
-        """Read the definition, unless that was done."""
-        # One that `replace` made has all its parts from the beginning.
+        """Read the definition unless it was read before, and return it."""
+        # The result of `replace` has all attributes from the start.
         if read := getattr(self, "_read", None):
-            found: SchemaInfo = read()
+            info: SchemaInfo = read()
             for part in _PARTS:
-                object.__setattr__(self, part, getattr(found, part))
+                object.__setattr__(self, part, getattr(info, part))
             object.__setattr__(self, "_read", None)
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Raise for a part that was not read yet."""
+        """Raise an error for an attribute that was not read yet."""
         if name in _PARTS:
             raise RuntimeError(f"{name} of a definition was used before it was read: call load() first")
         raise AttributeError(name)
 
     def __eq__(self, other: object) -> bool:
-        """Compare two definitions, which are read already."""
+        """Return whether both definitions, which must have been read, are equal."""
         if not isinstance(other, SchemaInfo):
             return NotImplemented
         return (self.type, self.schema, self.properties) == (other.type, other.schema, other.properties)
@@ -198,5 +193,5 @@ class DeferredInfo(SchemaInfo):
     __hash__ = SchemaInfo.__hash__
 
     def __repr__(self) -> str:
-        """Return the definition, as far as it is read."""
+        """Return the definition, or only its type if it was not read yet."""
         return f"DeferredInfo(type={self.type})" if getattr(self, "_read", None) else super().__repr__()

@@ -1,9 +1,9 @@
-r"""Text for terminals and build logs: escaping of foreign text, colors, aligned tables, widths.
+r"""Format text for terminals and build logs: escape foreign text, color it, align tables, and fit lines to a width.
 
-Names, texts and answers come from pull requests and registries. Every character that is not for reading (C0 and C1 controls,
-bidirectional controls, Unicode's own line separators, halves of surrogate pairs) is printed as JSON escapes it, `\u009b`;
-likewise one character of what begins a workflow command: `::` at the start of a line (GitHub, after blanks, too), `##[` and
-`##vso[` anywhere (Azure Pipelines, older GitHub). So what was valid JSON stays JSON, and means the same.
+Names and texts come from pull requests and registries. Control characters (C0, C1, bidirectional), Unicode's line separators
+and lone surrogates are escaped as in JSON, like `\u009b`. So is one character at the start of a workflow command: `::` at the
+start of a line, also after blanks (GitHub), and `##[` and `##vso[` anywhere (Azure Pipelines, older GitHub). Valid JSON stays
+valid, with the same meaning.
 """
 
 from __future__ import annotations
@@ -19,20 +19,37 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
 
-_NOT_FOR_READING = "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+_CONTROL_CHARACTERS = "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
 _COMMAND_START = r"^([^\S\n]*):(?=:)"
 _COMMAND_INSIDE = r"##(?=\[|vso\[)"
 _STYLE_PATTERN = r"\x1b\[(?:0|1|2|31|32|33|36)m"
-"""The styles that `report.style` writes."""
+"""The styles that `paint` writes."""
+
+_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+_UNBREAKABLE = re.compile(r"(?<=: )schemactl [a-z].*|(?:`[^`]*`|[^ ])+")
+
+_ANY_STYLE = re.compile(r"\x1b\[[0-9]+m")
+
+SIGNS: Final = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
+"""The style of the sign of a line: added, changed, removed, rejected, unchanged."""
+
+SHADES: Final = {"good": "green", "doubtful": "yellow", "bad": "red", "": ""}
+"""The style of a cell or summary."""
+
+_DIFF_COLORS: Final = {"+": "green", "-": "red", "@": "cyan"}
+
+_MIN_COLUMN_WIDTH = 8
+"""The smallest width of a column of a table."""
 
 
 def clean(text: str, *, styled: bool = False, starts_line: bool = True) -> str:
-    """`text`, in lines as it is, with nothing in it that a terminal or a build server would obey.
+    """Escape all characters that a terminal or a build server would interpret, except line ends.
 
     Args:
         text: any text.
-        styled: this program's own colours may be in it.
-        starts_line: `text` stands at the start of a line.
+        styled: whether to keep the styles of this program.
+        starts_line: whether `text` begins at the start of a line.
     """
     if text.replace("\n", "").isprintable() and "::" not in text and "##" not in text:
         return text
@@ -40,30 +57,32 @@ def clean(text: str, *, styled: bool = False, starts_line: bool = True) -> str:
     if styled:
         parts = re.split(f"({_STYLE_PATTERN})", text)
         return "".join(
-            part if at % 2 else clean(part, starts_line=starts_line and (not at or parts[at - 2].endswith("\n")))
-            for at, part in enumerate(parts)
+            part
+            if index % 2
+            else clean(part, starts_line=starts_line and (not index or parts[index - 2].endswith("\n")))
+            for index, part in enumerate(parts)
         )
-    text = re.sub(_NOT_FOR_READING, _escaped, text)
+    text = re.sub(_CONTROL_CHARACTERS, _escape, text)
     text = re.sub(_COMMAND_INSIDE, r"#\\u0023", text, flags=re.IGNORECASE)
     first = "" if starts_line else text.partition("\n")[0]
     return first + re.sub(_COMMAND_START, r"\1\\u003a", text[len(first) :], flags=re.MULTILINE)
 
 
 def on_one_line(text: str) -> str:
-    """`text`, cleaned, with its line ends and tabs as JSON escapes them: a name or a value inside a sentence of ours."""
+    """Clean a text and escape its line ends and tabs, for use inside a sentence."""
     return clean(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 class CleanStream:
-    """A text stream that everything goes to cleaned; what it does not do itself, the stream below it does.
+    """A wrapper around a text stream that cleans everything that is written.
 
     Attributes:
-        uncleaned: the stream below, for output that is a protocol of its own.
-        styled: this program's own colours may pass.
+        uncleaned: the wrapped stream.
+        styled: whether to keep the styles of this program.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -72,7 +91,7 @@ class CleanStream:
         self._starts_line = True
 
     def write(self, text: str) -> int:
-        """Write `text` cleaned, and return its length."""
+        """Clean and write a text, and return its length."""
         self.uncleaned.write(clean(text, styled=self.styled, starts_line=self._starts_line))
         if text:
             last = text.rpartition("\n")[2] if "\n" in text else text
@@ -84,39 +103,23 @@ class CleanStream:
 
 
 def redirected(stream: TextIO) -> TextIO:
-    """Return the stream for a definition that is shown: as it is to the byte where it goes to a file or a program, else cleaned."""
+    """Return the stream for a definition: uncleaned if it is redirected to a file or a program, else cleaned."""
     return stream if stream.isatty() else uncleaned(stream)
 
 
 def uncleaned(stream: TextIO) -> TextIO:
-    """Return the stream below a cleaned one, for output that is a protocol of its own; otherwise `stream` itself."""
+    """Return the stream inside a `CleanStream`, for output in a protocol, or `stream` itself."""
     return stream.uncleaned if isinstance(stream, CleanStream) else stream
 
 
-# ANSI styles, used only where colours are enabled
-
-_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_WORD = re.compile(r"(?<=: )schemactl [a-z].*|(?:`[^`]*`|[^ ])+")
-_ANY_STYLE = re.compile(r"\x1b\[[0-9]+m")
-SIGNS: Final = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
-"""The style of the sign in front of a line: what comes, becomes another, goes, is rejected or breaks, stays."""
-
-SHADES: Final = {"good": "green", "doubtful": "yellow", "bad": "red", "": ""}
-"""The style of what a cell or a sum says."""
-
-_DIFF: Final = {"+": "green", "-": "red", "@": "cyan"}
-_NARROWEST = 8
-"""A column of a table is never narrower."""
-
-
 def paint(text: str, style: str, *, color: bool) -> str:
-    """Return `text` in `style`, a name of `_CODES`; unchanged without colour, or where the style is ""."""
+    """Return `text` in a style of `_CODES`, or unchanged without color or for the style ""."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if color and style else text
 
 
 def paint_diff(line: str, *, color: bool) -> str:
-    """Return a line of a unified diff in the style that `git diff` shows it in."""
-    return paint(line, "bold" if line.startswith(("+++", "---")) else _DIFF.get(line[:1], ""), color=color)
+    """Return a line of a unified diff in the style of `git diff`."""
+    return paint(line, "bold" if line.startswith(("+++", "---")) else _DIFF_COLORS.get(line[:1], ""), color=color)
 
 
 def table(
@@ -127,39 +130,39 @@ def table(
     styles: Sequence[Sequence[str]] | None = None,
     whole: Collection[int] = (),
 ) -> list[str]:
-    """Return the rows with their columns aligned, two blanks between them.
+    """Return the lines of a table with aligned columns.
 
     Args:
-        rows: the cells, as many in each row.
-        width: the longest line; the widest cells are shortened in their middle until it holds. None: any.
-        numeric: the columns that are aligned to the right.
-        whole: the columns that are shortened last.
-        styles: the style of each cell, "" for none; None: there are no colours.
+        rows: rows of equally many cells.
+        width: the longest line, for which the widest columns are shortened, or None for any.
+        numeric: the indices of columns that are aligned to the right.
+        styles: the style of each cell, "" for none, or None for no styles.
+        whole: the indices of columns that are shortened last.
     """
     if not rows:
         return []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    while width is not None and sum(widths) + 2 * len(widths) - 2 > width and max(widths) > _NARROWEST:
-        others = [at for at, each in enumerate(widths) if at not in whole and each > 2 * _NARROWEST]
+    while width is not None and sum(widths) + 2 * len(widths) - 2 > width and max(widths) > _MIN_COLUMN_WIDTH:
+        others = [index for index, size in enumerate(widths) if index not in whole and size > 2 * _MIN_COLUMN_WIDTH]
         widths[max(others or range(len(widths)), key=widths.__getitem__)] -= 1
 
-    def cell(at: int, text: str, style: str, *, is_last: bool) -> str:
-        short = _shortened(text, widths[at])
-        shown = paint(short, style, color=True) if style and short else short
-        blanks = " " * (widths[at] - len(short))
-        return blanks + shown if at in numeric else shown + ("" if is_last else blanks)
+    def format_cell(index: int, text: str, style: str, *, is_last: bool) -> str:
+        short = _shorten(text, widths[index])
+        painted = paint(short, style, color=True) if style and short else short
+        blanks = " " * (widths[index] - len(short))
+        return blanks + painted if index in numeric else painted + ("" if is_last else blanks)
 
     return [
         "  ".join(
-            cell(at, text, styles[number][at] if styles else "", is_last=at == len(row) - 1)
-            for at, text in enumerate(row)
+            format_cell(index, text, styles[number][index] if styles else "", is_last=index == len(row) - 1)
+            for index, text in enumerate(row)
         ).rstrip()
         for number, row in enumerate(rows)
     ]
 
 
-def _shortened(text: str, width: int) -> str:
-    """Return `text`, with `…` for its middle where it is longer than `width`."""
+def _shorten(text: str, width: int) -> str:
+    """Replace the middle of a text that is longer than `width` by `…`."""
     if len(text) <= width:
         return text
     head = width // 2
@@ -167,55 +170,55 @@ def _shortened(text: str, width: int) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the first `most` characters of `text`, with ` ...` behind them where there are more."""
+    """Return the first `most` characters of a text, followed by ` ...` if it is longer."""
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal that standard output is; None where it is none."""
+    """Return the columns of the terminal, or None if standard output is not a terminal."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
 
 
 def fit(text: str, width: int | None) -> str:
-    """Return `text` with lines longer than `width` broken at blanks, the rest indented below; None: as it is.
+    """Break lines longer than `width` at blanks, with an indent, or return the text unchanged if `width` is None.
 
-    Commands and what is between backquotes are not broken, so that they can be pasted.
+    Commands and text in backquotes are not broken, so that they can be pasted.
     """
     if width is None:
         return text
-    return "\n".join(piece for line in text.split("\n") for piece in _broken(line, width))
+    return "\n".join(piece for line in text.split("\n") for piece in _break_line(line, width))
 
 
-def _broken(line: str, width: int) -> Iterator[str]:
+def _break_line(line: str, width: int) -> Iterator[str]:
     if len(_ANY_STYLE.sub("", line)) <= width:
         yield line
         return
     indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
-    hanging, words, filled = f"{indent}  ", list[str](), len(indent) - 1
-    for word in _words(line.lstrip(" ")):
+    hanging, words, length_so_far = f"{indent}  ", list[str](), len(indent) - 1
+    for word in _split_words(line.lstrip(" ")):
         length = len(_ANY_STYLE.sub("", word))
-        if words and filled + 1 + length > width:
+        if words and length_so_far + 1 + length > width:
             yield indent + " ".join(words)
-            indent, words, filled = hanging, [], len(hanging) - 1
+            indent, words, length_so_far = hanging, [], len(hanging) - 1
         words.append(word)
-        filled += 1 + length
+        length_so_far += 1 + length
     yield indent + " ".join(words)
 
 
-def _words(line: str) -> Iterator[str]:
-    """Yield what may be on lines of their own: a command that is to be pasted is one word."""
-    at = 0
-    while at <= len(line):
-        word = _WORD.match(line, at)
+def _split_words(line: str) -> Iterator[str]:
+    """Yield the parts of a line that must not be broken; a command is one part."""
+    start = 0
+    while start <= len(line):
+        word = _UNBREAKABLE.match(line, start)
         yield word[0] if word else ""
-        at = word.end() + 1 if word else at + 1
+        start = word.end() + 1 if word else start + 1
 
 
 def is_welcome(choice: str) -> bool:
-    """Return whether standard output is to have colours: `always`, `never`, or `auto`, which honours NO_COLOR (no-color.org)."""
+    """Return whether to color standard output: `always`, `never`, or `auto`, which honors NO_COLOR (no-color.org)."""
     if choice == "auto":
-        terminal = sys.stdout is not None and sys.stdout.isatty()
-        return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return choice == "always"
