@@ -19,11 +19,199 @@ if TYPE_CHECKING:
     from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level
 
 
-class ClientBuild(NamedTuple):
-    """A definition that a client is built with; `number` is None for a definition of its own."""
+def parse_day(text: str) -> date:
+    """Parse a day in the extended format of ISO 8601, `2027-01-31`; raise ValueError for any other text."""
+    day = date.fromisoformat(text)
+    if day.isoformat() != text:
+        raise ValueError(f"{text!r} is not written as {day}")
+    return day
 
-    number: int | None
-    info: SchemaInfo
+
+@dataclass(frozen=True, slots=True)
+class Deprecated:
+    """The deprecation of a topic: its first day, the last day of the topic, and the topic to use instead."""
+
+    since: date | None = None
+    remove_after: date | None = None
+    use: TopicName | None = None
+
+    @classmethod
+    def parse(cls, since: str | None = None, remove_after: str | None = None, use: str | None = None) -> Deprecated:
+        """Return the deprecation of a declaration, with days in ISO 8601."""
+        first, last = (day and parse_day(day) for day in (since, remove_after))
+        return cls(first or None, last or None, TopicName.parse(use) if use else None)
+
+    def values(self) -> dict[str, str]:
+        """Return the set values, as declared."""
+        values = {"since": self.since, "remove_after": self.remove_after, "use": self.use}
+        return {key: str(value) for key, value in values.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Information about a topic or namespace for its users, which is not part of a version.
+
+    Attributes:
+        owner: its owner.
+        labels: texts by name, to search for.
+        links: URLs by name.
+    """
+
+    owner: str = ""
+    description: str = ""
+    labels: Mapping[str, str] = field(default_factory=lambda: EMPTY, hash=False)
+    links: Mapping[str, str] = field(default_factory=lambda: EMPTY, hash=False)
+    deprecated: Deprecated | None = None
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Metadata:
+        """Return the metadata in the values of a declaration."""
+        metadata = {key: values[key] for key in cls.__slots__ if key in values}
+        if "deprecated" in metadata:
+            metadata["deprecated"] = Deprecated.parse(**metadata["deprecated"])
+        return cls(**metadata)
+
+    def values(self) -> dict[str, Any]:
+        """Return the set values, as declared."""
+        values = {key: value for key in self.__slots__ if (value := getattr(self, key)) not in ("", EMPTY, None)}
+        return values | ({"deprecated": self.deprecated.values()} if self.deprecated else {})
+
+    def words(self) -> dict[str, str]:
+        """Return the set values by key, each as one line of text."""
+        texts = {
+            key: ", ".join(f"{name}={text}" for name, text in value.items()) if isinstance(value, Mapping) else value
+            for key, value in self.values().items()
+        }
+        return {key: " ".join(text.split()) for key, text in texts.items()}
+
+    def within(self, namespace: Metadata) -> Metadata:
+        """Return the metadata of a topic with the owner, labels and deprecation that it inherits from its namespace."""
+        return replace(
+            self,
+            owner=self.owner or namespace.owner,
+            labels={**namespace.labels, **self.labels},
+            deprecated=self.deprecated or namespace.deprecated,
+        )
+
+
+NO_METADATA = Metadata()
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+NameT = TypeVar("NameT", bound=NamespaceName | TopicName)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Namespaces and topics with their schema versions, according to one source.
+
+    Attributes:
+        former: in history, the policies that are no longer declared, with their last declared values.
+    """
+
+    namespaces: Mapping[NamespaceName, Namespace] = field(default_factory=dict)
+    topics: Mapping[TopicName, Topic] = field(default_factory=dict)
+    former: Mapping[NamespaceName | TopicName, Policies] = field(default_factory=dict)
+
+    def get(self, name: NamespaceName | TopicName) -> Namespace | Topic | None:
+        """Return the namespace or topic with this name, or None."""
+        return self.topics.get(name) if isinstance(name, TopicName) else self.namespaces.get(name)
+
+    def strategy(self, topic: TopicName, defaults: BrokerDefaults) -> tuple[CompatibilityStrategy, Level]:
+        """Return the strategy in force for a topic, and the level that sets it: topic, namespace, or default."""
+        entry = self.topics.get(topic)
+        if entry and (strategy := strategy_of(entry.policies)):
+            return strategy, "topic"
+        namespace = self.namespaces.get(topic.namespace_name)
+        if namespace and (strategy := strategy_of(namespace.policies)):
+            return strategy, "namespace"
+        return defaults.schema_compatibility_strategy, "default"
+
+    def metadata(self, name: NamespaceName | TopicName) -> Metadata:
+        """Return the metadata of a namespace, or of a topic including those that it inherits from its namespace."""
+        namespace = self.namespaces.get(name.namespace_name)
+        inherited = namespace.metadata if namespace else NO_METADATA
+        topic = self.topics.get(name) if isinstance(name, TopicName) else None
+        return topic.metadata.within(inherited) if topic else inherited
+
+    def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
+        """Return the versions of a topic, () if the catalog does not have the topic."""
+        entry = self.topics.get(topic)
+        return entry.versions if entry else ()
+
+    def load(self) -> Catalog:
+        """Read every definition from Git unless it was read before, and return the catalog."""
+        for topic in self.topics.values():
+            topic.load()
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace according to one source.
+
+    Attributes:
+        deleted: in a registry, whether its deletion has started.
+        clusters: in a registry, the clusters that have its topics.
+    """
+
+    name: NamespaceName
+    policies: Policies = Policies()
+    metadata: Metadata = NO_METADATA
+    source: Source | None = field(default=None, compare=False)
+    locator: Locator | None = field(default=None, compare=False, repr=False)
+    deleted: bool = False
+    clusters: tuple[str, ...] = field(default=(), compare=False)
+
+    def locate(self, pointer: str) -> Source | None:
+        """Return the source location nearest to a JSON pointer in the declaration, or None if it was not read from a file."""
+        return self.locator(pointer) if self.locator else self.source
+
+    def is_elsewhere(self, cluster: str) -> bool:
+        """Return whether only other clusters than `cluster` have its topics; False if `cluster` is "", for unknown."""
+        return bool(cluster and self.clusters) and cluster not in self.clusters
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic according to one source.
+
+    Attributes:
+        schema: the definition in force: as declared, at the tip of the approved history, or the latest in the registry; None
+            for a topic without schema, and in history for a topic that is no longer declared.
+        versions: every version, ordered by number; empty for declared files, which do not have numbers.
+        generation: as declared; in history, 1 plus the number of tombstones among its versions.
+        deleted: in history, whether it was declared before, but is no longer.
+    """
+
+    name: TopicName
+    schema: SchemaInfo | None = None
+    versions: tuple[SchemaVersion, ...] = ()
+    policies: Policies = Policies()
+    partitions: int | None = None
+    generation: int = 1
+    renamed_from: TopicName | None = None
+    reader: int | Literal["latest"] = "latest"
+    lifecycle: Literal["stable", "draft"] = "stable"
+    metadata: Metadata = NO_METADATA
+    clients: tuple[Client, ...] = ()
+    deleted: bool = False
+    source: Source | None = field(default=None, compare=False)
+    locator: Locator | None = field(default=None, compare=False, repr=False)
+
+    def locate(self, pointer: str) -> Source | None:
+        """Return the source location nearest to a JSON pointer like `/schema/type`, or None if it was not read from a file."""
+        return self.locator(pointer) if self.locator else self.source
+
+    def load(self) -> Topic:
+        """Read the definitions of its schema and versions from Git unless they were read before, and return the topic."""
+        if self.schema:
+            self.schema.load()
+        for version in self.versions:
+            version.load()
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,199 +301,11 @@ class Client:
         return cls(name, role, file="" if schema == "latest" else schema)
 
 
-def parse_day(text: str) -> date:
-    """Parse a day in the extended format of ISO 8601, `2027-01-31`; raise ValueError for any other text."""
-    day = date.fromisoformat(text)
-    if day.isoformat() != text:
-        raise ValueError(f"{text!r} is not written as {day}")
-    return day
+class ClientBuild(NamedTuple):
+    """A definition that a client is built with; `number` is None for a definition of its own."""
 
-
-@dataclass(frozen=True, slots=True)
-class Deprecated:
-    """The deprecation of a topic: its first day, the last day of the topic, and the topic to use instead."""
-
-    since: date | None = None
-    remove_after: date | None = None
-    use: TopicName | None = None
-
-    @classmethod
-    def parse(cls, since: str | None = None, remove_after: str | None = None, use: str | None = None) -> Deprecated:
-        """Return the deprecation of a declaration, with days in ISO 8601."""
-        first, last = (day and parse_day(day) for day in (since, remove_after))
-        return cls(first or None, last or None, TopicName.parse(use) if use else None)
-
-    def values(self) -> dict[str, str]:
-        """Return the set values, as declared."""
-        values = {"since": self.since, "remove_after": self.remove_after, "use": self.use}
-        return {key: str(value) for key, value in values.items() if value}
-
-
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """Information about a topic or namespace for its users, which is not part of a version.
-
-    Attributes:
-        owner: its owner.
-        labels: texts by name, to search for.
-        links: URLs by name.
-    """
-
-    owner: str = ""
-    description: str = ""
-    labels: Mapping[str, str] = field(default_factory=lambda: EMPTY, hash=False)
-    links: Mapping[str, str] = field(default_factory=lambda: EMPTY, hash=False)
-    deprecated: Deprecated | None = None
-
-    @classmethod
-    def parse(cls, values: Mapping[str, Any]) -> Metadata:
-        """Return the metadata in the values of a declaration."""
-        metadata = {key: values[key] for key in cls.__slots__ if key in values}
-        if "deprecated" in metadata:
-            metadata["deprecated"] = Deprecated.parse(**metadata["deprecated"])
-        return cls(**metadata)
-
-    def values(self) -> dict[str, Any]:
-        """Return the set values, as declared."""
-        values = {key: value for key in self.__slots__ if (value := getattr(self, key)) not in ("", EMPTY, None)}
-        return values | ({"deprecated": self.deprecated.values()} if self.deprecated else {})
-
-    def words(self) -> dict[str, str]:
-        """Return the set values by key, each as one line of text."""
-        texts = {
-            key: ", ".join(f"{name}={text}" for name, text in value.items()) if isinstance(value, Mapping) else value
-            for key, value in self.values().items()
-        }
-        return {key: " ".join(text.split()) for key, text in texts.items()}
-
-    def within(self, namespace: Metadata) -> Metadata:
-        """Return the metadata of a topic with the owner, labels and deprecation that it inherits from its namespace."""
-        return replace(
-            self,
-            owner=self.owner or namespace.owner,
-            labels={**namespace.labels, **self.labels},
-            deprecated=self.deprecated or namespace.deprecated,
-        )
-
-
-NO_METADATA = Metadata()
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-NameT = TypeVar("NameT", bound=NamespaceName | TopicName)
-
-
-@dataclass(frozen=True, slots=True)
-class Namespace:
-    """A namespace according to one source.
-
-    Attributes:
-        deleted: in a registry, whether its deletion has started.
-        clusters: in a registry, the clusters that have its topics.
-    """
-
-    name: NamespaceName
-    policies: Policies = Policies()
-    metadata: Metadata = NO_METADATA
-    source: Source | None = field(default=None, compare=False)
-    locator: Locator | None = field(default=None, compare=False, repr=False)
-    deleted: bool = False
-    clusters: tuple[str, ...] = field(default=(), compare=False)
-
-    def locate(self, pointer: str) -> Source | None:
-        """Return the source location nearest to a JSON pointer in the declaration, or None if it was not read from a file."""
-        return self.locator(pointer) if self.locator else self.source
-
-    def is_elsewhere(self, cluster: str) -> bool:
-        """Return whether only other clusters than `cluster` have its topics; False if `cluster` is "", for unknown."""
-        return bool(cluster and self.clusters) and cluster not in self.clusters
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A topic according to one source.
-
-    Attributes:
-        schema: the definition in force: as declared, at the tip of the approved history, or the latest in the registry; None
-            for a topic without schema, and in history for a topic that is no longer declared.
-        versions: every version, ordered by number; empty for declared files, which do not have numbers.
-        generation: as declared; in history, 1 plus the number of tombstones among its versions.
-        deleted: in history, whether it was declared before, but is no longer.
-    """
-
-    name: TopicName
-    schema: SchemaInfo | None = None
-    versions: tuple[SchemaVersion, ...] = ()
-    policies: Policies = Policies()
-    partitions: int | None = None
-    generation: int = 1
-    renamed_from: TopicName | None = None
-    reader: int | Literal["latest"] = "latest"
-    lifecycle: Literal["stable", "draft"] = "stable"
-    metadata: Metadata = NO_METADATA
-    clients: tuple[Client, ...] = ()
-    deleted: bool = False
-    source: Source | None = field(default=None, compare=False)
-    locator: Locator | None = field(default=None, compare=False, repr=False)
-
-    def locate(self, pointer: str) -> Source | None:
-        """Return the source location nearest to a JSON pointer like `/schema/type`, or None if it was not read from a file."""
-        return self.locator(pointer) if self.locator else self.source
-
-    def load(self) -> Topic:
-        """Read the definitions of its schema and versions from Git unless they were read before, and return the topic."""
-        if self.schema:
-            self.schema.load()
-        for version in self.versions:
-            version.load()
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class Catalog:
-    """Namespaces and topics with their schema versions, according to one source.
-
-    Attributes:
-        former: in history, the policies that are no longer declared, with their last declared values.
-    """
-
-    namespaces: Mapping[NamespaceName, Namespace] = field(default_factory=dict)
-    topics: Mapping[TopicName, Topic] = field(default_factory=dict)
-    former: Mapping[NamespaceName | TopicName, Policies] = field(default_factory=dict)
-
-    def get(self, name: NamespaceName | TopicName) -> Namespace | Topic | None:
-        """Return the namespace or topic with this name, or None."""
-        return self.topics.get(name) if isinstance(name, TopicName) else self.namespaces.get(name)
-
-    def strategy(self, topic: TopicName, defaults: BrokerDefaults) -> tuple[CompatibilityStrategy, Level]:
-        """Return the strategy in force for a topic, and the level that sets it: topic, namespace, or default."""
-        entry = self.topics.get(topic)
-        if entry and (strategy := strategy_of(entry.policies)):
-            return strategy, "topic"
-        namespace = self.namespaces.get(topic.namespace_name)
-        if namespace and (strategy := strategy_of(namespace.policies)):
-            return strategy, "namespace"
-        return defaults.schema_compatibility_strategy, "default"
-
-    def metadata(self, name: NamespaceName | TopicName) -> Metadata:
-        """Return the metadata of a namespace, or of a topic including those that it inherits from its namespace."""
-        namespace = self.namespaces.get(name.namespace_name)
-        inherited = namespace.metadata if namespace else NO_METADATA
-        topic = self.topics.get(name) if isinstance(name, TopicName) else None
-        return topic.metadata.within(inherited) if topic else inherited
-
-    def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
-        """Return the versions of a topic, () if the catalog does not have the topic."""
-        entry = self.topics.get(topic)
-        return entry.versions if entry else ()
-
-    def load(self) -> Catalog:
-        """Read every definition from Git unless it was read before, and return the catalog."""
-        for topic in self.topics.values():
-            topic.load()
-        return self
+    number: int | None
+    info: SchemaInfo
 
 
 def chosen_topics(names: Iterable[TopicName], target: Target) -> frozenset[TopicName]:

@@ -25,9 +25,6 @@ _MAX_LONG = (1 << 63) - 1
 
 _KINDS = {str: "text", int: "a number", bool: "true or false", dict: "an object", list: "a list", NoneType: "null"}
 
-WAIVER: Final = dict.fromkeys(("rule", "topic", "field", "fingerprint", "reason", "owner", "until"), str)
-"""The shape of a waiver (see `shape_error`)."""
-
 
 def json_text(value: Any) -> str:
     """Return a value as indented JSON, with keys in their order and lone surrogates escaped.

@@ -1,4 +1,4 @@
-"""What the tool writes goes where it is said to, whole, and never through a link that a pull request brought."""
+"""Files are written to their place atomically, and never through a link in a pull request."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_compiled_folder_that_is_a_link_is_left_alone(attacked: Attacked) -> N
 
 
 def test_names_that_a_pull_request_can_foresee_are_never_used(attacked: Attacked) -> None:
-    # The command's process id is not known before; so each one that it may have is taken.
+    # The process id of the command is unknown, so the test uses each possible one.
     program = (
         "import os, pathlib, sys\n"
         "for name in ('out.sarif', 'plan.json', 'package.zip'):\n"

@@ -55,7 +55,7 @@ def test_patterns_add_and_leave_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("patterns", "namespaces", "said"),
+    ("patterns", "namespaces", "message"),
     [
         (["ordres"], [], "did you mean persistent://"),
         (["!ordres"], [], "matches 'ordres'; did you mean persistent://a/c/orders"),
@@ -65,10 +65,10 @@ def test_patterns_add_and_leave_out() -> None:
         (["orders", "!orders"], [], "these leave no topic"),
     ],
 )
-def test_what_names_nothing_is_an_error(patterns: list[str], namespaces: list[str], said: str) -> None:
+def test_what_names_nothing_is_an_error(patterns: list[str], namespaces: list[str], message: str) -> None:
     with pytest.raises(UsageError) as raised:
         select_known(NAMES, patterns, namespaces)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_one_topic_is_found_or_the_candidates_are_named() -> None:
@@ -96,6 +96,6 @@ def test_a_glob_matches_as_if_every_place_were_tried(*, glob: str, text: str, of
 @pytest.mark.parametrize("glob", ["**a" * 40, "*a" * 40, "**/*a" * 40, "**a*a/" * 20])
 @pytest.mark.parametrize("of_files", [False, True])
 def test_a_glob_of_many_wildcards_is_decided(glob: str, *, of_files: bool) -> None:
-    """Tried at every place, each would take longer than anybody waits."""
+    """Each glob would take too long if it were tried at every position."""
     for text in ("a" * 200 + "b", "a/" * 100 + "b"):
         assert not glob_expression(glob, of_files=of_files).fullmatch(text)

@@ -71,8 +71,8 @@ _SYNTAX = re.compile("syntax|edition")
 @cache
 def cases(rule: str) -> Mapping[str, Case]:
     """The cases of one rule, by name."""
-    found: dict[str, Case] = yaml.load((CASES / f"{rule}.yaml").read_bytes(), yaml.CSafeLoader)
-    return found
+    cases_by_name: dict[str, Case] = yaml.load((CASES / f"{rule}.yaml").read_bytes(), yaml.CSafeLoader)
+    return cases_by_name
 
 
 def of_kind(key: str) -> list[Any]:
@@ -123,10 +123,10 @@ def found_in(path: Path, base: str | None) -> list[dict[str, Any]]:
         report = within(60, partial(check_project, request))
     except DeclarationError as error:
         report = undecided(error)
-    return [shown(finding) for finding in report.findings]
+    return [to_expectation(finding) for finding in report.findings]
 
 
-def shown(finding: Finding) -> dict[str, Any]:
+def to_expectation(finding: Finding) -> dict[str, Any]:
     """What a case says of a finding."""
     # The waiver file takes no other rule.
     assert not finding.fingerprint or rules()[finding.rule].is_waivable, finding.rule
@@ -158,11 +158,13 @@ def with_defaults(finding: Case) -> dict[str, Any]:
 @pytest.mark.parametrize("case", of_kind("existing"))
 def test_check_finds_exactly_this_in_catalogs_from_elsewhere(case: Case) -> None:
     name = TopicName.parse("shop/sales/orders")
-    versions = tuple(SchemaVersion(number, info(each)) for number, each in enumerate(case["existing"]))
+    versions = tuple(SchemaVersion(number, info(definition)) for number, definition in enumerate(case["existing"]))
     approved = Catalog(topics={name: Topic(name, versions[-1].info, versions)} if versions else {})
     target = Catalog(topics={name: Topic(name, info(case["new"]))})
     report = check(target, approved=approved, project=Project(), label="a registry")
-    assert [shown(finding) for finding in report.findings] == [with_defaults(finding) for finding in case["expect"]]
+    assert [to_expectation(finding) for finding in report.findings] == [
+        with_defaults(finding) for finding in case["expect"]
+    ]
 
 
 def info(definition: Mapping[str, str]) -> SchemaInfo:
@@ -173,15 +175,19 @@ def info(definition: Mapping[str, str]) -> SchemaInfo:
 @pytest.mark.parametrize("case", of_kind("category"))
 def test_a_category_of_bufs_finds_exactly_this(case: Case) -> None:
     old, new = compiled(case)
-    found = proto_rules(old=parse(old.schema).image, new=parse(new.schema).image, category=case["category"])
-    assert [{"rule": each.rule, "place": str(new.locate(each.pointer))} for each in found] == case["expect"]
+    violations = proto_rules(old=parse(old.schema).image, new=parse(new.schema).image, category=case["category"])
+    assert [{"rule": violation.rule, "place": str(new.locate(violation.pointer))} for violation in violations] == case[
+        "expect"
+    ]
 
 
 @pytest.mark.parametrize("case", of_kind("checker"))
 def test_the_opt_in_checker_finds_exactly_this(case: Case) -> None:
     old, new = compiled(case)
-    found = advanced_violations(reader=parse(new.schema).root, writer=parse(old.schema).root)
-    assert [{"rule": each.rule, "place": str(new.locate(each.pointer))} for each in found] == case["expect"]
+    violations = advanced_violations(reader=parse(new.schema).root, writer=parse(old.schema).root)
+    assert [{"rule": violation.rule, "place": str(new.locate(violation.pointer))} for violation in violations] == case[
+        "expect"
+    ]
     answer = judge(
         [SchemaVersion(0, old)],
         new,
@@ -201,11 +207,11 @@ def compiled(case: Case) -> Sequence[SchemaInfo]:
 @cache
 def all_compiled() -> Mapping[str, SchemaInfo]:
     """The definitions of every case, in one run of protoc: it takes longer to start than to work."""
-    found = [parameter.values[0] for parameter in (*of_kind("category"), *of_kind("checker"))]
-    protos = [proto(case[side]) for case in found for side in ("old", "new")]
+    proto_cases = [parameter.values[0] for parameter in (*of_kind("category"), *of_kind("checker"))]
+    protos = [proto(case[side]) for case in proto_cases for side in ("old", "new")]
     infos = compile_all(protos)
-    assert not [each for each in infos if isinstance(each, InvalidSchema)]
-    return {each.digest(): info for each, info in zip(protos, infos, strict=True) if isinstance(info, SchemaInfo)}
+    assert not [result for result in infos if isinstance(result, InvalidSchema)]
+    return {source.digest(): info for source, info in zip(protos, infos, strict=True) if isinstance(info, SchemaInfo)}
 
 
 def proto(side: Side) -> Proto:
@@ -213,7 +219,7 @@ def proto(side: Side) -> Proto:
     files = {"click.proto": side} if isinstance(side, str) else side
     files = {path: text if _SYNTAX.match(text) else f"{_HEAD}{text}" for path, text in files.items()}
     entry, text = next(iter(files.items()))
-    return Proto(root(text), entry, {path: each.encode() for path, each in files.items()})
+    return Proto(root(text), entry, {path: content.encode() for path, content in files.items()})
 
 
 def root(text: str) -> str:
@@ -234,14 +240,16 @@ def test_lint_finds_exactly_this_and_mends_what_does_no_harm(case: Case, tmp_pat
     declared = reader.read(files, settings)
     assert declared.problems == ()
     report, linted = lint(declared, settings, frozenset(declared.catalog.topics))
-    assert [shown(each) for each in report.findings] == [with_defaults(each) for each in case["expect"]]
+    assert [to_expectation(finding) for finding in report.findings] == [
+        with_defaults(finding) for finding in case["expect"]
+    ]
     mended = {path: text.decode() for path, text in fixed(files, settings, declared, linted).items()}
     assert mended == case.get("fixed", {})
 
 
 @pytest.mark.parametrize("rule", rules())
 def test_a_rule_has_a_case_that_fires_it_and_a_near_miss(rule: str) -> None:
-    fires = [any(found["rule"] == rule for found in case["expect"]) for case in cases(rule).values()]
+    fires = [any(finding["rule"] == rule for finding in case["expect"]) for case in cases(rule).values()]
     assert set(fires) == {True, False}
     misses = [name for name, fired in zip(cases(rule), fires, strict=True) if not fired]
     assert [name for name in misses if not name.startswith("near miss, ")] == []
@@ -271,7 +279,7 @@ def test_a_rule_on_avro_points_into_files_and_into_yaml(rule: str, suffix: str) 
 def paths_of(rule: str) -> Iterator[str]:
     """The files that findings of the rule are in."""
     for case in cases(rule).values():
-        yield from (found["place"].split(":")[0] for found in case["expect"] if found["rule"] == rule)
+        yield from (finding["place"].split(":")[0] for finding in case["expect"] if finding["rule"] == rule)
 
 
 @pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.id)
@@ -295,7 +303,7 @@ def test_the_index_has_a_row_for_each_page() -> None:
     folder = Path(__file__).parents[2] / "docs" / "rules"
     index = (folder / "README.md").read_text(encoding="utf-8")
     assert {path.stem for path in folder.iterdir()} == {*rules(), "README"}
-    found: list[str] = []
+    rule_ids: list[str] = []
     for chapter in index.split("\n## ")[1:]:
         head, *lines = chapter.splitlines()
         rows = [line for line in lines if line.startswith("| [")]
@@ -303,13 +311,12 @@ def test_the_index_has_a_row_for_each_page() -> None:
             severity = "" if rule.asked_with else f" | {rule.severity}"
             assert row == f"| [{rule.id}]({rule.id}.md){severity} | {rule.summary} |"
             assert head == f"`{rule.asked_with}`" if rule.asked_with else head.startswith(CHAPTERS[rule.verdict])
-            found.append(rule.id)
-    assert found == [*rules()]
+            rule_ids.append(rule.id)
+    assert rule_ids == [*rules()]
 
 
 CHAPTERS = {"data": "Data", "broker": "Broker", "declaration": "Declarations", "tables": "Tables", "lint": "Lint"}
 """How the chapters of the index begin, by the verdict of their rules."""
-
 
 HEADS = ('syntax = "proto3";', 'syntax = "proto2";', 'edition = "2023";', "")
 
@@ -346,11 +353,11 @@ def everything_found(old: SchemaInfo | InvalidSchema, new: SchemaInfo | InvalidS
     """Every rule that anybody finds."""
     if isinstance(old, InvalidSchema) or isinstance(new, InvalidSchema):
         return
-    yield from (each.rule for each in resolve(reader=new, writer=old))
+    yield from (reason.rule for reason in resolve(reader=new, writer=old))
     before, after = parse(old.schema), parse(new.schema)
     for category in CATEGORIES:
-        yield from (each.rule for each in proto_rules(old=before.image, new=after.image, category=category))
-    yield from (each.rule for each in advanced_violations(reader=after.root, writer=before.root))
+        yield from (violation.rule for violation in proto_rules(old=before.image, new=after.image, category=category))
+    yield from (violation.rule for violation in advanced_violations(reader=after.root, writer=before.root))
 
 
 @pytest.mark.parametrize("rule", [rules()[name] for name in DATA_OF_AVRO], ids=lambda rule: rule.id)
@@ -360,14 +367,14 @@ def test_the_example_of_a_rule_on_avro_fires_it_where_it_says_so(rule: Rule) -> 
         first, others = "[]  # written", [first, *others]
     for line in others:
         definition, _, comment = line.partition("  #")
-        reasons = {each.rule for each in resolve(reader=avro(definition), writer=avro(first.partition("  #")[0]))}
+        reasons = {reason.rule for reason in resolve(reader=avro(definition), writer=avro(first.partition("  #")[0]))}
         assert reasons == (set() if "reads" in comment else {rule.id}), line
 
 
 def avro(definition: str) -> SchemaInfo:
     """The definition of a type, of a field, or of fields."""
     value = json.loads(definition)
-    fields = value if isinstance(value, list) and all(isinstance(each, dict) for each in value) else [value]
-    if all(isinstance(each, dict) and "type" in each and each["type"] not in ("enum", "fixed") for each in fields):
+    fields = value if isinstance(value, list) and all(isinstance(field, dict) for field in value) else [value]
+    if all(isinstance(field, dict) and "type" in field and field["type"] not in ("enum", "fixed") for field in fields):
         value = {"type": "record", "name": "Order", "fields": fields}
     return SchemaInfo(SchemaType.AVRO, json.dumps(value).encode())

@@ -46,28 +46,28 @@ ORDER = {
 }
 
 
-def contract(definition: object, said: Metadata = NO_METADATA) -> dict[str, Any]:
-    return valid(SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode()), said)
+def build_contract(definition: object, metadata: Metadata = NO_METADATA) -> dict[str, Any]:
+    return build_valid_contract(SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode()), metadata)
 
 
-def valid(info: SchemaInfo, said: Metadata) -> dict[str, Any]:
-    text = contract_text(data_contract(NAME, 3, info, said, Release.R4_0, StructOptions(as_decoded=True)))
-    found: dict[str, Any] = yaml.safe_load(text)
-    VALIDATOR.validate(found)
+def build_valid_contract(info: SchemaInfo, metadata: Metadata) -> dict[str, Any]:
+    text = contract_text(data_contract(NAME, 3, info, metadata, Release.R4_0, StructOptions(as_decoded=True)))
+    document: dict[str, Any] = yaml.safe_load(text)
+    VALIDATOR.validate(document)
     OpenDataContractStandard.from_string(text)
-    return found
+    return document
 
 
 def test_a_contract_says_who_answers_and_what_each_field_is() -> None:
-    said = Metadata(
+    metadata = Metadata(
         "team-orders", "Orders: all of them", {"tier": "gold"}, {"wiki": "https://example.com"}, Deprecated()
     )
-    found = contract(ORDER, said)
-    assert (found["version"], found["status"], found["tenant"]) == ("3", "deprecated", "shop")
-    assert found["team"] == {"name": "team-orders"}
-    assert found["id"] == contract(ORDER)["id"]
-    (table,) = found["schema"]
-    properties = {each["name"]: each for each in table["properties"]}
+    document = build_contract(ORDER, metadata)
+    assert (document["version"], document["status"], document["tenant"]) == ("3", "deprecated", "shop")
+    assert document["team"] == {"name": "team-orders"}
+    assert document["id"] == build_contract(ORDER)["id"]
+    (table,) = document["schema"]
+    properties = {column["name"]: column for column in table["properties"]}
     assert properties["id"] == {
         "name": "id", "logicalType": "string", "physicalType": "STRING", "required": True, "description": "Never used twice: \u202e"
     }  # fmt: skip
@@ -77,7 +77,7 @@ def test_a_contract_says_who_answers_and_what_each_field_is() -> None:
         "key": {"logicalType": "string", "physicalType": "STRING"},
         "value": {"logicalType": "integer", "physicalType": "BIGINT"},
     }
-    # What is said of an inner field is not said of an outer one of its name.
+    # The documentation of an inner field does not apply to an outer field with its name.
     assert properties["to"]["properties"] == [
         {
             "name": "id", "logicalType": "integer", "physicalType": "INT", "required": True, "description": "Of a city."
@@ -103,7 +103,7 @@ def test_comments_of_a_proto_file_are_descriptions() -> None:
         }
         """
     info = compile_proto(Proto.of_text(proto, "Click"))
-    (table,) = valid(info, NO_METADATA)["schema"]
+    (table,) = build_valid_contract(info, NO_METADATA)["schema"]
     url, users = table["properties"]
     assert (table["description"], url["description"]) == ("A click.", "Where it\nled to.")
     assert users["description"] == "Somebody."
@@ -115,4 +115,4 @@ def test_comments_of_a_proto_file_are_descriptions() -> None:
 def test_contracts_of_random_definitions_are_valid(seed: int) -> None:
     # Of what holds itself there are no columns.
     with suppress(UnsupportedBySpark):
-        contract(Maker(seed).record())
+        build_contract(Maker(seed).record())

@@ -97,7 +97,7 @@ def test_a_channel_says_what_is_approved_of_its_topic(shop: Path) -> None:
     assert [*made["components"]["schemas"]] == ["Money"]
 
 
-def parsed(folder: Path) -> dict[str, Any]:
+def parse_asyncapi(folder: Path) -> dict[str, Any]:
     """What AsyncAPI's own parser finds in the document of a repository, but for notes such as that the specification has newer versions."""
     node = shutil.which("node")
     if node is None or not (PARSER / "node_modules").is_dir():
@@ -107,15 +107,15 @@ def parsed(folder: Path) -> dict[str, Any]:
         [node, str(Path(__file__).parent / "asyncapi_parser.mjs"), str(PARSER.resolve()), str(folder / "asyncapi.json")],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    found: dict[str, Any] = json.loads(done.stdout)
+    result: dict[str, Any] = json.loads(done.stdout)
     # 0 is an error, 1 a warning.
-    found["diagnostics"] = [each for each in found["diagnostics"] if each["severity"] < 2]
-    return found
+    result["diagnostics"] = [diagnostic for diagnostic in result["diagnostics"] if diagnostic["severity"] < 2]
+    return result
 
 
 @pytest.mark.live
 def test_the_official_parser_accepts_the_document(shop: Path) -> None:
-    assert parsed(shop) == {"diagnostics": [], "channels": 5, "schemas": 1}
+    assert parse_asyncapi(shop) == {"diagnostics": [], "channels": 5, "schemas": 1}
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.live
 def test_the_official_parser_accepts_awkward_types(awkward: Path) -> None:
-    assert parsed(awkward) == {"diagnostics": [], "channels": 8, "schemas": 5}
+    assert parse_asyncapi(awkward) == {"diagnostics": [], "channels": 8, "schemas": 5}
 
 
 def test_a_proto_file_that_needs_another_is_a_json_schema_in_the_document(awkward: Path) -> None:
@@ -177,11 +177,11 @@ def test_a_proto_file_that_needs_another_is_a_json_schema_in_the_document(awkwar
 
 
 def test_names_that_asyncapi_does_not_allow_are_those_of_a_json_schema(awkward: Path) -> None:
-    made = json.loads(schemactl(awkward, "export", "asyncapi").out)
-    payload = made["channels"]["acme.odd.wide"]["messages"]["message"]["payload"]
+    document = json.loads(schemactl(awkward, "export", "asyncapi").out)
+    payload = document["channels"]["acme.odd.wide"]["messages"]["message"]["payload"]
     assert payload == {"$ref": "#/components/schemas/acme.ch._t_"}
-    found = made["components"]["schemas"]["acme.ch._t_"]
-    assert (found["title"], [*found["properties"]]) == ("acme.ch.Été", ["größe"])
+    schema = document["components"]["schemas"]["acme.ch._t_"]
+    assert (schema["title"], [*schema["properties"]]) == ("acme.ch.Été", ["größe"])
 
 
 def test_full_names_are_names_and_namespaces_in_the_document(awkward: Path) -> None:

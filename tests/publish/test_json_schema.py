@@ -38,12 +38,12 @@ message Click {
 """
 
 
-def checked(schema: dict[str, Any]) -> Draft7Validator:
+def make_validator(schema: dict[str, Any]) -> Draft7Validator:
     Draft7Validator.check_schema(schema)
     return Draft7Validator(schema)
 
 
-def of(definition: Any, kind: SchemaType = SchemaType.JSON) -> dict[str, Any]:
+def convert(definition: Any, kind: SchemaType = SchemaType.JSON) -> dict[str, Any]:
     return json_schema(SchemaInfo(kind, json.dumps(definition).encode()), Release.R4_0)
 
 
@@ -57,7 +57,7 @@ def test_every_message_of_a_json_topic_is_valid(seed: int) -> None:
     codec = Codec([Version(0, Definition("JSON", json.dumps(definition)))])
     payload = codec.encode_one(maker.value(definition))
     assert payload is not None
-    checked(of(definition)).validate(json.loads(payload))
+    make_validator(convert(definition)).validate(json.loads(payload))
 
 
 ORDER = {
@@ -90,12 +90,14 @@ ORDER = {
     ],
 )
 def test_what_the_definition_does_not_allow_is_invalid(change: dict[str, Any], errors: int) -> None:
-    found = checked(of(ORDER)).iter_errors({"id": 1, "status": "NEW", "price": 1.25, "seen": 0, **change})
-    assert len([*found]) == errors
+    problems = make_validator(convert(ORDER)).iter_errors(
+        {"id": 1, "status": "NEW", "price": 1.25, "seen": 0, **change}
+    )
+    assert len([*problems]) == errors
 
 
 def test_documentation_stands_beside_what_it_documents() -> None:
-    schema = of(ORDER)
+    schema = convert(ORDER)
     order = schema["definitions"]["Order"]
     assert schema["description"] == "One order."
     assert order["properties"]["id"]["description"] == "Never used twice."
@@ -107,27 +109,32 @@ def test_documentation_stands_beside_what_it_documents() -> None:
 def test_comments_of_a_proto_file_are_descriptions() -> None:
     schema = json_schema(compile_proto(Proto.of_text(PROTO, "web.Click")), Release.R4_0)
     click = schema["definitions"]["web.Click"]
-    said = {name: each["description"] for name, each in click["properties"].items() if "description" in each}
+    descriptions = {name: part["description"] for name, part in click["properties"].items() if "description" in part}
     assert click["description"] == "A press on a button."
-    assert said == {"atMs": "Since 1970.", "kind": "What pressed it.", "path": "Before.", "kinds": "What pressed it."}
+    assert descriptions == {
+        "atMs": "Since 1970.",
+        "kind": "What pressed it.",
+        "path": "Before.",
+        "kinds": "What pressed it.",
+    }
 
 
 def test_types_that_share_a_name_stay_apart() -> None:
     key, value = (
-        SchemaInfo(SchemaType.JSON, json.dumps({"type": "enum", "name": "E", "symbols": [each]}).encode())
-        for each in "AB"
+        SchemaInfo(SchemaType.JSON, json.dumps({"type": "enum", "name": "E", "symbols": [symbol]}).encode())
+        for symbol in "AB"
     )
     from schemactl.formats.key_value import join
 
     pair = json_schema(join(key=key, value=value, encoding="INLINE"), Release.R4_0)
-    assert checked(pair).is_valid({"key": "A", "value": "B"})
-    assert not checked(pair).is_valid({"key": "B", "value": "B"})
-    assert not checked(pair).is_valid({"key": "A", "value": "A"})
+    assert make_validator(pair).is_valid({"key": "A", "value": "B"})
+    assert not make_validator(pair).is_valid({"key": "B", "value": "B"})
+    assert not make_validator(pair).is_valid({"key": "A", "value": "A"})
 
 
 def test_protobuf_s_own_json_is_valid() -> None:
     info = compile_proto(Proto.of_text(PROTO, "web.Click"))
-    validator = checked(json_schema(info, Release.R4_0))
+    validator = make_validator(json_schema(info, Release.R4_0))
     definition = parse(info.schema)
     pool = build_pool(definition.image, definition.reachable)
     click: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("web.Click"))

@@ -1,4 +1,4 @@
-"""Plausible messages: of any schema, each is written and read back by its codec; the same seed, the same messages."""
+"""The codec of any schema writes and reads back its plausible messages; the same seed yields the same messages."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from schemactl.codegen.topics import schema_of
 from schemactl.publish.sample_messages import OPTIONS, plausible
 
 
-def made(schema: Definition | KeyValue, count: int = 3, seed: int = 0) -> list[Any]:
+def make_values(schema: Definition | KeyValue, count: int = 3, seed: int = 0) -> list[Any]:
     """Values of messages that a codec reads to the last byte, and in a batch, too."""
-    found = list(islice(plausible(schema, 0, name="orders", seed=seed), count))
-    assert found == list(islice(plausible(schema, 0, name="orders", seed=seed), count))
+    messages = list(islice(plausible(schema, 0, name="orders", seed=seed), count))
+    assert messages == list(islice(plausible(schema, 0, name="orders", seed=seed), count))
     strict = Codec([Version(0, schema)], options=Options(recursion_depth=OPTIONS.recursion_depth, strict=True))
-    for message, _ in found:
+    for message, _ in messages:
         assert message.payload is not None
         strict.validate(message.payload, 0, message.key)
-    return [value for _, value in found]
+    return [value for _, value in messages]
 
 
 NO_VALUES = {"rec-direct-depth1", "rec-direct-depth2", "rec-direct-depth16", "stable-union28-top"}
@@ -37,7 +37,7 @@ def test_recorded_definitions_of_every_kind_have_messages() -> None:
     without = []
     for row in rows("spark_types_public"):
         try:
-            made(Definition("AVRO", json.dumps(row["avro"])))
+            make_values(Definition("AVRO", json.dumps(row["avro"])))
         except CodecError:
             # What Avro itself refuses has an error there.
             if row["error"] is None:
@@ -49,13 +49,13 @@ def test_recorded_definitions_of_every_kind_have_messages() -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_random_definitions_have_messages(kind: str, seed: int) -> None:
     schema = Definition(kind, json.dumps(Maker(seed).record()))
-    assert len(made(schema, seed=seed)) == 3
+    assert len(make_values(schema, seed=seed)) == 3
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_protobuf_definitions_have_messages(seed: int) -> None:
     try:
-        assert len(made(ProtoMaker(seed).definition(), seed=seed)) == 3
+        assert len(make_values(ProtoMaker(seed).definition(), seed=seed)) == 3
     except Unwritable as error:
         # Such as a message without fields, for which there is no column.
         assert "required fields are missing" in str(error)  # noqa: PT017  most seeds have none
@@ -64,7 +64,7 @@ def test_random_protobuf_definitions_have_messages(seed: int) -> None:
 @pytest.mark.parametrize("name", sorted(TYPES.keys() - {"bills"}))
 def test_every_schema_type_has_messages(name: str) -> None:
     for info in TYPES[name]:
-        assert len(made(schema_of(info), 10)) == 10
+        assert len(make_values(schema_of(info), 10)) == 10
 
 
 def test_names_say_what_a_value_looks_like() -> None:
@@ -80,7 +80,7 @@ def test_names_say_what_a_value_looks_like() -> None:
             {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
         ],
     }
-    for value in made(Definition("AVRO", json.dumps(definition)), 20):
+    for value in make_values(Definition("AVRO", json.dumps(definition)), 20):
         assert str(uuid.UUID(value["ref"])) == value["ref"]
         assert value["customerEmail"].endswith("@example.com")
         assert 2020 <= value["year"] <= 2030
@@ -92,11 +92,11 @@ def test_records_that_hold_themselves_end() -> None:
     tree = {"name": "children", "type": {"type": "array", "items": "Node"}}
     following = {"name": "next", "type": ["null", "Node"]}
     node = {"type": "record", "name": "Node", "fields": [tree, following]}
-    assert len(made(Definition("AVRO", json.dumps(node)))) == 3
+    assert len(make_values(Definition("AVRO", json.dumps(node)))) == 3
     endless = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": "Node"}]}
     with pytest.raises(Unwritable, match="nested deeper"):
-        made(Definition("AVRO", json.dumps(endless)))
+        make_values(Definition("AVRO", json.dumps(endless)))
 
 
 def test_another_seed_gives_other_messages() -> None:
-    assert made(schema_of(CLICK), seed=1) != made(schema_of(CLICK), seed=2)
+    assert make_values(schema_of(CLICK), seed=1) != make_values(schema_of(CLICK), seed=2)

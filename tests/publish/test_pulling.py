@@ -31,11 +31,11 @@ def test_messages_of_a_topic_become_samples_and_the_topic_stays_as_it_was(
         scratch.git("reset", "-q", "--hard")
         url = space.broker.service_url
         printed = schemactl(scratch.path, "sample", "orders", "-n", "9", "--from", url)
-        found = sorted(
+        messages = sorted(
             (line["version"], base64.b64decode(line["payload_b64"]))
             for line in map(json.loads, printed.out.splitlines())
         )
-        assert found == [(0, b"\x02a"), (0, b"\x02b"), (1, b"\x02c\x02")]
+        assert messages == [(0, b"\x02a"), (0, b"\x02b"), (1, b"\x02c\x02")]
         assert "left out: a message of version 2, which is not approved" in printed.err
         assert "they may be personal data" in printed.err
         assert space.subscriptions("orders-partition-0") == []

@@ -80,8 +80,8 @@ def test_check_reads_what_sample_wrote(folder: Path, form: str) -> None:
         path.rename(samples / f"orders.{number}{path.name.removeprefix('orders')}")
     assert schemactl(folder, "check").err == ""
     (folder / DEFINITION).write_text(record("id", "customer", amount=0))
-    found = json.loads(schemactl(folder, "check", "--format", "json", code=100).out)["findings"]
-    unreadable = [each for each in found if each["rule"] == "SAMPLE_UNREADABLE"]
+    findings = json.loads(schemactl(folder, "check", "--format", "json", code=100).out)["findings"]
+    unreadable = [finding for finding in findings if finding["rule"] == "SAMPLE_UNREADABLE"]
     assert len(unreadable) == 6
     assert "customer" in unreadable[0]["message"]
 
@@ -122,8 +122,8 @@ def test_messages_of_a_record_that_holds_itself_in_several_places_are_read(tmp_p
     repository.commit({"schemactl.yaml": "version: 1\nroots: [ns]\n"})
     repository.flush()
     repository.write({"ns/trees.yaml": json.dumps(declared), "ns/samples/trees.jsonl": "\n".join(messages)})
-    found = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)["findings"]
-    [unread] = [each for each in found if each["rule"] == "SAMPLE_UNREADABLE"]
+    findings = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)["findings"]
+    [unread] = [finding for finding in findings if finding["rule"] == "SAMPLE_UNREADABLE"]
     assert unread["line"] == 3
     assert "nested deeper than can be followed" in unread["message"]
 
@@ -151,7 +151,7 @@ def test_a_waived_sample_passes_and_one_with_another_key_or_payload_does_not(fol
     (folder / "namespaces" / "samples").mkdir()
     file = folder / "namespaces" / "samples" / "orders.jsonl"
     file.write_text('{"version": 0, "payload_b64": ""}\n')
-    (found,) = json.loads(schemactl(folder, "check", "--format", "json", code=100).out)["findings"]
+    (finding,) = json.loads(schemactl(folder, "check", "--format", "json", code=100).out)["findings"]
     reason = (
         "--reason",
         "it is kept as it came",
@@ -160,7 +160,7 @@ def test_a_waived_sample_passes_and_one_with_another_key_or_payload_does_not(fol
         "--until",
         f"{datetime.now(UTC).date() + timedelta(days=30)}",
     )
-    schemactl(folder, "waive", found["fingerprint"], *reason)
+    schemactl(folder, "waive", finding["fingerprint"], *reason)
     schemactl(folder, "check")
     for other in ('{"version": 0}\n', '{"version": 0, "payload_b64": "", "key_b64": "YQ=="}\n'):
         file.write_text(other)

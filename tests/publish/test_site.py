@@ -91,8 +91,8 @@ def site(shop: Scratch, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def page(path: Path) -> Element:
     """The page, read as strictly as the standard has it."""
-    found: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(path.read_text("utf-8"))
-    return found
+    root: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(path.read_text("utf-8"))
+    return root
 
 
 def text(element: Element) -> str:
@@ -101,8 +101,8 @@ def text(element: Element) -> str:
 
 def table(root: Element, label: str) -> list[list[str]]:
     """The rows of a table, by what it is called."""
-    (found,) = (each for each in root.iter("div") if each.get("aria-label") == label)
-    return [[text(cell) for cell in row] for body in found.iter("tbody") for row in body]
+    (element,) = (div for div in root.iter("div") if div.get("aria-label") == label)
+    return [[text(cell) for cell in row] for body in element.iter("tbody") for row in body]
 
 
 def orders(site: Path) -> Element:
@@ -111,7 +111,7 @@ def orders(site: Path) -> Element:
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The catalogue of types that hold each other, that differ by topic, that are gone or shipped with protoc, and that are large."""
+    """A site with types that contain each other, differ by topic, were removed, are shipped with protoc, or are large."""
     odd = Scratch(tmp_path_factory.mktemp("odd") / "odd")
     wide = [
         {"name": f"field_number_{number}", "type": ["null", "string"], "default": None, "doc": "What it is. " * 4}
@@ -146,7 +146,9 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     files = {f"topics/{name}.yaml": declared(f"shop/web/{name}", f"{name}.avsc") for name in topics}
     files["topics/wide.yaml"] += "description: Everything.\n"
-    files |= {f"topics/{name}.avsc": json.dumps({"type": "record", **said}) for name, said in topics.items()}
+    files |= {
+        f"topics/{name}.avsc": json.dumps({"type": "record", **attributes}) for name, attributes in topics.items()
+    }
     odd.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\n",
@@ -174,15 +176,15 @@ def test_every_link_leads_to_a_page_of_the_site(which: str, links: set[str], req
     for path in pages:
         for element in page(path).iter():
             for attribute in ("href", "src"):
-                found = element.get(attribute)
-                if found is None:
+                address = element.get(attribute)
+                if address is None:
                     continue
-                parts = urlsplit(found)
+                parts = urlsplit(address)
                 if parts.scheme:
                     assert element.tag == "a"
-                    outside.add(found)
+                    outside.add(address)
                 elif parts.path:
-                    assert (path.parent / unquote(parts.path)).resolve().is_file(), (path, found)
+                    assert (path.parent / unquote(parts.path)).resolve().is_file(), (path, address)
     assert outside == links
 
 
@@ -192,22 +194,22 @@ def test_hostile_words_stay_words(site: Path) -> None:
         assert "<script>" not in content
         assert "\u202e" not in content
     index = (site / "search.js").read_text("utf-8")
-    found = json.loads(index.removeprefix("window.schemactlIndex=").removesuffix(";\n"))
-    assert ["types/acme.order-", "acme.Order", 1] in [[path[:17], *more] for path, *more in found["types"]]
-    assert found["owners"] == [["owners/team-sales.html", "team-sales", 4]]
+    search_index = json.loads(index.removeprefix("window.schemactlIndex=").removesuffix(";\n"))
+    assert ["types/acme.order-", "acme.Order", 1] in [[path[:17], *more] for path, *more in search_index["types"]]
+    assert search_index["owners"] == [["owners/team-sales.html", "team-sales", 4]]
     assert index.isascii()
 
 
 def test_the_page_of_a_topic_answers_what_newcomers_ask(site: Path) -> None:
     root = orders(site)
-    said = text(root)
-    assert "Owner team-sales" in said
-    assert "BACKWARD, set by the namespace" in said
-    assert "AVRO, version 2" in said
+    content = text(root)
+    assert "Owner team-sales" in content
+    assert "BACKWARD, set by the namespace" in content
+    assert "AVRO, version 2" in content
     assert table(root, "Clients") == [["billing", "consumer", "0", "payments", "prod"]]
-    assert "from shop_schemas.shop.sales.orders import ORDERS" in said
-    assert "spark.dataSource.register(PulsarSource)" in said
-    assert "schemactl decode shop/sales/orders --version 2 --base64 PAYLOAD" in said
+    assert "from shop_schemas.shop.sales.orders import ORDERS" in content
+    assert "spark.dataSource.register(PulsarSource)" in content
+    assert "schemactl decode shop/sales/orders --version 2 --base64 PAYLOAD" in content
     fields = {row[0]: row[1:] for row in table(root, "Fields")}
     assert fields["total"] == ["Money", "", "", "v1", "What was paid."]
     assert fields["amount"] == ["long", "BIGINT", "", "v1", ""]
@@ -222,21 +224,23 @@ def test_the_page_says_who_can_read_whom(site: Path) -> None:
     rows = table(orders(site), "Who can read whom")
     # A version without a default for `total` reads no older message.
     assert [row[1:] for row in rows] == [["yes", "yes", "yes"], ["no", "yes", "yes"], ["no", "yes", "yes"]]
-    said = text(orders(site))
-    assert "v2 on messages of v0: Order.total is new and has no default; messages of version 0 do not carry it" in said
+    content = text(orders(site))
+    assert (
+        "v2 on messages of v0: Order.total is new and has no default; messages of version 0 do not carry it" in content
+    )
 
 
 def test_the_page_says_who_can_read_today_s_messages(site: Path) -> None:
-    said = text(orders(site))
-    assert "Today's messages are of version 2. Readers built with any version read them." in said
-    assert "v0 cannot" not in said
+    content = text(orders(site))
+    assert "Today's messages are of version 2. Readers built with any version read them." in content
+    assert "v0 cannot" not in content
 
 
 def test_a_deprecated_topic_leads_to_the_one_to_use(site: Path) -> None:
-    (path,) = (each for each in (site / "topics/shop/sales").glob("money_*.html") if ".v" not in each.name)
+    (path,) = (path for path in (site / "topics/shop/sales").glob("money_*.html") if ".v" not in path.name)
     root = page(path)
     assert "Deprecated since 2026-01-01. Use shop/sales/money instead." in text(root)
-    (link,) = (each.get("href", "") for each in root.iter("a") if text(each) == "shop/sales/money")
+    (link,) = (element.get("href", "") for element in root.iter("a") if text(element) == "shop/sales/money")
     assert "Deprecated" not in text(page(path.parent / link))
 
 
@@ -248,7 +252,7 @@ def test_an_owner_has_a_page_of_topics(site: Path) -> None:
         "shop/sales/orders",
         "shop/sales/refunds",
     ]
-    (link,) = (each.get("href", "") for each in orders(site).iter("a") if text(each) == "team-sales")
+    (link,) = (element.get("href", "") for element in orders(site).iter("a") if text(element) == "team-sales")
     assert (site / "topics/shop/sales" / link).resolve() == site / "owners/team-sales.html"
 
 
@@ -260,10 +264,10 @@ def test_the_page_says_what_each_target_has(site: Path) -> None:
 
 
 def test_a_version_says_what_it_changed(site: Path) -> None:
-    said = text(page(site / "topics/shop/sales/orders.v2.html"))
-    assert 'added: Order.channel: Channel = "WEB"' in said
-    assert "version 1" in said
-    assert '"WEB"' in said
+    content = text(page(site / "topics/shop/sales/orders.v2.html"))
+    assert 'added: Order.channel: Channel = "WEB"' in content
+    assert "version 1" in content
+    assert '"WEB"' in content
 
 
 def test_a_version_says_what_changed_up_to_the_one_in_force(site: Path) -> None:
@@ -291,31 +295,31 @@ def test_a_topic_that_is_gone_says_so(site: Path) -> None:
 
 def test_types_know_their_users(site: Path) -> None:
     money = page(site / f"types/{slug('acme.Money')}.html")
-    said = text(money)
-    assert "Used by 4 topics" in said
-    assert "shop/sales/orders" in said
-    assert "Part of Order " in said
+    content = text(money)
+    assert "Used by 4 topics" in content
+    assert "shop/sales/orders" in content
+    assert "Part of Order " in content
     # Columns that would be empty are not there.
     assert table(money, "Fields") == [["amount", "long", "BIGINT", ""]]
     first = table(page(site / "types.html"), "Types")[0]
     assert first[:2] == ["acme.Money", "4"]
 
 
-def drawn(site: Path, name: str) -> list[tuple[int, str]]:
-    """The nodes of a type's graph, each with its column."""
+def read_graph(site: Path, name: str) -> list[tuple[int, str]]:
+    """Return the nodes of the graph of a type, each with its column."""
     (graph,) = page(site / f"types/{slug(name)}.html").iter(f"{SVG}svg")
-    found = []
+    nodes = []
     for node in graph:
         title, box = (next(node.iter(f"{SVG}{tag}"), None) for tag in ("title", "rect"))
         if title is not None and box is not None:
-            found.append((int(box.get("x", "")), text(title)))
-    places = sorted({x for x, _ in found})
-    return sorted((places.index(x), name) for x, name in found)
+            nodes.append((int(box.get("x", "")), text(title)))
+    places = sorted({x for x, _ in nodes})
+    return sorted((places.index(x), name) for x, name in nodes)
 
 
 def test_the_graph_of_a_type_leads_from_topics_to_what_it_is_made_of(site: Path, odd: Path) -> None:
     # The messages of three topics are of it, one of them as the value of a pair.
-    assert drawn(site, "acme.Money") == [
+    assert read_graph(site, "acme.Money") == [
         (0, "topic shop/sales/Money"),
         (0, "topic shop/sales/money"),
         (0, "topic shop/sales/orders"),
@@ -324,7 +328,7 @@ def test_the_graph_of_a_type_leads_from_topics_to_what_it_is_made_of(site: Path,
         (2, "type acme.Money"),
     ]
     # Bills hold it themselves, and by their lines.
-    assert drawn(odd, "acme.Money") == [
+    assert read_graph(odd, "acme.Money") == [
         (0, "topic shop/web/bills"),
         (0, "topic shop/web/fees"),
         (1, "type acme.Bill"),
@@ -332,20 +336,20 @@ def test_the_graph_of_a_type_leads_from_topics_to_what_it_is_made_of(site: Path,
         (2, "type acme.Line"),
         (3, "type acme.Money"),
     ]
-    assert drawn(odd, "acme.Bill")[1:] == [(1, "type acme.Bill"), (2, "type acme.Line"), (3, "type acme.Money")]
+    assert read_graph(odd, "acme.Bill")[1:] == [(1, "type acme.Bill"), (2, "type acme.Line"), (3, "type acme.Money")]
 
 
 def test_a_type_that_holds_itself_stands_between_its_topics_and_its_parts(odd: Path) -> None:
     nodes = [(0, "topic shop/web/trees"), (1, "type acme.Tree"), (2, "type acme.Leaf")]
     for name in ("acme.Tree", "acme.Leaf"):
-        assert drawn(odd, name) == nodes
+        assert read_graph(odd, name) == nodes
         lines = [*page(odd / f"types/{slug(name)}.html").iter(f"{SVG}path")]
         assert len(lines) == 2
 
 
 def test_the_graph_of_messages_that_hold_each_other_ends(odd: Path) -> None:
-    assert drawn(odd, "web.Click") == [(0, "topic shop/web/clicks"), (1, "type web.Inner"), (2, "type web.Click")]
-    assert [name for _, name in drawn(odd, "web.Inner")] == [
+    assert read_graph(odd, "web.Click") == [(0, "topic shop/web/clicks"), (1, "type web.Inner"), (2, "type web.Click")]
+    assert [name for _, name in read_graph(odd, "web.Inner")] == [
         "topic shop/web/clicks",
         "type web.Click",
         "type web.Inner",
@@ -359,7 +363,7 @@ def test_many_users_of_a_type_are_counted(tmp_path: Path) -> None:
     many.commit(files)
     many.flush()
     schemactl(many.path, "site", "--out", str(tmp_path / "site"))
-    assert len(drawn(tmp_path / "site", "acme.Money")) == 11
+    assert len(read_graph(tmp_path / "site", "acme.Money")) == 11
     assert "and 5 more" in text(page(tmp_path / f"site/types/{slug('acme.Money')}.html"))
 
 
@@ -381,8 +385,8 @@ def test_a_start_page_of_many_namespaces_and_owners_leaves_the_rest_to_the_searc
 
 
 def test_a_type_that_topics_define_differently_says_so(odd: Path) -> None:
-    said = text(page(odd / f"types/{slug('acme.Money')}.html"))
-    assert "Shown as shop/web/bills defines it; otherwise in shop/web/fees ." in said
+    content = text(page(odd / f"types/{slug('acme.Money')}.html"))
+    assert "Shown as shop/web/bills defines it; otherwise in shop/web/fees ." in content
     assert "Not the same" not in text(page(odd / f"types/{slug('acme.Bill')}.html"))
 
 
@@ -420,17 +424,17 @@ def test_comments_of_proto_files_are_documentation(odd: Path) -> None:
 
 
 def test_what_the_definition_says_is_shown_and_found_beside_the_description(odd: Path) -> None:
-    said = text(page(odd / "topics/shop/web/wide.html"))
-    assert "Everything. The definition says: As the scanner sees it." in said
+    content = text(page(odd / "topics/shop/web/wide.html"))
+    assert "Everything. The definition says: As the scanner sees it." in content
     assert '"Everything. As the scanner sees it."' in (odd / "search.js").read_text()
 
 
 def test_a_page_of_many_fields_says_what_it_leaves_out(odd: Path) -> None:
     path = odd / "topics/shop/web/wide.html"
     assert path.stat().st_size < 100_000
-    said = text(page(path))
-    assert "Not more than 200 fields are shown here." in said
-    assert re.search(r"And [\d,]+ lines more: schemactl show shop/web/wide prints all\.", said)
+    content = text(page(path))
+    assert "Not more than 200 fields are shown here." in content
+    assert re.search(r"And [\d,]+ lines more: schemactl show shop/web/wide prints all\.", content)
 
 
 def test_older_versions_have_pages_of_their_own(tmp_path: Path) -> None:
@@ -446,9 +450,9 @@ def test_older_versions_have_pages_of_their_own(tmp_path: Path) -> None:
         [row[0] for row in table(page(folder / name), "Versions")]
         for name in ("orders.html", "orders~2.html", "orders~3.html")
     ]
-    assert [len(each) for each in listed] == [50, 50, 20]
-    assert [name for each in listed for name in each] == [f"version {number}" for number in range(119, -1, -1)]
-    (pages,) = (each for each in page(folder / "orders~2.html").iter("nav") if each.get("aria-label") == "Pages")
+    assert [len(names) for names in listed] == [50, 50, 20]
+    assert [name for names in listed for name in names] == [f"version {number}" for number in range(119, -1, -1)]
+    (pages,) = (nav for nav in page(folder / "orders~2.html").iter("nav") if nav.get("aria-label") == "Pages")
     assert [link.get("href") for link in pages.iter("a")] == ["orders.html", "orders~3.html"]
     assert (folder / "orders.html").stat().st_size < 77_000
 
@@ -464,8 +468,8 @@ def feed_of(site: Path) -> Any:
     """The feed, which has the form that RFC 4287 asks for, and whose links lead to pages."""
     feed = etree.parse(site / "feed.xml")
     etree.RelaxNG(etree.parse(Path(__file__).parent / "atom.rng")).assertValid(feed)
-    for each in feed.iterfind(".//{*}link"):
-        assert (site / each.get("href")).is_file()
+    for link in feed.iterfind(".//{*}link"):
+        assert (site / link.get("href")).is_file()
     for name, least in (("link[@rel='alternate']", 1), ("link[@rel='self']", 0)):
         assert len(feed.findall(f"./{{*}}{name}")) == 1
         assert {len(entry.findall(f"{{*}}{name}")) for entry in feed.iterfind("{*}entry")} <= {least}
@@ -476,7 +480,7 @@ def test_feed_readers_get_each_version_once(site: Path) -> None:
     feed = feed_of(site)
     ids = feed.xpath("//*[local-name()='id']/text()")
     assert len(ids) == len({*ids}) == 10
-    days = [each.findtext("{*}updated") for each in feed.iterfind("{*}entry")]
+    days = [entry.findtext("{*}updated") for entry in feed.iterfind("{*}entry")]
     assert days == sorted(days, reverse=True)
     assert feed.findtext("{*}updated") == days[0]
     assert feed.xpath("//*[local-name()='title']/text()").count("shop/sales/orders, version 2") == 1

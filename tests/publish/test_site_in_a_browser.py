@@ -90,11 +90,11 @@ def whole(site: Path, path: str) -> str:
 def test_nothing_overlaps_and_everybody_can_read_it(
     site: Path, tmp_path: Path, name: str, width: int, *, dark: bool
 ) -> None:
-    found = judged(tmp_path, whole(site, PAGES[name]), width=width, dark=dark)
-    assert found["width"] == width
-    assert (found["wide"], found["over"], found["cut"]) == ([], [], [])
-    assert found["scroll"] <= width
-    assert [each for each in found["axe"] if each[0] in SERIOUS] == []
+    measured = judged(tmp_path, whole(site, PAGES[name]), width=width, dark=dark)
+    assert measured["width"] == width
+    assert (measured["wide"], measured["over"], measured["cut"]) == ([], [], [])
+    assert measured["scroll"] <= width
+    assert [violation for violation in measured["axe"] if violation[0] in SERIOUS] == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -114,9 +114,9 @@ def searched(site: Path, *words: str, at: str = "topics/shop/sales/orders.html")
         path.read_text("utf-8").replace("</body>", f"<script>{script}</script></body>"), "utf-8"
     )
     out = chromium("--virtual-time-budget=20000", "--dump-dom", f"file://{path.with_name('searched.html')}")
-    found = re.search(r'<pre id="seen">(.*?)</pre>', out, re.DOTALL)
-    assert found, out[-2_000:]
-    seen: dict[str, Any] = json.loads(html.unescape(found[1]))
+    match = re.search(r'<pre id="seen">(.*?)</pre>', out, re.DOTALL)
+    assert match, out[-2_000:]
+    seen: dict[str, Any] = json.loads(html.unescape(match[1]))
     return seen
 
 
@@ -133,7 +133,7 @@ def test_the_search_finds_topics_fields_types_and_words_of_the_documentation(sit
     assert any(address.startswith("../../../types/com.example.shop.money") for _, address in seen["money"])
     assert seen["written each time"][0][1] == "../../../topics/shop/sales/orders.html"
     assert seen["zzz"] == []
-    for text, address in (each for words in ("orders", "channel", "money") for each in seen[words]):
+    for text, address in (result for words in ("orders", "channel", "money") for result in seen[words]):
         assert (site / "topics/shop/sales" / address.partition("#")[0]).resolve().is_file(), text
 
 
@@ -186,7 +186,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"name": "word", "type": "string", "default": evil + word},
         ]
         inner = {"type": "record", "name": f"acme.Level{depth}", "fields": fields, "doc": word}
-    said = {
+    metadata = {
         "description": evil + word,
         "owner": word,
         "labels": {word: evil},
@@ -197,7 +197,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "schemactl.yaml": "version: 1\nroots: [topics]\n",
         "topics/space.yaml": json.dumps({"namespace": "acme/odd", "owner": word, "description": evil + word}),
         "topics/odd.yaml": json.dumps(
-            {"topic": f"acme/odd/{word}", "schema": {"type": "AVRO", "definition": "odd.avsc"}, **said}
+            {"topic": f"acme/odd/{word}", "schema": {"type": "AVRO", "definition": "odd.avsc"}, **metadata}
         ),
         "topics/odd.avsc": json.dumps(inner),
     }
@@ -212,9 +212,9 @@ def test_no_text_is_cut_off_or_taken_for_code(hostile: Path, tmp_path: Path, wid
     paths = [path.relative_to(hostile) for path in sorted(hostile.rglob("*.html"))]
     # One of each kind.
     for path in {(path.parts[0], ".v0" in path.name): path for path in paths}.values():
-        found = judged(tmp_path, whole(hostile, path.as_posix()), width=width, dark=False)
-        assert (found["wide"], found["over"], found["cut"], found["images"]) == ([], [], [], 0)
-        assert found["scroll"] <= width
+        measured = judged(tmp_path, whole(hostile, path.as_posix()), width=width, dark=False)
+        assert (measured["wide"], measured["over"], measured["cut"], measured["images"]) == ([], [], [], 0)
+        assert measured["scroll"] <= width
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +256,6 @@ def test_a_large_catalogue_is_searched_and_its_pages_stay_small(large: Path, tmp
         assert page.stat().st_size < 100_000
     namespace = "namespaces/acme/ns0.html"
     for name in ("index.html", namespace, place, "types.html", "changes.html"):
-        found = judged(tmp_path, whole(large, name), width=400, dark=False)
-        assert (found["wide"], found["over"]) == ([], [])
-        assert [each for each in found["axe"] if each[0] in SERIOUS] == []
+        measured = judged(tmp_path, whole(large, name), width=400, dark=False)
+        assert (measured["wide"], measured["over"]) == ([], [])
+        assert [violation for violation in measured["axe"] if violation[0] in SERIOUS] == []

@@ -26,7 +26,7 @@ PARSERS = Path(os.environ.get("SCHEMACTL_GRAPH_PARSERS") or Path(__file__).paren
 
 def uses(name: str, *types: str) -> str:
     return record(name=name).replace(
-        "[]", json.dumps([{"name": f"f{at}", "type": each} for at, each in enumerate(types)])
+        "[]", json.dumps([{"name": f"f{number}", "type": type_name} for number, type_name in enumerate(types)])
     )
 
 
@@ -117,13 +117,13 @@ def test_json_has_all_and_of_a_name_its_part(shop: Scratch) -> None:
     assert {"kind": "topic", "name": "persistent://shop/web/pings"} in whole["nodes"]
     part = json.loads(schemactl(shop.path, "graph", "Refund", "--format", "json").out)
     assert part["about"] == {"kind": "type", "name": "Refund"}
-    assert {each["name"] for each in part["nodes"]} == {
+    assert {node["name"] for node in part["nodes"]} == {
         *("Refund", "shop.Money", "shop.Currency", "persistent://shop/sales/refunds"),
         *("topics/refunds.avsc", "shared/money.avsc"),
     }
-    ends = [each[end] for each in part["edges"] for end in ("from", "to")]
-    assert all(each in part["nodes"] for each in ends)
-    assert all(each in whole["edges"] for each in part["edges"])
+    ends = [edge[end] for edge in part["edges"] for end in ("from", "to")]
+    assert all(node in part["nodes"] for node in ends)
+    assert all(edge in whole["edges"] for edge in part["edges"])
 
 
 def test_declarations_with_problems_are_no_graph(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ HOSTILE = [
 
 def hostile() -> Usage:
     files = [Node("file", name) for name in HOSTILE]
-    return Usage({Node("topic", "t"): frozenset(files), **{each: frozenset() for each in files}})
+    return Usage({Node("topic", "t"): frozenset(files), **{file: frozenset() for file in files}})
 
 
 def test_names_are_obeyed_by_no_format() -> None:
@@ -172,10 +172,10 @@ def test_mermaid_and_graphviz_read_what_is_meant() -> None:
         input=given, capture_output=True, text=True, check=True,
     )  # fmt: skip
     read: dict[str, Any] = json.loads(done.stdout)
-    meant = {"t", *(each.replace("\n", "\\n").replace("\x1b", "\\u001b") for each in HOSTILE)}
+    meant = {"t", *(name.replace("\n", "\\n").replace("\x1b", "\\u001b") for name in HOSTILE)}
     # So Mermaid keeps a character that is written as a number, until it draws it.
-    written = (re.sub(r"ﬂ°°(\d+)¶ß", lambda found: chr(int(found[1])), each) for each in read["mermaid"])
+    written = (re.sub(r"ﬂ°°(\d+)¶ß", lambda match: chr(int(match[1])), name) for name in read["mermaid"])
     assert {*written} == meant
     # What Graphviz makes a backslash of, it does when it draws.
-    assert {each.replace("\\\\", "\\") for each in read["dot"]} == meant
+    assert {name.replace("\\\\", "\\") for name in read["dot"]} == meant
     assert read["arrows"] == read["edges"] == len(HOSTILE)

@@ -23,8 +23,8 @@ def workflow_commands(text: str) -> Iterator[str]:
     Azure Pipelines' agent (`##vso[` anywhere). A runner reads lines that end in CR, LF or both.
     """
     for line in re.split("\r\n|\r|\n", text):
-        if found := _V2.match(line) or _V1.search(line):
-            yield found[1]
+        if match := _V2.match(line) or _V1.search(line):
+            yield match[1]
 
 
 def screen(text: str) -> tuple[list[str], str]:
@@ -60,7 +60,7 @@ def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]
             rest = _OURS.sub("", token.content)
             faults += [f"html: {rest}"] if "<" in rest else []
         elif kind == "text":
-            faults += [f"mention: {found}" for found in _MENTION.findall(token.content)]
+            faults += [f"mention: {mention}" for mention in _MENTION.findall(token.content)]
         elif kind == "table_open":
             columns = 0
         elif kind == "tr_open":
@@ -89,13 +89,13 @@ def _flat(tokens: list[Token]) -> Iterator[Token]:
 
 
 def azure_issues(text: str) -> list[tuple[dict[str, str], str]]:
-    """The issues that the agent of Azure Pipelines reads: properties and message of each (Command.TryParse, with percents decoded)."""
-    found = []
+    """Return the properties and message of each issue that the agent of Azure Pipelines reads (Command.TryParse, decoded)."""
+    issues = []
     for line in text.splitlines():
         if command := re.match(r"##vso\[task\.logissue ([^\]]*)\](.*)", line):
             pairs = (part.partition("=") for part in command[1].split(";") if part)
-            found.append(({name: _unescaped(value) for name, _, value in pairs}, _unescaped(command[2])))
-    return found
+            issues.append(({name: _unescaped(value) for name, _, value in pairs}, _unescaped(command[2])))
+    return issues
 
 
 def _unescaped(text: str) -> str:

@@ -36,8 +36,8 @@ def make(path: Path, *, waivers: bool = True) -> Scratch:
     repository.commit(_after(), "Money as text, fewer states", branch="change", start=approved)
     repository.git("checkout", "-q", "change")
     if waivers:
-        found = json.loads(schemactl(path, "check", "--base", "main", "--format", "json", code=100).out)["findings"]
-        repository.commit({"waivers.yaml": _waivers(found)}, "Waivers", branch="change")
+        findings = json.loads(schemactl(path, "check", "--base", "main", "--format", "json", code=100).out)["findings"]
+        repository.commit({"waivers.yaml": _waivers(findings)}, "Waivers", branch="change")
         repository.flush()
         repository.git("reset", "-q", "--hard")
     return repository
@@ -47,11 +47,11 @@ def _waivers(findings: list[dict[str, Any]]) -> str:
     """A waiver that counts, and one that has expired, of a topic that breaks."""
     today = datetime.now(UTC).date()
     return "".join(
-        f"- rule: {each['rule']}\n  topic: {each['topic']}\n  fingerprint: {each['fingerprint']}\n"
+        f"- rule: {finding['rule']}\n  topic: {finding['topic']}\n  fingerprint: {finding['fingerprint']}\n"
         f"  reason: nobody ever wrote it\n  owner: team-web\n  until: {until}\n"
-        for each in findings
+        for finding in findings
         for topic, until in ((WAIVED, today + timedelta(days=30)), (ALONE, today - timedelta(days=30)))
-        if (each["topic"] or "").endswith(topic) and each["fingerprint"] and each["verdict"] == "data"
+        if (finding["topic"] or "").endswith(topic) and finding["fingerprint"] and finding["verdict"] == "data"
     )
 
 

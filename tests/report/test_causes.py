@@ -87,8 +87,8 @@ def _of_protobuf(path: Path) -> Scratch:
 
 
 def _reports(repository: Scratch, *options: str) -> dict[str, str]:
-    wanted = [f"--format={name}=out/{name}" for name in FORMATS]
-    text = schemactl(repository.path, "check", "--format=text", *wanted, *options, code=100).out
+    formats = [f"--format={name}=out/{name}" for name in FORMATS]
+    text = schemactl(repository.path, "check", "--format=text", *formats, *options, code=100).out
     return {"text": text} | {name: (repository.path / "out" / name).read_text() for name in FORMATS}
 
 
@@ -150,12 +150,12 @@ def test_github_has_an_annotation_for_each_edit_and_no_topic_is_left_out(avro: d
 def test_gitlab_and_sarif_have_an_entry_for_each_edit(avro: dict[str, str]) -> None:
     entries = json.loads(avro["gitlab"])
     assert [
-        (each["check_name"], each["location"]["path"], each["location"]["lines"]["begin"]) for each in entries
+        (entry["check_name"], entry["location"]["path"], entry["location"]["lines"]["begin"]) for entry in entries
     ] == EDITS
     (run,) = json.loads(avro["sarif"])["runs"]
-    assert [each["ruleId"] for each in run["results"]] == [rule for rule, *_ in EDITS]
+    assert [result["ruleId"] for result in run["results"]] == [rule for rule, *_ in EDITS]
     for result in run["results"]:
-        names = [each["fullyQualifiedName"] for each in result["locations"][0]["logicalLocations"]]
+        names = [location["fullyQualifiedName"] for location in result["locations"][0]["logicalLocations"]]
         assert len({name.partition("#")[0] for name in names}) == 40
 
 
@@ -169,13 +169,13 @@ def test_junit_has_a_case_for_each_edit_in_each_topic(avro: dict[str, str]) -> N
 def test_json_has_every_pair_and_says_which_cause_it_belongs_to(avro: dict[str, str]) -> None:
     report = json.loads(avro["json"])
     assert (report["format_version"], report["errors"], report["warnings"]) == (2, 2, 0)
-    assert [(each["rule"], each["file"], each["line"]) for each in report["causes"]] == EDITS
-    pairs = {(each["rule"], each["topic"], each["direction"]) for each in report["findings"]}
+    assert [(cause["rule"], cause["file"], cause["line"]) for cause in report["causes"]] == EDITS
+    pairs = {(finding["rule"], finding["topic"], finding["direction"]) for finding in report["findings"]}
     # Three topics are judged in both directions; each is rejected by the broker.
     assert len(pairs) == len(report["findings"]) == 40 + 3 + 40 + 40
     for cause in report["causes"]:
         assert len(cause["topics"]) == len(cause["rejected"]) == 40
-        members = {each["topic"] for each in report["findings"] if each["cause"] == cause["id"]}
+        members = {finding["topic"] for finding in report["findings"] if finding["cause"] == cause["id"]}
         assert members == {*cause["topics"]}
 
 
@@ -212,7 +212,7 @@ def test_an_edit_of_an_imported_proto_is_one_cause(tmp_path: Path) -> None:
     repository.write({"namespaces/money.proto": _proto("string")})
     reports = _reports(repository)
     report = json.loads(reports["json"])
-    assert [(each["rule"], each["severity"], len(each["topics"])) for each in report["causes"]] == [
+    assert [(cause["rule"], cause["severity"], len(cause["topics"])) for cause in report["causes"]] == [
         ("FIELD_WIRE_COMPATIBLE_TYPE", "error", 40),
         ("ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED", "warning", 40),
     ]
@@ -239,10 +239,10 @@ def test_two_fields_that_are_gone_from_a_shared_type_are_two_causes(tmp_path: Pa
         {"namespaces/money.avsc": '{"type": "record", "name": "Money", "namespace": "shop", "fields": []}'}
     )
     report = json.loads(schemactl(repository.path, "check", "--format=json", code=100).out)
-    assert [(each["rule"], len(each["topics"])) for each in report["causes"]] == [
+    assert [(cause["rule"], len(cause["topics"])) for cause in report["causes"]] == [
         ("READER_FIELD_MISSING_DEFAULT_VALUE", 3)
     ] * 2
-    assert len({each["id"] for each in report["causes"]}) == 2
+    assert len({cause["id"] for cause in report["causes"]}) == 2
 
 
 def test_a_refusal_that_no_data_finding_explains_is_a_cause_of_its_own(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_refusal_stays_an_error_beside_a_data_finding_that_is_a_warning(tmp_pa
     repository = _of_avro(tmp_path / "repository", "severities: {TYPE_MISMATCH: warning}\n")
     repository.write({"namespaces/money.avsc": _money("string", "note")})
     report = json.loads(schemactl(repository.path, "check", "--format=json", code=100).out)
-    assert {each["rule"]: each["severity"] for each in report["causes"]} == {
+    assert {cause["rule"]: cause["severity"] for cause in report["causes"]} == {
         "TYPE_MISMATCH": "warning",
         "BROKER_INCOMPATIBLE": "error",
     }
@@ -316,30 +316,30 @@ FINDINGS = st.lists(
 )
 
 
-def _members(found: tuple[Cause, ...]) -> Iterator[Finding]:
-    for cause in found:
+def list_members(groups: tuple[Cause, ...]) -> Iterator[Finding]:
+    for cause in groups:
         yield from cause.findings
         yield from cause.refusals
 
 
 @given(FINDINGS)
 def test_no_finding_is_lost_and_none_but_a_refusal_is_in_two_causes(findings: list[Finding]) -> None:
-    found = causes(findings)
-    assert {*map(id, _members(found))} == {*map(id, findings)}
-    assert all(each.rule == "BROKER_INCOMPATIBLE" for cause in found for each in cause.refusals)
-    single = [id(each) for cause in found for each in cause.findings]
+    groups = causes(findings)
+    assert {*map(id, list_members(groups))} == {*map(id, findings)}
+    assert all(refusal.rule == "BROKER_INCOMPATIBLE" for cause in groups for refusal in cause.refusals)
+    single = [id(finding) for cause in groups for finding in cause.findings]
     assert len(single) == len({*single})
-    for cause in found:
-        assert {(each.rule, each.severity) for each in cause.findings} == {(cause.lead.rule, cause.severity)}
-        assert all(each.severity == cause.severity for each in cause.refusals)
-    worst = {each.severity for each in findings}
-    assert {cause.severity for cause in found} == worst
+    for cause in groups:
+        assert {(finding.rule, finding.severity) for finding in cause.findings} == {(cause.lead.rule, cause.severity)}
+        assert all(refusal.severity == cause.severity for refusal in cause.refusals)
+    worst = {finding.severity for finding in findings}
+    assert {cause.severity for cause in groups} == worst
 
 
 @given(st.data(), FINDINGS)
 def test_grouping_does_not_depend_on_the_order(data: st.DataObject, findings: list[Finding]) -> None:
-    def as_sets(found: tuple[Cause, ...]) -> list[tuple[str, list[int], list[int]]]:
-        return sorted((each.id, sorted(map(id, each.findings)), sorted(map(id, each.refusals))) for each in found)
+    def as_sets(groups: tuple[Cause, ...]) -> list[tuple[str, list[int], list[int]]]:
+        return sorted((group.id, sorted(map(id, group.findings)), sorted(map(id, group.refusals))) for group in groups)
 
     shuffled = data.draw(st.permutations(findings))
     assert as_sets(causes(shuffled)) == as_sets(causes(findings))
@@ -347,16 +347,16 @@ def test_grouping_does_not_depend_on_the_order(data: st.DataObject, findings: li
 
 def _of_topics(count: int) -> CheckReport:
     """A report on an edit of a shared type, which the broker rejects, too."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for number in range(count):
         at: dict[str, Any] = {"topic": TopicName("shop", "sales", f"t{number}"), "severity": "error"}
         money, own = Source("money.avsc", 3), Source(f"t{number}.avsc")
-        found += [
+        findings += [
             _finding(rule="TYPE_MISMATCH", source=money, pointer=f"/fields/{number}/type", **at),
             _finding(rule="MISSING_ENUM_SYMBOLS", source=own, pointer="/symbols", **at),
             _finding(rule="BROKER_INCOMPATIBLE", source=own, **at),
         ]
-    return CheckReport(Release.R4_0, "main", count, findings=tuple(found))
+    return CheckReport(Release.R4_0, "main", count, findings=tuple(findings))
 
 
 def _cpu_s(form: str, report: CheckReport) -> float:

@@ -20,8 +20,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = shop.make(tmp_path_factory.mktemp("reports"))
     shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)
     (folder / "namespaces/web/sessions.yaml").unlink()
-    wanted = [f"--format={name}=reports/{name}" for name in FORMATS]
-    done = process(folder, "check", "--format=text", *wanted)
+    formats = [f"--format={name}=reports/{name}" for name in FORMATS]
+    done = process(folder, "check", "--format=text", *formats)
     assert done.code == 100, done.err
     return {"text": done.out} | {name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS}
 
@@ -95,20 +95,20 @@ def test_every_format_says_what_becomes_of_tables(tmp_path: Path) -> None:
         '{"name": "street", "type": "string"}',
         '{"name": "street", "type": ["string", "long"]}, {"name": "by", "type": ["null", "string"], "default": null}',
     )
-    wanted = [f"--format={name}=reports/{name}" for name in FORMATS]
-    done = process(folder, "check", "--format=text", *wanted)
+    formats = [f"--format={name}=reports/{name}" for name in FORMATS]
+    done = process(folder, "check", "--format=text", *formats)
     assert done.code == 0, done.out
-    said = {name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS}
-    for text in (done.out, *said.values()):
+    reports = {name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS}
+    for text in (done.out, *reports.values()):
         assert "delivery.street goes from string to struct" in text
         assert "delivery.by string: added column" in text
     assert re.search(r"^topic .* tables\n.*orders .* rewrite, added column$", done.out, re.MULTILINE)
-    assert "| rewrite, added column |" in said["markdown"]
-    assert "--- as it was approved\n+++ this change\n" in said["markdown"]
-    (topic,) = json.loads(said["json"])["topics"]
-    assert [(each["effect"], each["column"], each["after"]) for each in topic["tables"]] == [
+    assert "| rewrite, added column |" in reports["markdown"]
+    assert "--- as it was approved\n+++ this change\n" in reports["markdown"]
+    (topic,) = json.loads(reports["json"])["topics"]
+    assert [(change["effect"], change["column"], change["after"]) for change in topic["tables"]] == [
         ("rewrite", "delivery.street", "struct<member0:string,member1:bigint>"),
         ("added column", "delivery.by", "string"),
     ]
-    levels = [line.split(" ", 1)[0] for line in said["github"].splitlines() if line.startswith("::")]
+    levels = [line.split(" ", 1)[0] for line in reports["github"].splitlines() if line.startswith("::")]
     assert levels == ["::warning", "::notice"]

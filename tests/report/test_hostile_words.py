@@ -1,4 +1,4 @@
-"""Whatever a pull request or a registry writes, those who read our output obey nothing of it and are told nothing false."""
+"""Text of a pull request or a registry cannot control a terminal or a build server, or change the meaning of a report."""
 
 from __future__ import annotations
 
@@ -283,8 +283,8 @@ def test_a_stream_cleans_what_is_written_in_parts(parts: list[str]) -> None:
     stream = CleanStream(below)
     for part in parts:
         stream.write(part)
-    commands = [each for each in workflow_commands(below.getvalue()) if each]
-    assert not [each for each in below.getvalue().split("\n") if each.lstrip().startswith("::") and commands]
+    commands = [command for command in workflow_commands(below.getvalue()) if command]
+    assert not [line for line in below.getvalue().split("\n") if line.lstrip().startswith("::") and commands]
 
 
 @given(st.dictionaries(st.text(), st.text()))

@@ -30,9 +30,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         _plan_and_drift(repository)
     comment = MarkdownIt("gfm-like", {"html": True}).render((path.parent / "a.md").read_text(encoding="utf-8"))
     style = "body { font: 16px/1.5 sans-serif; overflow-wrap: anywhere } table { display: block; overflow-x: auto; width: 100% } pre { overflow-x: auto }"
-    found = {name: (path.parent / f"{name}.html").read_text(encoding="utf-8") for name in ("check", "plan", "drift")}
+    pages = {name: (path.parent / f"{name}.html").read_text(encoding="utf-8") for name in ("check", "plan", "drift")}
     head = f'<!DOCTYPE html><html lang="en"><head><title>Comment</title><style>{style}</style></head>'
-    return {**found, "comment": f"{head}<body><main><h1>Comment</h1>{comment}</main></body></html>"}
+    return {**pages, "comment": f"{head}<body><main><h1>Comment</h1>{comment}</main></body></html>"}
 
 
 def _plan_and_drift(repository: Scratch) -> None:
@@ -51,11 +51,11 @@ def _plan_and_drift(repository: Scratch) -> None:
 def test_nothing_overlaps_and_everybody_can_read_it(
     pages: dict[str, str], tmp_path: Path, name: str, width: int, *, dark: bool
 ) -> None:
-    found = judged(tmp_path, pages[name], width=width, dark=dark)
-    assert found["width"] == width
-    assert (found["wide"], found["over"]) == ([], [])
-    assert found["scroll"] <= width
-    assert [each for each in found["axe"] if each[0] in SERIOUS] == []
+    measured = judged(tmp_path, pages[name], width=width, dark=dark)
+    assert measured["width"] == width
+    assert (measured["wide"], measured["over"]) == ([], [])
+    assert measured["scroll"] <= width
+    assert [violation for violation in measured["axe"] if violation[0] in SERIOUS] == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)

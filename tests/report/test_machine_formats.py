@@ -1,4 +1,4 @@
-"""What programs read: each format is read by somebody else's parser, says what was found, and nobody obeys what a stranger wrote."""
+"""Parsers of other projects read each format, find all causes in it, and no foreign text works as a command."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ WEIGHED: list[tuple[str, Severity]] = [
 ]
 
 
-class Said(NamedTuple):
-    """What a format has to say of each cause, as far as it has a place for it."""
+class ReportedCause(NamedTuple):
+    """The values of a cause that every format has."""
 
     rule: str
     level: str
@@ -63,10 +63,10 @@ def _words(chance: random.Random) -> str:
 
 
 def _report(chance: random.Random) -> CheckReport:
-    """A report of some findings, each a cause of its own."""
+    """Generate a report whose findings have different causes."""
     named = [*rules()]
     topics = [TopicName("shop", "sales", f"t{number}") for number in range(OF_REPORT)]
-    found = [
+    findings = [
         Finding(
             rule=chance.choice(named),
             severity=chance.choice(["error", "warning"]),
@@ -90,7 +90,7 @@ def _report(chance: random.Random) -> CheckReport:
     rows = tuple(
         TopicCheck(topic, "policies", CompatibilityStrategy.FULL, "topic", owner=_words(chance)) for topic in topics
     )
-    return CheckReport(Release.R4_0, _words(chance), len(rows), rows, findings=tuple(found), notes=(_words(chance),))
+    return CheckReport(Release.R4_0, _words(chance), len(rows), rows, findings=tuple(findings), notes=(_words(chance),))
 
 
 REPORTS = [_report(random.Random(seed)) for seed in range(FINDINGS // OF_REPORT)]  # noqa: S311  seeded
@@ -101,45 +101,45 @@ def _legal(text: str) -> str:
     return re.sub("[\ufffe\uffff]", "\ufffd", text)
 
 
-def _of_json(text: str) -> list[Said]:
+def _of_json(text: str) -> list[ReportedCause]:
     document = json.loads(text)
-    messages = {each["cause"]: each["message"] for each in document["findings"]}
+    messages = {finding["cause"]: finding["message"] for finding in document["findings"]}
     return [
-        Said(each["rule"], each["severity"], each["file"], each["line"], messages[each["id"]])
-        for each in document["causes"]
+        ReportedCause(cause["rule"], cause["severity"], cause["file"], cause["line"], messages[cause["id"]])
+        for cause in document["causes"]
     ]
 
 
-def _of_sarif(text: str) -> list[Said]:
+def _of_sarif(text: str) -> list[ReportedCause]:
     (run,) = json.loads(text)["runs"]
     return [
-        Said(
-            each["ruleId"],
-            each["level"],
+        ReportedCause(
+            result["ruleId"],
+            result["level"],
             unquote(place["artifactLocation"]["uri"]),
             place["region"]["startLine"],
-            each["message"]["text"],
+            result["message"]["text"],
         )
-        for each in run["results"]
-        for place in [each["locations"][0]["physicalLocation"]]
+        for result in run["results"]
+        for place in [result["locations"][0]["physicalLocation"]]
     ]
 
 
-def _of_gitlab(text: str) -> list[Said]:
+def _of_gitlab(text: str) -> list[ReportedCause]:
     levels = {"critical": "error", "minor": "warning"}
     return [
-        Said(
-            each["check_name"],
-            levels[each["severity"]],
-            each["location"]["path"],
-            each["location"]["lines"]["begin"],
-            each["description"].removeprefix(f"{each['check_name']}: "),
+        ReportedCause(
+            entry["check_name"],
+            levels[entry["severity"]],
+            entry["location"]["path"],
+            entry["location"]["lines"]["begin"],
+            entry["description"].removeprefix(f"{entry['check_name']}: "),
         )
-        for each in json.loads(text)
+        for entry in json.loads(text)
     ]
 
 
-def _of_github(text: str) -> list[Said]:
+def _of_github(text: str) -> list[ReportedCause]:
     """As GitHub's runner reads commands (ActionCommand.TryParseV2)."""
 
     def unescaped(value: str) -> str:
@@ -147,41 +147,45 @@ def _of_github(text: str) -> list[Said]:
             value = value.replace(code, character)
         return value
 
-    found = []
+    causes = []
     for line in text.split("\n")[:-1]:
         command = re.fullmatch(r"::(\w+) (.*?)::(.*)", line)
         assert command, line
-        given = dict(each.split("=", 1) for each in command[2].split(","))
+        properties = dict(pair.split("=", 1) for pair in command[2].split(","))
         message = command[3].replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
-        found.append(Said(given["title"], command[1], unescaped(given["file"]), int(given["line"]), message))
-    return found
-
-
-def _of_azure(text: str) -> list[Said]:
-    return [
-        Said(
-            each["code"],
-            each["type"],
-            each["sourcepath"],
-            int(each["linenumber"]),
-            message.removeprefix(f"{each['code']}: "),
+        causes.append(
+            ReportedCause(
+                properties["title"], command[1], unescaped(properties["file"]), int(properties["line"]), message
+            )
         )
-        for each, message in azure_issues(text)
+    return causes
+
+
+def _of_azure(text: str) -> list[ReportedCause]:
+    return [
+        ReportedCause(
+            properties["code"],
+            properties["type"],
+            properties["sourcepath"],
+            int(properties["linenumber"]),
+            message.removeprefix(f"{properties['code']}: "),
+        )
+        for properties, message in azure_issues(text)
     ]
 
 
-def _of_junit(text: str) -> list[Said]:
+def _of_junit(text: str) -> list[ReportedCause]:
     root = ET.fromstring(text)  # noqa: S314  our own output
-    found = []
+    causes = []
     for suite in root:
         for case in suite.iter("testcase"):
             if (failure := case.find("failure")) is not None:
                 place = case.attrib["file"], int(case.attrib["line"])
-                found.append(Said(failure.attrib["type"], "error", *place, failure.text or ""))
-    return found
+                causes.append(ReportedCause(failure.attrib["type"], "error", *place, failure.text or ""))
+    return causes
 
 
-READERS: dict[str, Callable[[str], list[Said]]] = {
+READERS: dict[str, Callable[[str], list[ReportedCause]]] = {
     "json": _of_json,
     "sarif": _of_sarif,
     "gitlab": _of_gitlab,
@@ -191,8 +195,8 @@ READERS: dict[str, Callable[[str], list[Said]]] = {
 }
 
 
-def _expected(report: CheckReport, name: str) -> list[Said]:
-    found = []
+def _expected(report: CheckReport, name: str) -> list[ReportedCause]:
+    causes = []
     for cause in rank_causes(report):
         source = cause.lead.place
         assert source
@@ -201,8 +205,8 @@ def _expected(report: CheckReport, name: str) -> list[Said]:
         cleaned = (lambda text: text) if name in ("json", "sarif", "gitlab") else _cleaned
         # Half a character is no part of an address.
         path = source.path.encode("utf-8", "backslashreplace").decode() if name == "sarif" else source.path
-        found.append(Said(cause.lead.rule, cause.weight, cleaned(path), source.line, cleaned(message)))
-    return found
+        causes.append(ReportedCause(cause.lead.rule, cause.weight, cleaned(path), source.line, cleaned(message)))
+    return causes
 
 
 def _cleaned(text: str) -> str:
@@ -214,21 +218,21 @@ def test_findings_come_back_as_they_were(name: str) -> None:
     count = 0
     for report in REPORTS:
         expected = _expected(report, name)
-        found = READERS[name](render_check(report, name))
+        actual = READERS[name](render_check(report, name))
         if name == "junit":
             expected = [
-                each._replace(path=_legal(each.path), message=_legal(each.message))
-                for each in expected
-                if each.level == "error"
+                cause._replace(path=_legal(cause.path), message=_legal(cause.message))
+                for cause in expected
+                if cause.level == "error"
             ]
-        assert sorted(found) == sorted(expected)
+        assert sorted(actual) == sorted(expected)
         count += len(report.findings)
     assert count == FINDINGS
 
 
 def test_json_has_all_of_a_finding() -> None:
     for report in REPORTS:
-        for each, value in zip(report.findings, json.loads(render_check(report, "json"))["findings"], strict=True):
+        for finding, value in zip(report.findings, json.loads(render_check(report, "json"))["findings"], strict=True):
             proof = value["witness"] and Counterexample(
                 value["witness"]["message"], b64decode(value["witness"]["base64"]), value["witness"]["result"]
             )
@@ -240,20 +244,20 @@ def test_json_has_all_of_a_finding() -> None:
                 TopicName.parse(value["topic"]),
                 Source(value["file"], value["line"], value["column"]),
                 value["message"],
-                each.fix,
+                finding.fix,
                 value["field"],
                 value["pointer"],
                 value["direction"],
                 tuple(value["against"]),
-                each.older,
+                finding.older,
                 proof,
                 commit=commit,
                 fingerprint=value["fingerprint"],
                 targets=tuple(value["targets"]),
             )
-            assert back == each
-            assert value["fix"].startswith(each.fix)
-            assert value["older"] == str(each.older or "")
+            assert back == finding
+            assert value["fix"].startswith(finding.fix)
+            assert value["older"] == str(finding.older or "")
 
 
 def test_json_is_of_its_schema() -> None:
@@ -281,11 +285,11 @@ def test_sarif_has_what_code_scanning_and_editors_show() -> None:
     for rule in driver["rules"]:
         assert rule["helpUri"].startswith("https://")
         assert "**Fix:**" in rule["help"]["markdown"]
-    older = [each for each in run["results"] if "relatedLocations" in each]
+    older = [result for result in run["results"] if "relatedLocations" in result]
     assert older
     region = older[0]["relatedLocations"][0]["physicalLocation"]["region"]
     assert region == {"startLine": 3, "startColumn": 4, "endColumn": 9}
-    assert all(len(each["properties"]["fingerprints"]) == 1 for each in run["results"])
+    assert all(len(result["properties"]["fingerprints"]) == 1 for result in run["results"])
 
 
 def test_junit_is_read_by_another_parser() -> None:
@@ -299,13 +303,13 @@ def test_gitlab_has_what_its_page_asks_for() -> None:
     """See "Code Quality report format" in GitLab's documentation."""
     for report in REPORTS:
         entries = json.loads(render_check(report, "gitlab"))
-        assert len({each["fingerprint"] for each in entries}) == len(entries)
-        for each in entries:
-            assert each["severity"] in ("info", "minor", "major", "critical", "blocker")
-            assert isinstance(each["location"]["lines"]["begin"], int)
-            assert not each["location"]["path"].startswith("./")
-            assert each["description"]
-            assert each["check_name"]
+        assert len({entry["fingerprint"] for entry in entries}) == len(entries)
+        for entry in entries:
+            assert entry["severity"] in ("info", "minor", "major", "critical", "blocker")
+            assert isinstance(entry["location"]["lines"]["begin"], int)
+            assert not entry["location"]["path"].startswith("./")
+            assert entry["description"]
+            assert entry["check_name"]
 
 
 def test_html_is_html_and_runs_nothing_but_its_own_script() -> None:
@@ -313,8 +317,8 @@ def test_html_is_html_and_runs_nothing_but_its_own_script() -> None:
         text = render_check(report, "html")
         root = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(text)
         assert len([*root.iter("script")]) == len([*root.iter("style")]) == 1
-        assert not [each for each in root.iter() for name in each.attrib if name.startswith("on")]
-        assert all(each.get("href", "").startswith(("https://", "#")) for each in root.iter("a"))
+        assert not [element for element in root.iter() for name in element.attrib if name.startswith("on")]
+        assert all(element.get("href", "").startswith(("https://", "#")) for element in root.iter("a"))
         assert not [*root.iter("img"), *root.iter("link"), *root.iter("iframe")]
         assert sum(1 for _ in root.iter("h3")) == OF_REPORT
 
@@ -337,8 +341,8 @@ def test_a_comment_has_the_most_important_and_says_how_many_are_left_out(limit: 
     report = CheckReport(Release.R4_0, "main", 1_000, findings=tuple(many))
     text = render_check(report, "markdown", limit=limit)
     assert len(text.encode()) < (1 << 20 if limit else 65_536)
-    shown = re.findall(r"<b>\w+</b> \((\w+)\)", text)
-    assert shown == sorted(shown)
+    weights = re.findall(r"<b>\w+</b> \((\w+)\)", text)
+    assert weights == sorted(weights)
     (left,) = re.findall(r"_(\d+) more: run `schemactl check` to see them\._", text)
-    assert int(left) + len(shown) == len(many)
-    assert len(shown) > (2_000 if limit else 100)
+    assert int(left) + len(weights) == len(many)
+    assert len(weights) > (2_000 if limit else 100)

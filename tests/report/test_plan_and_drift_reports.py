@@ -47,48 +47,48 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _reports(repository: Path, command: str, *options: str, code: int) -> dict[str, str]:
-    wanted = [f"--format={name}=../out/{name}" for name in SHEET_FORMATS]
-    schemactl(repository, command, *options, *wanted, code=code)
+    formats = [f"--format={name}=../out/{name}" for name in SHEET_FORMATS]
+    schemactl(repository, command, *options, *formats, code=code)
     return {name: (repository.parent / "out" / name).read_text(encoding="utf-8") for name in SHEET_FORMATS}
 
 
 def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_digest(repository: Path) -> None:
-    found = _reports(repository, "plan", "--target", "local", code=100)
-    document = json.loads(found["json"])
-    ((rejected,), (digest,)) = document["left_out"], {*ADDRESS.findall(found["text"])}
-    summary = found["text"].splitlines()[-2]
+    reports = _reports(repository, "plan", "--target", "local", code=100)
+    document = json.loads(reports["json"])
+    ((rejected,), (digest,)) = document["left_out"], {*ADDRESS.findall(reports["text"])}
+    summary = reports["text"].splitlines()[-2]
     assert (summary.startswith("Plan: "), "left out: 1 topic" in summary) == (True, True)
     for name in ("markdown", "github", "html"):
-        assert summary in found[name], name
-        assert digest in found[name], name
-        assert "Fix: " in found[name], name
-        assert rejected["topic"] in found[name], name
+        assert summary in reports[name], name
+        assert digest in reports[name], name
+        assert "Fix: " in reports[name], name
+        assert rejected["topic"] in reports[name], name
     for name in ("markdown", "html"):
-        assert "shop/sales/fine" in found[name], name
+        assert "shop/sales/fine" in reports[name], name
     assert document["digest"] == digest
-    assert [*workflow_commands(found["github"])] == ["error"]
-    assert markdown_faults(found["markdown"]) == []
-    assert found["markdown"].startswith("<!-- schemactl:report:plan local -->\n")
-    assert found["markdown"].index("❌ <b>") < found["markdown"].index("```diff")
+    assert [*workflow_commands(reports["github"])] == ["error"]
+    assert markdown_faults(reports["markdown"]) == []
+    assert reports["markdown"].startswith("<!-- schemactl:report:plan local -->\n")
+    assert reports["markdown"].index("❌ <b>") < reports["markdown"].index("```diff")
 
 
 def test_every_format_of_drift_has_the_sum_and_what_differs(repository: Path) -> None:
-    found = _reports(repository, "drift", "--target", "local", code=0)
-    document = json.loads(found["json"])
-    summary = found["text"].splitlines()[-1]
+    reports = _reports(repository, "drift", "--target", "local", code=0)
+    document = json.loads(reports["json"])
+    summary = reports["text"].splitlines()[-1]
     assert summary.startswith(f"Drift: {len(document['differences'])} differences in ")
     for name in ("markdown", "github", "html"):
-        assert summary in found[name], name
-        assert all(each["message"] in unescape(found[name]) for each in document["differences"]), name
-    assert {*workflow_commands(found["github"])} == {"warning"}
-    assert markdown_faults(found["markdown"]) == []
+        assert summary in reports[name], name
+        assert all(item["message"] in unescape(reports[name]) for item in document["differences"]), name
+    assert {*workflow_commands(reports["github"])} == {"warning"}
+    assert markdown_faults(reports["markdown"]) == []
 
 
 def test_a_report_on_several_targets_has_each_of_them(repository: Path) -> None:
-    found = _reports(repository, "plan", "--all-targets", code=100)
-    assert [json.loads(line)["target"] for line in found["json"].splitlines()] == ["local", "other"]
-    assert found["markdown"].count("```diff") == found["text"].count("Digest: ") == 2
-    assert re.findall(r"<h2>(\w+)</h2>", found["html"]) == ["local", "other"]
+    reports = _reports(repository, "plan", "--all-targets", code=100)
+    assert [json.loads(line)["target"] for line in reports["json"].splitlines()] == ["local", "other"]
+    assert reports["markdown"].count("```diff") == reports["text"].count("Digest: ") == 2
+    assert re.findall(r"<h2>(\w+)</h2>", reports["html"]) == ["local", "other"]
 
 
 def test_a_file_says_that_nothing_is_known_where_the_command_ends_with_an_error(tmp_path: Path) -> None:

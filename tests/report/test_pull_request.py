@@ -25,7 +25,7 @@ COMMIT = "1" * 40
 
 
 class Numbers(NamedTuple):
-    """How many causes of each weight a format has, and the rules of its errors."""
+    """The number of causes of each weight in a format, and the rules of its errors."""
 
     errors: int
     warnings: int
@@ -53,10 +53,10 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             "GITHUB_STEP_SUMMARY": str(summary),
         }.items():
             patch.setenv(name, value)
-        wanted = [f"--format={name}=../out/{name}" for name in CHECK_FORMATS]
-        schemactl(path, "check", "--base", "main", *wanted, code=100)
-    found = {name: (path.parent / "out" / name).read_text(encoding="utf-8") for name in CHECK_FORMATS}
-    return {**found, "summary": summary.read_text(encoding="utf-8")}
+        formats = [f"--format={name}=../out/{name}" for name in CHECK_FORMATS]
+        schemactl(path, "check", "--base", "main", *formats, code=100)
+    texts = {name: (path.parent / "out" / name).read_text(encoding="utf-8") for name in CHECK_FORMATS}
+    return {**texts, "summary": summary.read_text(encoding="utf-8")}
 
 
 def _of_text(text: str) -> Numbers:
@@ -66,7 +66,7 @@ def _of_text(text: str) -> Numbers:
 
 def _of_json(text: str) -> Numbers:
     report = json.loads(text)
-    causes = [(each["rule"], "waived" if each["waived"] else each["severity"]) for each in report["causes"]]
+    causes = [(cause["rule"], "waived" if cause["waived"] else cause["severity"]) for cause in report["causes"]]
     numbers = _numbers(causes)
     assert (report["errors"], report["warnings"]) == numbers[:2]
     return numbers
@@ -79,31 +79,31 @@ def _of_markdown(text: str) -> Numbers:
 
 def _of_github(text: str) -> Numbers:
     kinds = {"notice": "waived"}
-    found = re.findall(r"^::(\w+) title=(\w+)", text, re.MULTILINE)
-    return _numbers([(rule, kinds.get(level, level)) for level, rule in found])
+    commands = re.findall(r"^::(\w+) title=(\w+)", text, re.MULTILINE)
+    return _numbers([(rule, kinds.get(level, level)) for level, rule in commands])
 
 
 def _of_azure(text: str) -> Numbers:
-    issues = [(each["code"], each["type"]) for each, _ in azure_issues(text)]
+    issues = [(properties["code"], properties["type"]) for properties, _ in azure_issues(text)]
     return _numbers([*issues, *((rule, "waived") for rule in re.findall(r"^(\w+) \(waived\)", text, re.MULTILINE))])
 
 
 def _of_sarif(text: str) -> Numbers:
     (run,) = json.loads(text)["runs"]
     return _numbers(
-        [(each["ruleId"], "waived" if "suppressions" in each else each["level"]) for each in run["results"]]
+        [(result["ruleId"], "waived" if "suppressions" in result else result["level"]) for result in run["results"]]
     )
 
 
 def _of_junit(text: str) -> Numbers:
-    """A cause has a case in each of its topics, at one place; warnings stand in what a suite has printed."""
+    """A cause has a case in the suite of each of its topics; warnings are in the output of a suite."""
     suites = ET.fromstring(text)  # noqa: S314  our own output
     places = {
         (kind, case.get("name", "").partition(" ")[0], case.get("file"), case.get("line"))
         for case in suites.iter("testcase")
-        for kind in (each.tag for each in case)
+        for kind in (element.tag for element in case)
     }
-    remarks = "\n".join(each.text or "" for each in suites.iter("system-out"))
+    remarks = "\n".join(output.text or "" for output in suites.iter("system-out"))
     warnings = re.findall(r"^([A-Z_]+): ", remarks, re.MULTILINE)
     kinds = {"failure": "error", "skipped": "waived"}
     return _numbers([*((rule, kinds[kind]) for kind, rule, *_ in places), *((rule, "warning") for rule in warnings)])
@@ -111,7 +111,7 @@ def _of_junit(text: str) -> Numbers:
 
 def _of_gitlab(text: str) -> Numbers:
     kinds = {"critical": "error", "minor": "warning", "info": "waived"}
-    return _numbers([(each["check_name"], kinds[each["severity"]]) for each in json.loads(text)])
+    return _numbers([(entry["check_name"], kinds[entry["severity"]]) for entry in json.loads(text)])
 
 
 def _of_html(text: str) -> Numbers:
@@ -157,17 +157,17 @@ def test_every_format_for_people_has_the_same_sum(name: str, reports: dict[str, 
 
 def test_each_cause_has_its_topics(reports: dict[str, str]) -> None:
     causes = json.loads(reports["json"])["causes"]
-    found = {
-        each["rule"]: {name.removeprefix("persistent://") for name in each["topics"]}
-        for each in causes
-        if each["severity"] == "error" and not each["waived"]
+    topics_by_rule = {
+        cause["rule"]: {name.removeprefix("persistent://") for name in cause["topics"]}
+        for cause in causes
+        if cause["severity"] == "error" and not cause["waived"]
     }
-    assert {rule: found[rule] for rule in pull_request.CAUSES} == pull_request.CAUSES
+    assert {rule: topics_by_rule[rule] for rule in pull_request.CAUSES} == pull_request.CAUSES
     rows = json.loads(reports["json"])["topics"]
     assert len(rows) == pull_request.CHANGED
-    removed = {each["topic"].removeprefix("persistent://") for each in rows if each["change"] == "removed"}
+    removed = {row["topic"].removeprefix("persistent://") for row in rows if row["change"] == "removed"}
     assert removed == {*pull_request.DELETED, pull_request.RENAMED[0]}
-    assert {each["owner"] for each in rows if each["change"] == "new version"} == {"team-sales", "team-web"}
+    assert {row["owner"] for row in rows if row["change"] == "new version"} == {"team-sales", "team-web"}
 
 
 def test_a_comment_has_the_diff_the_proof_the_fix_and_links(reports: dict[str, str]) -> None:
@@ -208,7 +208,7 @@ def test_a_text_fits_its_terminal_and_colours_what_is_bad(tmp_path: Path) -> Non
 
 def test_annotations_are_the_commands_of_their_build_server_alone(reports: dict[str, str]) -> None:
     assert [*workflow_commands(reports["github"])] == ["notice"] + ["error"] * 4 + ["warning"] * 4
-    assert [each.split()[0] for each in workflow_commands(reports["azure"])] == ["task.logissue"] * 8
+    assert [command.split()[0] for command in workflow_commands(reports["azure"])] == ["task.logissue"] * 8
     issue, message = azure_issues(reports["azure"])[1]
     assert (issue["code"], issue["sourcepath"], issue["linenumber"]) == (
         "TYPE_MISMATCH",

@@ -1,4 +1,4 @@
-"""`TOPIC@work`, `TOPIC@REF`, `diff FROM..TO` and `changelog`: one name for each state, and one list of facts."""
+"""`TOPIC@work`, `TOPIC@REF`, `diff FROM..TO` and `changelog` use the same names of states and list the same changes."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return made
 
 
-def told(shop: Scratch, *arguments: str) -> Any:
+def run_json(shop: Scratch, *arguments: str) -> Any:
     return json.loads(schemactl(shop.path, *arguments, "--format", "json").out)
 
 
-def refused(shop: Scratch, *arguments: str) -> str:
+def run_failing(shop: Scratch, *arguments: str) -> str:
     return schemactl(shop.path, *arguments, code=64).err
 
 
@@ -83,18 +83,18 @@ def test_show_prints_the_definition_of_any_state(shop: Scratch, name: str, text:
     printed = schemactl(shop.path, "show", name)
     assert printed.out == text + "\n"
     assert words in printed.err
-    assert told(shop, "show", name)["state"] == name.partition("@")[2]
+    assert run_json(shop, "show", name)["state"] == name.partition("@")[2]
 
 
 def test_show_says_what_is_not_there(shop: Scratch) -> None:
     assert "has no schema at work" in schemactl(shop.path, "show", "old@work", code=(1, 64)).err
-    assert "there is no topic 'refunds' in v1" in refused(shop, "show", "refunds@v1")
-    assert "or a ref, found 'v9': the approved history knows 0 to 2" in refused(shop, "show", "orders@v9")
+    assert "there is no topic 'refunds' in v1" in run_failing(shop, "show", "refunds@v1")
+    assert "or a ref, found 'v9': the approved history knows 0 to 2" in run_failing(shop, "show", "orders@v9")
 
 
 def test_diff_takes_any_two_states_and_the_working_tree_for_the_one_left_out(shop: Scratch) -> None:
     def fields(*arguments: str) -> list[str]:
-        return [f"{each['sign']} {each['what']}" for each in told(shop, "diff", *arguments)["fields"]]
+        return [f"{change['sign']} {change['what']}" for change in run_json(shop, "diff", *arguments)["fields"]]
 
     assert fields("orders") == ["- Order.total: string", "+ Order.note: string"]
     assert fields("orders@v1") == ["- Order.amount: int = 1", "+ Order.note: string"]
@@ -121,14 +121,14 @@ def test_diff_of_all_topics_shows_what_the_files_here_change(shop: Scratch) -> N
         "2 new versions (1 breaking), 2 changed topics.",
     ]
     assert schemactl(shop.path, "diff", "--topic", "new", "--detailed-exitcode", code=2).out.count("topic ") == 1
-    assert "no topic of the two states matches" in refused(shop, "diff", "--topic", "nothing")
+    assert "no topic of the two states matches" in run_failing(shop, "diff", "--topic", "nothing")
 
 
 def test_diff_between_commits_has_all_facts(shop: Scratch) -> None:
-    found = told(shop, "diff", "v1..v2")
-    subjects = {each.get("topic") or each["namespace"]: each for each in found["subjects"]}
+    revision = run_json(shop, "diff", "v1..v2")
+    subjects = {subject.get("topic") or subject["namespace"]: subject for subject in revision["subjects"]}
     assert list(subjects) == ["shop/sales", "persistent://shop/sales/old", ORDERS, "persistent://shop/sales/refunds"]
-    assert (found["commits"], found["authors"], found["versions"], found["breaking"]) == (3, ["Ada"], 3, 1)
+    assert (revision["commits"], revision["authors"], revision["versions"], revision["breaking"]) == (3, ["Ada"], 3, 1)
     space = subjects["shop/sales"]
     assert space["changes"][0]["after"] == {"schema_compatibility_strategy": "FULL"}
     assert space["metadata"] == [{"key": "owner", "before": None, "after": "team @sales"}]
@@ -138,36 +138,36 @@ def test_diff_between_commits_has_all_facts(shop: Scratch) -> None:
     assert first["parts"] == [
         {"kind": "renamed", "part": "Order.total", "before": "int = 1", "after": "long = 1", "former": "Order.amount"}
     ]
-    assert [each["rule"] for each in second["breaks"]] == ["TYPE_MISMATCH", "TYPE_MISMATCH"]
+    assert [breakage["rule"] for breakage in second["breaks"]] == ["TYPE_MISMATCH", "TYPE_MISMATCH"]
     assert (first["breaking"], second["breaking"]) == (False, True)
     refunds = subjects["persistent://shop/sales/refunds"]
     assert refunds["renamed_from"] == "persistent://shop/sales/refund"
-    assert [each["kind"] for each in refunds["versions"][0]["parts"]] == ["documented"]
-    assert told(shop, "changelog", "v1..v2") == found
-    [alone] = told(shop, "diff", "v1..v2", "--namespace", "shop/sales", "--topic", "refunds")["subjects"][1:]
+    assert [part["kind"] for part in refunds["versions"][0]["parts"]] == ["documented"]
+    assert run_json(shop, "changelog", "v1..v2") == revision
+    [alone] = run_json(shop, "diff", "v1..v2", "--namespace", "shop/sales", "--topic", "refunds")["subjects"][1:]
     assert alone == refunds
-    jsonschema.validate(found, json.loads(SCHEMA.read_text()))
+    jsonschema.validate(revision, json.loads(SCHEMA.read_text()))
 
 
 def test_three_dots_start_from_the_merge_base_and_an_end_left_out_is_head(shop: Scratch) -> None:
-    assert [each["topic"] for each in told(shop, "diff", "v2...feature")["subjects"]] == [ORDERS]
-    back = told(shop, "diff", "v2..feature")
-    assert {change["change"] for each in back["subjects"] for change in each["changes"]} >= {
+    assert [subject["topic"] for subject in run_json(shop, "diff", "v2...feature")["subjects"]] == [ORDERS]
+    back = run_json(shop, "diff", "v2..feature")
+    assert {change["change"] for subject in back["subjects"] for change in subject["changes"]} >= {
         "versions gone",
         "topic added",
     }
-    assert told(shop, "diff", "v1..")["subjects"] == told(shop, "diff", "v1..HEAD")["subjects"]
-    assert told(shop, "diff", "..v1")["before"]["name"] == "HEAD"
-    assert told(shop, "diff", "v2..work")["subjects"] == told(shop, "diff")["subjects"]
-    assert "no ref or commit 'v7'" in refused(shop, "diff", "v7..v2")
-    assert "no ref or commit 'v7'" in refused(shop, "diff", "v7...v2")
-    assert "expected FROM..TO" in refused(shop, "changelog", "v1")
+    assert run_json(shop, "diff", "v1..")["subjects"] == run_json(shop, "diff", "v1..HEAD")["subjects"]
+    assert run_json(shop, "diff", "..v1")["before"]["name"] == "HEAD"
+    assert run_json(shop, "diff", "v2..work")["subjects"] == run_json(shop, "diff")["subjects"]
+    assert "no ref or commit 'v7'" in run_failing(shop, "diff", "v7..v2")
+    assert "no ref or commit 'v7'" in run_failing(shop, "diff", "v7...v2")
+    assert "expected FROM..TO" in run_failing(shop, "changelog", "v1")
 
 
 def test_the_changelog_is_markdown_that_says_what_people_wrote_and_obeys_none_of_it(shop: Scratch) -> None:
     text = schemactl(shop.path, "changelog", "v1..v2").out
     ours = {"heading_open", "bullet_list_open"}
-    assert [each for each in markdown_faults(text) if each not in ours] == []
+    assert [fault for fault in markdown_faults(text) if fault not in ours] == []
     lines = text.splitlines()
     assert lines[0] == "# Schemas: v1 to v2"
     assert lines.index("## Breaking") < lines.index("## shop/sales")
@@ -180,28 +180,39 @@ def test_the_changelog_is_markdown_that_says_what_people_wrote_and_obeys_none_of
 
 
 def test_a_waiver_stands_beside_what_it_approved(tmp_path: Path) -> None:
-    made, until = Scratch(tmp_path / "w"), datetime.now(UTC).date() + timedelta(days=30)
-    made.commit(
+    repository, until = Scratch(tmp_path / "w"), datetime.now(UTC).date() + timedelta(days=30)
+    repository.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
             "topics/o.yaml": declared(),
             "topics/orders.avsc": record("id"),
         }
     )
-    made.git("tag", "v1")
-    made.git("checkout", "-q", "-b", "work")
-    made.write({"topics/orders.avsc": record("id", "note")})
-    found = json.loads(schemactl(made.path, "check", "--format", "json", code=100).out)
-    for each in {each["fingerprint"] for each in found["findings"] if each["fingerprint"]}:
+    repository.git("tag", "v1")
+    repository.git("checkout", "-q", "-b", "work")
+    repository.write({"topics/orders.avsc": record("id", "note")})
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    for fingerprint in {finding["fingerprint"] for finding in report["findings"] if finding["fingerprint"]}:
         # Waived with its cause, it is waived already.
-        schemactl(made.path, "waive", each, "--reason", "agreed", "--owner", "ada", "--until", str(until), code=(0, 1))
-    made.git("add", ".")
-    made.git("commit", "-qm", "Break")
-    made.git("checkout", "-q", "main")
-    made.git("merge", "-q", "--ff-only", "work")
-    [subject] = told(made, "diff", "v1..main")["subjects"]
-    assert {each["waiver"]["owner"] for each in subject["versions"][0]["breaks"]} == {"ada"}
-    assert f"waived by ada until {until}: agreed" in schemactl(made.path, "changelog", "v1..main").out
+        schemactl(
+            repository.path,
+            "waive",
+            fingerprint,
+            "--reason",
+            "agreed",
+            "--owner",
+            "ada",
+            "--until",
+            str(until),
+            code=(0, 1),
+        )
+    repository.git("add", ".")
+    repository.git("commit", "-qm", "Break")
+    repository.git("checkout", "-q", "main")
+    repository.git("merge", "-q", "--ff-only", "work")
+    [subject] = run_json(repository, "diff", "v1..main")["subjects"]
+    assert {breakage["waiver"]["owner"] for breakage in subject["versions"][0]["breaks"]} == {"ada"}
+    assert f"waived by ada until {until}: agreed" in schemactl(repository.path, "changelog", "v1..main").out
 
 
 def test_a_bare_repository_has_no_working_tree_to_compare_with(

@@ -37,16 +37,16 @@ WAIVED = replace(ERROR, topic=A, source=Source("a.avsc", 3), fingerprint=WAIVER.
 
 
 def report(*findings: Finding, waived: tuple[Finding, ...] = (WAIVED,)) -> CheckReport:
-    topics = tuple(TopicCheck(each, "new version", CompatibilityStrategy.BACKWARD, "topic") for each in (A, B))
+    topics = tuple(TopicCheck(topic, "new version", CompatibilityStrategy.BACKWARD, "topic") for topic in (A, B))
     return CheckReport(Release.R4_0, "main", 2, topics, findings=findings, waived=waived)
 
 
-def rendered(name: str, *findings: Finding) -> str:
+def render(name: str, *findings: Finding) -> str:
     return render_check(report(*findings), name)
 
 
 def test_text_has_it_first_and_without_advice() -> None:
-    lines = rendered("text", ERROR).splitlines()
+    lines = render("text", ERROR).splitlines()
     assert lines[0] == "a.avsc:3:1: MISSING_ENUM_SYMBOLS (waived)"
     assert lines[1].startswith("  Waived until 2027-01-31, team|a answers for it: ends\\n")
     first, second = "\n".join(lines).split("\n\n")[:2]
@@ -57,7 +57,7 @@ def test_text_has_it_first_and_without_advice() -> None:
 
 @pytest.mark.parametrize("name", CHECK_FORMATS)
 def test_nobody_obeys_a_reason(name: str) -> None:
-    text = rendered(name)
+    text = render(name)
     assert not {"\x1b", "\u202e"} & {*text}
     commands = [*workflow_commands(text)]
     assert commands == (["notice"] if name == "github" else [])
@@ -67,13 +67,13 @@ def test_nobody_obeys_a_reason(name: str) -> None:
 
 
 def test_json_has_the_waiver_in_a_list_and_beside_its_finding() -> None:
-    found = json.loads(rendered("json", ERROR))
-    (waiver,) = found["waivers"]
-    assert [each["waiver"] for each in found["findings"]] == [waiver, None]
-    assert [each["waived"] for each in found["causes"]] == [True, False]
-    assert (found["errors"], waiver["until"], waiver["owner"]) == (1, "2027-01-31", "team|a")
+    document = json.loads(render("json", ERROR))
+    (waiver,) = document["waivers"]
+    assert [finding["waiver"] for finding in document["findings"]] == [waiver, None]
+    assert [cause["waived"] for cause in document["causes"]] == [True, False]
+    assert (document["errors"], waiver["until"], waiver["owner"]) == (1, "2027-01-31", "team|a")
     assert waiver["reason"] == REASON
-    fixes = [each["fix"] for each in found["findings"]]
+    fixes = [finding["fix"] for finding in document["findings"]]
     assert "schemactl waive" not in fixes[0]
     assert fixes[1].splitlines() == [
         "Put it back.",
@@ -82,7 +82,7 @@ def test_json_has_the_waiver_in_a_list_and_beside_its_finding() -> None:
 
 
 def test_sarif_has_it_suppressed_from_outside_of_the_source() -> None:
-    (run,) = json.loads(rendered("sarif", ERROR))["runs"]
+    (run,) = json.loads(render("sarif", ERROR))["runs"]
     waived, error = run["results"]
     ((suppression,), level) = (waived["suppressions"], error["level"])
     assert (suppression["kind"], suppression["status"], level) == ("external", "accepted", "error")
@@ -91,7 +91,7 @@ def test_sarif_has_it_suppressed_from_outside_of_the_source() -> None:
 
 
 def test_junit_has_it_skipped() -> None:
-    suites = ET.fromstring(rendered("junit", ERROR))  # noqa: S314  our own output
+    suites = ET.fromstring(render("junit", ERROR))  # noqa: S314  our own output
     assert (suites.attrib["tests"], suites.attrib["failures"]) == ("2", "1")
     first, second = suites
     assert (first.attrib["skipped"], second.attrib["skipped"]) == ("1", "0")
@@ -101,24 +101,24 @@ def test_junit_has_it_skipped() -> None:
 
 
 def test_github_has_a_notice_before_all_errors_and_gitlab_an_information() -> None:
-    first, second, *_ = rendered("github", ERROR).splitlines()
+    first, second, *_ = render("github", ERROR).splitlines()
     assert first.startswith("::notice title=MISSING_ENUM_SYMBOLS (waived),file=a.avsc,line=3,col=1::Waived until")
     assert second.startswith("::error title=MISSING_ENUM_SYMBOLS,file=b.avsc")
-    entries = json.loads(rendered("gitlab", ERROR))
-    assert [each["severity"] for each in entries] == ["info", "critical"]
+    entries = json.loads(render("gitlab", ERROR))
+    assert [entry["severity"] for entry in entries] == ["info", "critical"]
     assert entries[0]["description"].startswith("MISSING_ENUM_SYMBOLS (waived): Waived until 2027-01-31")
 
 
 @pytest.mark.parametrize("name", CHECK_FORMATS)
 def test_a_report_with_waivers_alone_never_says_that_all_is_fine(name: str) -> None:
-    assert "all fine" not in rendered(name)
+    assert "all fine" not in render(name)
 
 
 def test_one_waiver_of_many_topics_is_said_once() -> None:
     topics = [TopicName("shop", "sales", f"t{number}") for number in range(3)]
     waived: list[Any] = [
-        replace(WAIVED, topic=each, waiver=replace(WAIVER, topic=each), fingerprint=f"sha256:{number:064x}")
-        for number, each in enumerate(topics)
+        replace(WAIVED, topic=topic, waiver=replace(WAIVER, topic=topic), fingerprint=f"sha256:{number:064x}")
+        for number, topic in enumerate(topics)
     ]
     text = render_check(report(waived=tuple(waived)), "text")
     assert Counter(text.split())["Waived"] == 1
