@@ -25,9 +25,9 @@ from schemactl.cli.topic_selection import (
     States,
     add_numbers_of,
     choose,
+    find_version,
     number_of_version_bytes,
-    reading,
-    version_of,
+    read_setup,
 )
 from schemactl.codec.message import number_of, pair_key, payload_of
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
@@ -142,17 +142,17 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     from schemactl.codec import CodecError, Options, Unreadable
     from schemactl.codec.topic import json_value
 
-    setup = reading(context, args.target)
+    setup = read_setup(context, args.target)
     topic, reader_version = choose(args.topic, setup.approved.catalog)
     setup.require_target([topic], context)
     topic.load()
     number = args.version if args.version is not None else number_of_version_bytes(args.version_bytes)
     payload = _read_payload(args)
     key = None if args.key_base64 is None else _decode_base64(args.key_base64, "--key-base64")
-    setup = setup.verified([topic], context)
-    writer = next((version for version in setup.versions(topic) if version.number == number), None)
+    setup = setup.verify_numbers([topic], context)
+    writer = next((version for version in setup.list_versions(topic) if version.number == number), None)
     if setup.target is None:
-        version_of(topic, number)
+        find_version(topic, number)
     if reader_version:
         reader = reader_version.info
     else:
@@ -323,7 +323,7 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
     if form == "bytes" and not args.out and args.count > 1:
         raise UsageError("payloads behind each other could not be told apart: add --out DIR, or -n 1")
     require_codec()
-    chosen = States(context).definition(args.topic)
+    chosen = States(context).find_definition(args.topic)
     chosen.topic.load()
     if chosen.info is None:
         raise SchemactlError(f"{chosen.topic.name} has no schema there: nothing says what its messages are")
@@ -352,7 +352,7 @@ def _make_messages(
         raise UsageError("--token-env goes with --from")
     number, name = chosen.number_or_next, chosen.topic.name
     if chosen.number is None:
-        context.say(f"{name}: {chosen.standing}, so with the number it would have: {number}")
+        context.say(f"{name}: {chosen.version_text}, so with the number it would have: {number}")
     try:
         yield from plausible(schema, number, name=name.topic, seed=args.seed or 0)
     except CodecError as error:
@@ -373,12 +373,12 @@ def _read_messages(
         if not token:
             raise UsageError(f"the environment variable {args.token_env} (--token-env) is not set")
     topic = chosen.topic
-    setup = reading(context, args.target)
+    setup = read_setup(context, args.target)
     setup.require_target([topic], context)
-    setup = setup.verified([topic], context)
+    setup = setup.verify_numbers([topic], context)
     source_name = setup.target.names.there(topic.name) if setup.target else topic.name
     has_separate_keys = isinstance(schema, KeyValue) and schema.encoding == "SEPARATED"
-    git_numbers = {version.number: version.git.number for version in setup.versions(topic) if version.git}
+    git_numbers = {version.number: version.git.number for version in setup.list_versions(topic) if version.git}
     context.say(
         f"messages of {source_name} at {args.brokers}: they may be personal data, so look at them before they go into Git"
     )

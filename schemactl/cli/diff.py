@@ -59,7 +59,7 @@ def read_revision(
     from schemactl.core.names import TopicName, select_known
 
     old_name, new_name = _parse_range(text, states)
-    older, newer = (states.approved if name is None else states.at(name) for name in (old_name, new_name))
+    older, newer = (states.approved if name is None else states.read_history(name) for name in (old_name, new_name))
     all_names = {*older.catalog.topics, *newer.catalog.topics}
     selected = select_known(all_names, topics, [*namespaces], where="the two states")
     selected_namespaces = {name.namespace_name for name in selected} if topics or namespaces else None
@@ -222,7 +222,7 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
     if args.format == "json":
         context.report_json(**_differences_value(old, new))
     else:
-        print(_render_differences(old, new, color=context.color))
+        print(_render_diff(old, new, color=context.color))
         if is_same and args.new is None:
             _print_hint(old, context)
     return CHANGES if args.detailed_exitcode and not is_same else 0
@@ -249,12 +249,12 @@ def _print_all(args: argparse.Namespace, states: States, context: Context) -> in
 
 def _choose_sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:
     if new is not None:
-        first, second = states.definition(old), states.definition(new)
+        first, second = states.find_definition(old), states.find_definition(new)
     elif "@" in old and not matching(old, states.approved.catalog.topics):
-        first = states.definition(old)
-        second = states.at_work(str(first.topic.name))
+        first = states.find_definition(old)
+        second = states.find_in_working_tree(str(first.topic.name))
     else:
-        first, second = states.both(old)
+        first, second = states.find_old_and_new(old)
     if new is not None or (first.info is None and second.info is None):
         for definition in (first, second):
             if definition.info is None:
@@ -272,7 +272,7 @@ def _make_side(states: States, named: NamedDefinition) -> Side:
     if named.info is None:
         return Side(topic, named.state, None, name, f"{name}: no definition", None)
     if named.state:
-        label = f"{name} ({named.standing})"
+        label = f"{name} ({named.version_text})"
     else:
         is_declared = states.approved.current(topic.name) is not None
         standing = ", in force" if is_declared else ", no longer declared"
@@ -284,12 +284,12 @@ def _make_side(states: States, named: NamedDefinition) -> Side:
     return Side(topic, named.state, named.number, name, label, named.info)
 
 
-def _render_differences(old: Side, new: Side, *, color: bool) -> str:
+def _render_diff(old: Side, new: Side, *, color: bool) -> str:
     topics = str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
-    return "\n".join([paint(topics, "bold", color=color), "", *differences(old, new, color=color)])
+    return "\n".join([paint(topics, "bold", color=color), "", *render_differences(old, new, color=color)])
 
 
-def differences(old: Side, new: Side, *, color: bool) -> list[str]:
+def render_differences(old: Side, new: Side, *, color: bool) -> list[str]:
     """Return lines with the differences of two definitions, and whether each can read the other."""
     text, parts = _find_changes(old, new)
     fields = [f"  {part.sign} {part.text}" for part in parts]

@@ -33,7 +33,7 @@ from schemactl.cli.target_selection import (
     looked_up,
     opened,
 )
-from schemactl.cli.topic_selection import add_filters, asked_namespaces
+from schemactl.cli.topic_selection import add_filters, parse_namespaces
 from schemactl.core import names as topic_names
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError
@@ -71,7 +71,7 @@ class DriftScope:
     unmanaged: bool = False
 
 
-def drifts(
+def find_drifts(
     targets: OpenTargets,
     scope: DriftScope,
     *,
@@ -173,7 +173,7 @@ def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope) -> Scop
     from schemactl.deploy.planner import scope_of
     from schemactl.registry.interface import Scope
 
-    declared, registered = scope_of(git), registry.everything(asked_namespaces(scope.namespaces))
+    declared, registered = scope_of(git), registry.everything(parse_namespaces(scope.namespaces))
     managed_ids = {name.schema_id for name in git.topics}
     topics = frozenset(name for name in registered.topics if name.schema_id not in managed_ids)
     return Scope(registered.namespaces - declared.namespaces, topics)
@@ -247,7 +247,7 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
     scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
     selection = AskedTargets.of(args)
     with errors_in_files("drift", selection, outputs, context), opened(selection, context) as targets:
-        results = drifts(targets, scope)
+        results = find_drifts(targets, scope)
         namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
 
         def make_sheet(report: DriftReport) -> tuple[SheetReport, int]:

@@ -152,7 +152,7 @@ def _read_declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
     from schemactl.cli.topic_selection import States
     from schemactl.formats import pair_of
 
-    named = States(context).at_work(topic)
+    named = States(context).find_in_working_tree(topic)
     if named.info is None:
         raise SchemactlError(f"{named.topic.name} is declared without a schema")
     name, pair = f"{named.topic.name.topic}@work", pair_of(named.info)
@@ -162,7 +162,7 @@ def _read_declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
 def _check_version(
     args: argparse.Namespace, context: Context, info: SchemaInfo, declared: tuple[str, SchemaInfo] | None
 ) -> int:
-    from schemactl.cli.diff import Side, differences
+    from schemactl.cli.diff import Side, render_differences
     from schemactl.comparison.changes import content_identity, same_text
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
@@ -175,7 +175,7 @@ def _check_version(
     topic = Topic(TopicName("", "", name))
     old = Side(topic, "", None, name, name, expected)
     new = Side(topic, "", None, args.class_, args.class_, info)
-    print("\n".join(differences(old, new, color=context.color)))
+    print("\n".join(render_differences(old, new, color=context.color)))
     print(f"\n{name} and {args.class_} are two versions.")
     return NEGATIVE
 

@@ -18,9 +18,9 @@ from schemactl.cli.topic_selection import (
     add_filters,
     add_numbers_of,
     add_recursion_depth,
-    merge_of,
+    merge_working_tree,
     output_file,
-    reading,
+    read_setup,
 )
 from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import select_known
@@ -101,11 +101,11 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
         return _print_classes(args, context, project, generate)
     generate = replace(generate, classes=args.classes or generate.classes)
     maker = _PackageMaker(args, context, project, top, generate)
-    merged = merge_of(context, project, top, by_commit=args.rebase)
+    merged = merge_working_tree(context, project, top, by_commit=args.rebase)
     package = maker.make_package(merged)
     context.note(*package.setup.approved.notes)
     # The registry can only reject the package: the same files always make the same package.
-    package.setup.verified((approved.topic for approved in package.topics), context)
+    package.setup.verify_numbers((approved.topic for approved in package.topics), context)
     if args.zip or args.wheel:
         return _pack(package, maker, merged)
     if merged is None and args.out is None:
@@ -131,7 +131,7 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
     kind = args.classes or generate.classes
     if kind is None or args.check or args.zip or args.wheel or args.out:
         raise UsageError(f"{args.of}: one version alone is for --classes, which prints its classes")
-    named = States(context).definition(args.of)
+    named = States(context).find_definition(args.of)
     if named.info is None:
         raise UsageError(f"{named.topic.name} has no schema")
     options = StructOptions(generate.spark, args.recursion_depth, as_decoded=True)
@@ -182,7 +182,7 @@ class _PackageMaker:
 
         args, project = self.args, (self.project, self.top)
         target = args.target or self.generate.target
-        setup = reading(self.context, target, project=project, merged=merged)
+        setup = read_setup(self.context, target, project=project, merged=merged)
         topics = _select_topics(args, setup)
         setup.require_target((approved.topic for approved in topics), self.context)
         files = package_files(
@@ -241,7 +241,7 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     out_text = maker.generate.out if args.out is None else args.out
     difference = compare(package.files, out, below=maker.context.top, brought=maker.make_merge_predicate(merged))
     if difference and merged and merged.has_commits and not args.rebase:
-        rebased = maker.make_package(merge_of(maker.context, maker.project, maker.top, by_commit=True))
+        rebased = maker.make_package(merge_working_tree(maker.context, maker.project, maker.top, by_commit=True))
         rebased_difference = compare(
             rebased.files, out, below=maker.context.top, brought=maker.make_merge_predicate(merged)
         )
@@ -299,7 +299,7 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     updated, deleted = len(difference.changed) - created, len(difference.extra)
     print(f"{len(package.files)} files: {created} created, {updated} updated, {deleted} deleted.")
     if merged and merged.has_commits and not maker.args.rebase:
-        rebased = maker.make_package(merge_of(maker.context, maker.project, maker.top, by_commit=True))
+        rebased = maker.make_package(merge_working_tree(maker.context, maker.project, maker.top, by_commit=True))
         if rebased.files != package.files:
             maker.context.say(
                 "note: a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"

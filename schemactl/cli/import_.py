@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.target_selection import approved_target
-from schemactl.cli.topic_selection import add_selection, asked_namespaces
+from schemactl.cli.topic_selection import add_selection, parse_namespaces
 from schemactl.core.errors import HistoryError, SchemactlError, UsageError, first_of
 from schemactl.core.names import select_known
 from schemactl.core.terminal import on_one_line
@@ -168,7 +168,7 @@ def _read_registry(args: argparse.Namespace, registry: Registry, target: Target)
     from schemactl.deploy.planner import renamed
     from schemactl.registry.interface import Scope
 
-    registered = registry.everything(asked_namespaces(args.namespace))
+    registered = registry.everything(parse_namespaces(args.namespace))
     topics = select_known(
         frozenset(registered.topics),
         args.topic,

@@ -278,13 +278,13 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
 def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.checks.project_check import CheckRequest, check_project
     from schemactl.checks.rollout import rollout as make_rollout
-    from schemactl.cli.topic_selection import reading
+    from schemactl.cli.topic_selection import read_setup
     from schemactl.core.names import find_one
     from schemactl.report import changes as changes_report
 
     request = CheckRequest(context.directory, context.config, base=args.base, topics=(args.topic,))
     report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
-    setup = reading(context, None)
+    setup = read_setup(context, None)
     git = setup.approved.catalog.topics
     changed = {row.topic for row in report.topics}
     name = find_one(args.topic, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)

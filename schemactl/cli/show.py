@@ -22,7 +22,7 @@ from schemactl.cli.topic_selection import (
     choose,
     find,
     number_of_version_bytes,
-    reading,
+    read_setup,
 )
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.json_values import commit_value, metadata_value
@@ -97,7 +97,7 @@ def run_show(args: argparse.Namespace, context: Context) -> int:
     if args.target is not None and not isinstance(args.target, EnvironmentTarget):
         raise UsageError("--target belongs to --effective: a definition is the same on every target")
     states = States(context)
-    chosen, history = states.definition(args.topic), states.approved
+    chosen, history = states.find_definition(args.topic), states.approved
     chosen.topic.load()
     info = chosen.info
     if info is None:
@@ -179,10 +179,10 @@ def _describe_definition(history: History, chosen: NamedDefinition) -> str:
     if chosen.version:
         return format_version(chosen.version)
     if chosen.state:
-        return f"{'in the working tree' if chosen.state == WORK else f'at {chosen.state}'}, {chosen.standing}"
+        return f"{'in the working tree' if chosen.state == WORK else f'at {chosen.state}'}, {chosen.version_text}"
     if chosen.topic.deleted or history.current(chosen.topic.name) is None:
         return f"no longer declared; the last was {format_version(chosen.topic.versions[-1])}"
-    return f"in force, {chosen.standing}"
+    return f"in force, {chosen.version_text}"
 
 
 def _list_numbers_outside(chosen: NamedDefinition, gaps: Sequence[Gap]) -> list[int]:
@@ -495,7 +495,7 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
     if version:
         return _print_version(topics[0], version, args.format, context)
     if args.version_bytes is not None:
-        reading(context, None).require_target(topics, context)
+        read_setup(context, None).require_target(topics, context)
         writer = _find_writer(topics[0], number_of_version_bytes(args.version_bytes))
         return _print_version(topics[0], writer, args.format, context)
     if args.format == "json":

@@ -23,7 +23,7 @@ from schemactl.cli.topic_selection import (
     add_numbers_of,
     add_recursion_depth,
     choose,
-    reading,
+    read_setup,
 )
 from schemactl.core.atomic_files import reject_links
 from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError
@@ -226,7 +226,7 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
         ) from None
     from schemactl.codegen.topics import Approved
 
-    history = reading(context, args.target)
+    history = read_setup(context, args.target)
     approved = history.approved
     topic, version = choose(args.topic, approved.catalog)
     history.require_target([topic], context)
@@ -241,7 +241,7 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
         number, reader = last.number, last.info
     else:
         raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
-    history = history.verified([topic], context)
+    history = history.verify_numbers([topic], context)
     source_name = history.target.names.there(topic.name) if history.target else topic.name
     return TopicOfMessages(history.project, topic, reader, number, source_name, history.on_target(topic, number))
 

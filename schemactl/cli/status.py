@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
-from schemactl.cli.drift import DriftScope, drifts
+from schemactl.cli.drift import DriftScope, find_drifts
 from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.target_selection import AskedTargets, OpenTarget, OpenTargets, add_targets, opened
@@ -41,7 +41,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  schemactl status                                   every target of the project\n"
         "  schemactl status --target stage --target prod\n"
-        "  schemactl status --detailed-exitcode               2: something is pending, or drifts\n"
+        "  schemactl status --detailed-exitcode               2: something is pending, or find_drifts\n"
         "  schemactl status --format prometheus=/var/lib/node_exporter/schemactl.prom\n"
     )
     add_targets(parser, "$SCHEMACTL_TARGET, or all of them")
@@ -54,7 +54,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--results DIR: where the result of each target's last apply is, TARGET.json (default: .schemactl/results of the project)",
-        "--detailed-exitcode: exit with 2 when something is pending, or drifts",
+        "--detailed-exitcode: exit with 2 when something is pending, or find_drifts",
     )
     add_timeout(parser)
 
@@ -62,7 +62,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
 def run_status(args: argparse.Namespace, context: Context) -> int:
     """Print the status of each target.
 
-    Return 1 if a target did not respond, 2 if something is pending or drifts and --detailed-exitcode is set, else 0.
+    Return 1 if a target did not respond, 2 if something is pending or find_drifts and --detailed-exitcode is set, else 0.
     """
     return within(args.timeout, lambda deadline: _run(args, context, deadline))
 
@@ -84,7 +84,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
 
     with opened(selection, context, as_rows=True) as targets:
         scope = DriftScope(unmanaged=args.unmanaged)
-        drift_by_target = drifts(
+        drift_by_target = find_drifts(
             targets, scope, awaited=partial(_find_awaited, targets, _named_results(args, context), context), stop=stop
         )
         targets_by_name = {target.name: target for target in targets.targets}

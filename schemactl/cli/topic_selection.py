@@ -61,7 +61,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--skip GLOB...: without these topics, as --topic '!GLOB'", dest="topic", type="!{}".format)
 
 
-def asked_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
+def parse_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
     """Return the namespaces that `--namespace` names, or None for all namespaces.
 
     Only a superuser can list all namespaces of a registry; the administrator of a tenant can list those of the tenant.
@@ -108,7 +108,7 @@ def choose(text: str, catalog: Catalog) -> ChosenTopic:
         raise UsageError(
             f"{text}: expected the number of a version after the @, found {number!r}: {known_numbers(topic)}"
         )
-    return ChosenTopic(topic, version_of(topic, int(number)))
+    return ChosenTopic(topic, find_version(topic, int(number)))
 
 
 def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the approved history") -> Topic:
@@ -116,7 +116,7 @@ def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the a
     return catalog.topics[find_one(text, catalog.topics, globs=globs, where=where)]
 
 
-def version_of(topic: Topic, number: int) -> SchemaVersion:
+def find_version(topic: Topic, number: int) -> SchemaVersion:
     """Return the topic's version with that number; raise UsageError if there is none."""
     version = next((version for version in topic.versions if version.number == number), None)
     if version is None:
@@ -233,7 +233,7 @@ class ReadingSetup:
                 + " or ".join(context.command_with("--target", name) for name in names),
             )
 
-    def versions(self, topic: Topic) -> tuple[TargetVersion, ...]:
+    def list_versions(self, topic: Topic) -> tuple[TargetVersion, ...]:
         """Return the versions that messages of the topic may carry, with the target's numbers."""
         from schemactl.declare.target_numbers import target_versions
 
@@ -250,7 +250,7 @@ class ReadingSetup:
 
         if self.target is None:
             return None
-        versions = self.versions(topic)
+        versions = self.list_versions(topic)
         number = None if reader is None else target_number(versions, reader)
         if any(version.deleted for version in versions if version.number == number):
             # The registry would give the schema another number now.
@@ -264,7 +264,7 @@ class ReadingSetup:
             number,
         )
 
-    def verified(self, topics: Iterable[Topic], context: Context) -> ReadingSetup:
+    def verify_numbers(self, topics: Iterable[Topic], context: Context) -> ReadingSetup:
         """Compare the record with the target's registry, and return the setup with further numbers of the registry.
 
         Warn if the registry cannot be read.
@@ -304,13 +304,13 @@ class ReadingSetup:
             )
             if not apart.recorded:
                 misread.append(apart)
-            further_numbers[name] = other_spellings(topic, entries, self.versions(topic))
+            further_numbers[name] = other_spellings(topic, entries, self.list_versions(topic))
         if misread:
             raise NumbersContradicted(render(misread, target=target.name))
         return replace(self, seen=further_numbers)
 
 
-def reading(
+def read_setup(
     context: Context, target: str | None, *, project: tuple[Project, str] | None = None, merged: Merged | None = None
 ) -> ReadingSetup:
     """Return the schemas to read messages of the project with.
@@ -388,7 +388,7 @@ class NamedDefinition:
         return next_number(self.topic.versions) if self.number is None else self.number
 
     @property
-    def standing(self) -> str:
+    def version_text(self) -> str:
         """The version with this content, such as `version 3 (9f2c1abcd, 2026-03-02)`; or `not approved yet`."""
         version = next((version for version in self.topic.versions if version.number == self.number), None)
         return format_version(version) if version else "not approved yet"
@@ -402,13 +402,13 @@ class States:
     _at: dict[str, History] = field(default_factory=dict)
 
     @cached_property
-    def _loaded(self) -> tuple[Project, str]:
+    def _project_and_top(self) -> tuple[Project, str]:
         return self.context.project()
 
     @property
     def project(self) -> Project:
         """The project of the working tree."""
-        return self._loaded[0]
+        return self._project_and_top[0]
 
     @cached_property
     def approved(self) -> History:
@@ -422,7 +422,7 @@ class States:
 
         if self.context.repository.top is None:
             raise _make_bare_error()
-        return declare_files.WorktreeFiles(self._loaded[1], folders=self.project.roots)
+        return declare_files.WorktreeFiles(self._project_and_top[1], folders=self.project.roots)
 
     @cached_property
     def work(self) -> Declared:
@@ -431,7 +431,7 @@ class States:
 
         return reader.read(self.files, self.project)
 
-    def at(self, name: str) -> History:
+    def read_history(self, name: str) -> History:
         """Return the history up to the commit `name`, approved or not; for `work`, the history after a merge of the working tree.
 
         Raises:
@@ -441,7 +441,7 @@ class States:
 
         if name not in self._at:
             if name == WORK:
-                merged = merge_of(self.context, *self._loaded)
+                merged = merge_working_tree(self.context, *self._project_and_top)
                 if merged is None:
                     raise _make_bare_error()
                 self._at[name] = merged.history
@@ -452,7 +452,7 @@ class States:
                     raise UsageError(error.what, fix=error.fix) from None
         return self._at[name]
 
-    def definition(self, text: str) -> NamedDefinition:
+    def find_definition(self, text: str) -> NamedDefinition:
         """Return the definition that `text` names as TOPIC, TOPIC@N, TOPIC@work or TOPIC@REF.
 
         Raises:
@@ -469,9 +469,9 @@ class States:
                 number = chosen.topic.versions[-1].number
             return NamedDefinition(chosen.topic, "", version, chosen.info, number)
         if state == WORK:
-            return self.at_work(name)
+            return self.find_in_working_tree(name)
         try:
-            history = self.at(state)
+            history = self.read_history(state)
         except UsageError as error:
             raise UsageError(
                 f"{text}: expected the number of a version after the @, `work`, or a ref, found {state!r}: "
@@ -479,9 +479,9 @@ class States:
                 fix=error.fix,
             ) from None
         topic = find(name, history.catalog, where=state)
-        return self._named(topic, state)
+        return self._make_definition(topic, state)
 
-    def at_work(self, name: str) -> NamedDefinition:
+    def find_in_working_tree(self, name: str) -> NamedDefinition:
         """Return the definition of the topic `name` in the working tree; its `info` is None if the topic is no longer declared."""
         is_declared = bool(matching(name, self.work.catalog.topics))
         if not is_declared and self.work.problems:
@@ -489,17 +489,17 @@ class States:
         if not is_declared and (approved_names := matching(name, self.approved.catalog.topics)):
             full_name = str(approved_names[0]) if len(approved_names) == 1 else name
             return NamedDefinition(find(full_name, self.approved.catalog), WORK)
-        return self._named(find(name, self.work.catalog, where="the working tree"), WORK)
+        return self._make_definition(find(name, self.work.catalog, where="the working tree"), WORK)
 
-    def both(self, name: str) -> tuple[NamedDefinition, NamedDefinition]:
+    def find_old_and_new(self, name: str) -> tuple[NamedDefinition, NamedDefinition]:
         """Return the definitions of the topic `name` in force and in the working tree; either may be missing."""
         if not matching(name, self.approved.catalog.topics):
-            new = self.at_work(name)
+            new = self.find_in_working_tree(name)
             return NamedDefinition(new.topic), new
-        old = self.definition(name)
-        return old, self.at_work(str(old.topic.name))
+        old = self.find_definition(name)
+        return old, self.find_in_working_tree(str(old.topic.name))
 
-    def _named(self, topic: Topic, state: str) -> NamedDefinition:
+    def _make_definition(self, topic: Topic, state: str) -> NamedDefinition:
         from schemactl.comparison.changes import Contents
 
         approved = self.approved.catalog.topics.get(topic.name)
@@ -516,7 +516,7 @@ def _make_bare_error() -> UsageError:
     )
 
 
-def merge_of(context: Context, project: Project, top: str, *, by_commit: bool = False) -> Merged | None:
+def merge_working_tree(context: Context, project: Project, top: str, *, by_commit: bool = False) -> Merged | None:
     """Merge the working tree into the approved history; return the result, or None if the repository is bare.
 
     Raises:
