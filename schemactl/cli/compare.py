@@ -105,9 +105,9 @@ def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG
     # Schemas are many small objects that stay alive; by default, searching them for garbage takes a sixth of the time.
     gc.set_threshold(50_000)
     if args.fingerprint:
-        answer: Callable[[Request], Answer] = _fingerprint
+        answer: Callable[[Request], Answer] = _compute_fingerprints
     elif args.identity:
-        answer = _identity
+        answer = _compare_identity
     else:
         release, optional = Release(args.pulsar), tuple(args.checker)
         checkers(release, optional)  # Raises UsageError if the release does not have such a checker.
@@ -144,8 +144,8 @@ def _verdicts(
 
     strategy = request.get("strategy")
     if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:
-        known = ", ".join(CompatibilityStrategy)
-        raise InvalidInput(f"`strategy` is {json.dumps(strategy)}; expected one of {known}")
+        names = ", ".join(CompatibilityStrategy)
+        raise InvalidInput(f"`strategy` is {json.dumps(strategy)}; expected one of {names}")
     existing = _parse_existing(request)
     new = definition_of(request.get("new"), "new")
     verdict = judge(existing, new, CompatibilityStrategy(strategy), release, checkers=optional)
@@ -163,7 +163,7 @@ def _verdicts(
     return answer
 
 
-def _identity(request: Request) -> Answer:
+def _compare_identity(request: Request) -> Answer:
     from schemactl.formats import definition_of, identity
 
     key = identity(definition_of(request.get("new"), "new"))
@@ -177,7 +177,7 @@ def _identity(request: Request) -> Answer:
     return {"equal": [version.info is not None and is_equal(version.info) for version in _parse_existing(request)]}
 
 
-def _fingerprint(request: Request) -> Answer:
+def _compute_fingerprints(request: Request) -> Answer:
     from schemactl.formats import InvalidInput
     from schemactl.formats.avro.json_text import canonical_form, fingerprints
     from schemactl.formats.avro.parser import parse

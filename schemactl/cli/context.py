@@ -45,7 +45,7 @@ class Context:
 
     @property
     def repository(self) -> Repository:
-        """The repository to work in, opened once for the whole command. Raise HistoryError if there is none."""
+        """The repository to work in, opened once for the whole command. Raise HistoryError outside of a repository."""
         if not self.opened:
             from schemactl.history import Repository
 
@@ -168,7 +168,7 @@ class Progress:
         self._is_shown = False
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show how many of `total` are done; `total` is None as long as it is unknown."""
+        """Show how many of `total` are done; `total` is None until it is known."""
         now_s = time.monotonic()
         if done <= 1:
             self._next_s = now_s + 0.5

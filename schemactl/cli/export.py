@@ -105,7 +105,7 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
 
 
 def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
-    """Yield the topics that have a schema in force, each with its version in force and the definition as it is declared now."""
+    """Yield the topics that have a schema in force, each with its version in force and the current text of its definition."""
     catalog = approved.catalog
     patterns = [*args.topics, *args.topic]
     names = {name for name, topic in catalog.topics.items() if not topic.deleted}

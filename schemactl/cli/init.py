@@ -426,9 +426,11 @@ def _parse_name(parse: Callable[[str], N], text: str) -> N:
         raise UsageError(str(error)) from None
 
 
-def _require_new(name: TopicName | NamespaceName, known: Mapping[Any, Topic | Namespace]) -> None:
-    """Raise UsageError if `known` has the namespace, or the topic in either domain."""
-    declared = known.get(name) or (next(iter(known.values()), None) if isinstance(name, TopicName) else None)
+def _require_new(name: TopicName | NamespaceName, declared_by_name: Mapping[Any, Topic | Namespace]) -> None:
+    """Raise UsageError if a file declares the namespace, or the topic in either domain."""
+    declared = declared_by_name.get(name) or (
+        next(iter(declared_by_name.values()), None) if isinstance(name, TopicName) else None
+    )
     if declared:
         raise UsageError(f"{declared.name} is declared already, at {declared.source}")
 

@@ -88,7 +88,7 @@ class _Entry:
         topic: the topic as declared by the files, or as approved if they no longer declare it.
         catalog: the catalog that has the topic.
         version: the number of the version in force, or None if the topic has no schema.
-        change: the difference between the files and the approved topic, or None if there is none.
+        change: the difference between the files and the approved topic, or None if they are equal.
     """
 
     topic: Topic

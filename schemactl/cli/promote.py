@@ -153,15 +153,15 @@ def _find_added_waivers(
     from schemactl.comparison.changes import VersionsMissing
     from schemactl.history import waivers_at
 
-    known = {*waivers_at(repository, project, older.tip)} if older and older.tip else set()
+    known_waivers = {*waivers_at(repository, project, older.tip)} if older and older.tip else set()
     commits: dict[Commit, None] = {}
     for change in changes:
         if isinstance(change, VersionsMissing):
             commits |= dict.fromkeys(version.commit for version in change.versions if version.commit)
     for commit in (*commits, newer.tip):
         for waiver in waivers_at(repository, project, commit) if commit else ():
-            if waiver not in known:
-                known.add(waiver)
+            if waiver not in known_waivers:
+                known_waivers.add(waiver)
                 yield waiver
 
 

@@ -147,7 +147,7 @@ def write_report(render: Callable[..., str], outputs: Outputs, context: Context)
 
 
 def _write_file(path: Path, text: str, context: Context) -> None:
-    """Write the text to the file; if that fails, the file stays as it was."""
+    """Write the text to the file; if that fails, the file does not change."""
     try:
         write(path, text.encode("utf-8", "backslashreplace"), below=context.top)
     except OSError as error:

@@ -208,8 +208,8 @@ class TopicOfMessages:
 def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
     """Return the topic that the command line names, and the schema to decode its messages into.
 
-    The schema is that of the version asked for. Without one, it is the schema in force, or the version that the declaration pins; for
-    a topic that is no longer declared, its last schema.
+    Without a version on the command line, the schema is the one in force, or the version that the declaration pins; for a topic
+    that is no longer declared, it is the last schema.
 
     Raises:
         UsageError: if there is no such topic, or it never had a schema.
@@ -295,7 +295,7 @@ def as_usage_error() -> Iterator[None]:
 
 
 def _resolve_path(path: str, context: Context) -> str:
-    """Return a URL as it is, and a path as an absolute one: Spark would start a relative path elsewhere."""
+    """Make a path absolute, since Spark resolves relative paths in another folder; return a URL unchanged."""
     return path if "://" in path else os.path.normpath(Path(context.directory, path))
 
 

@@ -64,7 +64,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 def parse_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
     """Return the namespaces that `--namespace` names, or None for all namespaces.
 
-    Only a superuser can list all namespaces of a registry; the administrator of a tenant can list those of the tenant.
+    Only a superuser can list all namespaces of a registry; the administrator of a tenant can list the namespaces of the tenant.
     """
     from schemactl.core.names import NamespaceName
 
@@ -117,7 +117,7 @@ def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the a
 
 
 def find_version(topic: Topic, number: int) -> SchemaVersion:
-    """Return the topic's version with that number; raise UsageError if there is none."""
+    """Return the topic's version with that number; raise UsageError if it does not exist."""
     version = next((version for version in topic.versions if version.number == number), None)
     if version is None:
         raise UsageError(f"{topic.name} has no version {number}: {known_numbers(topic)}")

@@ -16,7 +16,7 @@ import pytest
 from command import Printed, schemactl
 from corpora import rows
 
-from schemactl.cli.compare import _fingerprint, _identity, _verdicts
+from schemactl.cli.compare import _compare_identity, _compute_fingerprints, _verdicts
 from schemactl.cli.schema_input import answer_lines
 from schemactl.core.project import ProtoCategory
 from schemactl.core.schema import Release
@@ -109,7 +109,7 @@ def test_the_recorded_decisions_of_the_registry() -> None:
 def test_the_recorded_fingerprints() -> None:
     recorded = rows("avro_pcf_public")
     requests = ({"id": row["id"], "schema": json.dumps(row["schema"])} for row in recorded)
-    for row, answer in zip(recorded, answered(requests, _fingerprint), strict=True):
+    for row, answer in zip(recorded, answered(requests, _compute_fingerprints), strict=True):
         expected = {"canonical": row["pcf"], "crc64": row["rabin"], "sha256": row["sha256"]}
         assert answer == {"id": row["id"], **expected}
 
@@ -117,7 +117,7 @@ def test_the_recorded_fingerprints() -> None:
 def test_the_recorded_identities() -> None:
     recorded = rows("avro_chains_public")
     requests = ({"existing": [avro(each) for each in row["existing"]], "new": avro(row["new"])} for row in recorded)
-    for row, answer in zip(recorded, answered(requests, _identity), strict=True):
+    for row, answer in zip(recorded, answered(requests, _compare_identity), strict=True):
         assert answer["equal"] == row["equal"], row["id"]
 
 
@@ -189,9 +189,9 @@ def test_tombstones_and_raw_bytes_among_existing() -> None:
     raw = {"type": "AVRO", "schema_b64": base64.b64encode(b'"int"').decode()}
     (answer,) = through([{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": avro("int")}])
     assert (answer["broker"], answer["version"], answer["data"]) == ("unchanged", 2, "compatible")
-    assert answered([{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": avro("int")}], _identity) == [
-        {"id": 1, "equal": [False, False, True]}
-    ]
+    assert answered(
+        [{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": avro("int")}], _compare_identity
+    ) == [{"id": 1, "equal": [False, False, True]}]
 
 
 def test_key_value_in_the_admin_apis_text() -> None:
