@@ -15,10 +15,10 @@ from schemactl.broker.connect import connect_rules
 
 pytestmark = pytest.mark.slow
 
-ASKED = ("id", "role", "client_schema", "policies", "topic_state")
+REQUEST_KEYS = ("id", "role", "client_schema", "policies", "topic_state")
 
 
-def ask(lines: str, code: int = 0) -> list[dict[str, Any]]:
+def admit_lines(lines: str, code: int = 0) -> list[dict[str, Any]]:
     printed = shop.run(Path(), "admit", "--jsonl", stdin=lines, code=code)
     assert printed.err == ""
     return [json.loads(line) for line in printed.out.splitlines()]
@@ -26,8 +26,8 @@ def ask(lines: str, code: int = 0) -> list[dict[str, Any]]:
 
 def test_a_client_is_let_in_and_leaves_what_it_left_on_the_live_broker() -> None:
     recorded = rows("connect_public")
-    said = ask("".join(json.dumps({key: row[key] for key in ASKED}) + "\n" for row in recorded))
-    for answer, row in zip(said, recorded, strict=True):
+    answers = admit_lines("".join(json.dumps({key: row[key] for key in REQUEST_KEYS}) + "\n" for row in recorded))
+    for answer, row in zip(answers, recorded, strict=True):
         expected = {key: row[key] for key in ("id", "allowed", "live_after")}
         assert answer == {**expected, "reason": answer["reason"]}
         assert (answer["reason"] is None) == row["allowed"], row["id"]
@@ -43,7 +43,7 @@ GOOD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("changed", "what"),
+    ("changed", "message"),
     [
         ({"role": "owner"}, "`role` is 'owner'"),
         ({"policies": None}, "`policies` is not an object"),
@@ -61,11 +61,11 @@ GOOD: dict[str, Any] = {
         ),
     ],
 )
-def test_a_line_that_cannot_be_read_says_where(changed: dict[str, Any], what: str) -> None:
-    said = ask(json.dumps({**GOOD, **changed}) + "\nno json\n" + json.dumps(GOOD) + "\n", code=1)
-    assert what in said[0]["error"]
-    assert "not JSON" in said[1]["error"]
-    assert said[2] == {"id": 1, "allowed": True, "live_after": [{"type": "STRING", "version": 0}], "reason": None}
+def test_a_line_that_cannot_be_read_says_where(changed: dict[str, Any], message: str) -> None:
+    answers = admit_lines(json.dumps({**GOOD, **changed}) + "\nno json\n" + json.dumps(GOOD) + "\n", code=1)
+    assert message in answers[0]["error"]
+    assert "not JSON" in answers[1]["error"]
+    assert answers[2] == {"id": 1, "allowed": True, "live_after": [{"type": "STRING", "version": 0}], "reason": None}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "texts"),
     [
         (("producer", "orders"), 0, ("accepted", "the definition in force (AVRO)", "carry version 5")),
         (("producer", "orders@2"), 0, ("accepted", "version 2 (AVRO)", "carry version 2")),
@@ -95,12 +95,12 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_question_is_answered_in_words(
-    repository: Path, arguments: tuple[str, ...], code: int, told: tuple[str, ...]
+    repository: Path, arguments: tuple[str, ...], code: int, texts: tuple[str, ...]
 ) -> None:
     done = shop.run(repository, "admit", *arguments, code=code)
     assert done.err == ""
-    for words in told:
-        assert words in done.out
+    for text in texts:
+        assert text in done.out
     assert len(done.out.splitlines()) <= 6
     facts = json.loads(shop.run(repository, "admit", *arguments, "--format", "json", code=code).out)
     assert facts["allowed"] == (code == 0)
@@ -134,19 +134,19 @@ clients:
 
 
 def test_a_matrix_has_every_declared_client_and_every_version(tmp_path: Path) -> None:
-    def order(*fields: str) -> str:
+    def make_order(*fields: str) -> str:
         return f'{{"type": "record", "name": "Order", "fields": [{", ".join(fields)}]}}'
 
-    made = Scratch(tmp_path / "r")
+    repository = Scratch(tmp_path / "r")
     number, text = '{"name": "id", "type": "int"}', '{"name": "note", "type": "string"}'
-    files = {"topics/audit.avsc": order(number), "topics/orders.avsc": order(text)}
+    files = {"topics/audit.avsc": make_order(number), "topics/orders.avsc": make_order(text)}
     project = "version: 1\nroots: [topics]\ntargets: {local: {registry: 'sqlite:here.db'}, other: {registry: 'sqlite:there.db'}}\n"
     strategy = "schema_compatibility_strategy: BACKWARD\n"
     declared = f"topic: shop/sales/orders\n{strategy}schema: {{type: AVRO, definition: orders.avsc}}\n"
-    made.commit({"schemactl.yaml": project, "topics/orders.yaml": declared, **files})
-    made.commit({"topics/orders.avsc": order(), "topics/orders.yaml": declared + CLIENTS})
-    made.flush()
-    printed = shop.run(made.path, "admit", "--all", "orders", code=100).out
+    repository.commit({"schemactl.yaml": project, "topics/orders.yaml": declared, **files})
+    repository.commit({"topics/orders.avsc": make_order(), "topics/orders.yaml": declared + CLIENTS})
+    repository.flush()
+    printed = shop.run(repository.path, "admit", "--all", "orders", code=100).out
     assert [line.split() for line in printed.splitlines()[2:14]] == [
         ["client", "role", "built", "with", "answer"],
         ["shop", "(team", "web)", "producer", "0", "accepted", "(P4)"],
@@ -162,10 +162,10 @@ def test_a_matrix_has_every_declared_client_and_every_version(tmp_path: Path) ->
         ["the", "topic's", "own", "accepted", "(P4)", "accepted", "(C2)"],
     ]
     assert "  C7  a consumer or reader with a schema that does not read what the strategy asks for: rejected" in printed
-    asked = json.loads(shop.run(made.path, "admit", "--all", "orders", "--format", "json", code=100).out)
-    assert {each["row"] for each in asked["decisions"]} == asked["rules"].keys()
-    # Nothing is applied there, and billing and audit do not run there.
-    elsewhere = shop.run(made.path, "admit", "--all", "orders", "--target", "other").out
+    report = json.loads(shop.run(repository.path, "admit", "--all", "orders", "--format", "json", code=100).out)
+    assert {decision["row"] for decision in report["decisions"]} == report["rules"].keys()
+    # Nothing is applied to the other target, and billing and audit do not run there.
+    elsewhere = shop.run(repository.path, "admit", "--all", "orders", "--target", "other").out
     assert "billing" not in elsewhere
     assert "registers 0 (P5)" in elsewhere
 

@@ -1,4 +1,4 @@
-"""`schemactl clients`: who is declared, and on a real broker who is connected beside them."""
+"""`schemactl clients`: the declared clients, and on a real broker the connected ones."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ clients:
 SCHEMA = "schema: {type: AVRO, definition: {type: record, name: Order, fields: []}}\n"
 
 
-def made(path: Path, tenant: str, url: str) -> Path:
-    """A project whose topics are declared in `tenant`, with an embedded target and one at `url`."""
+def make_repository(path: Path, tenant: str, url: str) -> Path:
+    """Make a project with topics in `tenant`, an embedded target and a target at `url`, and return its folder."""
     repository = Scratch(path)
     targets = f"targets: {{local: {{registry: 'sqlite:local.db'}}, prod: {{registry: '{url}'}}}}\n"
     topic = f"topic: {tenant}/sales/"
@@ -44,7 +44,7 @@ def made(path: Path, tenant: str, url: str) -> Path:
 
 
 def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
-    folder = made(tmp_path / "r", "shop", "https://pulsar.example.com")
+    folder = make_repository(tmp_path / "r", "shop", "https://pulsar.example.com")
     printed = schemactl(folder, "clients").out
     assert [line.split() for line in printed.splitlines()] == [
         ["persistent://shop/sales/orders"],
@@ -56,7 +56,7 @@ def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
         ["elsewhere", "consumer", "latest", "-", "local", "-"],
     ]
     [orders] = json.loads(schemactl(folder, "clients", "orders", "--format", "json").out)["topics"]
-    assert [each["declared"]["name"] for each in orders["clients"]] == [
+    assert [client["declared"]["name"] for client in orders["clients"]] == [
         "shop",
         "billing",
         "billing-eu",
@@ -64,8 +64,8 @@ def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
         "elsewhere",
     ]
     assert schemactl(folder, "clients", "notes").out == "No client is declared.\n"
-    asked = schemactl(folder, "clients", "orders", "--target", "local", code=1)
-    assert "is an embedded registry, which has no clients: they connect to brokers" in asked.err
+    printed_for_local = schemactl(folder, "clients", "orders", "--target", "local", code=1)
+    assert "is an embedded registry, which has no clients: they connect to brokers" in printed_for_local.err
     for wrong in (
         ["--expect", "1"],
         ["orders", "--target", "prod", "--expect", "-1"],
@@ -81,14 +81,14 @@ def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
 @pytest.mark.network
 def test_serve_says_that_it_has_no_clients(tmp_path: Path) -> None:
     with admin_rest.served(folder=tmp_path) as (url, _):
-        folder = made(tmp_path / "r", "shop", url)
+        folder = make_repository(tmp_path / "r", "shop", url)
         schemactl(folder, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
-        asked = schemactl(folder, "clients", "orders", "--target", "prod", code=1)
-    assert f"{url} is `schemactl serve`, which has no clients: they connect to brokers" in asked.err
+        printed = schemactl(folder, "clients", "orders", "--target", "prod", code=1)
+    assert f"{url} is `schemactl serve`, which has no clients: they connect to brokers" in printed.err
 
 
 @pytest.fixture
-def opened() -> Iterator[ExitStack]:
+def exit_stack() -> Iterator[ExitStack]:
     with ExitStack() as stack:
         yield stack
 
@@ -96,39 +96,41 @@ def opened() -> Iterator[ExitStack]:
 @pytest.mark.live
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.RELEASES)
-def test_connected_clients_stand_beside_the_declared_ones(release: str, tmp_path: Path, opened: ExitStack) -> None:
+def test_connected_clients_are_listed_with_the_declared_ones(
+    release: str, tmp_path: Path, exit_stack: ExitStack
+) -> None:
     broker, tenant = brokers.running(release), brokers.new_tenant()
-    folder = made(tmp_path / "r", tenant, broker.url)
+    folder = make_repository(tmp_path / "r", tenant, broker.url)
     plain = schemactl(folder, "clients", "orders", "--target", "prod").out
     assert "declared and not connected: shop, billing, billing-eu, audit" in plain
     schemactl(folder, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
     pulsar: Any = import_module("pulsar")
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(tmp_path / "log"))
     client = pulsar.Client(broker.service_url, logger=logger)
-    opened.callback(client.close)
+    exit_stack.callback(client.close)
     orders = f"persistent://{tenant}/sales/orders"
 
-    def told(version: int) -> dict[str, Any]:
+    def report_version(version: int) -> dict[str, Any]:
         return {"properties": {"schemactl.version": str(version)}}
 
-    producer = client.create_producer(orders, producer_name="shop-7f", **told(0))
-    client.subscribe(orders, "billing", consumer_name="a", consumer_type=pulsar.ConsumerType.Shared, **told(1))
+    producer = client.create_producer(orders, producer_name="shop-7f", **report_version(0))
+    client.subscribe(
+        orders, "billing", consumer_name="a", consumer_type=pulsar.ConsumerType.Shared, **report_version(1)
+    )
     client.subscribe(orders, "billing", consumer_type=pulsar.ConsumerType.Shared)
-    client.subscribe(orders, "billing-eu-1", **told(1))
-    client.subscribe(orders, "someone", **told(0))
+    client.subscribe(orders, "billing-eu-1", **report_version(1))
+    client.subscribe(orders, "someone", **report_version(0))
     client.subscribe(orders, "nobody").close()
     client.create_reader(f"{orders}-partition-1", pulsar.MessageId.earliest, reader_name="audit")
     for _ in range(3):
         producer.send(b"")
-    [found] = json.loads(schemactl(folder, "clients", "orders", "--target", "prod", "--format", "json").out)["topics"]
-    shown = {
-        each["declared"]["name"] if each["declared"] else each["connections"][0]["subscription"]: (
-            each["state"],
-            [(one["role"], one["version"]) for one in each["connections"]],
-        )
-        for each in found["clients"]
-    }
-    assert shown == {
+    [topic] = json.loads(schemactl(folder, "clients", "orders", "--target", "prod", "--format", "json").out)["topics"]
+    states = {}
+    for listed in topic["clients"]:
+        connections = listed["connections"]
+        name = listed["declared"]["name"] if listed["declared"] else connections[0]["subscription"]
+        states[name] = (listed["state"], [(connection["role"], connection["version"]) for connection in connections])
+    assert states == {
         "shop": ("connected", [("producer", 0)]),
         "billing": ("connected", [("consumer", 1), ("consumer", None)]),
         "billing-eu": ("connected", [("consumer", 1)]),
@@ -140,29 +142,29 @@ def test_connected_clients_stand_beside_the_declared_ones(release: str, tmp_path
     [line] = [line.split() for line in printed.splitlines() if "billing (" in line]
     assert line[-5:] == ["1", "and", "unknown", "2", "3"]
 
-    def behind(*arguments: str, code: int = 100) -> list[str]:
-        asked = ("clients", *arguments, "--target", "prod")
-        found: list[str] = json.loads(schemactl(folder, *asked, "--format", "json", code=code).out)["behind"]
-        printed = schemactl(folder, "--quiet", *asked, code=code)
+    def list_behind(*arguments: str, code: int = 100) -> list[str]:
+        command = ("clients", *arguments, "--target", "prod")
+        reasons: list[str] = json.loads(schemactl(folder, *command, "--format", "json", code=code).out)["behind"]
+        printed = schemactl(folder, "--quiet", *command, code=code)
         assert printed.err == ""
-        assert printed.out.splitlines()[-len(found) or None :] == found or not found
-        return found
+        assert printed.out.splitlines()[-len(reasons) or None :] == reasons or not reasons
+        return reasons
 
-    left = ["billing has 3 messages left to read", "nobody has 3 messages left to read"]
-    assert {*left} <= {*behind("orders", "--drained")}
-    assert behind("orders", "--expect", "0", "--client", "shop", code=0) == []
+    backlogs = ["billing has 3 messages left to read", "nobody has 3 messages left to read"]
+    assert {*backlogs} <= {*list_behind("orders", "--drained")}
+    assert list_behind("orders", "--expect", "0", "--client", "shop", code=0) == []
     late = [
         "shop is at 0, not yet at 1",
         "billing does not tell its version: give it the property schemactl.version",
         "audit does not tell its version: give it the property schemactl.version",
     ]
-    assert behind("orders", "--expect", "1") == late
-    assert behind("orders", "--expect", "1", "--role", "producer") == late[:1]
+    assert list_behind("orders", "--expect", "1") == late
+    assert list_behind("orders", "--expect", "1", "--role", "producer") == late[:1]
     notes = ("notes", "--role", "consumer", "--expect")
-    assert behind(*notes, "0") == ["nobody is declared, and nobody is connected"]
-    client.subscribe(f"persistent://{tenant}/sales/notes", "reports", consumer_name="r", **told(0))
-    assert behind(*notes, "0", code=0) == []
-    assert behind(*notes, "1") == ["r is at 0, not yet at 1"]
+    assert list_behind(*notes, "0") == ["nobody is declared, and nobody is connected"]
+    client.subscribe(f"persistent://{tenant}/sales/notes", "reports", consumer_name="r", **report_version(0))
+    assert list_behind(*notes, "0", code=0) == []
+    assert list_behind(*notes, "1") == ["r is at 0, not yet at 1"]
     unknown = ("clients", "orders", "--target", "prod", "--expect", "1", "--client")
     assert "declares no client bill there; did you mean billing?" in schemactl(folder, *unknown, "bill", code=64).err
     assert "declares no client zzz there: it has shop, " in schemactl(folder, *unknown, "zzz", code=64).err

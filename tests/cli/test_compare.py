@@ -26,72 +26,80 @@ pytestmark = pytest.mark.slow
 Row = dict[str, Any]
 
 
-def through(requests: Iterable[Row | str], *, release: str = "4.0", category: ProtoCategory | None = None) -> list[Row]:
-    """The answers to `requests`, one for each."""
-    return answered(requests, partial(_verdicts, release=Release(release), category=category))
+def compare_lines(
+    requests: Iterable[Row | str], *, release: str = "4.0", category: ProtoCategory | None = None
+) -> list[Row]:
+    """Return the answer of `compare` to each request."""
+    return answer_requests(requests, partial(_verdicts, release=Release(release), category=category))
 
 
-def answered(requests: Iterable[Row | str], answer: Any) -> list[Row]:
+def answer_requests(requests: Iterable[Row | str], answer: Any) -> list[Row]:
     lines = [request if isinstance(request, str) else json.dumps(request) for request in requests]
     out = io.StringIO()
-    complete = answer_lines(io.BytesIO("\n".join(lines).encode()), out, answer)
+    is_complete = answer_lines(io.BytesIO("\n".join(lines).encode()), out, answer)
     answers = [json.loads(line) for line in out.getvalue().splitlines()]
     assert len(answers) == len(lines)
-    assert complete is all("error" not in each for each in answers)
+    assert is_complete is all("error" not in response for response in answers)
     return answers
 
 
-def avro(schema: object) -> Row:
+def make_avro(schema: object) -> Row:
     return {"type": "AVRO", "schema": json.dumps(schema)}
 
 
-def broker_said(answer: Row) -> Row:
+def select_broker_verdict(answer: Row) -> Row:
     return {"put": answer["broker"], "version": answer["version"], "test": answer["test"]}
 
 
-def newest(pulsar: dict[str, dict[str, Row]], release: str) -> dict[str, Row]:
-    """What was recorded for `release`: 4.2 and 5.0 are there only where they differ from 4.0."""
+def select_recorded(pulsar: dict[str, dict[str, Row]], release: str) -> dict[str, Row]:
+    """Return the recorded rows for `release`; 4.2 and 5.0 were recorded only if they differ from 4.0."""
     return pulsar["4.0"] if release == "4.0" else pulsar.get("4.2", pulsar["4.0"])
 
 
-def judged(corpus: str, release: str) -> Iterator[tuple[Row, dict[str, Row]]]:
-    """Each row of a corpus with the answers for the strategies that it has, which are the broker's."""
+def compare_recorded(corpus: str, release: str) -> Iterator[tuple[Row, dict[str, Row]]]:
+    """Yield each row of a corpus with the answers for its strategies, after comparing them with the broker's verdicts."""
     recorded = rows(corpus)
     requests = [
-        {"strategy": strategy, "existing": list(map(avro, existing)), "new": avro(row.get("reader", row.get("new")))}
+        {
+            "strategy": strategy,
+            "existing": list(map(make_avro, existing)),
+            "new": make_avro(row.get("reader", row.get("new"))),
+        }
         for row in recorded
         for existing in [row["existing"] if "existing" in row else [row["writer"]]]
-        for strategy in newest(row["pulsar"], release)
+        for strategy in select_recorded(row["pulsar"], release)
     ]
-    answers = iter(through(requests, release=release))
+    answers = iter(compare_lines(requests, release=release))
     for row in recorded:
-        expected = newest(row["pulsar"], release)
-        found = {strategy: next(answers) for strategy in expected}
-        assert {strategy: broker_said(each) for strategy, each in found.items()} == expected, row["id"]
-        yield row, found
+        expected = select_recorded(row["pulsar"], release)
+        answers_by_strategy = {strategy: next(answers) for strategy in expected}
+        assert {
+            strategy: select_broker_verdict(answer) for strategy, answer in answers_by_strategy.items()
+        } == expected, row["id"]
+        yield row, answers_by_strategy
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.2", "5.0"])
 def test_the_recorded_pairs(release: str) -> None:
-    for row, answers in judged("avro_public", release):
-        reasons = [(each["type"], each["location"]) for each in row["incompatibilities"]]
+    for row, answers in compare_recorded("avro_public", release):
+        reasons = [(reason["type"], reason["location"]) for reason in row["incompatibilities"]]
         for strategy in ("BACKWARD", "FULL"):
-            found = answers[strategy]["incompatibilities"]
-            reads_old = [each for each in found if each["direction"] == "new_reads_old"]
-            assert [(each["rule"], each["pointer"]) for each in reads_old] == reasons, row["id"]
+            incompatibilities = answers[strategy]["incompatibilities"]
+            reads_old = [reason for reason in incompatibilities if reason["direction"] == "new_reads_old"]
+            assert [(reason["rule"], reason["pointer"]) for reason in reads_old] == reasons, row["id"]
         assert answers["BACKWARD"]["data"] == ("compatible" if row["can_read"] else "breaking"), row["id"]
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.2", "5.0"])
 def test_the_recorded_histories(release: str) -> None:
-    assert len(list(judged("avro_chains_public", release))) > 100
+    assert len(list(compare_recorded("avro_chains_public", release))) > 100
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.2", "5.0"])
 def test_the_named_cases(release: str) -> None:
-    for row, answers in judged("named_cases", release):
+    for row, answers in compare_recorded("named_cases", release):
         backward = answers["BACKWARD"]
-        reasons = [f"{each['rule']} {each['pointer']}" for each in backward["incompatibilities"]]
+        reasons = [f"{reason['rule']} {reason['pointer']}" for reason in backward["incompatibilities"]]
         if row["spec"] != "throws":
             assert (reasons or ["ok"]) == row["spec"].split("; "), row["id"]
         assert (backward["data"] == "compatible") is (row["spec"] == "ok"), row["id"]
@@ -99,32 +107,35 @@ def test_the_named_cases(release: str) -> None:
 
 def test_the_recorded_decisions_of_the_registry() -> None:
     recorded = rows("broker_public")
-    answers = through({**row, "new": row["new"]} for row in recorded)
+    answers = compare_lines({**row, "new": row["new"]} for row in recorded)
     for row, answer in zip(recorded, answers, strict=True):
         put = "unchanged" if row["verdict"] == "ok" and not row["stored"] else row["verdict"]
         expected = {"put": put, "version": row["version"], "test": row["test"]["verdict"]}
-        assert broker_said(answer) == expected, row["id"]
+        assert select_broker_verdict(answer) == expected, row["id"]
 
 
 def test_the_recorded_fingerprints() -> None:
     recorded = rows("avro_pcf_public")
     requests = ({"id": row["id"], "schema": json.dumps(row["schema"])} for row in recorded)
-    for row, answer in zip(recorded, answered(requests, _compute_fingerprints), strict=True):
+    for row, answer in zip(recorded, answer_requests(requests, _compute_fingerprints), strict=True):
         expected = {"canonical": row["pcf"], "crc64": row["rabin"], "sha256": row["sha256"]}
         assert answer == {"id": row["id"], **expected}
 
 
 def test_the_recorded_identities() -> None:
     recorded = rows("avro_chains_public")
-    requests = ({"existing": [avro(each) for each in row["existing"]], "new": avro(row["new"])} for row in recorded)
-    for row, answer in zip(recorded, answered(requests, _compare_identity), strict=True):
+    requests = (
+        {"existing": [make_avro(schema) for schema in row["existing"]], "new": make_avro(row["new"])}
+        for row in recorded
+    )
+    for row, answer in zip(recorded, answer_requests(requests, _compare_identity), strict=True):
         assert answer["equal"] == row["equal"], row["id"]
 
 
 def test_the_answer_has_the_documented_shape() -> None:
-    old = avro({"type": "record", "name": "A", "fields": []})
-    new = avro({"type": "record", "name": "A", "fields": [{"name": "x", "type": "int"}]})
-    (answer,) = through([{"id": "7", "strategy": "BACKWARD", "existing": [old], "new": new}])
+    old = make_avro({"type": "record", "name": "A", "fields": []})
+    new = make_avro({"type": "record", "name": "A", "fields": [{"name": "x", "type": "int"}]})
+    (answer,) = compare_lines([{"id": "7", "strategy": "BACKWARD", "existing": [old], "new": new}])
     reason = {"rule": "READER_FIELD_MISSING_DEFAULT_VALUE", "pointer": "/fields/0"}
     assert answer == {
         "id": "7",
@@ -163,7 +174,7 @@ GOOD: Row = {"id": 1, "strategy": "FULL", "existing": [], "new": STRING}
     ],
 )
 def test_a_line_that_cannot_be_read_is_answered_and_the_run_goes_on(line: Row | str, words: str) -> None:
-    answers = through([GOOD, line, GOOD])
+    answers = compare_lines([GOOD, line, GOOD])
     assert words in answers[1]["error"]
     assert answers[1]["id"] == (line["id"] if isinstance(line, dict) else None)
     assert answers[0] == answers[2]
@@ -180,17 +191,17 @@ def test_definitions_that_no_broker_accepts_are_verdicts_not_errors() -> None:
         {"type": "PROTOBUF_NATIVE", "schema": "{}"},
         {"type": "AUTO_CONSUME"},
     ):
-        (answer,) = through([{**GOOD, "new": new}])
+        (answer,) = compare_lines([{**GOOD, "new": new}])
         assert answer["broker"] in ("invalid", "error"), new
         assert answer["version"] is None
 
 
 def test_tombstones_and_raw_bytes_among_existing() -> None:
     raw = {"type": "AVRO", "schema_b64": base64.b64encode(b'"int"').decode()}
-    (answer,) = through([{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": avro("int")}])
+    (answer,) = compare_lines([{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": make_avro("int")}])
     assert (answer["broker"], answer["version"], answer["data"]) == ("unchanged", 2, "compatible")
-    assert answered(
-        [{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": avro("int")}], _compare_identity
+    assert answer_requests(
+        [{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": make_avro("int")}], _compare_identity
     ) == [{"id": 1, "equal": [False, False, True]}]
 
 
@@ -198,58 +209,63 @@ def test_key_value_in_the_admin_apis_text() -> None:
     properties = {"key.schema.type": "STRING", "value.schema.type": "AVRO", "kv.encoding.type": "INLINE"}
     separated = properties | {"kv.encoding.type": "SEPARATED"}
     old, new = (
-        {"type": "KEY_VALUE", "schema": f'{{"key": "", "value": {value}}}', "properties": each}
-        for value, each in (('{"type": "string"}', properties), ('"int"', separated))
+        {"type": "KEY_VALUE", "schema": f'{{"key": "", "value": {value}}}', "properties": pair_properties}
+        for value, pair_properties in (('{"type": "string"}', properties), ('"int"', separated))
     )
-    (answer,) = through([{**GOOD, "strategy": "BACKWARD", "existing": [old], "new": new}])
+    (answer,) = compare_lines([{**GOOD, "strategy": "BACKWARD", "existing": [old], "new": new}])
     assert answer["broker"] == "incompatible"
-    assert [(each["rule"], each["pointer"]) for each in answer["incompatibilities"]] == [
+    assert [(reason["rule"], reason["pointer"]) for reason in answer["incompatibilities"]] == [
         ("KEY_VALUE_ENCODING_CHANGED", ""),
         ("TYPE_MISMATCH", "/value"),
     ]
 
 
-def proto(text: str, *, as_text: bool = False) -> Row:
+def make_proto(text: str, *, as_text: bool = False) -> Row:
     schema: Any = {"proto": f'syntax = "proto3"; package web; {text}', "message": "web.Click"}
     return {"type": "PROTOBUF_NATIVE", "schema": json.dumps(schema) if as_text else schema}
 
 
 def test_proto_texts_are_compiled_and_judged() -> None:
-    old, new = (proto("message Click { int64 at = 1; }"), proto("message Click { string at = 1; }", as_text=True))
-    (answer,) = through([{**GOOD, "existing": [old], "new": new}], category="WIRE")
+    old, new = (
+        make_proto("message Click { int64 at = 1; }"),
+        make_proto("message Click { string at = 1; }", as_text=True),
+    )
+    (answer,) = compare_lines([{**GOOD, "existing": [old], "new": new}], category="WIRE")
     assert (answer["broker"], answer["version"]) == ("ok", 1)
     assert answer["data"] == "breaking"
-    assert {each["rule"] for each in answer["incompatibilities"]} == {"FIELD_WIRE_COMPATIBLE_TYPE"}
-    assert [each["rule"] for each in answer["proto_rules"]] == ["FIELD_WIRE_COMPATIBLE_TYPE"]
-    (first,) = through([{**GOOD, "new": new}], category="WIRE")
+    assert {reason["rule"] for reason in answer["incompatibilities"]} == {"FIELD_WIRE_COMPATIBLE_TYPE"}
+    assert [violation["rule"] for violation in answer["proto_rules"]] == ["FIELD_WIRE_COMPATIBLE_TYPE"]
+    (first,) = compare_lines([{**GOOD, "new": new}], category="WIRE")
     assert first["proto_rules"] == []
     broken = {"type": "PROTOBUF_NATIVE", "schema": "{}"}
-    (unknown,) = through([{**GOOD, "existing": [old], "new": broken}], category="WIRE")
+    (unknown,) = compare_lines([{**GOOD, "existing": [old], "new": broken}], category="WIRE")
     assert (unknown["broker"], unknown["data"], unknown["proto_rules"]) == ("invalid", None, None)
 
 
 def test_the_optional_checker_of_5_0_looks_at_fields() -> None:
     name = "ProtobufNativeSchemaAdvancedCompatibilityCheck"
-    old, new = proto("message Click { int64 at = 1; }"), proto("message Click { int32 at = 1; }")
+    old, new = make_proto("message Click { int64 at = 1; }"), make_proto("message Click { int32 at = 1; }")
     lines = json.dumps({**GOOD, "existing": [old], "new": new})
-    told = [json.loads(run([*arguments, "--pulsar", "5.0"], lines).out) for arguments in ([], ["--checker", name])]
-    assert [each["broker"] for each in told] == ["ok", "incompatible"]
-    assert run(["--checker", name], lines).code == 64
-    assert run(["--checker", "x"], lines).code == 64
+    answers = [
+        json.loads(run_compare([*arguments, "--pulsar", "5.0"], lines).out) for arguments in ([], ["--checker", name])
+    ]
+    assert [answer["broker"] for answer in answers] == ["ok", "incompatible"]
+    assert run_compare(["--checker", name], lines).code == 64
+    assert run_compare(["--checker", "x"], lines).code == 64
 
 
-def run(arguments: Sequence[str], text: str) -> Printed:
+def run_compare(arguments: Sequence[str], text: str) -> Printed:
     return schemactl(Path(), "compare", *arguments, stdin=text, code=range(128))
 
 
 def test_the_command_exits_with_1_when_a_line_was_not_read() -> None:
-    fine = run([], json.dumps(GOOD) + "\n\n")
+    fine = run_compare([], json.dumps(GOOD) + "\n\n")
     assert (fine.code, fine.err) == (0, "")
     assert json.loads(fine.out)["id"] == 1
-    broken = run(["--pulsar", "5.0"], "{\n" + json.dumps(GOOD))
+    broken = run_compare(["--pulsar", "5.0"], "{\n" + json.dumps(GOOD))
     assert (broken.code, len(broken.out.splitlines())) == (1, 2)
-    assert run(["--pulsar", "3.0"], "").code == 64
-    assert run(["--identity", "--fingerprint"], "").code == 64
+    assert run_compare(["--pulsar", "3.0"], "").code == 64
+    assert run_compare(["--identity", "--fingerprint"], "").code == 64
 
 
 def test_each_line_is_answered_as_it_comes() -> None:

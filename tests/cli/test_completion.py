@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shop.make(tmp_path_factory.mktemp("completion"))
 
 
-def offered(folder: Path, *words: str) -> list[str]:
+def complete(folder: Path, *words: str) -> list[str]:
     with chdir(folder):
         return [name for name, _ in candidates(words)]
 
@@ -53,10 +53,10 @@ def offered(folder: Path, *words: str) -> list[str]:
         (("completion", ""), {"bash", "zsh", "fish"}),
         (("nonsense", "x"), set()),
     ],
-    ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_may_stand_there_is_offered(folder: Path, words: tuple[str, ...], expected: set[str]) -> None:
-    assert set(offered(folder, *words)) == expected
+def test_words_that_may_follow_are_offered(folder: Path, words: tuple[str, ...], expected: set[str]) -> None:
+    assert set(complete(folder, *words)) == expected
 
 
 def test_outside_of_a_project_nothing_is_offered_and_nothing_fails(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_names_that_a_shell_would_execute_are_not_offered(tmp_path: Path) -> Non
     (declared / "a.yaml").write_text("topic: a/b/$(id)\n---\ntopic: a/b/x;id\n---\ntopic: a/b/good\n")
     (declared / "linked.yaml").symlink_to("/etc/hostname")
     os.mkfifo(declared / "waits.yaml")
-    assert offered(tmp_path, "log", "") == ["good"]
-    assert offered(tmp_path, "plan", "--target", "") == []
+    assert complete(tmp_path, "log", "") == ["good"]
+    assert complete(tmp_path, "plan", "--target", "") == []
 
 
 COMPLETES = {
@@ -79,7 +79,7 @@ COMPLETES = {
     "zsh": "words=(schemactl log invo); CURRENT=3; compadd() { print -rn -- ${names[@]}; }; _schemactl",
     "fish": "complete -C 'schemactl log invo'",
 }
-"""By shell, what shows how it completes `schemactl log invo` when it has read its script."""
+"""The code that prints how a shell completes `schemactl log invo` after it has read its script."""
 
 
 @pytest.mark.parametrize("shell", COMPLETES)

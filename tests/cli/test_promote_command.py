@@ -28,8 +28,8 @@ WAIVER = """\
 """
 
 
-def made(path: Path, promoted: str = "origin/promoted/prod") -> Estate:
-    """Seven commits, with a branch for each, from a clone of a repository that has them."""
+def make_estate(path: Path, promoted: str = "origin/promoted/prod") -> Estate:
+    """Make a repository with a branch in its history, and return a clone of it."""
     upstream = Estate(path / "upstream", project=PROJECT.format(promoted=promoted))
     scratch = upstream.scratch
     upstream.orders("id", note=0)
@@ -54,20 +54,20 @@ def made(path: Path, promoted: str = "origin/promoted/prod") -> Estate:
     )
     scratch.flush()
     scratch.git("clone", "-q", str(scratch.path), str(path / "clone"))
-    found = Estate.__new__(Estate)
-    found.scratch = Scratch.opened(path / "clone")
-    found.scratch.configure_author()
-    return found
+    clone = Estate.__new__(Estate)
+    clone.scratch = Scratch.opened(path / "clone")
+    clone.scratch.configure_author()
+    return clone
 
 
 @pytest.fixture
 def estate(tmp_path: Path) -> Estate:
-    return made(tmp_path)
+    return make_estate(tmp_path)
 
 
 def promote(estate: Estate, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(estate.run("promote", "prod", *arguments, "--format", "json").out)
-    return found
+    report: dict[str, Any] = json.loads(estate.run("promote", "prod", *arguments, "--format", "json").out)
+    return report
 
 
 def test_it_moves_the_local_branch_and_prints_the_push(estate: Estate) -> None:
@@ -104,18 +104,18 @@ def test_what_comes_with_it_is_said_before_anything_moves(estate: Estate) -> Non
     text = estate.run("promote", "prod", "--to", "origin/main", "--dry-run").out
     assert "The branch promoted/prod was not moved (--dry-run)." in text
     assert git("branch", "--list", "promoted/prod") == ""
-    found = promote(estate, "--to", "origin/main", "--dry-run")
-    assert (found["commits"], found["back"], found["moved"]) == (4, False, False)
-    changes = {(each["change"], each.get("topic") or each["namespace"]): each for each in found["changes"]}
+    report = promote(estate, "--to", "origin/main", "--dry-run")
+    assert (report["commits"], report["back"], report["moved"]) == (4, False, False)
+    changes = {(change["change"], change.get("topic") or change["namespace"]): change for change in report["changes"]}
     orders = "persistent://shop/sales/orders"
     assert changes["generation begins", orders]["tombstone"] == 3
-    assert [each["version"] for each in changes["versions", orders]["versions"]] == [4]
+    assert [version["version"] for version in changes["versions", orders]["versions"]] == [4]
     assert changes["policies", "shop/sales"]["after"] == {"is_allow_auto_update_schema": False}
     assert changes["policies reset", "shop/sales"]["before"] == {"schema_compatibility_strategy": "BACKWARD"}
     assert ("topic added", "persistent://shop/sales/refunds") not in changes
     between = promote(estate, "--to", "origin/main~1", "--dry-run")
-    assert [each["rule"] for each in between["waivers"]] == []
-    added = {each["change"]: each for each in between["changes"] if each.get("topic", "").endswith("refunds")}
+    assert between["waivers"] == []
+    added = {change["change"]: change for change in between["changes"] if change.get("topic", "").endswith("refunds")}
     assert added["topic added"]["partitions"] == 4
     assert "Waived:\n  BROKER_INCOMPATIBLE of persistent://shop/sales/orders, by team-orders, until 2027-01-31" in (
         estate.run("promote", "prod", "--to", "origin/main~2", "--dry-run").out
@@ -179,7 +179,7 @@ def test_a_branch_that_is_checked_out_stays(estate: Estate) -> None:
 
 
 def test_a_tag_is_moved_and_fetching_does_not(tmp_path: Path) -> None:
-    estate = made(tmp_path, promoted="refs/tags/prod")
+    estate = make_estate(tmp_path, promoted="refs/tags/prod")
     said = estate.run("promote", "prod", "--to", "origin/second").out
     assert "The tag prod was moved, here. Publish it: git push --force origin refs/tags/prod\n" in said
     assert "Fetching does not move tags: elsewhere, `git fetch --force origin tag prod`." in said
@@ -193,7 +193,7 @@ def test_a_target_without_promoted_is_at_the_tip(estate: Estate) -> None:
 
 
 def test_in_the_bare_repository_the_branch_itself_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clone = made(tmp_path).scratch
+    clone = make_estate(tmp_path).scratch
     clone.git("clone", "-q", "--bare", str(tmp_path / "upstream"), str(tmp_path / "bare"))
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "bare"))
     bare = Estate.__new__(Estate)
