@@ -23,12 +23,12 @@ CORPUS = Path(__file__).parent.parent / "corpus"
 Row = dict[str, Any]
 
 
-def rows(name: str) -> list[Row]:
+def read_corpus(name: str) -> list[Row]:
     with gzip.open(CORPUS / f"{name}.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in lines]
 
 
-def through(requests: Iterable[Row | str], *arguments: str, status: int = 0) -> list[Row]:
+def answer_lines(requests: Iterable[Row | str], *arguments: str, status: int = 0) -> list[Row]:
     lines = [request if isinstance(request, str) else json.dumps(request) for request in requests]
     printed = shop.run(Path(), *arguments, stdin="\n".join(lines), code=status)
     assert printed.err == ""
@@ -42,11 +42,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("spark", ["4.1", "4.3"])
 def test_types_are_those_spark_recorded(spark: str) -> None:
-    cases = rows("spark_types_public")
+    cases = read_corpus("spark_types_public")
     requests = [
         {"id": case["id"], "type": "AVRO", "schema": case["avro"], "options": case.get("options")} for case in cases
     ]
-    for case, answer in zip(cases, through(requests, "struct", "--spark", spark), strict=True):
+    for case, answer in zip(cases, answer_lines(requests, "struct", "--spark", spark), strict=True):
         newer = spark == "4.3"
         expected = case["struct_430"] if newer and "struct_430" in case else case["struct"]
         assert (answer["id"], answer["struct"]) == (case["id"], expected)
@@ -70,7 +70,9 @@ def test_definitions_of_every_type_have_a_struct() -> None:
             for depth in ("x", 2.5, True)
         ),
     ]
-    answers = through([{"id": at, **one} for at, one in enumerate(definitions)], "struct", status=1)
+    answers = answer_lines(
+        [{"id": number, **definition} for number, definition in enumerate(definitions)], "struct", status=1
+    )
     assert [answer.get("struct") for answer in answers[:4]] == [
         "string",
         "string",
@@ -82,12 +84,12 @@ def test_definitions_of_every_type_have_a_struct() -> None:
     assert "--spark: 'four' is not a Spark release" in failed.err
 
 
-REFUSED = {"error": "..."}
+REJECTED = {"error": "..."}
 
 
 def test_messages_are_those_spark_recorded() -> None:
-    cases = rows("spark_values_public")
-    answers = through(
+    cases = read_corpus("spark_values_public")
+    answers = answer_lines(
         ({key: case.get(key) for key in ("id", "writer", "reader", "messages_b64")} for case in cases),
         "decode",
         "--jsonl",
@@ -98,29 +100,29 @@ def test_messages_are_those_spark_recorded() -> None:
         if "error" in case:
             assert "error" in answer
             continue
-        for found, expected in zip(answer["rows"], case["rows"], strict=True):
-            refused = isinstance(expected, dict) and set(expected) == {"error"}
-            assert (isinstance(found, dict) and set(found) == {"error"}) == refused
-            if not refused:
-                assert repaired(found, expected) == expected
+        for row, expected in zip(answer["rows"], case["rows"], strict=True):
+            is_rejected = isinstance(expected, dict) and set(expected) == {"error"}
+            assert (isinstance(row, dict) and set(row) == {"error"}) == is_rejected
+            if not is_rejected:
+                assert repair_text(row, expected) == expected
 
 
 def test_a_union_that_is_the_whole_message_is_read_where_from_avro_reads_it() -> None:
     record = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
-    # As Spark 4.1.1 answers; of the null of a number, which it has as 0, a null stays.
+    # The rows of Spark 4.1.1, except that a null number, which Spark returns as 0, stays null.
     expected: list[tuple[Any, bytes, Any]] = [
         (["null", "int"], b"\0", None),
         (["null", "int"], b"\2\2", 1),
         (["null", "int", "long"], b"\0", None),
         (["null", {"type": "long", "logicalType": "timestamp-millis"}], b"\0", None),
         (["null", "string"], b"\2\2a", "a"),
-        (["null", "string"], b"\0", REFUSED),
-        (["null", "bytes"], b"\0", REFUSED),
-        (["null", {"type": "bytes", "logicalType": "decimal", "precision": 4}], b"\0", REFUSED),
-        (["null", {"type": "array", "items": "int"}], b"\0", REFUSED),
+        (["null", "string"], b"\0", REJECTED),
+        (["null", "bytes"], b"\0", REJECTED),
+        (["null", {"type": "bytes", "logicalType": "decimal", "precision": 4}], b"\0", REJECTED),
+        (["null", {"type": "array", "items": "int"}], b"\0", REJECTED),
         (["null", {"type": "array", "items": "int"}], b"\2\0", []),
-        (["int", "string"], b"\0\2", REFUSED),
-        ([record], b"\0\2", REFUSED),
+        (["int", "string"], b"\0\2", REJECTED),
+        ([record], b"\0\2", REJECTED),
         (record, b"\2", {"a": 1}),
         (["null"], b"\0", {}),
         (["null", record | {"fields": []}], b"\0", {}),
@@ -129,23 +131,23 @@ def test_a_union_that_is_the_whole_message_is_read_where_from_avro_reads_it() ->
         {"writer": kind, "reader": kind, "messages_b64": [base64.b64encode(payload).decode()]}
         for kind, payload, _ in expected
     ]
-    rows = [answer["rows"][0] for answer in through(lines, "decode", "--jsonl")]
-    refused = [isinstance(row, dict) and row.keys() == {"error"} for row in rows]
-    assert [REFUSED if no else row for no, row in zip(refused, rows, strict=True)] == [
+    read_corpus = [answer["rows"][0] for answer in answer_lines(lines, "decode", "--jsonl")]
+    are_rejected = [isinstance(row, dict) and row.keys() == {"error"} for row in read_corpus]
+    assert [REJECTED if is_rejected else row for is_rejected, row in zip(are_rejected, read_corpus, strict=True)] == [
         answer for _, _, answer in expected
     ]
 
 
-def repaired(found: Any, expected: Any) -> Any:
-    """What was found, with Spark's raw bytes where text is not UTF-8: there U+FFFD stands for what is wrong."""
+def repair_text(value: Any, expected: Any) -> Any:
+    """Return the row with Spark's raw bytes in place of text that is not UTF-8, which `decode` prints with U+FFFD."""
     if isinstance(expected, dict) and "invalid_utf8" in expected:
         raw = base64.b64decode(expected["invalid_utf8"])
-        return expected if found == decode_text(raw) else found
-    if isinstance(expected, dict) and isinstance(found, dict):
-        return {key: repaired(value, expected.get(key)) for key, value in found.items()}
-    if isinstance(expected, list) and isinstance(found, list) and len(found) == len(expected):
-        return [repaired(one, other) for one, other in zip(found, expected, strict=True)]
-    return found
+        return expected if value == decode_text(raw) else value
+    if isinstance(expected, dict) and isinstance(value, dict):
+        return {key: repair_text(item, expected.get(key)) for key, item in value.items()}
+    if isinstance(expected, list) and isinstance(value, list) and len(value) == len(expected):
+        return [repair_text(item, expected_item) for item, expected_item in zip(value, expected, strict=True)]
+    return value
 
 
 def test_lines_that_cannot_be_read_are_answered() -> None:
@@ -157,7 +159,7 @@ def test_lines_that_cannot_be_read_are_answered() -> None:
         {"id": 5, "writer": "string", "reader": "string"},
         "no JSON",
     ]
-    first, *others = through(requests, "decode", "--jsonl", status=1)
+    first, *others = answer_lines(requests, "decode", "--jsonl", status=1)
     assert first["rows"][0] == "a"
     assert "no payload" in first["rows"][1]["error"]
     assert all("error" in answer for answer in others)
@@ -166,10 +168,10 @@ def test_lines_that_cannot_be_read_are_answered() -> None:
 @pytest.mark.parametrize("kind", ["AVRO", "JSON", "PROTOBUF", "PROTOBUF_NATIVE", "KEY_VALUE"])
 def test_what_a_line_lacks_is_called_missing(kind: str) -> None:
     bare: list[Row] = [{"id": 1, "type": kind, "messages_b64": []}, {"id": 2, "type": "STRING"}]
-    no_writer, no_messages = through([*bare], "decode", "--jsonl", status=1)
+    no_writer, no_messages = answer_lines([*bare], "decode", "--jsonl", status=1)
     assert no_writer["error"].startswith(f"`writer` is missing: give the definition of {kind}, ")
     assert no_messages["error"].startswith("`messages_b64` is missing: ")
-    no_schema, no_type = through([{"id": 1, "type": kind}, {"id": 2, "schema": "int"}], "struct", status=1)
+    no_schema, no_type = answer_lines([{"id": 1, "type": kind}, {"id": 2, "schema": "int"}], "struct", status=1)
     assert no_schema["error"].startswith(f"`schema` is missing: give the definition of {kind}, ")
     assert no_type["error"].startswith("`type` is missing: ")
 
@@ -186,31 +188,31 @@ CLICK = {
 }
 
 
-def pair(key: bytes | None, value: bytes | None) -> bytes:
-    """An INLINE payload, as org.apache.pulsar.common.schema.KeyValue.encode makes it."""
-    return b"".join(struct.pack(">i", -1 if half is None else len(half)) + (half or b"") for half in (key, value))
+def make_pair(key: bytes | None, value: bytes | None) -> bytes:
+    """Return an INLINE payload, as org.apache.pulsar.common.schema.KeyValue.encode makes it."""
+    return b"".join(struct.pack(">i", -1 if part is None else len(part)) + (part or b"") for part in (key, value))
 
 
 def test_payloads_of_every_kind_are_read() -> None:
-    def line(kind: str, definition: Any, payloads: list[bytes | None], **more: Any) -> Row:
-        told = [payload if payload is None else base64.b64encode(payload).decode() for payload in payloads]
-        return {"type": kind, "writer": definition, "reader": definition, "messages_b64": told, **more}
+    def make_line(kind: str, definition: Any, payloads: list[bytes | None], **more: Any) -> Row:
+        encoded_payloads = [payload if payload is None else base64.b64encode(payload).decode() for payload in payloads]
+        return {"type": kind, "writer": definition, "reader": definition, "messages_b64": encoded_payloads, **more}
 
     separated = {**HALVES, "kv.encoding.type": "SEPARATED"}
     click = b"\x08\x96\x01\x12\x05\x0a\x01k\x10\x01\x18" + b"\xff" * 9 + b"\x01"
     lines = [
-        line("KEY_VALUE", PAIR, [pair(b"k", b"\x02"), pair(None, b"\x02")], properties=HALVES),
-        line("KEY_VALUE", PAIR, [b"\x02", None], properties=separated, keys_b64=["aw==", None]),
-        line("PROTOBUF_NATIVE", CLICK, [click, b""], options={"recursiveFieldMaxDepth": "1"}),
-        line("PROTOBUF", CLICK, [click], options={"recursiveFieldMaxDepth": 1}),
-        line("JSON", ORDER, [b'{"id": 7}', b'{"id": 7, "more": 1}']),
-        line("STRING", None, [b"\xe9"], properties={"__charset": "ISO-8859-1"}),
-        line("DATE", None, [struct.pack(">q", -1)]),
-        line("LOCAL_DATE_TIME", None, [struct.pack(">qq", 1, 1_000)]),
+        make_line("KEY_VALUE", PAIR, [make_pair(b"k", b"\x02"), make_pair(None, b"\x02")], properties=HALVES),
+        make_line("KEY_VALUE", PAIR, [b"\x02", None], properties=separated, keys_b64=["aw==", None]),
+        make_line("PROTOBUF_NATIVE", CLICK, [click, b""], options={"recursiveFieldMaxDepth": "1"}),
+        make_line("PROTOBUF", CLICK, [click], options={"recursiveFieldMaxDepth": 1}),
+        make_line("JSON", ORDER, [b'{"id": 7}', b'{"id": 7, "more": 1}']),
+        make_line("STRING", None, [b"\xe9"], properties={"__charset": "ISO-8859-1"}),
+        make_line("DATE", None, [struct.pack(">q", -1)]),
+        make_line("LOCAL_DATE_TIME", None, [struct.pack(">qq", 1, 1_000)]),
     ]
     clicked = {"at": 150, "seen": [["k", True]], "id": str(2**64 - 1)}
-    found = through(lines, "decode", "--jsonl")
-    assert [answer["rows"] for answer in found] == [
+    answers = answer_lines(lines, "decode", "--jsonl")
+    assert [answer["rows"] for answer in answers] == [
         [{"key": "k", "value": {"id": 1}}, {"key": None, "value": {"id": 1}}],
         [{"key": "k", "value": {"id": 1}}, {"key": None, "value": None}],
         [clicked, {"at": 0, "seen": [], "id": "0"}],
@@ -220,36 +222,36 @@ def test_payloads_of_every_kind_are_read() -> None:
         [-1],
         [86_400_000_001],
     ]
-    structs = through(({**line, "schema": line["writer"]} for line in lines), "struct")
+    structs = answer_lines(({**make_line, "schema": make_line["writer"]} for make_line in lines), "struct")
     names = [[field["name"] for field in answer["struct"]["fields"]] for answer in structs]
     assert names == [["key", "value"]] * 2 + [["at", "seen", "id"]] * 2 + [["id"]] + [["value"]] * 3
 
 
-def test_halves_are_told_as_definitions_are_on_their_own() -> None:
+def test_parts_of_a_pair_may_have_every_form_of_a_definition() -> None:
     properties = {"key.schema.type": "AVRO", "value.schema.type": "PROTOBUF_NATIVE"}
-    payload = base64.b64encode(pair(b"\x02", b"\x08\x05")).decode()
+    payload = base64.b64encode(make_pair(b"\x02", b"\x08\x05")).decode()
     answers = []
     for key in ({"type": "long"}, '{"type": "long"}', "long", '"long"'):
         halves = {"key": key, "value": {"proto": 'syntax = "proto3"; message A { int32 at = 1; }', "message": "A"}}
         line = {"type": "KEY_VALUE", "writer": halves, "reader": halves, "properties": properties}
-        [answer] = through([{**line, "messages_b64": [payload]}], "decode", "--jsonl")
+        [answer] = answer_lines([{**line, "messages_b64": [payload]}], "decode", "--jsonl")
         answers.append(answer["rows"])
     assert answers == [[{"key": 1, "value": {"at": 5}}]] * 4
 
 
-def test_a_definition_that_java_refuses_is_refused_wherever_it_stands() -> None:
+def test_a_definition_that_java_rejects_is_rejected_in_a_pair_as_well() -> None:
     wrapped = {"type": {"type": "string"}}
     plain = {"type": "AVRO", "writer": wrapped, "reader": "string", "messages_b64": []}
     halves = {"key": "", "value": wrapped}
     pairs = {"type": "KEY_VALUE", "writer": halves, "reader": PAIR, "messages_b64": [], "properties": HALVES}
-    for answer in through([plain, pairs], "decode", "--jsonl", status=1):
+    for answer in answer_lines([plain, pairs], "decode", "--jsonl", status=1):
         assert '"type" is an object; expected the name of a type' in answer["error"]
 
 
-def test_keys_that_travel_apart_are_asked_for() -> None:
+def test_keys_of_separated_pairs_are_required() -> None:
     line = {"type": "KEY_VALUE", "writer": PAIR, "reader": PAIR, "messages_b64": ["Ag=="]}
     line["properties"] = {**HALVES, "kv.encoding.type": "SEPARATED"}
-    [without, few] = through([line, {**line, "keys_b64": []}], "decode", "--jsonl", status=1)
+    [without, few] = answer_lines([line, {**line, "keys_b64": []}], "decode", "--jsonl", status=1)
     assert "give them as `keys_b64`" in without["error"]
     assert "not one key for each message" in few["error"]
 
@@ -279,21 +281,21 @@ HOSTILE: list[Row | str] = [
 def test_hostile_lines_have_an_error_each_and_the_next_is_read(command: list[str]) -> None:
     good: Row = {"id": "good", "type": "AVRO", "schema": "int", "writer": "int", "reader": "int"}
     good |= {"messages_b64": ["Ag=="]}
-    *answers, last = through([*HOSTILE, good], *command, status=1)
+    *answers, last = answer_lines([*HOSTILE, good], *command, status=1)
     assert [answer for answer in answers if not answer.get("error")] == []
     assert last.get("struct", last.get("rows")) in ("integer", [1])
 
 
 def test_a_large_fixed_is_no_reason_to_count_to_its_largest_number() -> None:
     cases = {size: {**FIXED, "size": size} for size in (4, 5, 2_000, 2**28 + 1, 2**31 - 9)}
-    structs = through([{"id": 1, "type": "AVRO", "schema": case} for case in cases.values()], "struct")
+    structs = answer_lines([{"id": 1, "type": "AVRO", "schema": case} for case in cases.values()], "struct")
     # 2^28 + 1 bytes have a negative number of bits in Java's ints, which no decimal fits into.
     binary, decimal = "binary", "decimal(9,0)"
     assert [answer["struct"] for answer in structs] == [decimal, decimal, decimal, binary, binary]
 
 
-def order(folder: Path) -> str:
-    """A payload as version 0 of the shop's orders has it, in base64."""
+def encode_order(folder: Path) -> str:
+    """Return a message of version 0 of the shop's orders, in base64."""
     definition = shop.run(folder, "show", "orders@0", "--quiet").out
     codec = Codec([Version(0, Definition("AVRO", definition))])
     money = {"amount": 5, "currency": "EUR"}
@@ -302,7 +304,7 @@ def order(folder: Path) -> str:
 
 
 def test_one_message_is_shown_with_the_commit_of_its_schema(folder: Path, tmp_path: Path) -> None:
-    payload = order(folder)
+    payload = encode_order(folder)
     done = shop.run(folder, "decode", "orders", "--version", "0", "--base64", payload)
     assert json.loads(done.out)["order_id"] == "O-1"
     assert json.loads(done.out)["placed_at"] == "1970-01-01T00:00:00+00:00"
@@ -321,25 +323,25 @@ def test_of_a_separated_pair_it_is_said_that_the_key_was_not_given(folder: Path)
     cart = codec.encode_one({"visitor": "V-1", "skus": [], "coupon": None}) or b""
     payload = base64.b64encode(cart).decode()
     message = ("decode", "carts", "--version", "1", "--base64", payload)
-    without = shop.run(folder, *message)
-    assert json.loads(without.out)["key"] is None
-    assert without.err.endswith(
+    without_key = shop.run(folder, *message)
+    assert json.loads(without_key.out)["key"] is None
+    assert without_key.err.endswith(
         "note: a SEPARATED KEY_VALUE has its key beside the payload, so here it is null: give it with --key-base64\n"
     )
-    given = shop.run(folder, *message, "--key-base64", base64.b64encode(b"C-1").decode())
-    assert json.loads(given.out)["key"] == "C-1"
-    assert "note" not in given.err
+    with_key = shop.run(folder, *message, "--key-base64", base64.b64encode(b"C-1").decode())
+    assert json.loads(with_key.out)["key"] == "C-1"
+    assert "note" not in with_key.err
 
 
 def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Path) -> None:
-    done = shop.run(folder, "decode", "orders", "--version", "0", "--base64", order(folder)[:8], code=100)
+    done = shop.run(folder, "decode", "orders", "--version", "0", "--base64", encode_order(folder)[:8], code=100)
     assert done.out == ""
     assert "persistent://shop/sales/orders, version 0 (" in done.err
     assert "byte" in done.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["orders", "--base64", "AA=="], "schema version with --version or --version-bytes"),
         (["--version", "0"], "name the TOPIC"),
@@ -353,6 +355,6 @@ def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Pat
         (["--jsonl", "--json-defaults"], "--jsonl reads everything from its lines"),
     ],
 )
-def test_what_is_missing_is_said(folder: Path, arguments: list[str], said: str) -> None:
+def test_what_is_missing_is_said(folder: Path, arguments: list[str], message: str) -> None:
     done = shop.run(folder, "decode", *arguments, code=(1, 64))
-    assert said in done.err
+    assert message in done.err

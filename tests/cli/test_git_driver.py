@@ -16,8 +16,8 @@ USES = '{"type": "record", "name": "Order", "namespace": "shop", "doc": "One\\n 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Scratch:
-    made = Scratch(tmp_path / "shop")
-    made.commit(
+    repository = Scratch(tmp_path / "shop")
+    repository.commit(
         {
             ".gitattributes": "*.avsc diff=schemactl\n",
             "orders.avsc": USES,
@@ -25,8 +25,8 @@ def shop(tmp_path: Path) -> Scratch:
             "same.avsc": record("id"),
         }
     )
-    made.git("config", "diff.schemactl.textconv", DRIVER)
-    return made
+    repository.git("config", "diff.schemactl.textconv", DRIVER)
+    return repository
 
 
 @pytest.mark.slow

@@ -18,9 +18,9 @@ GOLD = "owner: '@acme/orders ada@example.com'\nlabels: {tier: gold}\n"
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
-    """Orders with two versions of which the older one is in force, pings without schema, and refunds no more.
+    """Commit orders with two versions, of which the older one is in force, pings without a schema, and removed refunds.
 
-    The working tree has another version of orders, a new topic, other policies of pings, and no carts.
+    The working tree has another version of orders, a new topic, and other policies of pings, and does not have carts.
     """
     shop = Scratch(tmp_path_factory.mktemp("list") / "shop")
     files = {
@@ -89,9 +89,9 @@ def test_on_a_terminal_of_80_columns_no_row_is_broken(
     ],
     ids=" ".join,
 )
-def test_filters_leave_the_topics_that_all_of_them_are_so_of(shop: Scratch, options: list[str], names: str) -> None:
-    listed = json.loads(schemactl(shop.path, "list", "--format", "json", *options).out)["topics"]
-    assert {each["topic"].rpartition("/")[2] for each in listed} == {*names.split()}
+def test_a_listed_topic_matches_all_filters(shop: Scratch, options: list[str], names: str) -> None:
+    topics = json.loads(schemactl(shop.path, "list", "--format", "json", *options).out)["topics"]
+    assert {topic["topic"].rpartition("/")[2] for topic in topics} == {*names.split()}
 
 
 @pytest.mark.parametrize(
@@ -147,17 +147,19 @@ def test_code_owners_are_read_by_githubs_rules(shop: Scratch, tmp_path: Path) ->
     other = Scratch(tmp_path / "other")
     other.write({".gitignore": "".join(f"{pattern}\n" for pattern in patterns)})
 
-    def owners(path: str) -> list[str]:
-        ask = ["git", "-C", str(other.path), "check-ignore", "--no-index", "-v", path]
-        found = subprocess.run(ask, capture_output=True, text=True, check=False).stdout.split(":")
-        return rules[int(found[1]) - 1][1:] if len(found) > 1 else []
+    def find_owners(path: str) -> list[str]:
+        command = ["git", "-C", str(other.path), "check-ignore", "--no-index", "-v", path]
+        columns = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split(":")
+        return rules[int(columns[1]) - 1][1:] if len(columns) > 1 else []
 
-    assert {path: owners(path) for path in ("topics/orders.yaml", "topics/orders.avsc", "topics/a #1 [x].yaml")} == {
+    assert {
+        path: find_owners(path) for path in ("topics/orders.yaml", "topics/orders.avsc", "topics/a #1 [x].yaml")
+    } == {
         "topics/orders.yaml": ["@acme/orders", "ada@example.com"],
         "topics/orders.avsc": ["@acme/orders", "ada@example.com"],
         "topics/a #1 [x].yaml": ["@bob"],
     }
-    assert owners("topics/deep/topics/orders.yaml") == owners("topics/sales.yaml") == []
+    assert find_owners("topics/deep/topics/orders.yaml") == find_owners("topics/sales.yaml") == []
 
 
 def test_files_that_cannot_be_read_leave_what_was_approved(

@@ -19,19 +19,19 @@ MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"n
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Scratch:
-    found = Scratch(tmp_path / "shop")
-    schemactl(found.path, "init")
-    schemactl(found.path, "new", "namespace", "shop/sales", "--strategy", "FULL", "--owner", "@acme/sales")
-    return found
+    shop = Scratch(tmp_path / "shop")
+    schemactl(shop.path, "init")
+    schemactl(shop.path, "new", "namespace", "shop/sales", "--strategy", "FULL", "--owner", "@acme/sales")
+    return shop
 
 
-def text(shop: Scratch, path: str) -> str:
+def read_text(shop: Scratch, path: str) -> str:
     return (shop.path / path).read_text()
 
 
 @pytest.mark.slow
 def test_a_topic_of_every_type_passes_every_command_that_judges_files(shop: Scratch) -> None:
-    project = text(shop, "schemactl.yaml").replace('"4.0"', '"4.2"')
+    project = read_text(shop, "schemactl.yaml").replace('"4.0"', '"4.2"')
     shop.write({"schemactl.yaml": f"{project}severities: {{OTHER_RELEASE_DIFFERS: off}}\n"})
     types = [type_.name for type_, spec in SPECS.items() if not spec.undeclarable]
     for type_ in types:
@@ -47,13 +47,13 @@ def test_a_topic_of_every_type_passes_every_command_that_judges_files(shop: Scra
     for command in (["lint", "--strict"], ["fmt", "--check"]):
         if command[0] in COMMANDS:
             schemactl(shop.path, *command)
-    assert text(shop, "namespaces/sales/key_value-v1.yaml") == (
+    assert read_text(shop, "namespaces/sales/key_value-v1.yaml") == (
         "# yaml-language-server: $schema=../../.schemas/declarations.schema.json\n"
         "topic: persistent://shop/sales/key_value-v1\n"
         "schema:\n  type: KEY_VALUE\n  encoding: SEPARATED\n  key:\n    type: STRING\n"
         "  value:\n    type: AVRO\n    definition: key_value-v1.value.avsc\n"
     )
-    assert '"name": "OddNames100Of2031"' in text(shop, "namespaces/sales/odd__names__100__of_2031.avsc")
+    assert '"name": "OddNames100Of2031"' in read_text(shop, "namespaces/sales/odd__names__100__of_2031.avsc")
 
 
 def test_a_definition_in_the_repository_is_named_and_another_is_copied(shop: Scratch, tmp_path: Path) -> None:
@@ -61,10 +61,12 @@ def test_a_definition_in_the_repository_is_named_and_another_is_copied(shop: Scr
     (tmp_path / "money.avsc").write_text(MONEY)
     printed = schemactl(shop.path, "new", "topic", "shop/sales/clicks", "--from", "proto/click.proto").out
     assert printed == "wrote namespaces/sales/clicks.yaml\n\nNext:\n  schemactl check\n"
-    assert "  definition: ../../proto/click.proto\n  message: web.Click\n" in text(shop, "namespaces/sales/clicks.yaml")
-    given = ["--from", str(tmp_path / "money.avsc"), "--value", "JSON"]
-    schemactl(shop.path, "new", "topic", "shop/sales/sums", *given)
-    assert text(shop, "namespaces/sales/sums.value.avsc") == MONEY
+    assert "  definition: ../../proto/click.proto\n  message: web.Click\n" in read_text(
+        shop, "namespaces/sales/clicks.yaml"
+    )
+    options = ["--from", str(tmp_path / "money.avsc"), "--value", "JSON"]
+    schemactl(shop.path, "new", "topic", "shop/sales/sums", *options)
+    assert read_text(shop, "namespaces/sales/sums.value.avsc") == MONEY
     two = ["new", "topic", "shop/sales/two", "--from", "proto/two.proto"]
     assert "--message: web.Click, web.Other" in schemactl(shop.path, *two, code=64).err
     schemactl(shop.path, *two, "--message", "web.Other")
@@ -76,11 +78,11 @@ def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
     schemactl(shop.path, "new", "topic", "web/clicks")
     schemactl(shop.path, "new", "namespace", "acme/sales")
     assert (shop.path / "namespaces/acme/web/clicks.yaml").exists()
-    assert text(shop, "namespaces/acme/sales/namespace.yaml").splitlines()[1:] == [
+    assert read_text(shop, "namespaces/acme/sales/namespace.yaml").splitlines()[1:] == [
         "namespace: acme/sales",
         "is_allow_auto_update_schema: false",
     ]
-    assert text(shop, "namespaces/sales/namespace.yaml").splitlines()[1:] == [
+    assert read_text(shop, "namespaces/sales/namespace.yaml").splitlines()[1:] == [
         *("namespace: shop/sales", "schema_compatibility_strategy: FULL", "is_allow_auto_update_schema: false"),
         'owner: "@acme/sales"',
     ]
@@ -131,7 +133,7 @@ def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
             "expected a number of partitions, 1 or more, found the number 0",
         ),
     ],
-    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_cannot_be_written_says_why_and_leaves_no_file(
     shop: Scratch, arguments: list[str], code: int, error: str
@@ -146,19 +148,19 @@ def test_each_file_that_init_and_new_write_names_its_schema_to_editors(shop: Scr
     schemactl(shop.path, "new", "topic", "shop/sales/orders")
     for path in (shop.path, *shop.path.rglob("*.yaml")):
         if path.is_file() and not path.name.startswith("."):
-            found = re.match(r"# yaml-language-server: \$schema=(\S+)\n", path.read_text())
-            assert found
-            assert (path.parent / found[1]).is_file()
+            match = re.match(r"# yaml-language-server: \$schema=(\S+)\n", path.read_text())
+            assert match
+            assert (path.parent / match[1]).is_file()
     assert {path.name for path in (shop.path / ".schemas").iterdir()} == {
         f"{name}.schema.json" for name in editor_schemas()
     }
     shop.write({".schemas/project.schema.json": "{}"})
     schemactl(shop.path, "init", "--schemas")
-    assert "ProjectShape" in text(shop, ".schemas/project.schema.json")
+    assert "ProjectShape" in read_text(shop, ".schemas/project.schema.json")
     for path in (shop.path / ".schemas").iterdir():
         path.unlink()
     schemactl(shop.path, "new", "topic", "shop/sales/refunds")
-    assert text(shop, "namespaces/sales/refunds.yaml").startswith("topic: ")
+    assert read_text(shop, "namespaces/sales/refunds.yaml").startswith("topic: ")
 
 
 def test_a_topic_name_with_an_invisible_character_is_wrong_usage(shop: Scratch) -> None:

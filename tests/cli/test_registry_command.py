@@ -21,31 +21,31 @@ BAD_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","d
 
 
 @pytest.fixture(scope="module")
-def applied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example, applied to its local registry."""
-    made = shop.make(tmp_path_factory.mktemp("registry"))
-    shop.run(made, "apply", "--auto-approve")
-    return made
+    folder = shop.make(tmp_path_factory.mktemp("registry"))
+    shop.run(folder, "apply", "--auto-approve")
+    return folder
 
 
 @pytest.fixture
-def run(applied: Path, tmp_path: Path) -> Iterator[Run]:
-    """Runs the command; the registry is as it was applied, before and after. TMP in arguments is a folder of the test."""
-    registry = applied / ".schemactl" / "registry.db"
-    kept = registry.read_bytes()
+def run(example: Path, tmp_path: Path) -> Iterator[Run]:
+    """Return a function that runs the command, in which TMP is a folder of the test; restore the registry afterwards."""
+    registry = example / ".schemactl" / "registry.db"
+    data = registry.read_bytes()
     (tmp_path / "stranger.avsc").write_text(json.dumps(STRANGER))
     payload = {"type": "AVRO", "schema": BAD_DEFAULT, "properties": {"owner": "x"}}
     (tmp_path / "payload.json").write_text(json.dumps(payload))
 
-    def command(*arguments: str, code: int = 0) -> Printed:
+    def run_command(*arguments: str, code: int = 0) -> Printed:
         words = [word.replace("TMP", str(tmp_path)) for word in arguments]
-        return shop.run(applied, "registry", *words, code=code)
+        return shop.run(example, "registry", *words, code=code)
 
-    yield command
-    registry.write_bytes(kept)
+    yield run_command
+    registry.write_bytes(data)
 
 
-def told(done: Printed) -> Any:
+def parse_json(done: Printed) -> Any:
     return json.loads(done.out)
 
 
@@ -53,7 +53,7 @@ def test_get_prints_the_definition_that_was_uploaded(run: Run) -> None:
     done = run("get", "orders", "--version", "0")
     assert json.loads(done.out)["name"] == "Order"
     assert "version 0, AVRO" in done.err
-    latest = told(run("get", "shop/sales/orders", "--format", "json"))
+    latest = parse_json(run("get", "shop/sales/orders", "--format", "json"))
     assert (latest["version"], latest["type"], latest["target"]) == (5, "AVRO", "local")
     assert "schemactl.commit" in latest["properties"]
 
@@ -62,7 +62,7 @@ def test_list_has_every_version_and_its_commit(run: Run) -> None:
     lines = run("list", "orders").out.splitlines()
     assert [line.split(",")[0].strip() for line in lines[1:]] == [f"version {n}" for n in (5, 4, 3, 2, 1, 0)]
     assert all("from commit" in line for line in lines[1:])
-    assert told(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
+    assert parse_json(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
 
 
 def test_put_of_what_is_there_stores_nothing(run: Run) -> None:
@@ -78,24 +78,24 @@ def test_put_warns_where_git_does_not_declare_it(run: Run) -> None:
     done = run("put", "orders", "--file", "TMP/stranger.avsc", code=100)
     assert "no approved version" in done.err
     assert "incompatible, nothing was stored" in done.out
-    assert told(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
+    assert parse_json(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
 
 
 def test_test_says_what_breaks_and_stores_nothing(run: Run) -> None:
     done = run("test", "orders", "--file", "TMP/stranger.avsc", code=100)
     assert "incompatible under BACKWARD_TRANSITIVE" in done.out
     assert "READER_FIELD_MISSING_DEFAULT_VALUE at /fields/0: the new schema cannot read version 5" in done.out
-    facts = told(run("test", "orders", "--file", "TMP/stranger.avsc", "--format", "json", code=100))
+    facts = parse_json(run("test", "orders", "--file", "TMP/stranger.avsc", "--format", "json", code=100))
     assert facts["upload"]["outcome"] == facts["compatibility"]["outcome"] == "incompatible"
-    assert {found["against"] for found in facts["data"]} == set(range(6))
-    assert told(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
+    assert {breakage["against"] for breakage in facts["data"]} == set(range(6))
+    assert parse_json(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_missing_type_is_looked_for_in_the_roots_and_not_in_the_package(applied: Path, run: Run) -> None:
-    copy = applied / "generated" / "shop_schemas" / "copy.avsc"
+def test_a_missing_type_is_looked_for_in_the_roots_and_not_in_the_package(example: Path, run: Run) -> None:
+    copy = example / "generated" / "shop_schemas" / "copy.avsc"
     copy.parent.mkdir(parents=True, exist_ok=True)
-    copy.write_bytes((applied / "namespaces/common/money.avsc").read_bytes())
-    done = run("test", "orders", "--file", f"{applied}/namespaces/sales/orders/orders.avsc", code=1)
+    copy.write_bytes((example / "namespaces/common/money.avsc").read_bytes())
+    done = run("test", "orders", "--file", f"{example}/namespaces/sales/orders/orders.avsc", code=1)
     copy.unlink()
     assert "list that file under `references`: [../../common/money.avsc]" in done.err
 
@@ -112,7 +112,7 @@ def test_delete_says_what_it_destroys_and_needs_a_flag(run: Run) -> None:
     assert "0-5" in done.err
     assert "--allow-delete" in done.err
     assert "--force-delete" in done.err
-    assert told(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
+    assert parse_json(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_tombstone_hides_and_force_destroys(run: Run) -> None:
@@ -123,7 +123,7 @@ def test_a_tombstone_hides_and_force_destroys(run: Run) -> None:
     run("get", "orders", "--version", "6", code=1)
     assert "hidden by a later tombstone" in run("list", "orders").out
     done = run("delete", "orders", "--force-delete", "--format", "json")
-    assert told(done)["destroyed"] == [0, 1, 2, 3, 4, 5, 6]
+    assert parse_json(done)["destroyed"] == [0, 1, 2, 3, 4, 5, 6]
     assert "no schema" in run("list", "orders").out
 
 
@@ -135,7 +135,7 @@ def test_nothing_is_not_deleted(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "what"),
+    ("arguments", "code", "message"),
     [
         (("get", "orders", "--version", "9"), 1, "there is 0-5"),
         (("get", "nowhere"), 64, "there is no topic"),
@@ -151,10 +151,10 @@ def test_nothing_is_not_deleted(run: Run) -> None:
         (("move", "orders"), 64, "'move' is unknown; choose from get, list"),
     ],
 )
-def test_wrong_usage_says_what_to_write(run: Run, arguments: tuple[str, ...], code: int, what: str) -> None:
+def test_wrong_usage_says_what_to_write(run: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
     done = run(*arguments, code=code)
     assert done.out == ""
-    assert what in done.err
+    assert message in done.err
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"type": "NOPE", "schema": ""}', '{"type": "AVRO"}', "\xff"])

@@ -1,4 +1,4 @@
-"""`schemactl status`: one row for each target, whatever becomes of the others, in three formats."""
+"""`schemactl status`: one row for each target, even if others fail, in three formats."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import Any
 import brokers
 import pytest
 from estate import ORDERS, Estate, EstateOnPulsar, avro
-from scratch import declared
-from scratch import record as record_of
+from scratch import declared, record
 
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import CompatibilityStrategy, Policies
@@ -32,45 +31,45 @@ RUN = {"server": "github", "actor": "ada", "url": ""}
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two versions, applied to `local`; nothing was applied to `empty`."""
-    found = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
-    found.orders("id", note=0)
-    found.run("apply", "--target", "local", "--auto-approve")
-    return found
+    estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
+    estate.orders("id", note=0)
+    estate.run("apply", "--target", "local", "--auto-approve")
+    return estate
 
 
-def status(estate: Estate, *arguments: str, code: int = 0) -> dict[str, Any]:
+def read_status(estate: Estate, *arguments: str, code: int = 0) -> dict[str, Any]:
     printed = estate.run("status", "--format", "json", *arguments, code=code)
-    return {each["target"]: each for each in json.loads(printed.out)["targets"]}
+    return {status["target"]: status for status in json.loads(printed.out)["targets"]}
 
 
 _LABELS = r'\{[a-z_]+="(?:[^"\\\n]|\\[\\"n])*"(?:,[a-z_]+="(?:[^"\\\n]|\\[\\"n])*")*\}'
 _SAMPLE = re.compile(rf"(schemactl_[a-z_]+)({_LABELS})? (\d+)")
 
 
-def metrics(text: str) -> dict[str, int]:
-    """The samples of an exposition, which must follow the format: each metric once, HELP and TYPE before its samples."""
-    found: dict[str, int] = {}
-    declared: list[str] = []
+def parse_metrics(text: str) -> dict[str, int]:
+    """Return the samples of a Prometheus exposition, and assert that each metric has HELP and TYPE, once, before its samples."""
+    samples: dict[str, int] = {}
+    names: list[str] = []
     for line in text.splitlines():
         if line.startswith("# HELP "):
             name = line.split(" ", 3)[2]
-            assert name not in declared
-            declared.append(name)
+            assert name not in names
+            names.append(name)
         elif line.startswith("# TYPE "):
-            assert line == f"# TYPE {declared[-1]} gauge"
+            assert line == f"# TYPE {names[-1]} gauge"
         else:
             sample = _SAMPLE.fullmatch(line)
             assert sample, line
-            assert sample[1] == declared[-1]
+            assert sample[1] == names[-1]
             key = (sample[1] + (sample[2] or "")).removeprefix("schemactl_")
-            assert key not in found
-            found[key] = int(sample[3])
+            assert key not in samples
+            samples[key] = int(sample[3])
     assert text.endswith("\n")
-    return found
+    return samples
 
 
-def record(estate: Estate, **values: Any) -> None:
-    """The result file of an apply to `local`."""
+def write_result(estate: Estate, **values: Any) -> None:
+    """Write the result file of an apply to `local`."""
     result = {
         "target": "local",
         "outcome": "applied",
@@ -86,8 +85,8 @@ def record(estate: Estate, **values: Any) -> None:
 
 @pytest.mark.slow
 def test_every_target_is_a_row(estate: Estate) -> None:
-    found = status(estate)
-    local, empty = found["local"], found["empty"]
+    statuses = read_status(estate)
+    local, empty = statuses["local"], statuses["empty"]
     assert (local["topics"], local["versions"], local["pending"]) == (1, 2, {"versions": 0, "steps": 0})
     assert (empty["topics"], empty["versions"]) == (1, 0)
     assert empty["pending"]["versions"] == 2
@@ -103,13 +102,13 @@ def test_every_target_is_a_row(estate: Estate) -> None:
 
 @pytest.mark.slow
 def test_only_the_named_targets_are_asked(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [*status(estate, "--target", "empty")] == ["empty"]
-    assert [*status(estate, "--target", "empty", "--target", "local", "--target", "empty")] == ["empty", "local"]
+    assert [*read_status(estate, "--target", "empty")] == ["empty"]
+    assert [*read_status(estate, "--target", "empty", "--target", "local", "--target", "empty")] == ["empty", "local"]
     monkeypatch.setenv("SCHEMACTL_TARGET", "local")
-    assert [*status(estate)] == ["local"]
-    assert [*status(estate, "--target", "empty")] == ["empty"]
-    said = estate.run("status", "--target", "local", "--target", "lokal", code=64).err
-    assert "--target lokal: schemactl.yaml has local, empty; did you mean local?" in said
+    assert [*read_status(estate)] == ["local"]
+    assert [*read_status(estate, "--target", "empty")] == ["empty"]
+    error = estate.run("status", "--target", "local", "--target", "lokal", code=64).err
+    assert "--target lokal: schemactl.yaml has local, empty; did you mean local?" in error
 
 
 @pytest.mark.slow
@@ -118,12 +117,12 @@ def test_what_differs_is_counted_by_kind(estate: Estate) -> None:
     with estate.registry() as registry:
         registry.set_namespace_policies(NamespaceName("shop", "sales"), Policies(CompatibilityStrategy.FORWARD))
         registry.relax(ORDERS)
-    found = status(estate, "--target", "local")["local"]
-    assert found["drift"] == {"foreign version": 1, "numbers apart": 1, "policy": 1, "relaxed": 1}
-    assert found["misread"] == 1
+    status = read_status(estate, "--target", "local")["local"]
+    assert status["drift"] == {"foreign version": 1, "numbers apart": 1, "policy": 1, "relaxed": 1}
+    assert status["misread"] == 1
     text = estate.run("status", "--target", "local").out
     assert "  messages of 1 topic would be misread\n" in text
-    samples = metrics(estate.run("status", "--target", "local", "--format", "prometheus").out)
+    samples = parse_metrics(estate.run("status", "--target", "local", "--format", "prometheus").out)
     assert samples['drift_differences{target="local",kind="relaxed"}'] == 1
     assert samples['misread_topics{target="local"}'] == 1
     kinds = [key for key in samples if key.startswith("drift_differences")]
@@ -134,8 +133,8 @@ def test_what_differs_is_counted_by_kind(estate: Estate) -> None:
 def test_what_is_accepted_is_no_drift(estate: Estate) -> None:
     estate.put(avro("id", note=0, theirs=0))
     estate.accept("--target", "local")
-    found = status(estate, "--target", "local", "--detailed-exitcode")["local"]
-    assert (found["drift"], found["accepted"]) == ({}, {"foreign version": 1})
+    status = read_status(estate, "--target", "local", "--detailed-exitcode")["local"]
+    assert (status["drift"], status["accepted"]) == ({}, {"foreign version": 1})
 
 
 @pytest.mark.slow
@@ -152,31 +151,31 @@ def test_a_target_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
     dead = f'  dead: {{registry: "http://127.0.0.1:{port}"}}\n'
     estate = Estate(tmp_path / "shop", project=PROJECT + dead)
     estate.run("apply", "--target", "local", "--auto-approve")
-    found = status(estate, "--target", "dead", "--target", "local", code=1)
-    assert f"127.0.0.1:{port}" in found["dead"]["problem"]
-    assert found["local"]["pending"]["versions"] == 0
+    statuses = read_status(estate, "--target", "dead", "--target", "local", code=1)
+    assert f"127.0.0.1:{port}" in statuses["dead"]["problem"]
+    assert statuses["local"]["pending"]["versions"] == 0
     text = estate.run("status", "--target", "dead", "--target", "local", code=1).out
     assert re.search(r"\ndead +- +.* unknown: it gave no answer\nlocal +1 ", text)
     assert f"\ndead:\n  http://127.0.0.1:{port}" in text
     arguments = ("status", "--target", "dead", "--target", "local", "--format", "prometheus=out.prom")
     estate.run(*arguments, code=1)
-    samples = metrics((estate.scratch.path / "out.prom").read_text())
+    samples = parse_metrics((estate.scratch.path / "out.prom").read_text())
     assert (samples['target_up{target="dead"}'], samples['target_up{target="local"}']) == (0, 1)
     assert [key for key in samples if '"dead"' in key] == ['target_up{target="dead"}']
 
 
 @pytest.mark.slow
 def test_the_last_apply_is_what_its_result_file_tells(estate: Estate) -> None:
-    record(estate)
-    found = status(estate, "--target", "local")["local"]["last_apply"]
-    assert (found["outcome"], found["commit"], found["actor"]) == ("applied", "c" * 40, "ada (github)")
+    write_result(estate)
+    last_apply = read_status(estate, "--target", "local")["local"]["last_apply"]
+    assert (last_apply["outcome"], last_apply["commit"], last_apply["actor"]) == ("applied", "c" * 40, "ada (github)")
     assert re.search(r"applied, c{9}, [-0-9]{10} [:0-9]{8}, by ada \(github\)", estate.run("status").out)
-    samples = metrics(estate.run("status", "--target", "local", "--format", "prometheus").out)
+    samples = parse_metrics(estate.run("status", "--target", "local", "--format", "prometheus").out)
     commit = "c" * 40
     assert samples[f'last_apply_info{{target="local",outcome="applied",commit="{commit}",actor="ada (github)"}}'] == 1
     elsewhere = estate.scratch.path / "results"
     (estate.scratch.path / ".schemactl/results").rename(elsewhere)
-    assert status(estate, "--results", "results")["local"]["last_apply"] == found
+    assert read_status(estate, "--results", "results")["local"]["last_apply"] == last_apply
 
 
 @pytest.mark.slow
@@ -186,13 +185,13 @@ def test_an_apply_is_the_last_one(estate: Estate, monkeypatch: pytest.MonkeyPatc
     estate.orders("id", note=0, city=0)
     (estate.scratch.path / "results").mkdir()
     estate.run("apply", "--target", "local", "--auto-approve", "--result", "results/local.json")
-    found = status(estate, "--target", "local", "--results", "results")["local"]["last_apply"]
+    last_apply = read_status(estate, "--target", "local", "--results", "results")["local"]["last_apply"]
     tip = estate.scratch.git("rev-parse", "main").strip()
-    assert (found["outcome"], found["commit"], found["actor"]) == ("applied", tip, "ada (github)")
-    assert abs(found["time_s"] - time.time()) < 60
-    # Without --result it is in the target's own file, also where nothing was to be done.
+    assert (last_apply["outcome"], last_apply["commit"], last_apply["actor"]) == ("applied", tip, "ada (github)")
+    assert abs(last_apply["time_s"] - time.time()) < 60
+    # Without --result, the file has the target's name, even if there was nothing to apply.
     estate.run("apply", "--target", "local", "--auto-approve")
-    assert status(estate, "--target", "local")["local"]["last_apply"]["commit"] == tip
+    assert read_status(estate, "--target", "local")["local"]["last_apply"]["commit"] == tip
 
 
 @pytest.mark.slow
@@ -200,23 +199,23 @@ def test_without_a_file_the_registry_tells_of_the_last_upload_alone(estate: Esta
     estate.run("status")
     for path in estate.scratch.path.glob(".schemactl/results/*"):
         path.unlink()
-    found = status(estate, "--target", "local")["local"]
-    assert found["last_apply"] is None
-    assert found["last_upload"]["commit"] == estate.scratch.id(2)
+    status = read_status(estate, "--target", "local")["local"]
+    assert status["last_apply"] is None
+    assert status["last_upload"]["commit"] == estate.scratch.id(2)
     assert f"unknown; uploaded {estate.scratch.id(2)[:9]}, " in estate.run("status", "--target", "local").out
-    assert status(estate, "--target", "empty")["empty"]["last_upload"] is None
+    assert read_status(estate, "--target", "empty")["empty"]["last_upload"] is None
 
 
 @pytest.mark.slow
 def test_a_file_that_is_older_than_the_last_upload_tells_nothing(estate: Estate) -> None:
-    record(estate, time_s=int(time.time()) - 3600)
-    assert status(estate, "--target", "local")["local"]["last_apply"] is None
+    write_result(estate, time_s=int(time.time()) - 3600)
+    assert read_status(estate, "--target", "local")["local"]["last_apply"] is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"target": "empty"}', '{"target": "local", "approved": 3}'])
 def test_another_file_is_named_and_tells_nothing(estate: Estate, text: str) -> None:
-    record(estate)
+    write_result(estate)
     (estate.scratch.path / ".schemactl/results/local.json").write_text(text)
     printed = estate.run("status", "--target", "local", "--format", "json")
     assert "local.json is not the result of an apply to local: " in printed.err
@@ -225,9 +224,9 @@ def test_another_file_is_named_and_tells_nothing(estate: Estate, text: str) -> N
 
 @pytest.mark.slow
 def test_names_from_elsewhere_break_no_line(estate: Estate) -> None:
-    record(estate, ci={"server": "x", "actor": 'a"b\\c\nd\x9b##[e]', "url": ""})
+    write_result(estate, ci={"server": "x", "actor": 'a"b\\c\nd\x9b##[e]', "url": ""})
     text = estate.run("status", "--target", "local", "--format", "prometheus").out
-    [name] = [key for key in metrics(text) if key.startswith("last_apply_info")]
+    [name] = [key for key in parse_metrics(text) if key.startswith("last_apply_info")]
     assert r'actor="a\"b\\c\\nd\\u009b#\\u0023[e] (x)"' in name
     assert 'a"b\\c\\nd\\u009b#\\u0023[e] (x)' in estate.run("status").out
 
@@ -247,7 +246,7 @@ def test_a_file_is_replaced_whole_and_others_may_read_it(estate: Estate) -> None
     assert printed.out.startswith("TARGET ")
     assert path.stat().st_ino != first
     assert path.stat().st_mode & 0o777 == 0o644
-    assert metrics(path.read_text())['target_up{target="local"}'] == 1
+    assert parse_metrics(path.read_text())['target_up{target="local"}'] == 1
     assert [*path.parent.iterdir()] == [path]
     assert json.loads((estate.scratch.path / "status.json").read_text())["format_version"] == 1
     assert "expected one of text, json, prometheus" in estate.run("status", "--format", "xml", code=64).err
@@ -257,17 +256,17 @@ def test_a_file_is_replaced_whole_and_others_may_read_it(estate: Estate) -> None
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_a_broker_is_asked(tmp_path: Path, release: str) -> None:
     estate = EstateOnPulsar(tmp_path / "shop", brokers.running(release))
-    assert status(estate)["local"]["pending"]["versions"] == 1
+    assert read_status(estate)["local"]["pending"]["versions"] == 1
     estate.run("apply", "--auto-approve")
     estate.put(avro("id", theirs=0))
-    found = status(estate, "--detailed-exitcode", code=2)["local"]
-    assert (found["topics"], found["versions"], found["pulsar"]) == (1, 2, release)
-    assert found["drift"] == {"foreign version": 1, "numbers apart": 1}
-    assert found["last_upload"]["commit"] == estate.scratch.id(1)
+    status = read_status(estate, "--detailed-exitcode", code=2)["local"]
+    assert (status["topics"], status["versions"], status["pulsar"]) == (1, 2, release)
+    assert status["drift"] == {"foreign version": 1, "numbers apart": 1}
+    assert status["last_upload"]["commit"] == estate.scratch.id(1)
 
 
 @pytest.mark.slow
-def test_the_versions_of_a_topic_stand_side_by_side(tmp_path: Path) -> None:
+def test_the_versions_of_a_topic_are_side_by_side(tmp_path: Path) -> None:
     """`refunds` is the same everywhere; of `orders` one registry has another's version, and one is at an older position.
 
     One target never has `carts`.
@@ -278,7 +277,7 @@ def test_the_versions_of_a_topic_stand_side_by_side(tmp_path: Path) -> None:
     estate.scratch.commit(
         {
             "namespaces/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
-            "namespaces/refunds.avsc": record_of("id"),
+            "namespaces/refunds.avsc": record("id"),
             "namespaces/carts.yaml": "topic: shop/sales/carts\nschema: {type: STRING}\n",
         }
     )
@@ -311,6 +310,6 @@ def test_the_versions_of_a_topic_stand_side_by_side(tmp_path: Path) -> None:
     }
     assert refunds["targets"]["empty"] == {"registry": 0, "git": 0}
     assert {*carts["targets"]} == {"empty", "back"}
-    samples = metrics(estate.run("status", "--format", "prometheus").out)
+    samples = parse_metrics(estate.run("status", "--format", "prometheus").out)
     assert samples['unpromoted_versions{target="back"}'] == 2
     assert samples['unpromoted_versions{target="local"}'] == 0

@@ -33,8 +33,10 @@ partitions: 4
 
 @pytest.fixture
 def estate(tmp_path: Path) -> Estate:
-    found = Estate(tmp_path / "shop", project=PROJECT.replace("click*", "orders"), orders=declared(more="owner: ada\n"))
-    found.scratch.commit(
+    estate = Estate(
+        tmp_path / "shop", project=PROJECT.replace("click*", "orders"), orders=declared(more="owner: ada\n")
+    )
+    estate.scratch.commit(
         {
             "schemactl.yaml": PROJECT,
             "environments/prod.yaml": OVERLAYS,
@@ -42,7 +44,7 @@ def estate(tmp_path: Path) -> Estate:
             "namespaces/clicks.yaml": "topic: shop/sales/clicks\nschema_compatibility_strategy: FULL\n",
         }
     )
-    return found
+    return estate
 
 
 def test_each_value_has_the_line_that_sets_it(estate: Estate) -> None:
@@ -63,12 +65,12 @@ def test_each_value_has_the_line_that_sets_it(estate: Estate) -> None:
 def test_without_a_target_it_is_what_is_declared(estate: Estate) -> None:
     printed = json.loads(estate.run("show", "--effective", "clicks", "--format", "json").out)
     assert (printed["topic"], printed["target"]) == ("persistent://shop/sales/clicks", None)
-    place = {"file": "namespaces/clicks.yaml", "line": 2, "column": 32}
-    assert printed["values"]["schema_compatibility_strategy"] == {"value": "FULL", "level": "topic", **place}
+    source_location = {"file": "namespaces/clicks.yaml", "line": 2, "column": 32}
+    assert printed["values"]["schema_compatibility_strategy"] == {"value": "FULL", "level": "topic", **source_location}
     assert printed["values"]["schema_validation_enforced"] == {
         "value": False,
         "level": "pulsar",
-        **dict.fromkeys(place),
+        **dict.fromkeys(source_location),
     }
 
 
@@ -87,8 +89,8 @@ def test_targets_are_listed_with_what_they_say(estate: Estate) -> None:
         *("pulsar 4.0", "topics 2", "tenants shop: live", "overlays environments/prod.yaml", "after dev"),
         "labels region: eu",
     ]
-    listed = json.loads(estate.run("targets", "--format", "json").out)
-    assert listed["topics"] == 2
-    assert [each["topics"] for each in listed["targets"]] == [1, 2]
-    assert listed["targets"][1]["labels"] == {"region": "eu"}
+    report = json.loads(estate.run("targets", "--format", "json").out)
+    assert report["topics"] == 2
+    assert [target["topics"] for target in report["targets"]] == [1, 2]
+    assert report["targets"][1]["labels"] == {"region": "eu"}
     assert not (estate.scratch.path / "dev.db").exists()

@@ -1,6 +1,6 @@
-"""Wrong usage: each message names what was probably meant. All of them stand in `usage_messages.txt`.
+"""Wrong usage: each message suggests a correction. All messages are in `usage_messages.txt`.
 
-`python tests/cli/test_usage.py` writes that file anew.
+`python tests/cli/test_usage.py` writes that file again.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ COMMANDS_THAT_FAIL = (
 )
 
 
-def message(folder: Path, line: str) -> str:
-    """What goes to standard error, without the usage that argparse prints first."""
+def read_message(folder: Path, line: str) -> str:
+    """Return the message on standard error, without the usage that argparse prints first."""
     printed = command.schemactl(folder, *shlex.split(line), code=64)
     assert printed.out == ""
     lines = printed.err.splitlines()
@@ -89,8 +89,8 @@ def message(folder: Path, line: str) -> str:
     return "\n".join(lines[start:])
 
 
-def screens(folder: Path) -> str:
-    return "\n".join(f"$ schemactl {line}\n{message(folder, line)}\n" for line in COMMANDS_THAT_FAIL)
+def render_screens(folder: Path) -> str:
+    return "\n".join(f"$ schemactl {line}\n{read_message(folder, line)}\n" for line in COMMANDS_THAT_FAIL)
 
 
 @pytest.fixture(scope="module")
@@ -99,22 +99,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_message_of_wrong_usage_is_as_it_was(folder: Path) -> None:
-    assert screens(folder) == GOLDEN.read_text(encoding="utf-8")
+    assert render_screens(folder) == GOLDEN.read_text(encoding="utf-8")
 
 
-def help_of(*words: str) -> str:
+def read_help(*words: str) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
         return shop.run(Path(), *words, "--help").out
 
 
 def test_the_help_has_every_command_in_its_group() -> None:
-    shown = help_of()
+    help_text = read_help()
     for group in GROUPS:
-        block = shown.partition(f"\n{group}: ")[2].partition("\n\n")[0]
-        named = [line.split()[0] for line in block.splitlines()[1:] if not line.startswith("   ")]
-        assert named == [name for name, entry in COMMANDS.items() if entry.group == group]
-    assert "usage: schemactl [OPTION]... COMMAND" in shown
+        block = help_text.partition(f"\n{group}: ")[2].partition("\n\n")[0]
+        names = [line.split()[0] for line in block.splitlines()[1:] if not line.startswith("   ")]
+        assert names == [name for name, entry in COMMANDS.items() if entry.group == group]
+    assert "usage: schemactl [OPTION]... COMMAND" in help_text
 
 
 @pytest.mark.parametrize(
@@ -129,20 +129,20 @@ def test_the_help_has_every_command_in_its_group() -> None:
     ],
 )
 def test_help_wraps_and_ends_with_examples(words: tuple[str, ...]) -> None:
-    shown = help_of(*words)
-    # The command line's own help alone has the groups of all commands.
-    assert ("\ndeploy: " in shown) == (not words)
-    assert shown.rpartition("\n\n")[2].startswith("examples:\n  schemactl ")
-    description = shown.partition("\n\n")[2].partition("\n\n")[0]
+    help_text = read_help(*words)
+    # Only the help of the command line has the groups of commands.
+    assert ("\ndeploy: " in help_text) == (not words)
+    assert help_text.rpartition("\n\n")[2].startswith("examples:\n  schemactl ")
+    description = help_text.partition("\n\n")[2].partition("\n\n")[0]
     assert max(map(len, description.splitlines())) <= 80
-    commands = [line for line in shown.splitlines() if line.startswith("  schemactl ")]
+    commands = [line for line in help_text.splitlines() if line.startswith("  schemactl ")]
     assert not [line for line in commands if len(line) > 80 and "  " in line.strip()]
     if len(words) > 1:
         assert all(line.startswith(f"  schemactl {' '.join(words)} ") for line in commands)
 
 
-def in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
-    """What a terminal of so many columns shows."""
+def run_in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
+    """Return the lines that a terminal with this number of columns shows."""
     leader, follower = pty.openpty()
     environment = {**shop.environment(), "COLUMNS": str(columns), "TERM": "dumb"}
     done = subprocess.run(
@@ -155,12 +155,12 @@ def in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
     )
     assert done.stderr == b""
     os.close(follower)
-    shown = b""
+    output = b""
     with contextlib.suppress(OSError):
         while chunk := os.read(leader, 1 << 16):
-            shown += chunk
+            output += chunk
     os.close(leader)
-    return shown.decode().splitlines()
+    return output.decode().splitlines()
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
     [(80, ("plan", "--topic", "orders")), (80, ("log", "orders", "--target", "local")), (60, ("log", "orders"))],
 )
 def test_reports_fit_the_terminal(folder: Path, columns: int, words: tuple[str, ...]) -> None:
-    shown = in_terminal(folder, columns, *words)
-    assert shown
-    assert max(map(len, shown)) <= columns
+    lines = run_in_terminal(folder, columns, *words)
+    assert lines
+    assert max(map(len, lines)) <= columns
 
 
 def test_elsewhere_nothing_is_shortened() -> None:
@@ -218,4 +218,4 @@ def test_debug_shows_git_commands_and_where_a_problem_comes_from(folder: Path) -
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        GOLDEN.write_text(screens(shop.make(Path(place))), encoding="utf-8")
+        GOLDEN.write_text(render_screens(shop.make(Path(place))), encoding="utf-8")

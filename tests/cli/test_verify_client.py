@@ -83,7 +83,7 @@ numbers = count()
 
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The service's module, in the folder that is worked in."""
+    """Write the service's module to the current folder, and return its name."""
     name = f"service_{next(numbers)}"
     folder = tmp_path / "service"
     folder.mkdir()
@@ -95,7 +95,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def schemas(tmp_path: Path) -> Scratch:
-    """The schemas repository, as a submodule of the service would be."""
+    """Make the schemas repository, which a service could have as a submodule."""
     repository = Scratch(tmp_path / "service-schemas")
     files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/orders.yaml": TOPIC.format(strategy="BACKWARD")}
     for definition in VERSIONS:
@@ -143,22 +143,22 @@ def test_all_versions_count_where_the_strategy_is_transitive(schemas: Scratch, s
     consumer = (f"{service}:ReadsNewest", "--role", "consumer")
     assert "(version 2, BACKWARD)" in verify(schemas, *consumer).out
     schemas.commit({"topics/orders.yaml": TOPIC.format(strategy="FULL_TRANSITIVE")}, "all readers")
-    found = verify(schemas, *consumer, code=100).out
-    assert "(versions 0-2, FULL_TRANSITIVE)" in found
+    report = verify(schemas, *consumer, code=100).out
+    assert "(versions 0-2, FULL_TRANSITIVE)" in report
 
 
 def test_the_report_says_why_and_what_to_do(schemas: Scratch, service: str) -> None:
-    found = verify(schemas, f"{service}:ReadsNothing", "--role", "consumer", code=100).out
-    assert found.startswith(
+    report = verify(schemas, f"{service}:ReadsNothing", "--role", "consumer", code=100).out
+    assert report.startswith(
         f"{service}:ReadsNothing cannot read what is approved for persistent://shop/sales/orders (version 2, BACKWARD).\n"
         "It is none of the approved versions.\n\nconsumer: cannot read version 2 ("
     )
-    assert "): READER_FIELD_MISSING_DEFAULT_VALUE\n  " in found
-    assert "customer" in found
-    assert "\n  Fix: " in found
-    assert "\n  More: schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n" in found
-    found = verify(schemas, f"{service}:ReadsNothing", "--role", "producer", code=100).out
-    assert "Its schema is not an approved version" in found
+    assert "): READER_FIELD_MISSING_DEFAULT_VALUE\n  " in report
+    assert "customer" in report
+    assert "\n  Fix: " in report
+    assert "\n  More: schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n" in report
+    report = verify(schemas, f"{service}:ReadsNothing", "--role", "producer", code=100).out
+    assert "Its schema is not an approved version" in report
     answer = json.loads(verify(schemas, f"{service}:ReadsNothing", "--format", "json", code=100).out)
     assert (answer["failed"], answer["version"], answer["against"]) == (True, None, [2])
     assert answer["findings"][0] == {
@@ -173,27 +173,27 @@ def test_the_report_says_why_and_what_to_do(schemas: Scratch, service: str) -> N
 
 def test_a_cause_is_printed_once_with_the_versions_it_concerns(schemas: Scratch, service: str) -> None:
     consumer = (f"{service}:ReadsNothing", "--role", "consumer", "--against", "all")
-    found = verify(schemas, *consumer, code=100).out
-    assert found.count("READER_FIELD_MISSING_DEFAULT_VALUE\n  ") == 1
-    assert "\n  Versions 0-1 break too.\n  Fix: " in found
+    report = verify(schemas, *consumer, code=100).out
+    assert report.count("READER_FIELD_MISSING_DEFAULT_VALUE\n  ") == 1
+    assert "\n  Versions 0-1 break too.\n  Fix: " in report
     # The field is elsewhere in the first version.
     producer = verify(schemas, f"{service}:ReadsNewest", "--role", "producer", "--against", "0,1", code=100).out
     assert producer.count("Order.id is gone") == 1
     assert "\n  Version 0 breaks too.\n" in producer
     findings = json.loads(verify(schemas, *consumer, "--format", "json", code=100).out)["findings"]
-    assert [each["against"] for each in findings if each["rule"]] == [2, 1, 0]
+    assert [finding["against"] for finding in findings if finding["rule"]] == [2, 1, 0]
 
 
 def test_what_only_strict_readers_meet_is_a_warning(schemas: Scratch, service: str) -> None:
-    found = verify(schemas, f"{service}:Renamed", "--role", "consumer").out
-    assert "NAME_MISMATCH (warning: Java's clients get through, strict readers do not)" in found
+    report = verify(schemas, f"{service}:Renamed", "--role", "consumer").out
+    assert "NAME_MISMATCH (warning: Java's clients get through, strict readers do not)" in report
 
 
 def test_a_class_that_a_broker_does_not_let_connect_is_refused(schemas: Scratch, service: str) -> None:
     locked = TOPIC.format(strategy="ALWAYS_INCOMPATIBLE")
     schemas.commit({"topics/orders.yaml": locked}, "locked")
-    found = verify(schemas, f"{service}:ReadsNewest", "--role", "consumer", code=100).out
-    assert "A broker does not let it connect (C7): IncompatibleSchema" in found
+    report = verify(schemas, f"{service}:ReadsNewest", "--role", "consumer", code=100).out
+    assert "A broker does not let it connect (C7): IncompatibleSchema" in report
 
 
 def test_wrong_usage_says_what_to_write(schemas: Scratch, service: str) -> None:
@@ -206,12 +206,12 @@ def test_wrong_usage_says_what_to_write(schemas: Scratch, service: str) -> None:
         "is not a package that `schemactl generate` wrote"
         in verify(schemas, f"{service}:Newest", "--package", "json", code=1).err
     )
-    # The module is the service's: the schemas repository, whoever may write there, runs no code.
+    # No code of the schemas repository runs, which other people may write to.
     (schemas.path / "of_schemas.py").write_text(SERVICE)
     assert "there is no module of_schemas" in verify(schemas, "of_schemas:Newest", code=1).err
 
 
-def test_a_package_stands_for_the_repository(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_replaces_the_repository(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path.cwd()
     package = f"package_of_{service}"
     topics = [*ALL, approved("parcels", (ORDERS[0], avro(ID)))]
@@ -225,20 +225,20 @@ def test_a_package_stands_for_the_repository(service: str, monkeypatch: pytest.M
     )
     sys.modules.pop("service", None)
 
-    def of(topic: str, *arguments: str, kind: str = "Order", code: int = 0) -> str:
+    def verify_topic(topic: str, *arguments: str, kind: str = "Order", code: int = 0) -> str:
         return schemactl(
             folder, "verify-client", f"service:{kind}", "--topic", topic, "--package", package, *arguments, code=code
         ).out
 
-    found = of("sales/orders", "--role", "consumer", "--against", "all", code=100)
-    assert "cannot read version 2: READER_FIELD_MISSING_DEFAULT_VALUE" in found
-    assert "It is version 0." in of("sales/orders", "--against", "0")
-    # Nothing says what is protected; what is approved is approved.
-    assert "(versions 0-2)" in of("sales/orders", code=100)
-    assert "(version 1)" in of("parcels", kind="Parcel")
-    assert "is not read by version 0" in of("parcels", "--against", "all", kind="Parcel", code=100)
-    assert "It is version 0." in of("stock", "--half", "value")
-    assert "It is version 0." in of("stock-levels", "--half", "key")
-    assert "SCHEMA_TYPE_CHANGED" in of("stock-levels", "--half", "value", code=100)
+    report = verify_topic("sales/orders", "--role", "consumer", "--against", "all", code=100)
+    assert "cannot read version 2: READER_FIELD_MISSING_DEFAULT_VALUE" in report
+    assert "It is version 0." in verify_topic("sales/orders", "--against", "0")
+    # A package has no strategy, so all its versions count.
+    assert "(versions 0-2)" in verify_topic("sales/orders", code=100)
+    assert "(version 1)" in verify_topic("parcels", kind="Parcel")
+    assert "is not read by version 0" in verify_topic("parcels", "--against", "all", kind="Parcel", code=100)
+    assert "It is version 0." in verify_topic("stock", "--half", "value")
+    assert "It is version 0." in verify_topic("stock-levels", "--half", "key")
+    assert "SCHEMA_TYPE_CHANGED" in verify_topic("stock-levels", "--half", "value", code=100)
     for name in [name for name in sys.modules if name.split(".")[0] in (package, "service")]:
         del sys.modules[name]
