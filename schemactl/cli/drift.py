@@ -53,6 +53,100 @@ if TYPE_CHECKING:
     from schemactl.registry.interface import Registry, Scope
 
 
+# `schemactl drift`.
+
+
+def configure_drift(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `drift`."""
+    parser.description = (
+        "Compare a registry with the approved history and show the differences: foreign versions, missing ones, "
+        "deletions, policies, partitions; with the likely cause and what to do next. What the target's approved numbers file accepts is "
+        "listed apart. Changes nothing in the registry. "
+        "Exits with 100 when version numbers differ from Git's and no numbers file records it: messages would be misread."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl drift --target prod\n"
+        "  schemactl drift --target prod --unmanaged            also what Git never declared\n"
+        "  schemactl drift --all-targets                        side by side\n"
+        "  schemactl drift --target prod --detailed-exitcode    2: something differs\n"
+        "  schemactl drift --target prod --accept --reason 'uploaded by hand'    record it: no drift any more\n"
+        "  schemactl drift --target prod --accept --reason 'of team B' --unmanaged --topic 'b/**' --until 2027-06-30\n"
+        "  schemactl drift --target prod --format json > numbers.json    keep it: `schemactl rebuild` reads it\n"
+    )
+    add_targets(parser)
+    add_filters(parser)
+    add_options(parser, "--unmanaged: also namespaces and topics that Git never declared")
+    add_formats(parser, SHEET_FORMATS)
+    add_options(
+        parser,
+        "--detailed-exitcode: exit with 2 when something differs",
+        "--accept: record in the target's numbers file which version each of its numbers is, and that what else nobody can or "
+        "wants to repair stays as it is; commit the file",
+        "--reason TEXT: why; requires --accept",
+        "--owner NAME: the person or team that answers for it; requires --accept (default: the topic's `owner`)",
+        "--until YYYY-MM-DD: the last day, in UTC, on which it is accepted, at most 366 days ahead; what a number stands for is "
+        "for good; requires --accept",
+    )
+
+
+def run_drift(args: argparse.Namespace, context: Context) -> int:
+    """Print the drift of each target.
+
+    Return 100 if messages would be decoded with the wrong schema, 2 if something differs and --detailed-exitcode is set, else 0.
+    """
+    if args.accept:
+        AskedTargets.of(args).expect_one("--accept", "schemactl drift --target {} --accept --reason TEXT".format)
+        return _accept_drift(args, context)
+    for option in ("reason", "owner", "until"):
+        if getattr(args, option) is not None:
+            raise UsageError(f"--{option} belongs to --accept")
+    from schemactl.deploy.geo_replication import replicated
+    from schemactl.report.drift import document, drift_sheet
+
+    outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
+    scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
+    selection = AskedTargets.of(args)
+    with errors_in_files("drift", selection, outputs, context), opened(selection, context) as targets:
+        results = find_drifts(targets, scope)
+        namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
+
+        def make_sheet(report: DriftReport) -> tuple[SheetReport, int]:
+            sheet_report = drift_sheet(report, namespaces), document(report, namespaces)
+            return sheet_report, _exit_code(report, detailed=args.detailed_exitcode)
+
+        sheets, codes = target_sheets("drift", results, make_sheet)
+        write_sheets(sheets, outputs, context)
+        for target in targets.targets:
+            result = results.get(target.name)
+            if not (result is None or isinstance(result, SchemactlError)) and result.differences:
+                target.context.note(*_note_unapproved_record(target))
+    return targets.exit_code(codes)
+
+
+def _note_unapproved_record(target: OpenTarget) -> Iterator[str]:
+    """Yield a note if the numbers file of the working tree differs from the approved one, which `drift` compares with."""
+    from schemactl.declare.files import WorktreeFiles
+    from schemactl.declare.numbers_file import read_numbers
+    from schemactl.history.target_history import numbers_of
+
+    place, repository = target.place, target.context.repository
+    if repository.top is None:
+        return
+    try:
+        record = read_numbers(WorktreeFiles(place.top), place.project, place.target)
+    except SchemactlError:
+        return
+    if record is not None and record != numbers_of(place.target, place.project, repository, target.approved):
+        yield f"{record.path} in the working tree differs from the approved one, and counts once it is merged"
+
+
+def _exit_code(report: DriftReport, *, detailed: bool) -> int:
+    if any(not topic.recorded for topic in report.apart):
+        return NEGATIVE
+    return CHANGES if report.differences and detailed else 0
+
+
 # The drift of targets.
 
 
@@ -190,100 +284,6 @@ def _add_selected(declared: Scope, unmanaged: Scope, scope: DriftScope) -> Scope
     elif not scope.topics:
         namespaces |= unmanaged.namespaces
     return Scope(declared.namespaces | namespaces, declared.topics | topics, declared.settings)
-
-
-# `schemactl drift`.
-
-
-def configure_drift(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `drift`."""
-    parser.description = (
-        "Compare a registry with the approved history and show the differences: foreign versions, missing ones, "
-        "deletions, policies, partitions; with the likely cause and what to do next. What the target's approved numbers file accepts is "
-        "listed apart. Changes nothing in the registry. "
-        "Exits with 100 when version numbers differ from Git's and no numbers file records it: messages would be misread."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  schemactl drift --target prod\n"
-        "  schemactl drift --target prod --unmanaged            also what Git never declared\n"
-        "  schemactl drift --all-targets                        side by side\n"
-        "  schemactl drift --target prod --detailed-exitcode    2: something differs\n"
-        "  schemactl drift --target prod --accept --reason 'uploaded by hand'    record it: no drift any more\n"
-        "  schemactl drift --target prod --accept --reason 'of team B' --unmanaged --topic 'b/**' --until 2027-06-30\n"
-        "  schemactl drift --target prod --format json > numbers.json    keep it: `schemactl rebuild` reads it\n"
-    )
-    add_targets(parser)
-    add_filters(parser)
-    add_options(parser, "--unmanaged: also namespaces and topics that Git never declared")
-    add_formats(parser, SHEET_FORMATS)
-    add_options(
-        parser,
-        "--detailed-exitcode: exit with 2 when something differs",
-        "--accept: record in the target's numbers file which version each of its numbers is, and that what else nobody can or "
-        "wants to repair stays as it is; commit the file",
-        "--reason TEXT: why; requires --accept",
-        "--owner NAME: the person or team that answers for it; requires --accept (default: the topic's `owner`)",
-        "--until YYYY-MM-DD: the last day, in UTC, on which it is accepted, at most 366 days ahead; what a number stands for is "
-        "for good; requires --accept",
-    )
-
-
-def run_drift(args: argparse.Namespace, context: Context) -> int:
-    """Print the drift of each target.
-
-    Return 100 if messages would be decoded with the wrong schema, 2 if something differs and --detailed-exitcode is set, else 0.
-    """
-    if args.accept:
-        AskedTargets.of(args).expect_one("--accept", "schemactl drift --target {} --accept --reason TEXT".format)
-        return _accept_drift(args, context)
-    for option in ("reason", "owner", "until"):
-        if getattr(args, option) is not None:
-            raise UsageError(f"--{option} belongs to --accept")
-    from schemactl.deploy.geo_replication import replicated
-    from schemactl.report.drift import document, drift_sheet
-
-    outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
-    scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
-    selection = AskedTargets.of(args)
-    with errors_in_files("drift", selection, outputs, context), opened(selection, context) as targets:
-        results = find_drifts(targets, scope)
-        namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
-
-        def make_sheet(report: DriftReport) -> tuple[SheetReport, int]:
-            sheet_report = drift_sheet(report, namespaces), document(report, namespaces)
-            return sheet_report, _exit_code(report, detailed=args.detailed_exitcode)
-
-        sheets, codes = target_sheets("drift", results, make_sheet)
-        write_sheets(sheets, outputs, context)
-        for target in targets.targets:
-            result = results.get(target.name)
-            if not (result is None or isinstance(result, SchemactlError)) and result.differences:
-                target.context.note(*_note_unapproved_record(target))
-    return targets.exit_code(codes)
-
-
-def _note_unapproved_record(target: OpenTarget) -> Iterator[str]:
-    """Yield a note if the numbers file of the working tree differs from the approved one, which `drift` compares with."""
-    from schemactl.declare.files import WorktreeFiles
-    from schemactl.declare.numbers_file import read_numbers
-    from schemactl.history.target_history import numbers_of
-
-    place, repository = target.place, target.context.repository
-    if repository.top is None:
-        return
-    try:
-        record = read_numbers(WorktreeFiles(place.top), place.project, place.target)
-    except SchemactlError:
-        return
-    if record is not None and record != numbers_of(place.target, place.project, repository, target.approved):
-        yield f"{record.path} in the working tree differs from the approved one, and counts once it is merged"
-
-
-def _exit_code(report: DriftReport, *, detailed: bool) -> int:
-    if any(not topic.recorded for topic in report.apart):
-        return NEGATIVE
-    return CHANGES if report.differences and detailed else 0
 
 
 # `schemactl drift --accept`.

@@ -94,19 +94,6 @@ def _add_class_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _extract_schema(args: argparse.Namespace, folder: str, release: Release, role: Role | None = None) -> SchemaInfo:
-    """Return the schema of the class that the command line names.
-
-    Its module is imported from `folder`, or from an installed package. For `role` see `schemactl.classes.extraction.extract`.
-    """
-    from schemactl.classes.extraction import JavaOptions, extract, load_class
-    from schemactl.core.schema import SchemaType
-
-    class_ = load_class(args.class_, folder)
-    java = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)
-    return extract(class_, SchemaType[args.type] if args.type else None, java, release=release, role=role)
-
-
 def run_extract(args: argparse.Namespace, context: Context) -> int:
     """Print, write or compare the definition; return 100 if it is another version than --check expects, else 0."""
     if args.check and (args.out is None) == (args.topic is None):
@@ -128,6 +115,19 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
 
     print_text(spec(info).text(info) or "")
     return 0
+
+
+def _extract_schema(args: argparse.Namespace, folder: str, release: Release, role: Role | None = None) -> SchemaInfo:
+    """Return the schema of the class that the command line names.
+
+    Its module is imported from `folder`, or from an installed package. For `role` see `schemactl.classes.extraction.extract`.
+    """
+    from schemactl.classes.extraction import JavaOptions, extract, load_class
+    from schemactl.core.schema import SchemaType
+
+    class_ = load_class(args.class_, folder)
+    java = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)
+    return extract(class_, SchemaType[args.type] if args.type else None, java, release=release, role=role)
 
 
 def _read_release(context: Context) -> Release:

@@ -344,8 +344,8 @@ def read_setup(
         numbers = read_numbers(files, place.project, place.target)
         return ReadingSetup(working_project, top, approved, place, numbers, {})
     # The approved targets count: removing a target from the working tree does not change the numbers in its messages.
-    approved_version = history.approved_project(context.directory, context.config, working_project, local=True)
-    target_project = approved_version.project if approved_version else working_project
+    approved_project = history.approved_project(context.directory, context.config, working_project, local=True)
+    target_project = approved_project.project if approved_project else working_project
     records = [read_numbers(files, target_project, target) for target in target_project.targets.values()]
     elsewhere = recorded_elsewhere(approved.catalog.topics, records)
     return ReadingSetup(working_project, top, approved, None, None, elsewhere)
