@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -36,30 +35,46 @@ def register(session: SparkSession, landing: Landing, app: str | None) -> str:
     return registered
 
 
-@dataclass
 class LandingStreamWriter(DataSourceStreamArrowWriter):
-    """Lands what the tasks of a batch wrote."""
+    """Lands what the tasks of a batch wrote.
 
-    landing: Landing
-    app: str | None
+    Spark sends a pickle of it to the tasks, and makes another one in the driver for each commit, from the data source. The pickle has
+    no table: what opens the tables (properties of a catalog, storage options) stays in the driver.
+    """
+
+    def __init__(self, landing: Landing, app: str | None) -> None:
+        self._landing: Landing | None = landing
+        self._writing = landing.writing
+        self._app = app
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a task needs."""
+        return {**self.__dict__, "_landing": None}
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the messages of a task to files."""
         local = task_context().getLocalProperty
-        transaction = Transaction(self.app or str(local(QUERY)), int(str(local(_BATCH))))
-        return self.landing.writing.write(iterator, transaction)
+        transaction = Transaction(self._app or str(local(QUERY)), int(str(local(_BATCH))))
+        return self._writing.write(iterator, transaction)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
         """Commit, in the driver, what the tasks wrote."""
         reduce_worker_overhead()
         written = [message for message in messages if isinstance(message, Written)]
+        landing = self._in_driver
         try:
             # All are of one batch; where there are no tasks, there is no message.
-            for transaction in {each.transaction for each in written}:
-                self.landing.commit(written, transaction)
+            for transaction in {task.transaction for task in written}:
+                landing.commit(written, transaction)
         finally:
-            self.landing.discard()
+            landing.discard()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
         """Remove, in the driver, what the tasks wrote."""
-        self.landing.discard()
+        self._in_driver.discard()
+
+    @property
+    def _in_driver(self) -> Landing:
+        if self._landing is None:
+            raise RuntimeError("a task does not commit")
+        return self._landing
