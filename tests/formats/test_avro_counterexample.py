@@ -16,7 +16,7 @@ from java_avro import JavaAvro
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import AmbiguousAlias, incompatibilities
-from schemactl.formats.avro.counterexample import can_be_written, counterexample, unreadable_messages
+from schemactl.formats.avro.counterexample import can_be_written, counterexample, find_unreadable_messages
 from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.resolving_grammar import decodes_all
 from schemactl.formats.avro.schema import Schema
@@ -34,7 +34,7 @@ def pairs() -> list[tuple[Json, Schema, Schema]]:
 
 def test_there_is_a_message_that_fails_exactly_where_java_does_not_read_all() -> None:
     for row, reader, writer in pairs():
-        messages = unreadable_messages(writer=writer, reader=reader, release=Release.R4_2)
+        messages = find_unreadable_messages(writer=writer, reader=reader, release=Release.R4_2)
         if row["decode"] in ("none", "some") and row["id"] != TAKEN_FOR_EMPTY:
             assert messages, row["id"]
         if decodes_all(reader=reader, writer=writer, release=Release.R4_2)[0]:

@@ -19,7 +19,7 @@ from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.avro import parsed
-from schemactl.formats.avro.counterexample import ONES, UnionValue, candidates, encode
+from schemactl.formats.avro.counterexample import ONES, UnionValue, encode, list_candidates
 from schemactl.formats.avro.schema import Named, Schema, Union, parts
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def is_read(reader: Json, writer: Json) -> bool:
     fastavro_schemas: list[Any] = [
         fastavro.parse_schema(without_logical_types(definition)) for definition in (writer, reader)
     ]
-    for datum in islice(chain(candidates(written), candidates(written, primitives=ONES)), MESSAGES):
+    for datum in islice(chain(list_candidates(written), list_candidates(written, primitives=ONES)), MESSAGES):
         fastavro.schemaless_reader(io.BytesIO(encode(written, datum)), *fastavro_schemas)
     return True
 

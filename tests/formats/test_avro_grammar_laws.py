@@ -12,7 +12,7 @@ from schema_strategies import evolutions, schemas
 
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import AmbiguousAlias, incompatibilities
-from schemactl.formats.avro.counterexample import candidates, encode
+from schemactl.formats.avro.counterexample import encode, list_candidates
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.resolving_grammar import can_read, decodes_all, unable_to_read
@@ -68,5 +68,5 @@ def test_java_answers_decodes_and_explains_alike(java: JavaAvro, pair: tuple[Jso
         assert listed == java.reasons(reader=java_reader, writer=java_writer)
         if answer.outcome == "ok" and listed == []:
             # One for each place in the definition: Java's own random messages of a recursive record have no bound.
-            messages = [encode(writer, datum) for datum in islice(candidates(writer), 20)]
+            messages = [encode(writer, datum) for datum in islice(list_candidates(writer), 20)]
             java.decode(messages, reader=java_reader, writer=java_writer)

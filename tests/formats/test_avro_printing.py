@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl.core.schema import Release
-from schemactl.formats.avro.json_text import java_double, json_text, schema_text
+from schemactl.formats.avro.json_text import format_double, json_text, schema_text
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import equal
 
@@ -36,12 +36,12 @@ from schemactl.formats.avro.schema import equal
     ],
 )
 def test_doubles_are_written_as_by_double_to_string(value: float, text: str) -> None:
-    assert java_double(value) == text
+    assert format_double(value) == text
 
 
 @given(st.floats(allow_nan=False))
 def test_a_double_reads_back_as_itself(value: float) -> None:
-    assert float(java_double(value).replace("Infinity", "inf")) == value
+    assert float(format_double(value).replace("Infinity", "inf")) == value
 
 
 JSON_VALUES = st.recursive(

@@ -14,7 +14,7 @@ from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf.advanced_checker import advanced_violations
 from schemactl.formats.protobuf.compatibility import fields_of
-from schemactl.formats.protobuf.counterexample import encode_required, message_class
+from schemactl.formats.protobuf.counterexample import encode_required, make_message_class
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.descriptor import BYTES, ENUM, MAP, STRING, ProtoField, ProtoMessage
 
@@ -160,7 +160,7 @@ def test_what_is_compatible_reads_random_messages_as_they_were_meant() -> None:
             if any(FORMAT.resolve(reader=reader, writer=writer)):
                 continue
             readers, writers = parse(reader.schema), parse(writer.schema)
-            read_class, written_class = message_class(readers), message_class(writers)
+            read_class, written_class = make_message_class(readers), make_message_class(writers)
             for _ in range(3):
                 written = written_class()
                 fill(written, rng, depth=0)

@@ -147,9 +147,9 @@ class AvroSpec(TypeSpec):
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the named types with their fields and symbols."""
-        from schemactl.formats.avro.explanation import avro_parts
+        from schemactl.formats.avro.explanation import list_parts
 
-        return avro_parts(parsed_by_any(info.schema))
+        return list_parts(parsed_by_any(info.schema))
 
     def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Map each named type, and "" for the root, to the named types that it references directly."""
@@ -160,9 +160,9 @@ class AvroSpec(TypeSpec):
 
     def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
         """Yield the docs and aliases of types and fields."""
-        from schemactl.formats.avro.explanation import avro_notes
+        from schemactl.formats.avro.explanation import list_notes
 
-        return avro_notes(parsed_by_any(info.schema))
+        return list_notes(parsed_by_any(info.schema))
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield small messages, except for PROTOBUF, whose messages the Avro definition does not describe."""

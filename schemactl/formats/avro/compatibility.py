@@ -30,8 +30,8 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
     children,
+    count_parts,
     run,
-    size,
 )
 
 Location = tuple[Any, ...]
@@ -565,7 +565,7 @@ class _Proofs:
 
     def _prove(self, reader: Union, writer: Schema) -> bool:
         if self._steps > 0:
-            self._steps -= size(writer, at_most=self._steps) + size(reader, at_most=self._steps)
+            self._steps -= count_parts(writer, at_most=self._steps) + count_parts(reader, at_most=self._steps)
         if self._steps <= 0 or not any(_has_sources(branch, writer) for branch in reader.branches):
             return False
         from schemactl.formats.avro.resolving_grammar import decodes_all

@@ -19,7 +19,7 @@ from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import Token, message_trace, trace_of
 from schemactl.formats.avro.defaults import check_default, read_default
-from schemactl.formats.avro.resolving_grammar import Likeness, Mark, Resolution, apply_aliases, leaf_mark
+from schemactl.formats.avro.resolving_grammar import Likeness, Mark, Resolution, apply_aliases, compare_leaves
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
@@ -109,7 +109,7 @@ def counterexample(
     samples = SampleMessages(writer, _list_symbols(writer) - _list_symbols(reader))
     messages = _find_unreadable(samples.list_along(writer, trace), writer, reader, release)
     if not any(_is_at(message, incompatibility, trace) for message in messages):
-        messages += unreadable_messages(writer=writer, reader=reader, release=release)
+        messages += find_unreadable_messages(writer=writer, reader=reader, release=release)
     if not messages:
         return _find_lost_value(trace, reader, writer, plain_json=plain_json, release=release)
     best = min(messages, key=lambda message: _fitness(message, incompatibility, trace))
@@ -148,7 +148,7 @@ def _find_lost_value(
     trace: Sequence[Token], reader: Schema, writer: Schema, *, plain_json: bool, release: Release
 ) -> Counterexample | None:
     """Return the smallest message in which the reader replaces a written value on `trace` by a default, or None."""
-    messages = chain(candidates(writer), candidates(writer, primitives=ONES))
+    messages = chain(list_candidates(writer), list_candidates(writer, primitives=ONES))
     best: Counterexample | None = None
     for datum, data, reading in _read_messages(messages, writer, reader, release):
         if best and len(data) >= len(best.data):
@@ -200,13 +200,13 @@ class UnreadableMessage:
 
 
 @lru_cache(maxsize=4)
-def unreadable_messages(*, writer: Schema, reader: Schema, release: Release) -> tuple[UnreadableMessage, ...]:
+def find_unreadable_messages(*, writer: Schema, reader: Schema, release: Release) -> tuple[UnreadableMessage, ...]:
     """Return the smallest message of `writer` for each place and exception at which `reader` fails, smallest message first.
 
     The result is empty if every message decodes (a record was renamed), if no message can be written (a record must contain
     itself), or if every message is too large to show.
     """
-    messages = candidates(writer, uncommon_symbols=_list_symbols(writer) - _list_symbols(reader))
+    messages = list_candidates(writer, uncommon_symbols=_list_symbols(writer) - _list_symbols(reader))
     return _find_unreadable(messages, writer, reader, release)
 
 
@@ -246,7 +246,7 @@ def _list_symbols(schema: Schema) -> frozenset[str]:
 # Small messages of a schema
 
 
-def candidates(
+def list_candidates(
     schema: Schema, *, uncommon_symbols: Collection[str] = (), primitives: Mapping[str, Any] | None = None
 ) -> Iterator[Datum]:
     """Yield the smallest message, then for each place in the schema one that reaches it, with every enum symbol and branch.
@@ -267,7 +267,7 @@ def candidates(
 
 def messages(schema: Schema) -> Iterator[Datum]:
     """Yield small messages; of a primitive only one with a distinctive value, because zeros and empty texts look alike in many types."""
-    return iter([_DISTINCTIVE[schema.type]]) if schema.type in _DISTINCTIVE else candidates(schema)
+    return iter([_DISTINCTIVE[schema.type]]) if schema.type in _DISTINCTIVE else list_candidates(schema)
 
 
 class SampleMessages:
@@ -276,7 +276,7 @@ class SampleMessages:
     def __init__(
         self, schema: Schema, uncommon_symbols: Collection[str] = (), primitives: Mapping[str, Any] | None = None
     ) -> None:
-        self._least_sizes = least_messages(schema)
+        self._least_sizes = compute_least_sizes(schema)
         self._uncommon_symbols = frozenset(uncommon_symbols)
         self._primitives = primitives or ZEROS
 
@@ -363,7 +363,7 @@ def _replace_field(record: Mapping[str, Datum], name: str, value: Datum) -> Datu
     return {**record, name: value}
 
 
-def least_messages(schema: Schema) -> dict[Schema, tuple[int, int]]:
+def compute_least_sizes(schema: Schema) -> dict[Schema, tuple[int, int]]:
     """Map each part of a schema to the number of values in its smallest value, itself included, and their depth.
 
     A part that must contain itself is missing, because its values never end. A smallest value contains only smaller ones, so
@@ -431,12 +431,12 @@ def find_simplest_branch(union: Union, sizes: Mapping[Schema, tuple[int, int]]) 
 @lru_cache(maxsize=4)  # called for each of possibly thousands of findings
 def can_be_written(schema: Schema) -> bool:
     """Return whether a message exists: not if a record must contain itself, or an enum has no symbols."""
-    return schema in least_messages(schema)
+    return schema in compute_least_sizes(schema)
 
 
 def has_endless(schema: Schema) -> bool:
     """Return whether some part of a schema has no finite value."""
-    return len(least_messages(schema)) < len(_index_parents(schema)[0])
+    return len(compute_least_sizes(schema)) < len(_index_parents(schema)[0])
 
 
 # Reading of a message with another schema
@@ -551,7 +551,7 @@ class DatumReader:
             items, token = (datum, "items") if isinstance(writer, Array) else (datum.values(), "values")
             for item in items:
                 self._read(item, writer_item, reader_item, reading, (*tokens, token))
-        elif leaf_mark(writer, reader) is Mark.ERROR:
+        elif compare_leaves(writer, reader) is Mark.ERROR:
             reading.add_failure(f"Found {writer.full_name}, expecting {reader.full_name}", tokens)
         elif isinstance(reader, Enum) and datum not in reader.symbols and reader.default is None:
             reading.add_failure(f"No match for {datum}", tokens)

@@ -107,7 +107,7 @@ class _Case:
 
 def _explain_missing_default(case: _Case) -> tuple[str, str]:
     field = case.walk.field
-    default = default_for(field.schema if field else case.walk.schema)
+    default = suggest_default(field.schema if field else case.walk.schema)
     suggestion = f'"default": {json.dumps(default, ensure_ascii=False)}' if default is not NO_DEFAULT else ""
     if case.upgraded:
         fix = f"give the field a default, for example {suggestion}."
@@ -253,7 +253,7 @@ _SENTENCES = {
 }
 
 
-def default_for(schema: Schema) -> JsonValue:
+def suggest_default(schema: Schema) -> JsonValue:
     """Suggest a default that every release accepts for `schema`, or return NO_DEFAULT if it is large or endless."""
     try:
         return _make_default(schema, iter(range(MAX_DEFAULT_VALUES)))
@@ -305,7 +305,7 @@ def _add_article(kind: str) -> str:
 # Outline of a definition
 
 
-def avro_parts(root: Schema) -> Iterator[tuple[str, str]]:
+def list_parts(root: Schema) -> Iterator[tuple[str, str]]:
     """Yield the parts of a definition (see TypeSpec.outline)."""
     types, names = _name_types(root)
     if not isinstance(root, Named):
@@ -324,7 +324,7 @@ def avro_parts(root: Schema) -> Iterator[tuple[str, str]]:
             yield name, f"fixed {named.full_name} of {named.size} bytes{properties}"
 
 
-def avro_notes(root: Schema) -> Iterator[tuple[str, Note]]:
+def list_notes(root: Schema) -> Iterator[tuple[str, Note]]:
     """Yield the docs and aliases of types and fields (see TypeSpec.notes)."""
     types, names = _name_types(root)
     for named in types:
@@ -345,9 +345,9 @@ def file_lines(text: str) -> list[str]:
     """
     root, missing_types = parse_file(text)
     hidden_parts = {name.rpartition(".")[2] for name in missing_types} | {*missing_types}
-    notes = dict(avro_notes(root))
+    notes = dict(list_notes(root))
     lines = []
-    for part, description in avro_parts(root):
+    for part, description in list_parts(root):
         if part in hidden_parts:
             continue
         lines.append(f"{part}: {description}" if part else description)

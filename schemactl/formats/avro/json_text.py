@@ -358,12 +358,12 @@ def _scalar_text(value: JsonValue) -> str:
         case str():
             return _quote(value)
         case float():
-            return java_double(value) if math.isfinite(value) else _quote(java_double(value))
+            return format_double(value) if math.isfinite(value) else _quote(format_double(value))
         case _:
             return str(value)
 
 
-def java_double(value: float) -> str:
+def format_double(value: float) -> str:
     """Return `value` like Java's `Double.toString` writes it: `1.0`, `1.0E7`, `NaN`, `-Infinity`."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

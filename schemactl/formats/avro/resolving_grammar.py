@@ -176,7 +176,7 @@ class Resolution:
         elif isinstance(writer, Map) and isinstance(reader, Map):
             symbol = make_repeater((yield self._resolve(writer.values, reader.values)))
         else:
-            symbol = leaf_mark(writer, reader)
+            symbol = compare_leaves(writer, reader)
         return symbol
 
     def _resolve_writer_union(self, writer: Union, reader: Schema) -> Deep[Symbol | None]:
@@ -304,7 +304,7 @@ class Resolution:
                 return None
 
 
-def leaf_mark(writer: Schema, reader: Schema) -> Mark | None:
+def compare_leaves(writer: Schema, reader: Schema) -> Mark | None:
     """Return the symbol for two schemas of different types, or of a type without inner schemas."""
     if writer.type != reader.type:
         return None if _promotes(writer, reader) else Mark.ERROR

@@ -211,7 +211,7 @@ def parts(schema: Schema) -> Iterator[Schema]:
             pending += reversed([*children(part)])
 
 
-def size(schema: Schema, *, at_most: int) -> int:
+def count_parts(schema: Schema, *, at_most: int) -> int:
     """Return the number of different parts of `schema`, itself included, or `at_most` if there are more."""
     return sum(1 for _ in islice(parts(schema), at_most))
 

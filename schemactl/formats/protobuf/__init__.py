@@ -58,7 +58,7 @@ class ProtobufNativeSpec(TypeSpec):
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield every reason why `reader` may fail on the bytes of `writer` or read them wrongly (see `compatibility`)."""
-        yield from load("compatibility").misreadings(
+        yield from load("compatibility").find_misreadings(
             reader=_parse(reader.schema).root, writer=_parse(writer.schema).root
         )
 
@@ -107,7 +107,7 @@ class ProtobufNativeSpec(TypeSpec):
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the message as protobuf's own parser reads it."""
         counterexample = load("counterexample")
-        message = counterexample.message_class(_parse(info.schema))
+        message = counterexample.make_message_class(_parse(info.schema))
         try:
             text: str = counterexample.json_text(counterexample.parse_message(wire.payload or b"", message))
         except ValueError as error:

@@ -97,7 +97,7 @@ _UTF8_NOTE = (
 # The data verdict
 
 
-def misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
+def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
     """Yield every reason why `reader` may fail on a message of `writer` or read it wrongly.
 
     The order is from the root down, and in a message the reader's order of fields. Two messages or enums that meet at several

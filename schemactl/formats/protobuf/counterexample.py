@@ -74,7 +74,7 @@ def counterexample(
 
     There is none if only parsers of other languages misread (Java's, of open enums in proto2 files).
     """
-    reader_class, writer_class = message_class(reader), message_class(writer)
+    reader_class, writer_class = make_message_class(reader), make_message_class(writer)
     for attempt in _list_attempts(incompatibility, reader.root, writer.root):
         data = enclose(writer.root, attempt.path, attempt.body)
         if data is None:
@@ -348,7 +348,7 @@ def messages(schema: bytes) -> Iterator[bytes]:
         yield required_fields
 
 
-def message_class(definition: ProtoDefinition) -> type[Message]:
+def make_message_class(definition: ProtoDefinition) -> type[Message]:
     """Return protobuf's class of the root message."""
     pool = build_pool(definition.image, definition.reachable)
     return GetMessageClass(pool.FindMessageTypeByName(definition.root.full_name))
