@@ -51,6 +51,27 @@ from schemactl.formats.avro.schema import (
 
 Json = dict[str, Any]
 
+_RESERVED: Final = frozenset(
+    {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
+)
+
+_ENUM_RESERVED: Final = _RESERVED | {"default"}
+_FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
+_ORDERS: Final[Mapping[str, Order]] = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
+
+_COMPLEX_TYPES: Final = ("record", "enum", "array", "map", "fixed")
+"""The types that have fields, symbols, items, values or a size."""
+
+_FULL_NAME: Final = attrgetter("full_name")
+
+_MAX_FIXED_SIZE: Final = 2**31 - 9
+"""The length of the longest byte array that Java's Avro allocates."""
+
+_MAX_STEPS: Final = 2_000_000
+"""The maximum number of steps of `find_completion_order`, which grow with the square of the definition in the worst case."""
+
+Holder = Field | Array | Map | Union
+
 
 def parse(text: bytes | str, release: Release, *, validate_defaults: bool = False) -> Schema:
     """Parse a definition like the Avro version inside a Pulsar release.
@@ -89,7 +110,7 @@ def parse_file(text: bytes | str, json: JsonValue = None) -> tuple[Schema, froze
     """
     decoded = decode(text)
     if json is None or "/" in decoded:
-        # The text may have comments in places where only the newest Avro rejects them.
+        # The text may have comments, and only `read` checks their places.
         json = read(decoded)
     else:
         check_limits(decoded)
@@ -127,23 +148,6 @@ def _read(text: bytes | str, dialect: type[DefinitionReader], defaults: FieldDef
 
 
 # The reader of Avro 1.12.1, and the dialects of other versions
-
-
-_RESERVED: Final = frozenset(
-    {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
-)
-
-_ENUM_RESERVED: Final = _RESERVED | {"default"}
-_FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
-_ORDERS: Final[Mapping[str, Order]] = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
-
-_MAX_FIXED_SIZE: Final = 2**31 - 9
-"""The length of the longest byte array that Java's Avro allocates."""
-
-_COMPLEX_TYPES: Final = ("record", "enum", "array", "map", "fixed")
-"""The types that have fields, symbols, items, values or a size."""
-
-Holder = Field | Array | Map | Union
 
 
 class DefinitionReader:
@@ -588,12 +592,6 @@ def _has_big_integer(value: JsonValue) -> bool:
 
 
 # References to types that are defined later in the text
-
-
-_FULL_NAME: Final = attrgetter("full_name")
-
-_MAX_STEPS: Final = 2_000_000
-"""The maximum number of steps of `find_completion_order`, which grow with the square of the definition in the worst case."""
 
 
 class Unresolved(Record):

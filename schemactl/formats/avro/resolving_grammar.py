@@ -67,6 +67,14 @@ each, did not.
 MAX_SYMBOLS: Final = 20_000_000
 """The number of symbols in a flattened grammar, copies included, that is assumed to exhaust a broker's memory."""
 
+N = TypeVar("N", EnumSchema, Fixed, Record)
+
+_HARMLESS: Final = object()
+"""A symbol of a production that cannot fail."""
+
+_FIELDS_NOT_SET: Final = (Field("", PRIMITIVES["null"]),)
+"""The fields of an unfinished record, which equals no other record yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class GrammarAnswer:
@@ -560,10 +568,6 @@ def _production_sizes(sequences: list[Sequence]) -> dict[Sequence, int]:
     return sizes
 
 
-_HARMLESS: Final = object()
-"""A symbol of a production that cannot fail."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Skipped:
     """A flattened symbol that is not searched for errors."""
@@ -683,12 +687,6 @@ def _search(root: Production, *, into_skipped: bool) -> Iterator[Any]:
 
 
 # Aliases: Java's Schema.applyAliases, side effects included
-
-
-N = TypeVar("N", EnumSchema, Fixed, Record)
-
-_FIELDS_NOT_SET: Final = (Field("", PRIMITIVES["null"]),)
-"""The fields of an unfinished record, which equals no other record yet."""
 
 
 def apply_aliases(*, writer: Schema, reader: Schema, release: Release) -> Schema:

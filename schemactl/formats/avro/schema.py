@@ -31,6 +31,8 @@ Path = tuple[Any, ...]
 Name = tuple[str, str, str | None]
 """The full name of a type, its name without namespace, and its namespace (None for the null namespace)."""
 
+_CANONICAL_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
 
 class _NoDefault:
     """The type of NO_DEFAULT; a `null` default is None."""
@@ -283,9 +285,6 @@ def _field_text(field: Field) -> str:
 
 def _properties_text(holder: Schema | Field | Named) -> str:
     return canonical_json(dict(holder.properties)) if holder.properties else ""
-
-
-_CANONICAL_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def canonical_json(value: JsonValue) -> str:

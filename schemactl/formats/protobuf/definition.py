@@ -77,6 +77,30 @@ _MAX_ROOT_NAME_WORK = 10_000_000
 _SMALL_BYTES = 100_000
 """Parsed definitions up to this size are cached by the hundred, larger ones by the handful."""
 
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_NAMED_TYPES = (FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_ENUM)
+_REPEATED = FieldDescriptorProto.LABEL_REPEATED
+_REQUIRED = FieldDescriptorProto.LABEL_REQUIRED
+
+_FIELD_NUMBER_LIMIT = 1 << 29
+"""One more than the highest field number: the exclusive end of `to max` in a message."""
+
+_MAX_ENUM_NUMBER = (1 << 31) - 1
+
+Place: TypeAlias = tuple[Element, str]
+"""An element, and the label of a part of it, or "" for the whole element."""
+
+# The paths from an element's descriptor to the parts with a label. A path is split if its first half leads to the `features` of
+# options: then the text can name the part in several ways, and the nearest one counts.
+_LABELS: Mapping[type, Mapping[str, tuple[Path, Path]]] = {
+    ProtoField: {"name": ((), (1,)), "type": ((), (5,)), "default": ((), (7,)), "json_name": ((), (10,))},
+    ProtoMessage: {"message_set_wire_format": ((), (7, 1)), "json_format": ((7, 12), (6,))},
+    ProtoEnum: {"enum_type": ((3, 7), (2,)), "json_format": ((3, 7), (6,))},
+    EnumValue: {"number": ((), (2,))},
+    Method: {"input_type": ((), (2,)), "output_type": ((), (3,)), "idempotency_level": ((), (4, 34))},
+    File: {"package": ((), (2,))},
+}
+
 
 @dataclass(frozen=True, eq=False)
 class ProtoDefinition:
@@ -324,21 +348,6 @@ def _make_envelope(descriptor_set: bytes, root: Any) -> dict[str, str]:
 # Places in the `.proto` file
 
 
-Place: TypeAlias = tuple[Element, str]
-"""An element, and the label of a part of it, or "" for the whole element."""
-
-# The paths from an element's descriptor to the parts with a label. A path is split if its first half leads to the `features` of
-# options: then the text can name the part in several ways, and the nearest one counts.
-_LABELS: Mapping[type, Mapping[str, tuple[Path, Path]]] = {
-    ProtoField: {"name": ((), (1,)), "type": ((), (5,)), "default": ((), (7,)), "json_name": ((), (10,))},
-    ProtoMessage: {"message_set_wire_format": ((), (7, 1)), "json_format": ((7, 12), (6,))},
-    ProtoEnum: {"enum_type": ((3, 7), (2,)), "json_format": ((3, 7), (6,))},
-    EnumValue: {"number": ((), (2,))},
-    Method: {"input_type": ((), (2,)), "output_type": ((), (3,)), "idempotency_level": ((), (4, 34))},
-    File: {"package": ((), (2,))},
-}
-
-
 def span_of(place: Place) -> Span | None:
     """Return the position of `place` in the text, or None if the text does not have it or it is a whole file.
 
@@ -500,16 +509,6 @@ def _field_step(field: ProtoField) -> str:
 
 
 # Text of a file descriptor
-
-
-_FIELD_NUMBER_LIMIT = 1 << 29
-"""One more than the highest field number: the exclusive end of `to max` in a message."""
-
-_MAX_ENUM_NUMBER = (1 << 31) - 1
-_REPEATED = FieldDescriptorProto.LABEL_REPEATED
-_REQUIRED = FieldDescriptorProto.LABEL_REQUIRED
-_NAMED_TYPES = (FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_ENUM)
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def proto_text(file: FileDescriptorProto) -> str:

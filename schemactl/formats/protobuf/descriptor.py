@@ -77,6 +77,8 @@ EXPLICIT, IMPLICIT, REQUIRED, REPEATED, MAP = (
 Path: TypeAlias = tuple[int, ...]
 """The field numbers and indices from a FileDescriptorProto to a part of it (`SourceCodeInfo.Location.path`)."""
 
+_ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
+
 
 @dataclass(eq=False, repr=False)
 class Image:
@@ -688,9 +690,6 @@ def print_default(field: ProtoField) -> str:
         case float():
             return _format_go_float(value, single=field.kind == FLOAT)
     return str(value)
-
-
-_ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
 
 
 def quote_go(text: str) -> str:
