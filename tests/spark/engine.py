@@ -105,7 +105,7 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any], more: Mappin
 
 
 def _sql(session: SparkSession, *statements: str) -> pa.Table:
-    *_, found = [session.sql(each) for each in statements]
+    *_, found = [session.sql(statement) for statement in statements]
     return found.toArrow()
 
 

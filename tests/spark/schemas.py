@@ -31,5 +31,7 @@ def avro(*fields: dict[str, Any]) -> Definition:
 
 def codec(*versions: Definition | dict[str, Any]) -> Codec:
     """The codec of a topic with these versions."""
-    found = [each if isinstance(each, Definition) else Definition("AVRO", json.dumps(each)) for each in versions]
-    return Codec([Version(number, each) for number, each in enumerate(found)])
+    found = [
+        version if isinstance(version, Definition) else Definition("AVRO", json.dumps(version)) for version in versions
+    ]
+    return Codec([Version(number, definition) for number, definition in enumerate(found)])

@@ -192,14 +192,14 @@ DECIMAL_BYTES = [
 HUGE = b"\xee\xff\xff\xff\x0fabc"
 """The beginning of 2,147,483,639 bytes or items."""
 PARTS: list[tuple[Any, list[bytes], int]] = [
-    (MONEY, [b"\x20" + each for each in DECIMAL_BYTES], 4),
-    ({"type": "array", "items": MONEY}, [b"\2\x20" + each + b"\0" for each in DECIMAL_BYTES], 4),
+    (MONEY, [b"\x20" + data for data in DECIMAL_BYTES], 4),
+    ({"type": "array", "items": MONEY}, [b"\2\x20" + data + b"\0" for data in DECIMAL_BYTES], 4),
     (
         {"type": "map", "values": {"type": "array", "items": ["null", MONEY]}},
-        [b"\2\2k\2\2\x20" + each + b"\0\0" for each in DECIMAL_BYTES],
+        [b"\2\2k\2\2\x20" + data + b"\0\0" for data in DECIMAL_BYTES],
         4,
     ),
-    (["null", LINE], [b"\2\2s\x20" + each for each in DECIMAL_BYTES], 4),
+    (["null", LINE], [b"\2\2s\x20" + data for data in DECIMAL_BYTES], 4),
     ("string", [HUGE, b"\0"], 1),
     ("bytes", [HUGE, b"\0"], 1),
     ({"type": "array", "items": "long"}, [HUGE, b"\0"], 1),

@@ -70,7 +70,7 @@ def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         runpy.run_path(str(EXAMPLES / "spark" / name), run_name="__main__")
 
     yield run
-    for name in [each for each in sys.modules if each.split(".")[0] == "shop_schemas"]:
+    for name in [module for module in sys.modules if module.split(".")[0] == "shop_schemas"]:
         del sys.modules[name]
 
 

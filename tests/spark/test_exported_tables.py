@@ -41,7 +41,7 @@ def test_spark_makes_the_tables_of_what_is_decoded(spark: SparkSession) -> None:
     made = spark.table("a_b").schema
     inner = made["select"].dataType
     assert isinstance(inner, StructType)
-    comments = {each.name: each.metadata.get("comment") for each in [*made, *inner]}
+    comments = {column.name: column.metadata.get("comment") for column in [*made, *inner]}
     told = spark.sql("DESCRIBE TABLE EXTENDED a_b").where("col_name = 'Comment'").first()
     spark.sql("DROP TABLE a_b")
     # A table's columns may be null all the same.

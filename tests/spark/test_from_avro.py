@@ -34,7 +34,7 @@ def topics() -> Iterator[Topic]:
         schemas = [json.dumps(schema) for schema in (older, newer)]
         codec = Codec([Version(number, Definition("AVRO", text)) for number, text in enumerate(schemas)])
         made = [codec.encode_one(maker.value((older, newer)[number % 2]), number % 2) for number in range(24)]
-        payloads = pa.array([damage(maker, each or b"") if n % 3 else each for n, each in enumerate(made)])
+        payloads = pa.array([damage(maker, payload or b"") if n % 3 else payload for n, payload in enumerate(made)])
         versions = pa.array([number % 2 for number in range(24)])
         decoded = codec.decode_batch(payloads, versions)
         read = decoded.errors.is_null()

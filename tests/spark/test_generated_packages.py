@@ -50,7 +50,7 @@ def with_nulls(kind: Any, *keys: str) -> Any:
         case dict():
             return {name: name in keys or with_nulls(value, *keys) for name, value in kind.items()}
         case list():
-            return [with_nulls(each, *keys) for each in kind]
+            return [with_nulls(part, *keys) for part in kind]
     return kind
 
 

@@ -44,7 +44,7 @@ def as_spark(of: SparkType) -> Any:
 
 
 def test_a_type_widens_as_check_says() -> None:
-    pairs = [*permutations(ATOMS, 2), *((each, each) for each in ATOMS)]
+    pairs = [*permutations(ATOMS, 2), *((atom, atom) for atom in ATOMS)]
     assert [(as_spark(one), as_spark(other)) for one, other in pairs if widens(as_spark(one), as_spark(other))] == [
         (as_spark(one), as_spark(other)) for one, other in pairs if one != other and widens_in_check(one, other)
     ]
@@ -59,36 +59,39 @@ def table(info: SchemaInfo) -> spark.StructType:
 
 
 def evolutions() -> Iterator[tuple[SchemaInfo, SchemaInfo, Impact]]:
-    """Two versions of a random schema, and what check says of tables."""
+    """Yield two versions of a random schema, and the impact on tables that `check` reports."""
     for seed in range(400):
         maker = Maker(seed)
         schema = maker.record(2)
-        old, new = (SchemaInfo(SchemaType.AVRO, json.dumps(each).encode()) for each in (schema, maker.evolved(schema)))
-        found = impact(old, new, generate=Generate("p"), release=Release.R4_0)
-        if found is not None:
-            yield old, new, found
+        old, new = (
+            SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode())
+            for definition in (schema, maker.evolved(schema))
+        )
+        expected = impact(old, new, generate=Generate("p"), release=Release.R4_0)
+        if expected is not None:
+            yield old, new, expected
 
 
 def test_what_check_says_of_an_evolution_is_what_landing_needs() -> None:
-    seen: Counter[str] = Counter()
-    for old, new, found in evolutions():
+    kinds: Counter[str] = Counter()
+    for old, new, expected in evolutions():
         before, after = table(old), table(new)
         former = former_names(new, [old], StructOptions(as_decoded=True), Release.R4_0)
-        names = {".".join(path): each for path, each in former.items()}
-        rewritten = [each.column for each in found.changes if each.effect == "rewrite"]
+        names = {".".join(path): old_names for path, old_names in former.items()}
+        rewritten = [change.column for change in expected.changes if change.effect == "rewrite"]
         if rewritten:
             with pytest.raises(WrongArgument) as caught:
                 changes(before, after, names)
             assert all(f"{column} " in str(caught.value) for column in rewritten[:5])
-            seen["rewrite"] += 1
+            kinds["rewrite"] += 1
             continue
         needed = changes(before, after, names)
-        assert [(each.kind, path_of(each.column)) for each in needed] == [
-            (EFFECTS[each.effect], each.path) for each in found.changes if each.effect in EFFECTS
+        assert [(change.kind, path_of(change.column)) for change in needed] == [
+            (EFFECTS[change.effect], change.path) for change in expected.changes if change.effect in EFFECTS
         ]
-        seen.update(each.kind for each in needed)
+        kinds.update(change.kind for change in needed)
         assert changes(after, after, names) == []
-    assert min(seen[kind] for kind in ("rewrite", *EFFECTS.values())) > 20
+    assert min(kinds[kind] for kind in ("rewrite", *EFFECTS.values())) > 20
 
 
 FORMER = {"sum": ("amount", "total"), "home": ("place",), "home.zip": ("postcode",), "days.value.zip": ("postcode",)}

@@ -64,7 +64,7 @@ def _value(number: float | None, row: int) -> dict[str, object]:
         "narrow": number,
         "inside": {"deeper": {"wide": number}},
         "items": some,
-        "named": {f"k{index}": each for index, each in enumerate(some)},
+        "named": {f"k{index}": value for index, value in enumerate(some)},
     }
 
 
@@ -84,19 +84,21 @@ LISTS: Final = (
 
 def test_filters_find_the_rows_that_they_find_in_spark_s_own_files(spark: SparkSession, folder: str) -> None:
     raw = [
-        (CODEC.encode_one(_value(each, number * 10 + row), 0), 0, number)
+        (CODEC.encode_one(_value(value, number * 10 + row), 0), 0, number)
         for number, group in enumerate(GROUPS)
-        for row, each in enumerate(group)
+        for row, value in enumerate(group)
     ]
     messages = spark.createDataFrame(raw, "payload binary, schema_version long, group int").coalesce(1)
     land(messages, CODEC, f"{folder}/by=us", partitionBy=["group"])
     split(decode(messages, CODEC), CODEC).rows.write.partitionBy("group").parquet(f"{folder}/by=spark")
     table = spark.read.option("basePath", folder).parquet(f"{folder}/by=us", f"{folder}/by=spark")
-    conditions = [*(each for column in COLUMNS for each in _conditions(column)), *LISTS]
-    # Each is asked for in a scan of its own, and all in one task.
-    asked = [table.where(each).select(fn.lit(each).alias("condition"), "by", "id") for each in conditions]
+    conditions = [*(condition for column in COLUMNS for condition in _conditions(column)), *LISTS]
+    # A separate scan for each condition, and all in one task.
+    scans = [
+        table.where(condition).select(fn.lit(condition).alias("condition"), "by", "id") for condition in conditions
+    ]
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for row in reduce(DataFrame.union, asked).coalesce(1).collect():
+    for row in reduce(DataFrame.union, scans).coalesce(1).collect():
         found[row["condition"], row["by"]].append(row["id"])
     for condition in conditions:
         assert sorted(found[condition, "us"]) == sorted(found[condition, "spark"]), condition

@@ -133,7 +133,7 @@ def test_columns_are_widened_and_renamed_and_partitions_are_of_every_value(spark
     land(last, wider, place.path, evolve="rename", former_names={"m": ["n"]}, **place.options)
     found = sorted(place.read(place.path).select(["m", "day", "number"]).to_pylist(), key=lambda row: row["m"])
     values = [(1, "", 1), (2, "a/b", 2), (3, None, None), (2**40, "", 1)]
-    assert [tuple(each.values()) for each in found] == values
+    assert [tuple(row.values()) for row in found] == values
 
 
 def test_a_landing_of_an_application_is_made_once(spark: SparkSession, place: Place) -> None:

@@ -97,19 +97,19 @@ def test_dataframes_of_mixtures_are_what_the_producers_wrote(
 
 
 def checked(spark: SparkSession, topic: Mixed, module: Any) -> None:
-    """What was written comes as the reader has it; what is hidden is rejected."""
-    sent = {each.payload: each for each in topic.sent}
-    rows = [(bytearray(each.payload), each.number) for each in sent.values()]
+    """Check that every message is decoded into the reader's columns, or rejected if its version is hidden."""
+    sent = {message.payload: message for message in topic.sent}
+    rows = [(bytearray(message.payload), message.number) for message in sent.values()]
     messages = spark.createDataFrame(rows, "payload binary, schema_version long")
     whole = module.decode_batch(
-        pa.array(list(sent), pa.binary()), pa.array([each.number for each in sent.values()], pa.int64())
+        pa.array(list(sent), pa.binary()), pa.array([message.number for message in sent.values()], pa.int64())
     )
     reasons = dict(zip(sent, whole.errors.to_pylist(), strict=True))
     decoded = module.decode(messages.withColumn("sent", messages.payload))
-    found = {bytes(row["sent"]): row.asDict() for row in decoded.collect()}
-    assert {each: row["__error"] for each, row in found.items()} == reasons
-    for each, row in found.items():
+    rows_by_payload = {bytes(row["sent"]): row.asDict() for row in decoded.collect()}
+    assert {sent_payload: row["__error"] for sent_payload, row in rows_by_payload.items()} == reasons
+    for sent_payload, row in rows_by_payload.items():
         if row["__error"] is None:
             names = module.codec.columns.names
-            wanted = {name: sent[each].value.get(name, 0) for name in names}
-            assert {name: row[name] for name in names} == wanted, (topic, sent[each])
+            expected = {name: sent[sent_payload].value.get(name, 0) for name in names}
+            assert {name: row[name] for name in names} == expected, (topic, sent[sent_payload])

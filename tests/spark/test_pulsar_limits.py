@@ -62,7 +62,7 @@ class Landing:
             query.awaitTermination()
         finally:
             query.stop()
-            self.sizes = [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
+            self.sizes = [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
 
     def landed(self) -> list[int]:
         rows = self._source.read.parquet(str(self._folder / "rows")).collect()
@@ -121,14 +121,14 @@ def test_a_trigger_that_goes_on_keeps_to_the_limit_and_says_how_far_the_topic_re
     query = landing.started(landing.stream(), processingTime="0 seconds")
     try:
         query.processAllAvailable()
-        batches = [each for each in query.recentProgress if each["numInputRows"]]
+        batches = [progress for progress in query.recentProgress if progress["numInputRows"]]
     finally:
         query.stop()
-    assert [each["numInputRows"] for each in batches] == [4, 4, 2]
+    assert [batch["numInputRows"] for batch in batches] == [4, 4, 2]
     assert landing.landed() == list(range(10))
-    ends = [each["sources"][0] for each in batches]
-    assert [json.loads(each["endOffset"])[topic] for each in ends] == [ids[3], ids[7], ids[9]]
-    assert [json.loads(each["latestOffset"])[topic] for each in ends] == [ids[9]] * 3
+    ends = [batch["sources"][0] for batch in batches]
+    assert [json.loads(end["endOffset"])[topic] for end in ends] == [ids[3], ids[7], ids[9]]
+    assert [json.loads(end["latestOffset"])[topic] for end in ends] == [ids[9]] * 3
 
 
 def test_partitions_that_come_between_two_runs_are_landed(

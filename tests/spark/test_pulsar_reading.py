@@ -49,14 +49,14 @@ def test_messages_of_all_versions_and_partitions_are_decoded(source: SparkSessio
     for number in range(60):
         version = number // 20
         if number % 20 == 0:
-            space.send("orders", [order(each, version) for each in range(number, number + 20)], version=version)
+            space.send("orders", [order(index, version) for index in range(number, number + 20)], version=version)
     messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()
     rows = decode(messages, ORDERS).collect()
     assert sorted(row["id"] for row in rows) == list(range(60))
     assert Counter(row["__schemaVersion"] for row in rows) == {0: 20, 1: 20, 2: 20}
-    assert {row["comment"] for row in rows if row["__schemaVersion"] == 1} == {f"n{each}" for each in range(20, 40)}
+    assert {row["comment"] for row in rows if row["__schemaVersion"] == 1} == {f"n{index}" for index in range(20, 40)}
     assert {row["__error"] for row in rows} == {None}
-    assert {row["__topic"] for row in rows} <= {f"{topic}-partition-{each}" for each in range(3)}
+    assert {row["__topic"] for row in rows} <= {f"{topic}-partition-{partition}" for partition in range(3)}
     assert space.schemas("orders") == before
     assert space.call("GET", "/persistent/NAMESPACE/orders/partitioned-stats")["subscriptions"] == {}
 
@@ -185,7 +185,7 @@ def test_a_read_goes_on_where_the_topic_is_unloaded_in_its_midst(space: Namespac
     found: list[pa.RecordBatch] = [next(batches)]
     space.unload("moving")
     found += batches
-    read_values = [value for each in found for value in each.column("value").to_pylist()]
+    read_values = [value for batch in found for value in batch.column("value").to_pylist()]
     assert read_values == numbered(0, 3 * MAX_BATCH_ROWS)
 
 

@@ -50,7 +50,7 @@ KINDS: dict[str, DataType] = {
 def columns(text: str) -> StructType:
     """The columns that are written as `name kind, name kind`."""
     made = StructType()
-    for name, kind in (each.split() for each in text.split(", ")):
+    for name, kind in (column.split() for column in text.split(", ")):
         made = made.add(name, KINDS[kind])
     return made
 

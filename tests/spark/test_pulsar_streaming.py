@@ -80,8 +80,8 @@ def test_each_message_is_in_one_batch(space: Namespace, opened: list[PulsarStrea
     assert late.batch() == []
     space.send("once", numbered(9, 10))
     assert late.batch() == numbered(9, 10)
-    for each in (late, early):
-        each.stream.stop()
+    for session in (late, early):
+        session.stream.stop()
     assert_soon(lambda: space.subscriptions("once"), [])
 
 

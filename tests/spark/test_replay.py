@@ -26,8 +26,8 @@ ID = [{"name": "id", "type": "long"}]
 NOTE = [*ID, {"name": "note", "type": ["null", "string"], "default": None}]
 FIELDS = [ID, NOTE, [*NOTE, {"name": "price", "type": "double", "default": 0}]]
 VERSIONS = [
-    Version(n, Definition("AVRO", json.dumps({"type": "record", "name": "o", "fields": each})))
-    for n, each in enumerate(FIELDS)
+    Version(n, Definition("AVRO", json.dumps({"type": "record", "name": "o", "fields": fields})))
+    for n, fields in enumerate(FIELDS)
 ]
 
 FIRST, SECOND, THIRD = (Codec(VERSIONS[:count]) for count in (1, 2, 3))

@@ -44,8 +44,8 @@ VALUES: Mapping[SparkType, Any] = {
     types.TIMESTAMP: MOMENT,
     types.TIMESTAMP_NTZ: MOMENT,
     **{
-        types.Decimal(*each): Decimal(7)
-        for each in ((9, 2), (11, 2), (11, 4), (12, 2), (18, 2), (10, 0), (20, 0), (20, 4), (38, 10))
+        types.Decimal(*digits): Decimal(7)
+        for digits in ((9, 2), (11, 2), (11, 4), (12, 2), (18, 2), (10, 0), (20, 0), (20, 4), (38, 10))
     },
 }
 """Types, and the same value in each as far as it can be."""
@@ -62,9 +62,9 @@ WIDER = [pair for pair in permutations(VALUES, 2) if widens(*pair)]
 Write = Callable[[SparkSession, list[Any], spark_types.StructType, str], None]
 
 
-def spark_type(each: SparkType) -> Any:
-    """Spark's own object."""
-    text = json.dumps(to_json(each))
+def spark_type(data_type: SparkType) -> Any:
+    """Return the type as an object of Spark."""
+    text = json.dumps(to_json(data_type))
     return spark_types._parse_datatype_json_string(text)
 
 
@@ -102,8 +102,8 @@ def test_a_file_is_read_as_every_wider_type(spark: SparkSession, folder: str, wr
     row = tuple(filled(VALUES[old])[kind] for old, _, kind in columns)
     write(spark, [row, (None,) * len(columns)], struct(*zip(names, before, strict=True)), folder)
     read = spark.read.schema(struct(*zip(names, after, strict=True))).parquet(folder).collect()
-    (found,) = [each for each in read if each[0] is not None]
-    for (old, new, kind), got in zip(columns, found, strict=True):
+    (result,) = [read_row for read_row in read if read_row[0] is not None]
+    for (old, new, kind), got in zip(columns, result, strict=True):
         value = VALUES[old] if old != types.DATE else dt.datetime.combine(DAY, dt.time())
         assert (got, old, new) == (filled(value)[kind], old, new)
 
@@ -291,7 +291,7 @@ def test_a_name_that_another_column_had_shows_the_values_of_that(spark: SparkSes
     first = order(field("amount", "int"))
     renamed = order(field("total", "int", aliases=["amount"]))
     taken = order(field("total", "int", aliases=["amount"]), field("amount", "int"))
-    assert [(each.effect, each.column) for each in of(renamed, taken, renamed, first).changes] == [
+    assert [(change.effect, change.column) for change in of(renamed, taken, renamed, first).changes] == [
         ("rewrite", "amount")
     ]
     write_with_spark(spark, [(1,)], columns(first), folder)

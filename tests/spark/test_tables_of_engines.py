@@ -222,7 +222,7 @@ def filtered(session: SparkSession, name: str) -> list[str]:
     def ids(frame: DataFrame, condition: Column) -> list[int]:
         return sorted(number for (number,) in frame.where(condition).select("id").collect())
 
-    return [str(each) for each in conditions if ids(table, each) != ids(whole, each)]
+    return [str(condition) for condition in conditions if ids(table, condition) != ids(whole, condition)]
 
 
 def test_a_filter_on_any_column_leaves_out_nothing(types: Place) -> None:
@@ -249,7 +249,7 @@ def test_counts_nulls_and_bounds_that_the_log_tells_are_those_of_the_rows(types:
     columns = [name for name in ("id", *FIELDS) if name not in NESTED]
     bounds = "count(*), " + ", ".join(f"min({name}), max({name})" for name in columns)
     # The second has to read the rows for it.
-    [told, found] = (types.lake.sql(each.format(bounds, types.name)) for each in (BOUNDS, FOUND))
+    [told, found] = (types.lake.sql(statement.format(bounds, types.name)) for statement in (BOUNDS, FOUND))
     assert repr(told.to_pylist()) == repr(found.to_pylist())
 
 
@@ -274,7 +274,7 @@ def test_each_landing_is_a_version_to_travel_to(orders: Place) -> None:
         ]
     at = "SELECT id FROM {table} VERSION AS OF "
     seen = [orders.sql(f"{at}{version} ORDER BY id") for version in versions]
-    assert seen == [[(each,) for each in range(number + 1)] for number in range(3)]
+    assert seen == [[(index,) for index in range(number + 1)] for number in range(3)]
 
 
 def test_what_spark_sweeps_away_is_what_no_landing_committed(orders: Place) -> None:
@@ -340,7 +340,7 @@ SENT = (
 def test_the_page_says_what_happens(lake: Lake, tmp_path: Path) -> None:
     load_catalog(**lake.catalog).create_namespace_if_not_exists("shop")
     page = PAGE.read_text(encoding="utf-8").replace("/lake/orders", f"{tmp_path}/orders")
-    blocks = [dedent(each).strip() for each in BLOCK.findall(page)]
+    blocks = [dedent(block).strip() for block in BLOCK.findall(page)]
     steps: list[tuple[str, str, Any]] = []
     schemas: list[Any] = []
     for block, printed in zip(blocks, [*blocks[1:], ""], strict=True):

@@ -88,7 +88,7 @@ TODAY = (
 
 def write_package(out: Path, package: str, schemas: Sequence[Any]) -> None:
     """What `generate` writes when the topic has these versions."""
-    infos = [SchemaInfo(SchemaType.AVRO, json.dumps(each).encode()) for each in schemas]
+    infos = [SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode()) for schema in schemas]
     versions = tuple(SchemaVersion(n, info, Commit(f"{n:040x}", 0)) for n, info in enumerate(infos))
     declared = Topic(TopicName.parse("shop/sales/orders"), infos[-1], versions)
     approved = Approved(declared, len(schemas) - 1)
@@ -138,7 +138,7 @@ def test_the_same_sql_works_in_every_epoch_and_new_names_in_all_rows(
     assert found.columns[:5] == epochs[-1].struct.names
     assert found.columns[5:] == ["note", "__topic", "__schemaVersion"]
     assert [found.schema[name].dataType for name in found.columns[:5]] == [
-        each.dataType for each in nullable(epochs[-1].struct)
+        field.dataType for field in nullable(epochs[-1].struct)
     ]
     assert [row["__schemaVersion"] for row in found.orderBy("id").collect()] == [0, 1, 2, 3]
     former = epochs[-1].view(spark, folder, former=True).columns

@@ -47,7 +47,7 @@ TIMES = (time(0), time(12, 30, 15), time(23, 59, 59, 999_999), time(0, 0, 0, 1))
 
 
 def codec(*definitions: Definition) -> Codec:
-    versions = [Version(number, each) for number, each in enumerate(definitions)]
+    versions = [Version(number, definition) for number, definition in enumerate(definitions)]
     return Codec(versions, options=Options(time_type=True))
 
 
