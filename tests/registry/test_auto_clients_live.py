@@ -1,4 +1,4 @@
-"""What AUTO clients of Pulsar's own Java say on topics with every kind of schema: `admit` foresees each answer."""
+"""`admit` predicts the results of Pulsar's AUTO clients in Java on topics with every type of schema."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def test_the_java_client_answers_as_foreseen(release: str) -> None:
             registry.create_topic(name, None)
             registry.put_schema(name, info)
             topics[name] = info
-    asked: list[tuple[Role, TopicName]] = [(role, name) for name in topics for role in ("producer", "consumer")]
+    clients: list[tuple[Role, TopicName]] = [(role, name) for name in topics for role in ("producer", "consumer")]
     foreseen, seen = {}, {}
-    for (role, name), answer in zip(asked, answers(broker, release, asked), strict=True):
+    for (role, name), answer in zip(clients, answers(broker, release, clients), strict=True):
         kind = SchemaType.AUTO_PUBLISH if role == "producer" else SchemaType.AUTO_CONSUME
         state = TopicState((SchemaVersion(0, topics[name]),))
         decision = admit(role, SchemaInfo(kind), state, PoliciesInForce(), Release(release))
@@ -83,10 +83,10 @@ def test_the_java_client_answers_as_foreseen(release: str) -> None:
     assert foreseen == seen
 
 
-def answers(broker: brokers.Broker, release: str, asked: list[tuple[Role, TopicName]]) -> list[str]:
+def answers(broker: brokers.Broker, release: str, clients: list[tuple[Role, TopicName]]) -> list[str]:
     done = subprocess.run(
         ["nice", "java", "-cp", f"{brokers.jars(brokers.RELEASES[release])}/*", CLIENTS, broker.service_url],
-        input="".join(f"{role} {name}\n" for role, name in asked),
+        input="".join(f"{role} {name}\n" for role, name in clients),
         capture_output=True,
         text=True,
         check=True,

@@ -37,7 +37,7 @@ FIELDS = [
     '{"name": "c", "type": "int"}',
     '{"name": "a", "type": "int", "default": "x"}',
 ]
-DEFINITIONS = ["no definition", *(f'{{"type": "record", "name": "R", "fields": [{each}]}}' for each in FIELDS)]
+DEFINITIONS = ["no definition", *(f'{{"type": "record", "name": "R", "fields": [{field}]}}' for field in FIELDS)]
 ROLES: tuple[Role, ...] = ("producer", "consumer", "reader")
 SEQUENCES = 24
 PREDICTED = 200
@@ -113,7 +113,9 @@ class Both:
 
     def held(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
         ours = live(self.registry.versions(self.topic))
-        return _held(self.rest, self.topic), [(each.number, each.info.type.name) for each in ours if each.info]
+        return _held(self.rest, self.topic), [
+            (version.number, version.info.type.name) for version in ours if version.info
+        ]
 
 
 def test_a_broker_and_the_registry_let_in_the_same(broker: brokers.Broker, client: Any) -> None:
@@ -151,14 +153,14 @@ def assert_the_same(broker: brokers.Broker, client: Any, seed: int) -> None:
 
 
 def _make(rest: admin_rest.Client, topic: TopicName, policies: Policies) -> None:
-    told = {
+    body = {
         "schema_compatibility_strategy": policies.schema_compatibility_strategy,
         "is_allow_auto_update_schema": policies.is_allow_auto_update_schema,
         "schema_validation_enforced": policies.schema_validation_enforced,
         "bundles": {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1},
     }
     assert rest.call("PUT", f"/tenants/{topic.tenant}", {"allowedClusters": ["standalone"]}).status == 204
-    assert rest.call("PUT", f"/namespaces/{topic.namespace_name}", json.dumps(told)).status == 204
+    assert rest.call("PUT", f"/namespaces/{topic.namespace_name}", json.dumps(body)).status == 204
     assert rest.call("PUT", f"/persistent/{topic.schema_id}").status == 204
 
 
@@ -170,8 +172,8 @@ def _upload(rest: admin_rest.Client, topic: TopicName, info: SchemaInfo) -> bool
 
 def _held(rest: admin_rest.Client, topic: TopicName) -> list[tuple[int, str]]:
     """The numbers and types of the versions that the broker has."""
-    told = rest.call("GET", f"/schemas/{topic.schema_id}/schemas").json()
-    return [(each["version"], each["type"]) for each in told["getSchemaResponses"]]
+    response = rest.call("GET", f"/schemas/{topic.schema_id}/schemas").json()
+    return [(version["version"], version["type"]) for version in response["getSchemaResponses"]]
 
 
 def _info(chance: random.Random) -> SchemaInfo:
@@ -225,7 +227,7 @@ def planned(seed: int, release: Release) -> Planned:
     decision = admit(role, info, state, in_force, release)
     if decision.registered is not None:
         versions.append(SchemaVersion(decision.registered, info))
-    held = [(each.number, each.info.type.name) for each in versions if each.info]
+    held = [(version.number, version.info.type.name) for version in versions if version.info]
     topic = TopicName(brokers.new_tenant(), "ns", "topic")
     return Planned(topic, policies, tuple(uploads), beside, role, info, decision, held)
 

@@ -46,14 +46,14 @@ def topic(registry: Registry, name: TopicName) -> Topic | None:
 
 
 def existing(registry: Registry, name: TopicName) -> Topic:
-    found = topic(registry, name)
-    assert found
-    return found
+    entry = topic(registry, name)
+    assert entry
+    return entry
 
 
-def held(registry: Registry, name: TopicName) -> list[tuple[int, SchemaInfo | None]]:
-    found = topic(registry, name)
-    return [(version.number, version.info) for version in found.versions] if found else []
+def list_entries(registry: Registry, name: TopicName) -> list[tuple[int, SchemaInfo | None]]:
+    entry = topic(registry, name)
+    return [(version.number, version.info) for version in entry.versions] if entry else []
 
 
 class Outside:
@@ -141,12 +141,12 @@ def test_everything_is_listed_by_namespace(registry: Registry, orders: TopicName
 
 def test_numbers_count_from_zero(registry: Registry, orders: TopicName) -> None:
     assert [registry.put_schema(orders, info) for info in (record(ID), record(ID, NOTE))] == [0, 1]
-    assert held(registry, orders) == [(0, record(ID)), (1, record(ID, NOTE))]
+    assert list_entries(registry, orders) == [(0, record(ID)), (1, record(ID, NOTE))]
 
 
 def test_the_same_upload_twice_is_one_version(registry: Registry, orders: TopicName) -> None:
     assert [registry.put_schema(orders, record(ID)) for _ in range(3)] == [0, 0, 0]
-    assert held(registry, orders) == [(0, record(ID))]
+    assert list_entries(registry, orders) == [(0, record(ID))]
 
 
 def test_an_old_text_returns_its_number_and_latest_stays(registry: Registry, orders: TopicName) -> None:
@@ -159,7 +159,7 @@ def test_an_old_text_returns_its_number_and_latest_stays(registry: Registry, ord
 def test_doc_and_properties_are_not_stored_again(registry: Registry, orders: TopicName) -> None:
     registry.put_schema(orders, record(ID))
     assert registry.put_schema(orders, record({**ID, "doc": "the number"}, owner="orders-team")) == 0
-    assert held(registry, orders) == [(0, record(ID))]
+    assert list_entries(registry, orders) == [(0, record(ID))]
 
 
 def test_an_incompatible_upload_is_refused_and_stores_nothing(registry: Registry, orders: TopicName) -> None:
@@ -167,7 +167,7 @@ def test_an_incompatible_upload_is_refused_and_stores_nothing(registry: Registry
     with pytest.raises(SchemaRejected, match="Unable to read schema") as refused:
         registry.put_schema(orders, record(ID, NEEDED))
     assert refused.value.outcome == Outcome.INCOMPATIBLE
-    assert held(registry, orders) == [(0, record(ID))]
+    assert list_entries(registry, orders) == [(0, record(ID))]
 
 
 def test_an_invalid_upload_is_refused_and_stores_nothing(registry: Registry, orders: TopicName) -> None:
@@ -183,7 +183,7 @@ def test_a_bad_default_is_accepted_first_and_wedges_the_topic(registry: Registry
         with pytest.raises(SchemaRejected) as refused:
             registry.put_schema(orders, info)
         assert refused.value.outcome == Outcome.ERROR
-    assert len(held(registry, orders)) == 1
+    assert len(list_entries(registry, orders)) == 1
     registry.delete_schema(orders)
     assert registry.put_schema(orders, record(ID)) == 2
 
@@ -191,10 +191,10 @@ def test_a_bad_default_is_accepted_first_and_wedges_the_topic(registry: Registry
 def test_a_tombstone_takes_a_number_and_hides_what_is_older(registry: Registry, orders: TopicName) -> None:
     registry.put_schema(orders, record(ID))
     assert registry.delete_schema(orders) == 1
-    found = existing(registry, orders)
-    assert found.schema is None
-    assert live(found.versions) == ()
-    assert [version.number for version in found.versions] == [0, 1]
+    entry = existing(registry, orders)
+    assert entry.schema is None
+    assert live(entry.versions) == ()
+    assert [version.number for version in entry.versions] == [0, 1]
     # Neither the type rule nor the checker see what is older.
     assert registry.put_schema(orders, STRING) == 2
     assert registry.delete_schema(orders) == 3
@@ -259,7 +259,7 @@ def test_both_domains_share_one_list(registry: Registry, orders: TopicName) -> N
     fleeting = replace(orders, topic="orders", domain="non-persistent")
     registry.put_schema(orders, record(ID))
     assert registry.put_schema(fleeting, record(ID, NOTE)) == 1
-    assert held(registry, fleeting) == held(registry, orders)
+    assert list_entries(registry, fleeting) == list_entries(registry, orders)
 
 
 def test_another_type_needs_a_strategy_that_allows_everything(registry: Registry, orders: TopicName) -> None:
@@ -279,7 +279,7 @@ def test_key_value_is_compared_by_its_halves_bytes_alone(registry: Registry, ord
     assert registry.put_schema(orders, pair("STRING", "INLINE")) == 0
     assert registry.put_schema(orders, pair("INT64", "INLINE")) == 0
     assert registry.put_schema(orders, pair("STRING", "SEPARATED")) == 0
-    assert held(registry, orders) == [(0, pair("STRING", "INLINE"))]
+    assert list_entries(registry, orders) == [(0, pair("STRING", "INLINE"))]
 
 
 def test_the_endpoint_for_compatibility_stores_nothing(registry: Registry, orders: TopicName) -> None:
@@ -288,7 +288,7 @@ def test_the_endpoint_for_compatibility_stores_nothing(registry: Registry, order
     registry.put_schema(orders, record(ID))
     assert registry.test_schema(orders, record(ID, NOTE)).outcome is Outcome.OK
     assert registry.test_schema(orders, record(ID, NEEDED)).outcome is Outcome.INCOMPATIBLE
-    assert len(held(registry, orders)) == 1
+    assert len(list_entries(registry, orders)) == 1
 
 
 def test_a_strategy_is_the_topics_then_the_namespaces_then_the_default(
@@ -326,16 +326,16 @@ def test_policies_that_are_not_given_stay(registry: Registry, orders: TopicName)
     registry.set_namespace_policies(sales, Policies(schema_validation_enforced=True))
     registry.set_topic_policies(orders, Policies(S.FULL))
     registry.set_topic_policies(orders, Policies(schema_validation_enforced=False))
-    found = registry.read(Scope(frozenset({sales}), frozenset({orders})))
-    assert found.namespaces[sales].policies == Policies(S.BACKWARD, False, True)  # noqa: FBT003  in the order of the fields
-    assert found.topics[orders].policies == Policies(S.FULL, schema_validation_enforced=False)
+    catalog = registry.read(Scope(frozenset({sales}), frozenset({orders})))
+    assert catalog.namespaces[sales].policies == Policies(S.BACKWARD, False, True)  # noqa: FBT003  in the order of the fields
+    assert catalog.topics[orders].policies == Policies(S.FULL, schema_validation_enforced=False)
 
 
 def test_an_unset_strategy_reads_as_undefined(registry: Registry, orders: TopicName) -> None:
     sales = orders.namespace_name
     registry.create_topic(orders, None)
-    found = registry.read(Scope(frozenset({sales}), frozenset({orders})))
-    for policies in (found.namespaces[sales].policies, found.topics[orders].policies):
+    catalog = registry.read(Scope(frozenset({sales}), frozenset({orders})))
+    for policies in (catalog.namespaces[sales].policies, catalog.topics[orders].policies):
         assert policies.schema_compatibility_strategy is S.UNDEFINED
 
 
@@ -356,23 +356,25 @@ def test_settings_are_read_where_they_are_asked_for_and_can_be_removed(registry:
     names = frozenset(values)
     assert names == {name for name, row in SETTINGS.items() if row.removable}
 
-    def held(*asked: str) -> list[dict[str, Any]]:
-        scope = Scope(frozenset({sales}), frozenset({orders}), dict.fromkeys((sales, orders), frozenset(asked)))
-        found = registry.read(scope)
-        return [dict(each.policies.settings) for each in (found.namespaces[sales], found.topics[orders])]
+    def read_settings(*names_of_settings: str) -> list[dict[str, Any]]:
+        scope = Scope(
+            frozenset({sales}), frozenset({orders}), dict.fromkeys((sales, orders), frozenset(names_of_settings))
+        )
+        catalog = registry.read(scope)
+        return [dict(owner.policies.settings) for owner in (catalog.namespaces[sales], catalog.topics[orders])]
 
-    assert held(*names) == [{}, {}]
+    assert read_settings(*names) == [{}, {}]
     registry.set_namespace_policies(sales, Policies(settings=values))
-    assert held(*names) == [values, {}]
+    assert read_settings(*names) == [values, {}]
     registry.set_topic_policies(orders, Policies(settings=values))
-    assert held(*names) == [values, values]
-    assert held("message_ttl_in_seconds") == [{"message_ttl_in_seconds": 3600}] * 2
-    assert held() == [{}, {}]
+    assert read_settings(*names) == [values, values]
+    assert read_settings("message_ttl_in_seconds") == [{"message_ttl_in_seconds": 3600}] * 2
+    assert read_settings() == [{}, {}]
     removed = Policies(settings=dict.fromkeys(names, S.UNDEFINED))
     registry.set_topic_policies(orders, removed)
-    assert held(*names) == [values, {}]
+    assert read_settings(*names) == [values, {}]
     registry.set_namespace_policies(sales, removed)
-    assert held(*names) == [{}, {}]
+    assert read_settings(*names) == [{}, {}]
     default = registry.defaults.settings
     assert default["retention_policies"] == {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
     assert default["inactive_topic_policies"]["maxInactiveDurationSeconds"] == 60
@@ -468,10 +470,10 @@ def test_properties_and_times_are_kept(registry: Registry, orders: TopicName) ->
     first = existing(registry, orders)
     registry.put_schema(orders, record(ID, NOTE))
     registry.put_schema(orders, record(ID))
-    found = existing(registry, orders)
-    assert found.versions[0] == first.versions[0]
-    assert found.versions[0].info == record(ID, owner="Bestellungen ✓")
-    times_ms = [version.timestamp_ms for version in found.versions]
+    entry = existing(registry, orders)
+    assert entry.versions[0] == first.versions[0]
+    assert entry.versions[0].info == record(ID, owner="Bestellungen ✓")
+    times_ms = [version.timestamp_ms for version in entry.versions]
     assert start_ms - 1000 < times_ms[0] <= times_ms[1] < time.time() * 1000 + 1000  # type: ignore[operator]
 
 

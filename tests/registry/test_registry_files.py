@@ -32,7 +32,7 @@ EVERYTHING = Scope(frozenset({SALES}), frozenset({ORDERS}))
 
 
 def writer(path: Path, name: str, count: int) -> tuple[int, IO[str]]:
-    """A process that uploads `count` definitions, and says the number that each gets."""
+    """Start a process that uploads `count` definitions and prints the version number of each."""
 
     def write(say: Say) -> None:
         registry = EmbeddedRegistry(str(path))
@@ -43,10 +43,10 @@ def writer(path: Path, name: str, count: int) -> tuple[int, IO[str]]:
     return forked(write)
 
 
-def numbers_of(process: int, said: IO[str]) -> list[int]:
+def numbers_of(process: int, output: IO[str]) -> list[int]:
     """The numbers that a writer got, at its end."""
-    with said:
-        numbers = [int(line) for line in said]
+    with output:
+        numbers = [int(line) for line in output]
     assert os.waitpid(process, 0)[1] == 0
     return numbers
 
@@ -197,18 +197,18 @@ def test_the_project_defaults_stand_for_the_brokers_own(tmp_path: Path) -> None:
 def test_processes_at_once_lose_nothing_and_keep_each_ones_order(tmp_path: Path) -> None:
     path, count, names = tmp_path / "registry.db", 12, ["a", "b", "c"]
     writers = {name: writer(path, name, count) for name in names}
-    numbers = {name: numbers_of(*each) for name, each in writers.items()}
-    held = texts(path)
-    assert len(held) == count * len(names)
+    numbers = {name: numbers_of(*writer_process) for name, writer_process in writers.items()}
+    stored = texts(path)
+    assert len(stored) == count * len(names)
     for name in names:
-        assert [held[number] for number in numbers[name]] == written(name, range(count))
+        assert [stored[number] for number in numbers[name]] == written(name, range(count))
         assert numbers[name] == sorted(numbers[name])
 
 
 def test_processes_with_one_list_register_it_once(tmp_path: Path) -> None:
     path = tmp_path / "registry.db"
     writers = [writer(path, "same", 12) for _ in range(3)]
-    assert [numbers_of(*each) for each in writers] == [list(range(12))] * 3
+    assert [numbers_of(*writer_process) for writer_process in writers] == [list(range(12))] * 3
     assert texts(path) == written("same", range(12))
 
 
@@ -218,24 +218,24 @@ def test_threads_share_one_open_registry() -> None:
         registry.create_namespace(SALES)
         registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
         numbers = list(threads.map(lambda info: registry.put_schema(ORDERS, info), contents * 2))
-        held = registry.read(EVERYTHING).topics[ORDERS].versions
+        stored = registry.read(EVERYTHING).topics[ORDERS].versions
     assert numbers[:40] == numbers[40:]
-    assert [version.number for version in held] == list(range(40))
-    assert [held[number].info for number in numbers[:40]] == contents
+    assert [version.number for version in stored] == list(range(40))
+    assert [stored[number].info for number in numbers[:40]] == contents
 
 
 def test_a_killed_writer_leaves_a_whole_registry(tmp_path: Path) -> None:
     path = tmp_path / "registry.db"
     for wait_lines in (1, 3, 8, 15):
-        process, said = writer(path, "same", 1000)
+        process, output = writer(path, "same", 1000)
         for _ in range(wait_lines):
-            said.readline()
+            output.readline()
         time.sleep(wait_lines / 1000)
         os.kill(process, signal.SIGKILL)
-        assert_killed(process, said)
-        held = texts(path)
-        assert held == written("same", range(len(held)))
-        assert len(held) >= wait_lines
+        assert_killed(process, output)
+        stored = texts(path)
+        assert stored == written("same", range(len(stored)))
+        assert len(stored) >= wait_lines
         with sqlite3.connect(path) as opened_again:
             assert opened_again.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         opened_again.close()

@@ -42,10 +42,10 @@ class Modelled:
 
     @property
     def live(self) -> list[tuple[int, SchemaInfo]]:
-        found: list[tuple[int, SchemaInfo]] = []
+        versions: list[tuple[int, SchemaInfo]] = []
         for number, info in enumerate(self.entries):
-            found = [] if info is None else [*found, (number, info)]
-        return found
+            versions = [] if info is None else [*versions, (number, info)]
+        return versions
 
     def accepts(self, new: SchemaInfo, strategy: S) -> bool:
         if strategy is S.ALWAYS_COMPATIBLE or not self.live:
@@ -125,7 +125,7 @@ class RegistryMachine(RuleBasedStateMachine):
     @rule(name=topics, info=st.sampled_from(CONTENTS))
     def put(self, name: TopicName, info: SchemaInfo) -> None:
         modelled = self.model[name]
-        known = next((number for number, held in modelled.live if held == info), None)
+        known = next((number for number, stored in modelled.live if stored == info), None)
         try:
             number = self.registry.put_schema(name, info)
         except SchemaRejected:
@@ -159,10 +159,10 @@ class RegistryMachine(RuleBasedStateMachine):
 
     @invariant()
     def both_hold_the_same(self) -> None:
-        held = self.registry.read(Scope(frozenset({SALES}), frozenset(TOPICS)))
-        assert (SALES in held.namespaces) == (self.namespace is not None)
+        catalog = self.registry.read(Scope(frozenset({SALES}), frozenset(TOPICS)))
+        assert (SALES in catalog.namespaces) == (self.namespace is not None)
         for name, modelled in self.model.items():
-            topic = held.topics.get(name)
+            topic = catalog.topics.get(name)
             assert (topic is not None) == (modelled.exists or bool(modelled.entries))
             assert self.registry.strategy(name) is self.strategy(name)
             if topic is not None:

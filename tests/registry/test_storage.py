@@ -1,4 +1,4 @@
-"""Schema storages: the contract on each, the documented one among them, and the registry over any of them."""
+"""Every storage, including the documented example, fulfills the contract and supports a registry."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path)
         numbers = [registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING)) for _ in range(2)]
         assert (numbers, registry.delete_schema(ORDERS), registry.url) == ([0, 0], 1, url)
     with closing(opened(url, tmp_path)) as registry:
-        found = registry.read(Scope(frozenset({SALES}), frozenset({ORDERS})))
-        assert [(held.number, held.info) for held in found.topics[ORDERS].versions] == [
+        catalog = registry.read(Scope(frozenset({SALES}), frozenset({ORDERS})))
+        assert [(version.number, version.info) for version in catalog.topics[ORDERS].versions] == [
             (0, SchemaInfo(SchemaType.STRING)),
             (1, None),
         ]
-        assert list(found.namespaces) == [SALES]
+        assert list(catalog.namespaces) == [SALES]
         assert registry.everything() == Scope(frozenset({SALES}), frozenset({ORDERS}))
     assert (tmp_path / "my schemas").is_dir()
     assert (tmp_path / "metadata.db").is_file()
@@ -176,8 +176,8 @@ def test_a_registry_in_memory_is_gone_with_it(tmp_path: Path) -> None:
     ],
 )
 def test_an_entry_holds_the_whole_version(info: SchemaInfo | None) -> None:
-    found = version(StoredSchema(entry(info, 5), 3))
-    assert (found.info, found.number, found.timestamp_ms) == (info, 3, 5)
+    stored = version(StoredSchema(entry(info, 5), 3))
+    assert (stored.info, stored.number, stored.timestamp_ms) == (info, 3, 5)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"type": "NOPE", "schema": "", "timestamp": 1}', b"\xff"])
@@ -191,9 +191,9 @@ def test_the_number_of_a_message_finds_its_version() -> None:
         registry.create_namespace(SALES)
         for text in (b"", b"null"):
             registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING, text))
-        found = registry.version_of_message(ORDERS, struct.pack(">q", 1))
-        assert found is not None
-        assert found.info == SchemaInfo(SchemaType.STRING, b"null")
+        stored = registry.version_of_message(ORDERS, struct.pack(">q", 1))
+        assert stored is not None
+        assert stored.info == SchemaInfo(SchemaType.STRING, b"null")
         assert registry.version_of_message(ORDERS, struct.pack(">q", 2)) is None
         registry.delete_schema(ORDERS)
         assert registry.version_of_message(ORDERS, struct.pack(">q", 1)) is None

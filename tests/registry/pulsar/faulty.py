@@ -9,22 +9,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from scripted import Asked, Said, Server, said, serving
+from scripted import Request, Response, Server, respond_json, serve
 
 OWN_ANSWERS = [
-    Said(409, b'{"reason":"Concurrent modification"}'),
-    Said(412, b'{"reason":"Failed to find the ownership for the topic"}'),
-    Said(429, b"slow down", "text/plain"),
-    Said(500, b"<html><body>Internal Server Error</body></html>", "text/html"),
-    said(
+    Response(409, b'{"reason":"Concurrent modification"}'),
+    Response(412, b'{"reason":"Failed to find the ownership for the topic"}'),
+    Response(429, b"slow down", "text/plain"),
+    Response(500, b"<html><body>Internal Server Error</body></html>", "text/html"),
+    respond_json(
         {
             "reason": "\n --- An unexpected error occurred in the server ---\n\nMessage: x\n\nStacktrace:\n\njava.util.concurrent.TimeoutException: x"
         },
         500,
     ),
-    Said(503, b"", "text/plain"),
+    Response(503, b"", "text/plain"),
 ]
-CUT = Said(0)
+CUT = Response(0)
 _DROPPED_HEADERS = {"host", "connection", "content-length", "accept-encoding", "transfer-encoding"}
 
 
@@ -36,11 +36,11 @@ class Faults:
         self._chance = random.Random(seed)  # noqa: S311  no secret
         self.injected = 0
 
-    def __call__(self, asked: Asked) -> Said:
+    def __call__(self, request: Request) -> Response:
         if self._chance.random() < 2 / 3:
-            return self._forwarded(asked)
+            return self._forwarded(request)
         self.injected += 1
-        kinds: list[Callable[[Asked], Said]] = [
+        kinds: list[Callable[[Request], Response]] = [
             self._lost,
             self._unanswered,
             self._late,
@@ -48,51 +48,51 @@ class Faults:
             self._answered_before,
             self._answered_after,
         ]
-        if asked.method != "DELETE":
+        if request.method != "DELETE":
             # Nobody could tell two deletions from one that was sent twice.
             kinds.append(self._twice)
-        return self._chance.choice(kinds)(asked)
+        return self._chance.choice(kinds)(request)
 
-    def _lost(self, _: Asked) -> Said:
+    def _lost(self, _: Request) -> Response:
         return CUT
 
-    def _unanswered(self, asked: Asked) -> Said:
-        self._forwarded(asked)
+    def _unanswered(self, request: Request) -> Response:
+        self._forwarded(request)
         return CUT
 
-    def _late(self, asked: Asked) -> Said:
+    def _late(self, request: Request) -> Response:
         time.sleep(self._chance.random() / 100)
-        return self._forwarded(asked)
+        return self._forwarded(request)
 
-    def _twice(self, asked: Asked) -> Said:
-        self._forwarded(asked)
-        return self._forwarded(asked)
+    def _twice(self, request: Request) -> Response:
+        self._forwarded(request)
+        return self._forwarded(request)
 
-    def _redirected(self, asked: Asked) -> Said:
-        return Said(307, headers={"Location": f"http://{asked.headers['Host']}/admin/v2{asked.path}"})
+    def _redirected(self, request: Request) -> Response:
+        return Response(307, headers={"Location": f"http://{request.headers['Host']}/admin/v2{request.path}"})
 
-    def _answered_before(self, _: Asked) -> Said:
+    def _answered_before(self, _: Request) -> Response:
         return self._chance.choice(OWN_ANSWERS)
 
-    def _answered_after(self, asked: Asked) -> Said:
-        self._forwarded(asked)
+    def _answered_after(self, request: Request) -> Response:
+        self._forwarded(request)
         return self._chance.choice(OWN_ANSWERS)
 
-    def _forwarded(self, asked: Asked) -> Said:
-        headers = {name: value for name, value in asked.headers.items() if name.lower() not in _DROPPED_HEADERS}
+    def _forwarded(self, request: Request) -> Response:
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in _DROPPED_HEADERS}
         connection = http.client.HTTPConnection(self._host, timeout=30)
         try:
-            connection.request(asked.method, f"/admin/v2{asked.path}", asked.body, headers)
+            connection.request(request.method, f"/admin/v2{request.path}", request.body, headers)
             reply = connection.getresponse()
             body = reply.read()
         finally:
             connection.close()
-        return Said(reply.status, body, reply.getheader("Content-Type") or "", reason=reply.reason)
+        return Response(reply.status, body, reply.getheader("Content-Type") or "", reason=reply.reason)
 
 
 @contextmanager
 def faulty(upstream: str, seed: int) -> Iterator[tuple[Server, Faults]]:
     """The proxy's address, and what it did."""
     faults = Faults(upstream, seed)
-    with serving(faults) as server:
+    with serve(faults) as server:
         yield server, faults

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import trustme
-from scripted import Asked, Said, said
+from scripted import Request, Response, respond_json
 
 SECRET = "the-secret"  # noqa: S105  it opens nothing
 
@@ -17,21 +17,21 @@ class Issuer:
 
     def __init__(self, lifetime: str = "3600") -> None:
         self.lifetime = lifetime
-        self.given = 0
+        self.token_count = 0
 
-    def __call__(self, asked: Asked) -> Said:
-        if asked.path == "/.well-known/openid-configuration":
-            return said({"token_endpoint": f"http://{asked.headers['Host']}/token"})
-        if f"client_secret={SECRET}".encode() not in asked.body:
-            return said({"error": "invalid_client"}, 401)
-        self.given += 1
-        return Said(200, f'{{"access_token": "token-{self.given}", "expires_in": {self.lifetime}}}'.encode())
+    def __call__(self, request: Request) -> Response:
+        if request.path == "/.well-known/openid-configuration":
+            return respond_json({"token_endpoint": f"http://{request.headers['Host']}/token"})
+        if f"client_secret={SECRET}".encode() not in request.body:
+            return respond_json({"error": "invalid_client"}, 401)
+        self.token_count += 1
+        return Response(200, f'{{"access_token": "token-{self.token_count}", "expires_in": {self.lifetime}}}'.encode())
 
 
 def oauth2(issuer: str) -> dict[str, Any]:
     """The credentials of a target."""
-    told = {"issuer": issuer, "audience": "pulsar", "client_id": "schemactl", "client_secret_env": "SECRET"}
-    return {"oauth2": told}
+    settings = {"issuer": issuer, "audience": "pulsar", "client_id": "schemactl", "client_secret_env": "SECRET"}
+    return {"oauth2": settings}
 
 
 def authority_and_tls(folder: Path) -> tuple[trustme.CA, ssl.SSLContext]:

@@ -29,7 +29,7 @@ def record(number: int, *, compatible: bool = True) -> SchemaInfo:
 
 
 def versions(infos: list[SchemaInfo]) -> tuple[SchemaVersion, ...]:
-    """Version 0, 1, ... of a topic, each from a commit of its own."""
+    """Return the versions 0, 1, ... of a topic, each from another commit."""
     return tuple(
         SchemaVersion(number, info, Commit(f"{number + 1:040x}", 1_767_225_600 + number, "change"))
         for number, info in enumerate(infos)
@@ -87,33 +87,33 @@ class History:
             registry.put_schema(name, record(0))
 
     def expected(self) -> dict[str, Any]:
-        """What `told` tells after the history was applied."""
-        found = {"policies": in_force(self.target.namespaces[self.space].policies)}
+        """Return the result of `read_state` after the history was applied."""
+        state = {"policies": in_force(self.target.namespaces[self.space].policies)}
         for topic in self.target.topics.values():
-            held: list[SchemaInfo | None] = [version.info for version in topic.versions]
+            definitions: list[SchemaInfo | None] = [version.info for version in topic.versions]
             if topic.deleted:
                 # What a tombstone hides can no longer be read.
-                held = [None] * (len(held) + 1)
+                definitions = [None] * (len(definitions) + 1)
             own = topic.policies.schema_compatibility_strategy or S.UNDEFINED
-            found[topic.name.topic] = (not topic.deleted, topic.partitions, own, held)
-        return found
+            state[topic.name.topic] = (not topic.deleted, topic.partitions, own, definitions)
+        return state
 
     def _name(self, topic: str) -> TopicName:
         return TopicName(self.space.tenant, self.space.name, topic)
 
 
-def told(registry: Registry, history: History) -> dict[str, Any]:
+def read_state(registry: Registry, history: History) -> dict[str, Any]:
     """What the registry holds, without times and commit stamps."""
-    held = registry.read(registry.everything(frozenset({history.space})))
+    catalog = registry.read(registry.everything(frozenset({history.space})))
     gone = registry.read(replace(registry.everything(frozenset()), topics=history.deleted))
-    found = {"policies": in_force(held.namespaces[history.space].policies)}
-    for topic in {**held.topics, **gone.topics}.values():
+    state = {"policies": in_force(catalog.namespaces[history.space].policies)}
+    for topic in {**catalog.topics, **gone.topics}.values():
         assert [version.number for version in topic.versions] == list(range(len(topic.versions)))
         own = topic.policies.schema_compatibility_strategy
-        found[topic.name.topic] = (
+        state[topic.name.topic] = (
             not topic.deleted,
             topic.partitions,
             own,
             [v.info and unstamped(v.info) for v in topic.versions],
         )
-    return found
+    return state

@@ -1,4 +1,4 @@
-"""A small HTTP server that answers as a test says, and keeps what it was asked."""
+"""Run a small HTTP server with scripted responses that records its requests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 
 @dataclass
-class Asked:
-    """A request that came in."""
+class Request:
+    """A received request."""
 
     method: str
     path: str
@@ -23,13 +23,13 @@ class Asked:
 
     @property
     def token(self) -> str | None:
-        """The bearer token that it brought."""
+        """The bearer token, or None."""
         return self.headers.get("Authorization", "").removeprefix("Bearer ") or None
 
 
 @dataclass
-class Said:
-    """The answer to a request. `status` 0: the connection is cut instead."""
+class Response:
+    """The response to a request; a `status` of 0 closes the connection instead."""
 
     status: int
     body: bytes = b""
@@ -38,52 +38,52 @@ class Said:
     reason: str | None = None
 
 
-def said(value: Any, status: int = 200, **headers: str) -> Said:
-    """An answer with a JSON value."""
-    return Said(status, json.dumps(value).encode(), headers=headers)
+def respond_json(value: Any, status: int = 200, **headers: str) -> Response:
+    """Return a response with a JSON value."""
+    return Response(status, json.dumps(value).encode(), headers=headers)
 
 
 @dataclass
 class Server:
-    """The server's URL and the requests so far."""
+    """A server with its URL and the requests so far."""
 
     url: str
-    asked: list[Asked]
+    requests: list[Request]
 
 
 @contextmanager
-def serving(
-    answer: Callable[[Asked], Said | bytes | Iterable[bytes]], tls: ssl.SSLContext | None = None
+def serve(
+    answer: Callable[[Request], Response | bytes | Iterable[bytes]], tls: ssl.SSLContext | None = None
 ) -> Iterator[Server]:
-    """A server on loopback that gives these answers; bytes are sent as they are, and end the connection."""
-    asked: list[Asked] = []
+    """Run a server on loopback with these responses; bytes are sent as they are, and end the connection."""
+    requests: list[Request] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        # Head and body are written one after the other; without this the second waits for an acknowledgement.
+        # Otherwise the body waits until the client acknowledges the head.
         disable_nagle_algorithm = True
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            request = Asked(self.command, self.path.removeprefix("/admin/v2"), dict(self.headers), body)
-            asked.append(request)
-            reply = answer(request)
-            if not isinstance(reply, Said):
+            request = Request(self.command, self.path.removeprefix("/admin/v2"), dict(self.headers), body)
+            requests.append(request)
+            response = answer(request)
+            if not isinstance(response, Response):
                 self.close_connection = True
-                # Clients that have had enough are part of the tests.
+                # In some tests, the client closes the connection early.
                 with suppress(OSError):
-                    for part in [reply] if isinstance(reply, bytes) else reply:
+                    for part in [response] if isinstance(response, bytes) else response:
                         self.wfile.write(part)
                 return
-            if not reply.status:
+            if not response.status:
                 self.close_connection = True
                 return
-            self.send_response(reply.status, reply.reason)
-            for name, value in {"Content-Type": reply.content_type, **reply.headers}.items():
+            self.send_response(response.status, response.reason)
+            for name, value in {"Content-Type": response.content_type, **response.headers}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(reply.body)))
+            self.send_header("Content-Length", str(len(response.body)))
             self.end_headers()
-            self.wfile.write(reply.body)
+            self.wfile.write(response.body)
 
         do_GET = do_PUT = do_POST = do_DELETE = _answer  # noqa: N815  the base class's names
 
@@ -95,17 +95,17 @@ def serving(
         request_queue_size = 64
 
         def handle_error(self, *_: object) -> None:
-            """Clients that go away are part of the tests."""
+            """Ignore errors, because in some tests the client closes the connection."""
 
     server = Quiet(("127.0.0.1", 0), Handler)
     if tls is not None:
-        # With the handshake in the accepting thread, a client that refuses would stop the server.
+        # In the accepting thread, a failed handshake would stop the server.
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     scheme = "http" if tls is None else "https"
     try:
-        yield Server(f"{scheme}://127.0.0.1:{server.server_address[1]}", asked)
+        yield Server(f"{scheme}://127.0.0.1:{server.server_address[1]}", requests)
     finally:
         server.shutdown()
         server.server_close()

@@ -70,7 +70,8 @@ class Shop(EstateOnPulsar):
         written = int.from_bytes(message.schema_version().encode("latin-1"), "big")
         writer = self.client._client.get_schema_info(topic, written)
         reader, wrote = (
-            fastavro.parse_schema(json.loads(each.schema()), named_schemas={}) for each in (brought or writer, writer)
+            fastavro.parse_schema(json.loads(definition.schema()), named_schemas={})
+            for definition in (brought or writer, writer)
         )
         try:
             return fastavro.schemaless_reader(io.BytesIO(message.data()), wrote, reader)
@@ -103,8 +104,8 @@ def test_several_releases(tmp_path: Path, release: brokers.Broker, client: Any, 
     shop.scratch.write({ORDERS: enum("PAID", "OTHER", "REFUNDED", default="OTHER", note=True)})
     follow(shop, second)
     shop.produce(2, {"status": "REFUNDED", "note": ""})
-    assert [each["status"] for each in shop.consume(1, 2)] == ["PAID", "OTHER"]
-    assert [each["status"] for each in shop.consume(2, 2)] == ["PAID", "REFUNDED"]
+    assert [message["status"] for message in shop.consume(1, 2)] == ["PAID", "OTHER"]
+    assert [message["status"] for message in shop.consume(2, 2)] == ["PAID", "REFUNDED"]
 
 
 def break_it(shop: Shop) -> None:
@@ -206,7 +207,7 @@ def test_a_new_generation(tmp_path: Path, release: brokers.Broker, client: Any) 
     assert len(shop.held()) == 1
     shop.forget_messages("orders")
     follow(shop, applied)
-    assert [each.info is None for each in shop.versions()] == [True, True, False]
+    assert [version.info is None for version in shop.versions()] == [True, True, False]
     shop.produce(2, {"id": 1})
     assert shop.consume(2, 1) == [{"id": 1}]
     assert shop.consume(None, 1) == [{"id": 1}]

@@ -29,27 +29,27 @@ pytestmark = pytest.mark.live
 
 
 class Clusters:
-    """Two brokers, each a cluster of its own, that know each other."""
+    """Two clusters of one broker each that replicate to each other."""
 
-    def __init__(self, found: dict[str, brokers.Broker]) -> None:
-        self.brokers = found
-        for cluster in found:
-            for other, broker in found.items():
-                told = {"serviceUrl": broker.url, "brokerServiceUrl": broker.service_url}
+    def __init__(self, brokers_by_cluster: dict[str, brokers.Broker]) -> None:
+        self.brokers = brokers_by_cluster
+        for cluster in brokers_by_cluster:
+            for other, broker in brokers_by_cluster.items():
+                cluster_data = {"serviceUrl": broker.url, "brokerServiceUrl": broker.service_url}
                 if other != cluster:
-                    self.call(cluster, "PUT", f"/clusters/{other}", told)
+                    self.call(cluster, "PUT", f"/clusters/{other}", cluster_data)
 
     def call(self, cluster: str, method: str, path: str, body: Any = None) -> Any:
         """The admin API's answer."""
         with closing(admin_rest.Client(self.brokers[cluster].url)) as rest:
-            told = rest.call(method, path, body)
-        assert told.status < 300, (method, path, told.text)
-        return told.json() if told.content else None
+            response = rest.call(method, path, body)
+        assert response.status < 300, (method, path, response.text)
+        return response.json() if response.content else None
 
     def schemas(self, cluster: str, tenant: str) -> list[int]:
         """How many fields the stored versions of orders have, by number."""
-        told = self.call(cluster, "GET", f"/schemas/{tenant}/sales/orders/schemas")["getSchemaResponses"]
-        return [len(json.loads(each["data"])["fields"]) for each in told]
+        versions = self.call(cluster, "GET", f"/schemas/{tenant}/sales/orders/schemas")["getSchemaResponses"]
+        return [len(json.loads(version["data"])["fields"]) for version in versions]
 
     def send(self, cluster: str, topic: str, version: int) -> None:
         """A message of the cluster's version with that number."""
@@ -62,19 +62,19 @@ class Clusters:
     def waiting(self, cluster: str, topic: str, other: str) -> int:
         """How many messages are still to be replicated."""
         path = topic.replace("://", "/")
-        told = self.call(cluster, "GET", f"/{path}/stats")["replication"]
-        return int(told[other]["replicationBacklog"]) if other in told else -1
+        replication = self.call(cluster, "GET", f"/{path}/stats")["replication"]
+        return int(replication[other]["replicationBacklog"]) if other in replication else -1
 
 
 @pytest.fixture(scope="module", params=[*brokers.RELEASES.values()])
 def clusters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
     brokers.markers = frozenset({"broker", "live"})
-    folder, found = tmp_path_factory.mktemp("clusters"), {}
+    folder, started = tmp_path_factory.mktemp("clusters"), {}
     with ExitStack() as stack:
         for cluster in ("us", "eu"):
-            found[cluster] = brokers.start(folder / cluster, request.param, cluster=cluster)
-            stack.callback(brokers.recipe, "stop", found[cluster].environment)
-        yield Clusters(found)
+            started[cluster] = brokers.start(folder / cluster, request.param, cluster=cluster)
+            stack.callback(brokers.recipe, "stop", started[cluster].environment)
+        yield Clusters(started)
 
 
 class Replicated(Estate):
@@ -108,8 +108,8 @@ def test_what_is_applied_to_every_cluster_has_the_same_numbers_before_messages_b
     made = Replicated(tmp_path / "r", clusters, auto_update=False)
     made.run("apply", *ALL)
     for cluster in ("us", "eu"):
-        told = clusters.call(cluster, "GET", f"/namespaces/{made.tenant}/sales/replication")
-        assert sorted(told) == ["eu", "us"]
+        replicated_to = clusters.call(cluster, "GET", f"/namespaces/{made.tenant}/sales/replication")
+        assert sorted(replicated_to) == ["eu", "us"]
     clusters.send("us", made.there, 1)
     assert_soon(lambda: clusters.waiting("us", made.there, "eu"), 0)
     assert [clusters.schemas(cluster, made.tenant) for cluster in ("us", "eu")] == [[1, 2], [1, 2]]
@@ -146,16 +146,16 @@ def test_messages_bring_versions_in_their_own_order_and_status_and_drift_say_so(
     assert_soon(lambda: clusters.schemas("eu", made.tenant), [2])
     made.run("apply", "--target", "eu", "--auto-approve", code=(0, 3))
     assert clusters.schemas("eu", made.tenant) == [2, 1]
-    (found,) = made.status()
+    (status,) = made.status()
     orders = "persistent://shop/sales/orders"
-    assert found["differing"] == [
+    assert status["differing"] == [
         {"topic": orders, "version": 0, "numbers": {"eu": 1, "us": 0}},
         {"topic": orders, "version": 1, "numbers": {"eu": 0, "us": 1}},
     ]
     for arguments in (["status"], ["drift", "--all-targets"]):
-        said = made.run(*arguments, code=(0, 100)).out
-        assert "shop/sales is replicated: eu, us" in said
-        assert f"{orders}: Git's v1 is eu v0, us v1" in said
+        output = made.run(*arguments, code=(0, 100)).out
+        assert "shop/sales is replicated: eu, us" in output
+        assert f"{orders}: Git's v1 is eu v0, us v1" in output
     assert "not compared: us" in made.run("status", "--target", "eu").out
 
 
@@ -182,8 +182,8 @@ def test_a_cluster_that_is_taken_away_loses_its_topics_which_needs_the_users_wor
     made = next(filter(is_deleted, map(taken_away, range(3))), None)
     assert made is not None, "the broker of eu kept the topic three times"
     # It answers 412 for their schemas until it is a cluster of the namespace again.
-    said = made.run("plan", "--target", "eu", code=100).out
-    assert f"the namespace {made.tenant}/sales is on us only, and brokers of eu keep no topic of it" in said
+    output = made.run("plan", "--target", "eu", code=100).out
+    assert f"the namespace {made.tenant}/sales is on us only, and brokers of eu keep no topic of it" in output
     assert "No changes" in made.run("plan", "--target", "us").out
     clusters.call("eu", "POST", f"/namespaces/{made.tenant}/sales/replication", ["us", "eu"])
     assert_soon(lambda: clusters.schemas("eu", made.tenant), [])

@@ -1,4 +1,4 @@
-"""A registry that lies, floods or never ends: each command says in a line what is wrong, in bounded time and memory."""
+"""Every command reports a hostile registry in one line, in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import pytest
 import scripted
 from command import Printed, schemactl
 from scratch import Scratch, declared, record
-from scripted import Asked, Said
+from scripted import Request, Response
 
 from schemactl.registry.pulsar import http as connections
 from schemactl.registry.pulsar import responses
@@ -146,9 +146,9 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     """An answer as it is sent."""
-    # The server closes each connection, and says so: else the next request may still be sent on it.
-    told = ("Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close")
-    lines = [f"HTTP/1.1 {status}", *told, *headers]
+    # The server announces that it closes the connection; otherwise the next request may be sent on it.
+    head = ("Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close")
+    lines = [f"HTTP/1.1 {status}", *head, *headers]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
@@ -158,10 +158,10 @@ Answering = Callable[[str, str], "bytes | Iterable[bytes]"]
 
 @dataclass
 class Hostile:
-    """The server's URL, what it was asked for, and how it answers now."""
+    """A server with its URL, its requests and its current responses."""
 
     url: str
-    asked: list[Asked]
+    requests: list[Request]
     answering: Answering = lambda _method, _path: answer(b"{}")
 
 
@@ -169,12 +169,12 @@ class Hostile:
 def serving() -> Iterator[Hostile]:
     """The server."""
 
-    def answering(asked: Asked) -> Said | bytes | Iterable[bytes]:
-        return found.answering(asked.method, asked.path.removeprefix("/"))
+    def answering(request: Request) -> Response | bytes | Iterable[bytes]:
+        return hostile.answering(request.method, request.path.removeprefix("/"))
 
-    with scripted.serving(answering) as server:
-        found = Hostile(server.url, server.asked)
-        yield found
+    with scripted.serve(answering) as server:
+        hostile = Hostile(server.url, server.requests)
+        yield hostile
 
 
 ORDERS = "shop/sales/orders"
@@ -242,9 +242,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def expect_one_error(out: str, err: str, code: int, *words: str) -> None:
     """It ended as a command does that could not decide."""
     assert (code, out) == (1, ""), (code, out[:500], err[:2000])
-    told = [line for line in err.splitlines() if not line.startswith(("  Fix: ", "waiting: "))]
-    assert len(told) == 1, err[:2000]
-    assert told[0].startswith("schemactl: ")
+    problems = [line for line in err.splitlines() if not line.startswith(("  Fix: ", "waiting: "))]
+    assert len(problems) == 1, err[:2000]
+    assert problems[0].startswith("schemactl: ")
     assert len(err) < 5_000
     for word in words:
         assert word in err
@@ -415,14 +415,14 @@ def otherwise(values: dict[str, Any]) -> Answering:
 @pytest.mark.parametrize("version", [10**8, 2**62, 100_000, -1])
 @pytest.mark.parametrize("where", ["schemas", "metadata"])
 def test_a_number_that_no_list_can_have_is_not_counted_up_to(place: Place, version: int, where: str) -> None:
-    told = {
+    documents = {
         "schemas": {"getSchemaResponses": [{**VERSION, "version": version}]},
         "metadata": {"info": {"version": version}},
     }
     if where == "metadata":
-        told["schemas"] = {"getSchemaResponses": []}
+        documents["schemas"] = {"getSchemaResponses": []}
 
-    place.server.answering = otherwise(told)
+    place.server.answering = otherwise(documents)
     expect_one_error(*place.run("registry", "list", ORDERS), f"says there is a version {version}")
 
 
@@ -438,24 +438,24 @@ def test_who_waits_is_told_for_what_and_how_long(
 ) -> None:
     monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 60.0)
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 60.0)
-    told = Event()
+    was_warned = Event()
 
     def watch(warn: Callable[[str], None]) -> RequestWatch:
         def tell(text: str) -> None:
             warn(text)
-            told.set()
+            was_warned.set()
 
         return RequestWatch(tell)
 
     def answering(_method: str, _path: str) -> bytes:
-        if len(place.server.asked) == 2:
+        if len(place.server.requests) == 2:
             # Now it is known what the first one was answered.
             monkeypatch.setattr(connections, "_WARN_AFTER_S", 0.0)
-        return answer(b"", "404 x" if told.is_set() else "503 x")
+        return answer(b"", "404 x" if was_warned.is_set() else "503 x")
 
     monkeypatch.setattr(connections, "RequestWatch", watch)
     monkeypatch.setattr(connections, "_WARN_AFTER_S", 1000.0)
-    place.server.asked.clear()
+    place.server.requests.clear()
     place.server.answering = answering
     err = place.run(*quiet, "registry", "list", ORDERS).err
     trying = "answers 503; trying again for up to"
@@ -467,7 +467,7 @@ def test_a_command_does_not_wait_again_and_again(place: Place, monkeypatch: pyte
     monkeypatch.setattr(connections, "_TOTAL_WAIT_S", 0.0)
     monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 1000.0)
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 1000.0)
-    place.server.asked.clear()
+    place.server.requests.clear()
     failing = iter([True])
 
     def answering(_method: str, path: str) -> bytes:
@@ -478,7 +478,7 @@ def test_a_command_does_not_wait_again_and_again(place: Place, monkeypatch: pyte
 
     place.server.answering = answering
     expect_one_error(*place.run("registry", "list", ORDERS), "answers 503")
-    assert len(place.server.asked) == 3
+    assert len(place.server.requests) == 3
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import trustme
 from oauth2_issuer import SECRET, Issuer, authority_and_tls, oauth2
-from scripted import Asked, Said, Server, said, serving
+from scripted import Request, Response, Server, respond_json, serve
 from waiting import assert_soon
 
 from schemactl.core.errors import RegistryError, SchemaRejected
@@ -70,67 +70,67 @@ def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B00
 
 
 @contextmanager
-def registry_of(answer: Callable[[Asked], Said], path: str = "") -> Iterator[tuple[Server, PulsarRegistry]]:
+def registry_of(answer: Callable[[Request], Response], path: str = "") -> Iterator[tuple[Server, PulsarRegistry]]:
     """A cluster with these answers."""
-    with serving(answer) as server, closing(PulsarRegistry(server.url + path)) as registry:
+    with serve(answer) as server, closing(PulsarRegistry(server.url + path)) as registry:
         yield server, registry
 
 
-def redirect(location: str) -> Said:
-    return Said(307, headers={"Location": location})
+def redirect(location: str) -> Response:
+    return Response(307, headers={"Location": location})
 
 
-def unexpected(exception: str, message: str = "no") -> Said:
-    return said({"reason": UNEXPECTED.format(exception=exception, message=message)}, 500)
+def unexpected(exception: str, message: str = "no") -> Response:
+    return respond_json({"reason": UNEXPECTED.format(exception=exception, message=message)}, 500)
 
 
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "trouble",
     [
-        Said(0),
-        Said(412, reason="Failed to find the ownership for the topic"),
-        Said(429),
-        Said(500, b"<h1>Internal Server Error</h1>", "text/html"),
+        Response(0),
+        Response(412, reason="Failed to find the ownership for the topic"),
+        Response(429),
+        Response(500, b"<h1>Internal Server Error</h1>", "text/html"),
         unexpected("org.apache.pulsar.metadata.api.MetadataStoreException"),
         unexpected("java.util.concurrent.TimeoutException"),
-        Said(502),
-        Said(503),
-        Said(504),
-        said({"reason": "Concurrent modification"}, 409),
+        Response(502),
+        Response(503),
+        Response(504),
+        respond_json({"reason": "Concurrent modification"}, 409),
     ],
     ids=lambda trouble: str(trouble.status),
 )
-def test_what_may_pass_is_tried_again(trouble: Said) -> None:
-    with serving(lambda _: trouble if len(server.asked) < 4 else said(["one"])) as server:
+def test_what_may_pass_is_tried_again(trouble: Response) -> None:
+    with serve(lambda _: trouble if len(server.requests) < 4 else respond_json(["one"])) as server:
         assert get(server.url) == ["one"]
-        assert len(server.asked) == 4
+        assert len(server.requests) == 4
 
 
 def test_what_never_answered_may_be_a_wrong_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.0)
-    with serving(lambda _: Said(0)) as server:
+    with serve(lambda _: Response(0)) as server:
         with pytest.raises(RegistryError, match="does not answer"):
             get(server.url)
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
     "refusal",
-    [*map(Said, (401, 403, 405, 406, 422, 409)), unexpected("org.apache.avro.AvroTypeException")],
+    [*map(Response, (401, 403, 405, 406, 422, 409)), unexpected("org.apache.avro.AvroTypeException")],
     ids=lambda refusal: str(refusal.status),
 )
-def test_a_refusal_is_not_tried_again(refusal: Said) -> None:
-    with serving(lambda _: refusal) as server:
+def test_a_refusal_is_not_tried_again(refusal: Response) -> None:
+    with serve(lambda _: refusal) as server:
         with pytest.raises(RegistryError, match=f"GET clusters answers {refusal.status}"):
             get(server.url)
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1
 
 
 @pytest.mark.usefixtures("patient")
 def test_retry_after_is_heeded() -> None:
-    answers = iter([Said(429, headers={"Retry-After": "0"}), said([])])
-    with serving(lambda _: next(answers)) as server:
+    answers = iter([Response(429, headers={"Retry-After": "0"}), respond_json([])])
+    with serve(lambda _: next(answers)) as server:
         assert get(server.url) == []
 
 
@@ -139,9 +139,9 @@ def test_retry_after_is_heeded() -> None:
     [("7", 7, 7), ("Wed, 21 Oct 2099 07:28:00 GMT", 1e9, 1e10), ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0)],
 )
 def test_retry_after_is_a_number_of_seconds_or_a_moment(header: str, least_s: float, most_s: float) -> None:
-    found = retry_after_s(header)
-    assert found is not None
-    assert least_s <= found <= most_s
+    delay_s = retry_after_s(header)
+    assert delay_s is not None
+    assert least_s <= delay_s <= most_s
 
 
 @pytest.mark.parametrize("header", ["", "soon", "-1", "21 Oct 2099"])
@@ -154,18 +154,18 @@ def test_a_request_without_an_answer_is_named_once_while_it_waits(monkeypatch: p
     monkeypatch.setattr(connections, "_LOOK_EVERY_S", 0.05)
     heard: list[str] = []
 
-    def late(_: Asked) -> Said:
+    def late(_: Request) -> Response:
         assert_soon(lambda: bool(heard), wanted=True)
-        return said([])
+        return respond_json([])
 
-    with serving(late) as server, closing(AdminConnection(server.url, Credentials(), heard.append)) as connection:
+    with serve(late) as server, closing(AdminConnection(server.url, Credentials(), heard.append)) as connection:
         assert connection.get("clusters", [str]) == []
     (line,) = heard
     assert re.fullmatch(rf"{server.url}: GET clusters: no answer for \d+ s; waiting for up to \d+ s", line)
 
 
 def test_an_address_where_nobody_is_is_one_clear_error() -> None:
-    with serving(lambda _: said([])) as server:
+    with serve(lambda _: respond_json([])) as server:
         pass
     with pytest.raises(RegistryError, match=r"127\.0\.0\.1:\d+ does not answer \(Connection refused\)") as raised:
         get(server.url)
@@ -173,41 +173,41 @@ def test_an_address_where_nobody_is_is_one_clear_error() -> None:
 
 
 def test_another_broker_of_the_list_is_asked_when_one_is_down() -> None:
-    with serving(lambda _: said([])) as down:
+    with serve(lambda _: respond_json([])) as down:
         pass
-    with serving(lambda _: said(["two"])) as server:
+    with serve(lambda _: respond_json(["two"])) as server:
         assert get(f"{down.url},{server.url}") == ["two"]
 
 
 def test_a_web_page_is_no_admin_api() -> None:
-    page = Said(200, b"<html>welcome</html>", "text/html")
-    with serving(lambda _: page) as server, pytest.raises(RegistryError, match="does not answer with JSON"):
+    page = Response(200, b"<html>welcome</html>", "text/html")
+    with serve(lambda _: page) as server, pytest.raises(RegistryError, match="does not answer with JSON"):
         get(server.url)
 
 
 @pytest.mark.parametrize("value", [None, {}, [], [1], "x", 1, {"getSchemaResponses": [{}]}], ids=repr)
 def test_json_of_another_shape_is_one_clear_error(value: Any) -> None:
     name = ORDERS.namespace_name
-    with registry_of(lambda _: said(value)) as (_, registry):
-        asked: list[Callable[[], object]] = [
+    with registry_of(lambda _: respond_json(value)) as (_, registry):
+        calls: list[Callable[[], object]] = [
             lambda: registry.put_schema(ORDERS, LONG),
             lambda: registry.get_schema(ORDERS),
             lambda: registry.delete_schema(ORDERS),
             lambda: registry.read(Scope(frozenset({name}), frozenset({ORDERS}))),
         ]
-        for ask in asked:
+        for ask in calls:
             with pytest.raises(RegistryError, match="does not answer as Pulsar does"):
                 ask()
 
 
 def test_a_namespace_with_a_cluster_in_its_name_is_passed_over() -> None:
     answers = {"/tenants": ["shop"], "/namespaces/shop": ["shop/west/sales", "shop/sales"]}
-    with registry_of(lambda asked: said(answers.get(asked.path, []))) as (_, registry):
+    with registry_of(lambda request: respond_json(answers.get(request.path, []))) as (_, registry):
         assert registry.everything().namespaces == {ORDERS.namespace_name}
 
 
 def test_an_address_with_a_path_keeps_it() -> None:
-    with serving(lambda asked: said(asked.path)) as server:
+    with serve(lambda request: respond_json(request.path)) as server:
         assert get(f"{server.url}/pulsar/") == "/pulsar/admin/v2/clusters"
 
 
@@ -219,78 +219,78 @@ def test_an_address_that_is_none_is_one_clear_error(url: str) -> None:
 
 @pytest.mark.parametrize("location", ["ftp://broker/", "http://broker:port/", "http://[::1/"])
 def test_a_redirect_to_nowhere_is_one_clear_error(location: str) -> None:
-    with serving(lambda _: redirect(location)) as server, pytest.raises(RegistryError, match="no address of a broker"):
+    with serve(lambda _: redirect(location)) as server, pytest.raises(RegistryError, match="no address of a broker"):
         get(server.url)
 
 
 def test_after_a_failure_no_further_request_begins() -> None:
-    def answer(asked: Asked) -> Said:
-        if "schemas" in asked.path or asked.path.endswith("/internalStats"):
-            return Said(403)
-        return said([f"persistent://shop/sales/t{n}" for n in range(1000)])
+    def answer(request: Request) -> Response:
+        if "schemas" in request.path or request.path.endswith("/internalStats"):
+            return Response(403)
+        return respond_json([f"persistent://shop/sales/t{n}" for n in range(1000)])
 
     names = frozenset(TopicName("shop", "sales", f"t{n}") for n in range(1000))
     with registry_of(answer) as (server, registry):
         with pytest.raises(RegistryError, match="answers 403"):
             registry.read(Scope(frozenset(), names))
-        assert len(server.asked) < 100
+        assert len(server.requests) < 100
         # And then others do.
         with pytest.raises(RegistryError, match="answers 403"):
             registry.get_schema(ORDERS)
 
 
 def test_a_redirect_keeps_the_request_and_the_token(credentials: Credentials) -> None:
-    def answer(asked: Asked) -> Said:
-        return redirect(f"{owner.url}/admin/v2{asked.path}?authoritative=true")
+    def answer(request: Request) -> Response:
+        return redirect(f"{owner.url}/admin/v2{request.path}?authoritative=true")
 
-    with serving(lambda _: said({"version": {"version": 3}})) as owner, serving(answer) as first:
+    with serve(lambda _: respond_json({"version": {"version": 3}})) as owner, serve(answer) as first:
         url = f"{first.url},{owner.url}"
         with closing(PulsarRegistry(url, credentials=credentials)) as registry:
             assert registry.put_schema(ORDERS, LONG) == 3
-        assert [(one.method, one.token) for one in (*first.asked, *owner.asked)] == [("POST", TOKEN)] * 2
-        assert owner.asked[0].body == first.asked[0].body != b""
+        assert [(one.method, one.token) for one in (*first.requests, *owner.requests)] == [("POST", TOKEN)] * 2
+        assert owner.requests[0].body == first.requests[0].body != b""
 
 
 def test_a_broker_that_the_cluster_lists_gets_the_token(credentials: Credentials) -> None:
-    def answer(asked: Asked) -> Said:
-        if asked.path == "/brokers":
-            return said([owner.url.removeprefix("http://")])
-        return said([]) if asked.path == "/clusters" and len(first.asked) > 1 else redirect(owner.url)
+    def answer(request: Request) -> Response:
+        if request.path == "/brokers":
+            return respond_json([owner.url.removeprefix("http://")])
+        return respond_json([]) if request.path == "/clusters" and len(first.requests) > 1 else redirect(owner.url)
 
-    with serving(lambda _: said(["one"])) as owner, serving(answer) as first:
+    with serve(lambda _: respond_json(["one"])) as owner, serve(answer) as first:
         assert get(first.url, credentials) == ["one"]
-        assert owner.asked[0].token == TOKEN
+        assert owner.requests[0].token == TOKEN
 
 
 def test_a_host_that_is_not_of_the_cluster_gets_nothing(credentials: Credentials) -> None:
-    def answer(asked: Asked) -> Said:
-        return Said(401) if asked.path == "/brokers" else redirect(stranger.url)
+    def answer(request: Request) -> Response:
+        return Response(401) if request.path == "/brokers" else redirect(stranger.url)
 
-    with serving(lambda _: said([])) as stranger, serving(answer) as first:
+    with serve(lambda _: respond_json([])) as stranger, serve(answer) as first:
         with pytest.raises(RegistryError, match="is not known to be of the cluster") as raised:
             get(first.url, credentials)
-        assert stranger.asked == []
+        assert stranger.requests == []
         assert f"registry: {first.url},{stranger.url}" in raised.value.fix
 
 
 def test_without_credentials_every_redirect_is_followed() -> None:
-    with serving(lambda _: said(["one"])) as owner, serving(lambda _: redirect(owner.url)) as first:
+    with serve(lambda _: respond_json(["one"])) as owner, serve(lambda _: redirect(owner.url)) as first:
         assert get(first.url) == ["one"]
 
 
 def test_a_redirect_to_a_dead_broker_is_not_blamed_on_the_address_of_the_target() -> None:
-    with serving(lambda _: said([])) as dead:
+    with serve(lambda _: respond_json([])) as dead:
         pass
     host = dead.url.removeprefix("http://")
-    with serving(lambda _: redirect(dead.url)) as first, pytest.raises(RegistryError) as raised:
+    with serve(lambda _: redirect(dead.url)) as first, pytest.raises(RegistryError) as raised:
         get(first.url)
     assert f"{host} (where the cluster redirects to) does not answer (Connection refused)" in raised.value.what
     assert "advertisedAddress" in raised.value.fix
 
 
-@pytest.mark.parametrize("answer", [Said(404), Said(200, b"welcome", "text/html"), said(5)])
-def test_what_a_redirect_leads_to_is_named(answer: Said) -> None:
-    with serving(lambda _: answer) as owner, serving(lambda _: redirect(owner.url)) as first:
+@pytest.mark.parametrize("answer", [Response(404), Response(200, b"welcome", "text/html"), respond_json(5)])
+def test_what_a_redirect_leads_to_is_named(answer: Response) -> None:
+    with serve(lambda _: answer) as owner, serve(lambda _: redirect(owner.url)) as first:
         with pytest.raises(RegistryError) as raised:
             get(first.url)
         assert f"(redirected to {owner.url})" in raised.value.what
@@ -298,7 +298,7 @@ def test_what_a_redirect_leads_to_is_named(answer: Said) -> None:
 
 def test_redirects_in_a_circle_end() -> None:
     with (
-        serving(lambda asked: redirect(asked.path)) as server,
+        serve(lambda request: redirect(request.path)) as server,
         pytest.raises(RegistryError, match="redirected more than 5 times"),
     ):
         get(server.url)
@@ -306,7 +306,7 @@ def test_redirects_in_a_circle_end() -> None:
 
 def test_tls_needs_the_clusters_authority(tmp_path: Path) -> None:
     _, context = authority_and_tls(tmp_path)
-    with serving(lambda _: said([]), context) as server:
+    with serve(lambda _: respond_json([]), context) as server:
         assert get(server.url, Credentials.of({"ca_file": "ca.pem"}, tmp_path)) == []
         with pytest.raises(RegistryError, match=r"TLS certificate verification failed for 127\.0") as raised:
             get(server.url)
@@ -315,7 +315,7 @@ def test_tls_needs_the_clusters_authority(tmp_path: Path) -> None:
 
 
 def test_https_where_there_is_none_is_one_clear_error() -> None:
-    with serving(lambda _: said([])) as server, pytest.raises(RegistryError, match="does not speak TLS"):
+    with serve(lambda _: respond_json([])) as server, pytest.raises(RegistryError, match="does not speak TLS"):
         get(server.url.replace("http:", "https:"))
 
 
@@ -347,7 +347,7 @@ def test_a_client_shows_its_certificate(tmp_path: Path, newest: ssl.TLSVersion) 
         client = signer.issue_cert("client.example")
         client.private_key_pem.write_to_path(str(tmp_path / f"{name}.key"))
         client.cert_chain_pems[0].write_to_path(str(tmp_path / f"{name}.pem"))
-    with serving(lambda _: said([]), context) as server:
+    with serve(lambda _: respond_json([]), context) as server:
         written = {"ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client.key"}
         assert get(server.url, Credentials.of(written, tmp_path)) == []
         with pytest.raises(RegistryError, match="asks for a client certificate, and the target names none") as none:
@@ -362,7 +362,7 @@ def test_a_redirect_never_leaves_encryption(tmp_path: Path) -> None:
     _, context = authority_and_tls(tmp_path)
     credentials = Credentials.of({"ca_file": "ca.pem"}, tmp_path)
     with (
-        serving(lambda _: redirect("http://127.0.0.1:1/"), context) as server,
+        serve(lambda _: redirect("http://127.0.0.1:1/"), context) as server,
         pytest.raises(RegistryError, match=r"from https to 127\.0\.0\.1 without encryption"),
     ):
         get(server.url, credentials)
@@ -389,9 +389,9 @@ def test_a_token_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
     path.write_text(f"{OLD}\n")
     credentials = Credentials.of({"token_file": str(path)}, tmp_path)
     path.write_text(f"{NEW}\n")
-    with serving(lambda asked: said([]) if asked.token == NEW else Said(401)) as server:
+    with serve(lambda request: respond_json([]) if request.token == NEW else Response(401)) as server:
         assert get(server.url, credentials) == []
-        assert [one.token for one in server.asked] == [OLD, NEW]
+        assert [one.token for one in server.requests] == [OLD, NEW]
 
 
 @pytest.mark.parametrize(("refused", "tokens"), [(None, [OLD] * 3), (OLD, [OLD, NEW, NEW, NEW])])
@@ -400,12 +400,15 @@ def test_a_token_of_oauth2_is_used_until_it_expires_or_is_refused(
 ) -> None:
     monkeypatch.setenv("SECRET", SECRET)
     issuer = Issuer()
-    with serving(issuer) as issuing, serving(lambda asked: Said(401) if asked.token == refused else said([])) as server:
+    with (
+        serve(issuer) as issuing,
+        serve(lambda request: Response(401) if request.token == refused else respond_json([])) as server,
+    ):
         credentials = Credentials.of(oauth2(issuing.url), tmp_path)
         for _ in range(3):
             assert get(server.url, credentials) == []
-        assert [one.token for one in server.asked] == tokens
-        assert issuer.given == len({*tokens})
+        assert [one.token for one in server.requests] == tokens
+        assert issuer.token_count == len({*tokens})
 
 
 def jwt(**claims: object) -> str:
@@ -414,7 +417,9 @@ def jwt(**claims: object) -> str:
     return f"{head.decode()}.{body.decode().rstrip('=')}.x"
 
 
-UNAUTHENTICATED = Said(401, b"<table><tr><th>MESSAGE:</th><td>Authentication required</td></tr></table>", "text/html")
+UNAUTHENTICATED = Response(
+    401, b"<table><tr><th>MESSAGE:</th><td>Authentication required</td></tr></table>", "text/html"
+)
 
 
 @pytest.mark.parametrize(
@@ -436,7 +441,7 @@ def test_why_a_broker_does_not_know_who_asks_is_told_by_the_token(
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", token)
     credentials = Credentials.of({"token_env": "SHOP_TOKEN"} if token else {}, tmp_path)
-    with serving(lambda _: UNAUTHENTICATED) as server, pytest.raises(RegistryError) as raised:
+    with serve(lambda _: UNAUTHENTICATED) as server, pytest.raises(RegistryError) as raised:
         get(server.url, credentials)
     assert "GET clusters answers 401 (Authentication required): " in raised.value.what
     assert why in raised.value.what
@@ -447,8 +452,8 @@ def test_why_a_broker_does_not_know_who_asks_is_told_by_the_token(
 def test_a_role_without_permission_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SHOP_TOKEN", jwt(sub="ci", exp=1))
     credentials = Credentials.of({"token_env": "SHOP_TOKEN"}, tmp_path)
-    answer = said({"reason": "Unauthorized to validateTenantOperation"}, 401)
-    with serving(lambda _: answer) as server, pytest.raises(RegistryError) as raised:
+    answer = respond_json({"reason": "Unauthorized to validateTenantOperation"}, 401)
+    with serve(lambda _: answer) as server, pytest.raises(RegistryError) as raised:
         get(server.url, credentials)
     assert raised.value.what.endswith("answers 401: Unauthorized to validateTenantOperation")
     assert raised.value.fix.startswith("give the role ci the permission: ")
@@ -460,13 +465,13 @@ HOSTILE = "no\n::error::x\r\x1b[2Jred\u202e\u2028end"
 @pytest.mark.parametrize(
     "answer",
     [
-        said({"reason": HOSTILE}, 403),
-        Said(403, HOSTILE.encode(), "text/plain"),
-        Said(401, f"<th>MESSAGE:</th><td>{HOSTILE}</td>".encode(), "text/html"),
+        respond_json({"reason": HOSTILE}, 403),
+        Response(403, HOSTILE.encode(), "text/plain"),
+        Response(401, f"<th>MESSAGE:</th><td>{HOSTILE}</td>".encode(), "text/html"),
     ],
 )
-def test_a_brokers_words_are_shown_on_one_line_with_control_characters_escaped(answer: Said) -> None:
-    with serving(lambda _: answer) as server, pytest.raises(RegistryError) as raised:
+def test_a_brokers_words_are_shown_on_one_line_with_control_characters_escaped(answer: Response) -> None:
+    with serve(lambda _: answer) as server, pytest.raises(RegistryError) as raised:
         get(server.url)
     assert "no\\n\\u003a:error::x\\u000d\\u001b[2Jred\\u202e\\u2028end" in raised.value.what
     assert raised.value.what.isprintable()
@@ -474,14 +479,14 @@ def test_a_brokers_words_are_shown_on_one_line_with_control_characters_escaped(a
 
 def test_an_issuers_words_are_shown_on_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SECRET", SECRET)
-    with serving(lambda _: said({"error": HOSTILE}, 400)) as issuing, pytest.raises(RegistryError) as raised:
+    with serve(lambda _: respond_json({"error": HOSTILE}, 400)) as issuing, pytest.raises(RegistryError) as raised:
         get("http://127.0.0.1:1", Credentials.of(oauth2(issuing.url), tmp_path))
     assert raised.value.what.isprintable()
 
 
 def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SECRET", "another-secret")
-    with serving(Issuer()) as issuing, pytest.raises(RegistryError, match="answers 401: invalid_client") as raised:
+    with serve(Issuer()) as issuing, pytest.raises(RegistryError, match="answers 401: invalid_client") as raised:
         get("http://127.0.0.1:1", Credentials.of(oauth2(issuing.url), tmp_path))
     assert "another-secret" not in repr(raised.value) + str(raised.value)
 
@@ -490,16 +495,16 @@ def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPat
     ("answer", "outcome", "words"),
     [
         (
-            Said(409, PAGE.encode(), "text/html;charset=iso-8859-1"),
+            Response(409, PAGE.encode(), "text/html;charset=iso-8859-1"),
             Outcome.INCOMPATIBLE,
             'Unable to read schema: "a"\nusing schema',
         ),
-        (Said(409, b"", "text/html", reason="Unable to read"), Outcome.INCOMPATIBLE, "Unable to read"),
-        (said({"reason": "Invalid schema"}, 422), Outcome.INVALID, "Invalid schema"),
+        (Response(409, b"", "text/html", reason="Unable to read"), Outcome.INCOMPATIBLE, "Unable to read"),
+        (respond_json({"reason": "Invalid schema"}, 422), Outcome.INVALID, "Invalid schema"),
         (unexpected("org.apache.avro.AvroTypeException", "Invalid default"), Outcome.ERROR, "Invalid default"),
     ],
 )
-def test_a_refusal_has_the_brokers_words(answer: Said, outcome: Outcome, words: str) -> None:
+def test_a_refusal_has_the_brokers_words(answer: Response, outcome: Outcome, words: str) -> None:
     with registry_of(lambda _: answer) as (_, registry), pytest.raises(SchemaRejected) as refused:
         registry.put_schema(ORDERS, LONG)
     assert (refused.value.outcome, refused.value.what) == (outcome, words)
@@ -510,8 +515,8 @@ def test_words_of_megabytes_are_cut() -> None:
     with registry_of(lambda _: answer) as (_, registry), pytest.raises(RegistryError) as raised:
         registry.put_schema(ORDERS, LONG)
     assert len(str(raised.value)) < 2_500
-    answer = said({"reason": "x" * 3_000_000}, 403)
-    with serving(lambda _: answer) as server, pytest.raises(RegistryError) as refused:
+    answer = respond_json({"reason": "x" * 3_000_000}, 403)
+    with serve(lambda _: answer) as server, pytest.raises(RegistryError) as refused:
         get(server.url)
     assert len(str(refused.value)) < 1_000
 
@@ -527,14 +532,14 @@ def test_words_of_megabytes_are_cut() -> None:
 def test_a_small_upload_waits_for_the_bookies_of_a_broker_that_starts(words: str) -> None:
     trouble = unexpected("org.apache.pulsar.broker.service.schema.exceptions.SchemaException", words)
     answers = iter([trouble, trouble])
-    with registry_of(lambda _: next(answers, said({"version": {"version": 0}}))) as (server, registry):
+    with registry_of(lambda _: next(answers, respond_json({"version": {"version": 0}}))) as (server, registry):
         assert registry.put_schema(ORDERS, LONG) == 0
-        assert len(server.asked) == 3
+        assert len(server.requests) == 3
 
 
 def test_an_address_that_is_no_admin_api_is_told() -> None:
     with (
-        registry_of(lambda _: Said(404, b"<h1>Not Found</h1>", "text/html"), "/somewhere") as (_, registry),
+        registry_of(lambda _: Response(404, b"<h1>Not Found</h1>", "text/html"), "/somewhere") as (_, registry),
         pytest.raises(RegistryError, match="not as Pulsar's admin API does"),
     ):
         _ = registry.version
@@ -549,4 +554,4 @@ def test_an_upload_that_is_too_big_is_not_tried_again() -> None:
     with registry_of(lambda _: trouble) as (server, registry):
         with pytest.raises(SchemaRejected, match="too big for Pulsar: 5,500,000 bytes"):
             registry.put_schema(ORDERS, big)
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1

@@ -12,7 +12,7 @@ import brokers
 import pytest
 from applying import apply_until_done
 from faulty import faulty
-from pulsar_histories import History, told
+from pulsar_histories import History, read_state
 
 from schemactl.registry.pulsar import http as connections
 from schemactl.registry.pulsar.registry import PulsarRegistry
@@ -38,7 +38,7 @@ def disturbed(url: str, seed: int) -> None:
         history.prepare(direct)
         with faulty(url, seed) as (server, faults):
             apply_until_done(server.url, history)
-        assert told(direct, history) == history.expected()
+        assert read_state(direct, history) == history.expected()
         assert faults.injected > 0
 
 

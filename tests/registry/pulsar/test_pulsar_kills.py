@@ -18,7 +18,7 @@ import brokers
 import pytest
 from applying import apply_until_done, planned
 from forks import Say, forked, kill_oneself
-from pulsar_histories import History, record, told, versions
+from pulsar_histories import History, read_state, record, versions
 
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import StalePlan
@@ -61,14 +61,14 @@ def test_killed_after_any_request_the_next_apply_finishes(broker: brokers.Broker
         for last in count(1, STEP):
             history = new_history()
             history.prepare(registry)
-            process, said = forked(partial(apply_and_die, broker.url, history, last))
-            with said:
+            process, output = forked(partial(apply_and_die, broker.url, history, last))
+            with output:
                 status = os.waitpid(process, 0)[1]
             if status:
                 assert os.WTERMSIG(status) == signal.SIGKILL
                 kills += 1
                 apply_until_done(broker.url, history)
-            assert told(registry, history) == history.expected(), f"killed after {last} changes"
+            assert read_state(registry, history) == history.expected(), f"killed after {last} changes"
             if not status:
                 break
     assert kills > 15 // STEP
@@ -96,8 +96,8 @@ def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(bro
             results = list(threads.map(attempt, range(4)))
         assert any(isinstance(result, Result) for result in results)
         apply_until_done(broker.url, history)
-        gone = {name.topic: told(registry, history)[name.topic] for name in history.deleted}
-        assert told(registry, history) == {**history.expected(), **gone}
+        gone = {name.topic: read_state(registry, history)[name.topic] for name in history.deleted}
+        assert read_state(registry, history) == {**history.expected(), **gone}
 
 
 @pytest.mark.live
@@ -114,7 +114,7 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
             plan = planned(registry, history)
             result = restarted_meanwhile(plan, registry, broker)
             assert result.failure is None, result.failure
-            assert told(registry, history) == history.expected()
+            assert read_state(registry, history) == history.expected()
             assert planned(registry, history).steps == ()
     finally:
         brokers.recipe("stop", broker.environment)

@@ -1,4 +1,4 @@
-"""What a role must be allowed to do, on a broker that checks tokens; and that no token is ever shown."""
+"""Each command needs only its documented permissions on a broker that checks tokens, and shows no token."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def test_a_tenants_administrator_makes_no_tenants(strict: brokers.Broker, tenant
     assert boss.retained(clicks) == ""
     assert boss.delete_schema(clicks) == 1
     assert set(boss.everything(frozenset({web})).topics) == {clicks}
-    held = boss.read(Scope(frozenset({web}), frozenset({clicks})))
-    assert held.topics[clicks].partitions == 3
+    catalog = boss.read(Scope(frozenset({web}), frozenset({clicks})))
+    assert catalog.topics[clicks].partitions == 3
     with pytest.raises(RegistryError, match=r"PUT tenants/.* answers 401"):
         boss.create_namespace(NamespaceName(brokers.new_tenant(), "web"))
     boss.close()
@@ -128,14 +128,14 @@ def test_a_broker_that_does_not_know_who_asks_is_told_apart_from_one_that_does_n
     credentials = Credentials.of({"token_env": "SHOP_TOKEN"} if token else {}, tmp_path)
     space = NamespaceName(tenant, "sales")
     with closing(PulsarRegistry(strict.url, credentials=credentials)) as registry:
-        asked: list[Callable[[], object]] = [
+        calls: list[Callable[[], object]] = [
             lambda: registry.read(Scope(frozenset({space}), frozenset())),
             lambda: registry.set_namespace_policies(space, Policies(S.FULL)),
             lambda: registry.get_schema(TopicName(tenant, "sales", "orders")),
         ]
-        for ask in asked:
+        for call in calls:
             with pytest.raises(RegistryError, match=f"answers 401.*: .*{why}"):
-                ask()
+                call()
 
 
 SPACE = "{tenant}/sales"
@@ -180,9 +180,9 @@ def test_a_command_needs_the_permission_that_the_page_names(
     named = [argument.format(tenant=made.topic.tenant) for argument in command]
     lesser, words = less
     monkeypatch.setenv("SHOP_TOKEN", brokers.token(lesser))
-    shown = made.run(*named, code=1).err
-    assert re.search(words.format(tenant=made.topic.tenant), shown), shown
-    assert f"Fix: give the role {lesser} the permission: docs/reference/targets.md" in shown
+    output = made.run(*named, code=1).err
+    assert re.search(words.format(tenant=made.topic.tenant), output), output
+    assert f"Fix: give the role {lesser} the permission: docs/reference/targets.md" in output
     monkeypatch.setenv("SHOP_TOKEN", brokers.token(role))
     # A schema of another type is rejected by those that may ask, too; what else is on the broker has no declared name.
     printed = made.run(*named, code=(0, 1, 100))
@@ -207,10 +207,10 @@ def test_a_missing_tenant_takes_a_superuser(
 
 
 def test_no_token_is_ever_shown(strict: brokers.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
+    estate = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
     admin, nobody = brokers.token("admin"), brokers.token("nobody")
     apply = ("apply", "--auto-approve", "--result", "result.json")
-    shown = ""
+    output = ""
     for token, command, code in (
         (admin, ("plan", "--out", "plan.json"), 0),
         ("not.a.token", ("plan",), 1),
@@ -220,9 +220,9 @@ def test_no_token_is_ever_shown(strict: brokers.Broker, tmp_path: Path, monkeypa
         (admin, ("plan", "--detailed-exitcode"), 0),
     ):
         monkeypatch.setenv("SHOP_TOKEN", token)
-        printed = found.run(*command, code=code)
-        shown += printed.out + printed.err
-    shown += "".join((found.scratch.path / name).read_text() for name in ("plan.json", "result.json"))
-    assert "Traceback" not in shown
+        printed = estate.run(*command, code=code)
+        output += printed.out + printed.err
+    output += "".join((estate.scratch.path / name).read_text() for name in ("plan.json", "result.json"))
+    assert "Traceback" not in output
     for secret in (admin, nobody, "not.a.token", admin.rpartition(".")[2]):
-        assert secret not in shown
+        assert secret not in output

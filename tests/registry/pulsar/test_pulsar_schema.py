@@ -88,7 +88,7 @@ def test_python_and_java_clients_of_other_versions_are_understood_and_understand
             producer.send({"id": 3, "remark": 4})
         producer.send({"id": 3, "remark": "ours"})
         stats = space.call("GET", "/persistent/NAMESPACE/orders/stats")
-        assert [each["metadata"] for each in stats["publishers"]] == [{"schemactl.version": "2"}]
+        assert [producer["metadata"] for producer in stats["publishers"]] == [{"schemactl.version": "2"}]
     assert latest.version == 2
     assert received(client, topic, latest, 3) == [
         {"id": 1, "remark": "by Python"},
@@ -99,7 +99,7 @@ def test_python_and_java_clients_of_other_versions_are_understood_and_understand
     assert received(client, topic, first, 3) == [{"id": 1}, {"id": 2}, {"id": 3}]
     written = received(client, topic, orders.pulsar_schema(client, topic=topic, mode="AUTO_CONSUME"), 3)
     assert written == [{"id": 1, "note": "by Python"}, {"id": 2}, {"id": 3, "remark": "ours"}]
-    assert [each.schema_version for each in written] == [1, 0, 2]
+    assert [message.schema_version for message in written] == [1, 0, 2]
     assert written[0].note == "by Python"
     with pytest.raises(AttributeError, match="the record has no field note: it has id"):
         _ = written[1].note
@@ -131,7 +131,7 @@ def test_ready_made_payloads_are_validated_or_sent_as_they_are(package: Any, spa
     latest = orders.pulsar_schema(client, topic=topic)
     with closing(client.subscribe(topic, "all", schema=latest, initial_position=pulsar.InitialPosition.Earliest)) as consumer:  # fmt: skip
         values = [consumer.receive(20_000) for _ in range(3)]
-    assert [each.value() for each in values[:2]] == [{"id": 7, "remark": "x"}] * 2
+    assert [message.value() for message in values[:2]] == [{"id": 7, "remark": "x"}] * 2
     with pytest.raises(Unreadable, match="id"):
         values[2].value()
 
@@ -226,8 +226,8 @@ def test_json_protobuf_and_records_that_are_built(package: Any, space: Namespace
     schema = clicks.pulsar_schema(client, topic=topic)
     with closing(client.create_producer(topic, schema=schema)) as producer:
         producer.send({"id": 5, "kind": "RIGHT"})
-    (found,) = received(client, topic, schema, 1)
-    assert (found["id"], found["kind"]) == (5, "RIGHT")
+    (message,) = received(client, topic, schema, 1)
+    assert (message["id"], message["kind"]) == (5, "RIGHT")
 
 
 def test_the_clients_of_asyncio_take_it(package: Any, space: Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Secrets do not leave this machine in the open, and nobody is asked for them only to keep them out of a text."""
+"""Secrets leave this machine only encrypted, and are read only if they are used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from command import schemactl
 from oauth2_issuer import SECRET, Issuer, authority_and_tls, oauth2
 from scratch import Scratch
-from scripted import Said, said, serving
+from scripted import Response, respond_json, serve
 
 from schemactl.core.errors import RegistryError
 from schemactl.registry.pulsar.credentials import Bearer, Credentials, is_private
@@ -23,9 +23,9 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bearer_of(written: dict[str, Any], folder: Path) -> Bearer:
-    found = Credentials.of(written, folder).bearer
-    assert found is not None
-    return found
+    bearer = Credentials.of(written, folder).bearer
+    assert bearer is not None
+    return bearer
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_a_token_for_another_machine_needs_https(
 def test_a_token_does_not_follow_a_redirect_into_the_open(tmp_path: Path) -> None:
     # Even where the project file names that host.
     credentials = Credentials.of({"token_env": "SECRET"}, tmp_path)
-    answer = Said(307, headers={"Location": "http://broker.example:8080/admin/v2/clusters"})
-    with serving(lambda _: answer) as server, closing(AdminConnection(server.url, credentials)) as connection:
+    answer = Response(307, headers={"Location": "http://broker.example:8080/admin/v2/clusters"})
+    with serve(lambda _: answer) as server, closing(AdminConnection(server.url, credentials)) as connection:
         connection._cluster.add(("broker.example", 8080))
         with pytest.raises(RegistryError, match=r"to http://broker\.example:8080, and a token is never"):
             connection.get("clusters", [str])
@@ -91,18 +91,18 @@ def test_a_token_does_not_follow_a_redirect_into_the_open(tmp_path: Path) -> Non
 )
 def test_from_an_issuer_with_https_the_secret_goes_to_no_other(tmp_path: Path, endpoint: str) -> None:
     _, context = authority_and_tls(tmp_path)
-    with serving(lambda _: said({})) as open_one:
+    with serve(lambda _: respond_json({})) as open_one:
         named = endpoint.format(port=open_one.url.rpartition(":")[2])
-        with serving(lambda _: said({"token_endpoint": named}), context) as issuer:
+        with serve(lambda _: respond_json({"token_endpoint": named}), context) as issuer:
             bearer = bearer_of({**oauth2(issuer.url), "ca_file": "ca.pem"}, tmp_path)
             with pytest.raises(RegistryError, match="a secret is never sent over http"):
                 bearer.token()
-            assert [one.method for one in issuer.asked] == ["GET"]
-        assert open_one.asked == []
+            assert [one.method for one in issuer.requests] == ["GET"]
+        assert open_one.requests == []
 
 
 def test_an_issuer_on_this_machine_sends_the_secret_nowhere_else_in_the_open(tmp_path: Path) -> None:
-    with serving(lambda _: said({"token_endpoint": "http://idp.example/token"})) as issuer:
+    with serve(lambda _: respond_json({"token_endpoint": "http://idp.example/token"})) as issuer:
         bearer = bearer_of(oauth2(issuer.url), tmp_path)
         with pytest.raises(RegistryError, match="a secret is never sent over http"):
             bearer.token()
@@ -110,24 +110,24 @@ def test_an_issuer_on_this_machine_sends_the_secret_nowhere_else_in_the_open(tmp
 
 @pytest.mark.parametrize("lifetime", ["NaN", "1e999", "-1", '"x"', "[]", "9" * 400, "null"])
 def test_a_lifetime_that_is_no_time_is_one_error(tmp_path: Path, lifetime: str) -> None:
-    with serving(Issuer(lifetime)) as issuer:
+    with serve(Issuer(lifetime)) as issuer:
         bearer = bearer_of(oauth2(issuer.url), tmp_path)
         with pytest.raises(RegistryError, match="no token from"):
             bearer.token()
 
 
 def test_a_text_is_cleared_of_secrets_without_a_request(tmp_path: Path) -> None:
-    with serving(Issuer("0")) as issuer:
+    with serve(Issuer("0")) as issuer:
         credentials = Credentials.of(oauth2(issuer.url), tmp_path)
         assert credentials.redact(f"x {SECRET} y") == "x *** y"
-        assert issuer.asked == []
+        assert issuer.requests == []
         assert credentials.bearer is not None
         credentials.bearer.token()
-        asked = len(issuer.asked)
+        request_count = len(issuer.requests)
         assert credentials.bearer.renew("token-1")
         # The one before may still be quoted.
         assert credentials.redact("token-1, token-2") == "***, ***"
-        assert len(issuer.asked) == 2 * asked
+        assert len(issuer.requests) == 2 * request_count
 
 
 def test_a_secret_that_begins_with_another_is_hidden_whole() -> None:

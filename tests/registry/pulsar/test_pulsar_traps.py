@@ -11,7 +11,7 @@ from typing import Any
 import brokers
 import pytest
 from pulsar_histories import record
-from scripted import Asked, Said, said, serving
+from scripted import Request, Response, respond_json, serve
 
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import RegistryError, SchemaRejected
@@ -71,11 +71,13 @@ def test_the_plan_predicts_the_releases_answer(release: str, definition: str, ac
 def test_a_policy_that_is_taken_and_not_set_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "_VISIBLE_WITHIN_S", 0.1)
 
-    def answer(asked: Asked) -> Said:
-        return Said(204) if asked.method == "PUT" else said({"schema_compatibility_strategy": "UNDEFINED"})
+    def answer(request: Request) -> Response:
+        return (
+            Response(204) if request.method == "PUT" else respond_json({"schema_compatibility_strategy": "UNDEFINED"})
+        )
 
     with (
-        serving(answer) as server,
+        serve(answer) as server,
         closing(PulsarRegistry(server.url)) as registry,
         pytest.raises(RegistryError, match=r"shop/sales: set, but .* shows schema_compatibility_strategy: UNDEFINED"),
     ):
@@ -83,35 +85,35 @@ def test_a_policy_that_is_taken_and_not_set_is_an_error(monkeypatch: pytest.Monk
 
 
 def test_a_policy_that_is_seen_late_is_waited_for() -> None:
-    def answer(asked: Asked) -> Said:
-        if asked.method == "PUT":
-            return Said(204)
-        strategy = "FULL" if len(server.asked) > 4 else "UNDEFINED"
-        return said({"schema_compatibility_strategy": strategy})
+    def answer(request: Request) -> Response:
+        if request.method == "PUT":
+            return Response(204)
+        strategy = "FULL" if len(server.requests) > 4 else "UNDEFINED"
+        return respond_json({"schema_compatibility_strategy": strategy})
 
-    with serving(answer) as server, closing(PulsarRegistry(server.url)) as registry:
+    with serve(answer) as server, closing(PulsarRegistry(server.url)) as registry:
         registry.set_namespace_policies(SALES, Policies(S.FULL))
-        assert len(server.asked) == 5
+        assert len(server.requests) == 5
 
 
-@pytest.mark.parametrize("lost", [Said(0), Said(503)], ids=["cut", "503"])
-def test_a_soft_delete_whose_answer_was_lost_is_not_done_twice(lost: Said) -> None:
-    deletions: list[Asked] = []
+@pytest.mark.parametrize("lost", [Response(0), Response(503)], ids=["cut", "503"])
+def test_a_soft_delete_whose_answer_was_lost_is_not_done_twice(lost: Response) -> None:
+    deletions: list[Request] = []
 
-    def answer(asked: Asked) -> Said:
-        if asked.method == "DELETE":
-            deletions.append(asked)
+    def answer(request: Request) -> Response:
+        if request.method == "DELETE":
+            deletions.append(request)
             return lost
-        return said({"info": {"version": 4 + len(deletions)}})
+        return respond_json({"info": {"version": 4 + len(deletions)}})
 
-    with serving(answer) as server, closing(PulsarRegistry(server.url)) as registry:
+    with serve(answer) as server, closing(PulsarRegistry(server.url)) as registry:
         assert registry.delete_schema(ORDERS) == 5
     assert len(deletions) == 1
 
 
 def test_what_would_lock_a_topic_or_lose_its_halves_is_not_uploaded() -> None:
     pair = SchemaInfo(SchemaType.KEY_VALUE, struct.pack(">ii", 0, 0), {"key.schema.type": "STRING"})
-    with serving(lambda _: said({})) as server, closing(PulsarRegistry(server.url)) as registry:
+    with serve(lambda _: respond_json({})) as server, closing(PulsarRegistry(server.url)) as registry:
         for info, what in (
             (SchemaInfo(SchemaType.BYTES), "a BYTES schema is not uploaded"),
             (SchemaInfo(SchemaType.NONE), "a NONE schema is not uploaded"),
@@ -119,7 +121,7 @@ def test_what_would_lock_a_topic_or_lose_its_halves_is_not_uploaded() -> None:
         ):
             with pytest.raises(RegistryError, match=what):
                 registry.put_schema(ORDERS, info)
-        assert server.asked == []
+        assert server.requests == []
 
 
 def test_a_topic_that_is_not_there_is_never_deleted(registry: PulsarRegistry) -> None:
@@ -165,7 +167,10 @@ def test_a_release_is_read_as_the_nearest_lower_one(version: str, release: Relea
 
 
 def test_a_cluster_that_does_not_tell_its_release_has_the_targets() -> None:
-    with serving(lambda _: Said(401)) as server, closing(PulsarRegistry(server.url, release=Release.R4_2)) as registry:
+    with (
+        serve(lambda _: Response(401)) as server,
+        closing(PulsarRegistry(server.url, release=Release.R4_2)) as registry,
+    ):
         assert (registry.version, registry.release) == ("", Release.R4_2)
 
 
@@ -181,26 +186,26 @@ def test_topics_read_together_have_the_policies_that_each_has_alone(release: str
         registry.create_namespace(space)
         registry.create_topic(plain, None)
         registry.create_topic(parts, 2)
-        asked: list[str] = []
+        paths: list[str] = []
         send = registry._connection.send
 
         def noted(method: str, path: str, *arguments: Any, **options: Any) -> Reply:
-            asked.append(path)
+            paths.append(path)
             return send(method, path, *arguments, **options)
 
         def together() -> dict[TopicName, Policies]:
             alone = {
                 name: registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name) for name in scope.topics
             }
-            asked.clear()
-            found = registry.read(scope).topics
-            assert found == {name: topic for name, topic in alone.items() if topic}
-            return {name: topic.policies for name, topic in found.items()}
+            paths.clear()
+            topics = registry.read(scope).topics
+            assert topics == {name: topic for name, topic in alone.items() if topic}
+            return {name: topic.policies for name, topic in topics.items()}
 
         def asked_about() -> int:
             return sum(
                 path.startswith(f"persistent/{space}/") and path.endswith("/schemaCompatibilityStrategy")
-                for path in asked
+                for path in paths
             )
 
         registry._connection.send = noted  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""Several targets in one run: asked at the same time, each reported under its own name, and the worst exit code counts."""
+"""Commands work on several targets at once, report each under its name, and exit with the worst code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from command import process
 from estate import ORDERS, Estate, avro
 from faulty import Faults
-from scripted import Asked, Said, Server, said, serving
+from scripted import Request, Response, Server, respond_json, serve
 
 from schemactl.core.names import TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -39,9 +39,9 @@ BOTH = ("--target", "dev", "--target", "stage")
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two versions, applied nowhere."""
-    found = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
-    found.orders("id", note=0)
-    return found
+    estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
+    estate.orders("id", note=0)
+    return estate
 
 
 def declared(estate: Estate, project: str) -> None:
@@ -55,7 +55,7 @@ def embedded(estate: Estate, target: str) -> Iterator[EmbeddedRegistry]:
         yield registry
 
 
-def held(estate: Estate, target: str) -> int:
+def count_versions(estate: Estate, target: str) -> int:
     """How many versions of orders the target has."""
     tenant = "shop-dev" if target == "dev" else "shop"
     with embedded(estate, target) as registry:
@@ -76,7 +76,7 @@ def test_targets_are_applied_side_by_side_each_with_its_own_result(estate: Estat
         assert f"\n{name}: Applied: 1 namespace, 1 topic, 2 versions registered." in applied.out
         assert f"{name}: [4/5] " in applied.err
         result = estate.json(f".schemactl/results/{name}.json")
-        assert (result["target"], result["outcome"], held(estate, name)) == (name, "applied", 2)
+        assert (result["target"], result["outcome"], count_versions(estate, name)) == (name, "applied", 2)
     assert estate.run("plan", *BOTH, "--detailed-exitcode").out.count("No changes.") == 2
     assert estate.run("drift", *BOTH, "--detailed-exitcode").out.count("No drift.") == 2
 
@@ -87,8 +87,8 @@ def test_json_is_a_line_for_each_target(estate: Estate) -> None:
     assert [*plans] == ["dev", "stage", "prod"]
     assert [len(plans[name]["steps"]) for name in ("dev", "stage")] == [5, 5]
     assert "does not answer" in plans["prod"]["problem"]
-    found = lines(estate.run("drift", "--all-targets", "--format", "json", code=1).out)
-    assert {each["kind"] for each in found["dev"]["differences"]} == {"namespace missing", "topic missing"}
+    documents = lines(estate.run("drift", "--all-targets", "--format", "json", code=1).out)
+    assert {item["kind"] for item in documents["dev"]["differences"]} == {"namespace missing", "topic missing"}
     # Of one target it is the document that other commands read.
     assert len(estate.run("plan", "--target", "dev", "--format", "json").out.splitlines()) > 20
 
@@ -97,7 +97,7 @@ def test_a_target_that_fails_stops_no_other_and_the_worst_exit_code_counts(estat
     declared(estate, UNREACHABLE)
     applied = estate.run("apply", "--all-targets", "--auto-approve", code=1).out
     assert "prod: http://127.0.0.1:1: 127.0.0.1:1 does not answer" in applied
-    assert (held(estate, "dev"), held(estate, "stage")) == (2, 2)
+    assert (count_versions(estate, "dev"), count_versions(estate, "stage")) == (2, 2)
     with embedded(estate, "stage") as registry:
         registry.put_schema(ORDERS, avro("id", note=0, theirs=0))
     estate.orders("id", note=0, more=0)
@@ -119,9 +119,9 @@ def test_credentials_that_are_not_here_stop_a_run_or_leave_the_target_out(
     named = estate.run(command, *BOTH, "--target", "prod", *yes, code=1)
     assert (named.out, named.err.splitlines()[0]) == ("", f"schemactl: prod: {why}")
     assert not (estate.scratch.path / ".schemactl/results").exists()
-    found = estate.run(command, "--all-targets", *yes, code=1)
-    assert [line for line in found.err.splitlines() if "prod" in line] == [f"prod is left out: {why}"]
-    assert held(estate, "dev") == held(estate, "stage") == (2 if command == "apply" else 0)
+    result = estate.run(command, "--all-targets", *yes, code=1)
+    assert [line for line in result.err.splitlines() if "prod" in line] == [f"prod is left out: {why}"]
+    assert count_versions(estate, "dev") == count_versions(estate, "stage") == (2 if command == "apply" else 0)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_environment_names_the_target_where_no_option_does(estate: Estate, m
 @contextmanager
 def two_servers(estate: Estate, answer: Any) -> Iterator[Server]:
     """Targets `one` and `two` behind one server."""
-    with serving(answer) as server:
+    with serve(answer) as server:
         targets = "".join(f'  {name}: {{registry: "{server.url}"}}\n' for name in ("one", "two"))
         declared(estate, f"version: 1\ntargets:\n{targets}")
         yield server
@@ -167,14 +167,14 @@ def two_servers(estate: Estate, answer: Any) -> Iterator[Server]:
 
 @pytest.mark.parametrize("command", ["plan", "drift", "status"])
 def test_registries_are_asked_at_the_same_time(estate: Estate, command: str) -> None:
-    """Neither gets an answer before both have asked."""
+    """Neither target gets a response before both have received a request."""
     both = threading.Barrier(2, timeout=60)
     first = threading.local()
 
-    def answer(asked: Asked) -> Said:
-        if asked.path == "/namespaces/shop/sales" and not hasattr(first, "met"):
+    def answer(request: Request) -> Response:
+        if request.path == "/namespaces/shop/sales" and not hasattr(first, "met"):
             first.met = both.wait()
-        return said("4.0.7") if asked.path == "/brokers/version" else Said(404)
+        return respond_json("4.0.7") if request.path == "/brokers/version" else Response(404)
 
     with two_servers(estate, answer):
         estate.run(command, "--all-targets")
@@ -184,20 +184,20 @@ def test_registries_are_asked_at_the_same_time(estate: Estate, command: str) -> 
 def test_a_target_that_gives_no_answer_in_time_is_a_row_of_status(estate: Estate) -> None:
     over = threading.Event()
 
-    def answer(_: Asked) -> Said:
+    def answer(_: Request) -> Response:
         over.wait(60)
-        return Said(404)
+        return Response(404)
 
-    with serving(answer) as server:
+    with serve(answer) as server:
         declared(estate, PROJECT + f'  prod: {{registry: "{server.url}"}}\n')
         # What waits for an answer ends with the process; here it has to be let go.
         release = threading.Timer(8, over.set)
         release.start()
-        found = estate.run("status", "--timeout", "4", "--format", "json", code=1).out
+        output = estate.run("status", "--timeout", "4", "--format", "json", code=1).out
         alone = estate.run("status", "--target", "prod", "--timeout", "1", "--format", "json", code=1).out
         over.set()
         release.cancel()
-    rows = {each["target"]: each for each in json.loads(found)["targets"]}
+    rows = {row["target"]: row for row in json.loads(output)["targets"]}
     assert [rows[name]["problem"] for name in ("dev", "stage")] == [None, None]
     assert rows["prod"]["problem"].startswith("gave up after 4 s")
     assert json.loads(alone)["targets"][0]["problem"].startswith("gave up after 1 s")
@@ -209,13 +209,13 @@ def test_an_apply_that_is_out_of_time_tells_what_each_target_got(estate: Estate)
     with admin_rest.served() as (url, _):
         forward = Faults(url, 0)._forwarded
 
-        def answer(asked: Asked) -> Said:
-            if asked.method == "POST" and asked.path.endswith("/schema") and next(uploads) > 1:
+        def answer(request: Request) -> Response:
+            if request.method == "POST" and request.path.endswith("/schema") and next(uploads) > 1:
                 over.wait(60)
-                return Said(503)
-            return forward(asked)
+                return Response(503)
+            return forward(request)
 
-        with serving(answer) as server:
+        with serve(answer) as server:
             declared(estate, PROJECT + f'  prod: {{registry: "{server.url}"}}\n')
             threading.Timer(12, over.set).start()
             applied = estate.run("apply", "--all-targets", "--auto-approve", "--timeout", "6", code=3).out
@@ -224,7 +224,7 @@ def test_an_apply_that_is_out_of_time_tells_what_each_target_got(estate: Estate)
     assert "\nprod: Stopped: gave up after 6 s" in applied
     assert "Applied 5 of 6 steps." in applied
     results = {name: estate.json(f".schemactl/results/{name}.json") for name in ("dev", "stage", "prod")}
-    assert [each["outcome"] for each in results.values()] == ["applied", "applied", "partly applied"]
+    assert [result["outcome"] for result in results.values()] == ["applied", "applied", "partly applied"]
 
 
 def test_two_applies_at_once_to_two_environments_do_not_meet(estate: Estate) -> None:
@@ -236,7 +236,7 @@ def test_two_applies_at_once_to_two_environments_do_not_meet(estate: Estate) -> 
     with ThreadPoolExecutor(2) as threads:
         assert [*threads.map(apply, ["dev", "stage"])] == [0, 0]
     for name in ("dev", "stage"):
-        assert held(estate, name) == 2
+        assert count_versions(estate, name) == 2
         assert estate.json(f".schemactl/results/{name}.json")["outcome"] == "applied"
 
 
@@ -253,5 +253,5 @@ def test_a_brokers_targets_are_applied_beside_an_embedded_one(tmp_path: Path, br
     assert estate.run("plan", "--all-targets", "--detailed-exitcode").out.count("No changes.") == 4
     names = [TopicName(tenant, "sales", "orders") for tenant in tenants]
     with brokers.opened(broker) as registry:
-        found = registry.read(Scope(frozenset(), frozenset(names))).topics
-    assert [[each.number for each in found[name].versions] for name in names] == [[0, 1], [0, 1]]
+        topics = registry.read(Scope(frozenset(), frozenset(names))).topics
+    assert [[version.number for version in topics[name].versions] for name in names] == [[0, 1], [0, 1]]

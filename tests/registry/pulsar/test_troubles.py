@@ -90,7 +90,6 @@ RELAXING = [
 """The writes of a `relax`, in their order."""
 PARTITIONED = declared(more="partitions: 2\n")
 
-
 T = "shop/sales/orders"
 ON = "--target local"
 THIS = f"schemactl apply {ON}"
@@ -301,7 +300,6 @@ def ghost(definition: str) -> Hand:
 LOST_WITH_MESSAGES = in_turn(
     Troubled.apply, lambda it: it.send(V0), calls(("DELETE", "/schemas/TOPIC/schema?force=true"))
 )
-
 
 TROUBLES = {
     "wedged by a default that no release can read": Trouble(
@@ -595,7 +593,6 @@ TROUBLES = {
     ),
 }
 
-
 CASES = [
     pytest.param(kind, trouble, id=f"{kind}-{name}", marks=marks)
     for kind, marks in PLACES.items()
@@ -611,11 +608,11 @@ def test_each_way_out_leads_out(place: Place, trouble: Trouble, client: Client, 
         it = Troubled(tmp_path / f"shop-{number}", place, client, trouble.orders)
         trouble.made(it)
         if not printed:
-            printed = asked(it, trouble)
+            printed = read_advice(it, trouble)
         taken(it, way, printed)
 
 
-def asked(it: Troubled, trouble: Trouble) -> set[tuple[str, ...]]:
+def read_advice(it: Troubled, trouble: Trouble) -> set[tuple[str, ...]]:
     """What `plan` and `drift` print as ways out, which are all known."""
     printed: set[tuple[str, ...]] = set()
     for command, expected in (("plan", trouble.plan), ("drift", trouble.drift)):
@@ -624,19 +621,19 @@ def asked(it: Troubled, trouble: Trouble) -> set[tuple[str, ...]]:
             assert words in text, text
         printed |= it.advised(text)
     known = [tuple(map(printed_form, way.steps)) for way in trouble.ways] + [(trouble.beyond,)]
-    unknown = [each for each in printed if not any(each == steps[: len(each)] for steps in known)]
+    unknown = [steps for steps in printed if not any(steps == way[: len(steps)] for way in known)]
     assert not unknown, unknown
     return printed
 
 
 def taken(it: Troubled, way: Way, printed: set[tuple[str, ...]]) -> None:
     """The way out leads where it should."""
-    told = {words for each in printed for words in each}
+    advice = {words for steps in printed for words in steps}
     for step in way.steps:
-        assert printed_form(step) in told, (step, told)
+        assert printed_form(step) in advice, (step, advice)
         if isinstance(step, str):
             done = it.follow(it.named(step))
-            told |= {words for each in it.advised(done.out) for words in each} if done else set()
+            advice |= {words for steps in it.advised(done.out) for words in steps} if done else set()
             if way.ends and done and way.ends in done.err:
                 break
         else:

@@ -12,7 +12,7 @@ import command
 import pytest
 from command import Printed
 from scratch import Scratch, declared, record
-from scripted import Said, Server, serving
+from scripted import Response, Server, serve
 
 pytestmark = pytest.mark.slow
 
@@ -87,15 +87,15 @@ def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0) ->
 @pytest.fixture
 def canary() -> Iterator[Server]:
     """A registry that a stranger listens at; nothing asks it."""
-    with serving(lambda _: Said(404)) as server:
+    with serve(lambda _: Response(404)) as server:
         yield server
-        assert server.asked == []
+        assert server.requests == []
 
 
 @pytest.fixture
 def trusted() -> Iterator[Server]:
     """The same, where somebody trusts it."""
-    with serving(lambda _: Said(404)) as server:
+    with serve(lambda _: Response(404)) as server:
         yield server
 
 
@@ -128,10 +128,10 @@ def test_who_trusts_the_working_tree_says_so(
     made = repository(tmp_path / "r")
     made.git("switch", "-q", "-c", "stranger")
     for secret in ("token_env: CANARY", secret_file):
-        trusted.asked.clear()
+        trusted.requests.clear()
         made.write({"schemactl.yaml": hostile(trusted.url, secret)})
         schemactl(made.path, *command, "--trust-working-tree", code=ANY)
-        assert trusted.asked[0].token == SECRET
+        assert trusted.requests[0].token == SECRET
 
 
 def test_what_speaks_of_no_target_opens_none(tmp_path: Path, canary: Server, secret_file: str) -> None:
@@ -291,7 +291,7 @@ def test_a_change_does_not_say_what_was_approved(tmp_path: Path) -> None:
     for arguments in (("plan",), ("apply", "--auto-approve"), ("drift", "--detailed-exitcode")):
         assert "from main at" in schemactl(made.path, *arguments).out
     listed = schemactl(made.path, "registry", "list", "shop/sales/orders", "--format", "json").out
-    assert [each["version"] for each in json.loads(listed)["versions"]] == [0]
+    assert [version["version"] for version in json.loads(listed)["versions"]] == [0]
     logged = schemactl(made.path, "log", "orders", "--target", "local", "--format", "json").out
     assert json.loads(logged)["ref"] == "main"
     decode = ("decode", "orders", "--version", "1", "--base64", "AmEA", "--target", "local")

@@ -1,4 +1,4 @@
-"""One `schemactl serve` for the tests of a worker; each works in a tenant of its own."""
+"""Share one `schemactl serve` between the tests of a worker, each in another tenant."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
-    with admin_rest.served() as (found, _):
-        yield found
+    with admin_rest.served() as (client, _):
+        yield client
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def said(classes: Path, url: str) -> list[str]:
+def run_client(classes: Path, url: str) -> list[str]:
     """What the program prints, one line a call."""
     tenant = brokers.new_tenant()
     path = f"{classes}:{brokers.jars()}/*"
@@ -35,8 +35,8 @@ def said(classes: Path, url: str) -> list[str]:
 
 
 def test_the_java_admin_client_sees_no_difference(classes: Path, url: str, broker: brokers.Broker) -> None:
-    lines = said(classes, url)
-    assert lines == said(classes, broker.url)
+    lines = run_client(classes, url)
+    assert lines == run_client(classes, broker.url)
     # Not both of them nothing.
     assert "> get with version: 1" in lines
     assert "> upload: PulsarAdminException 422 HTTP 422 {" in lines

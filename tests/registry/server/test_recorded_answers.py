@@ -25,10 +25,10 @@ def test_a_recorded_sequence_is_answered_as_it_was(client: admin_rest.Client, ca
     tenant = brokers.new_tenant()
     for number, call in enumerate(calls):
         method, path, body, content_type = call["request"]
-        said = client.call(method, path.replace("{t}", tenant), body, content_type=content_type)
-        found = admin_rest.normal(said, {tenant: "{t}"})
-        wanted = call["answer"]
-        if wanted["kind"] in ("internal", "bad request"):
-            found = wanted
+        response = client.call(method, path.replace("{t}", tenant), body, content_type=content_type)
+        actual = admin_rest.normal(response, {tenant: "{t}"})
+        expected = call["answer"]
+        if expected["kind"] in ("internal", "bad request"):
+            actual = expected
         where = f"call {number}: {method} {path} {body}"
-        assert (said.status, found) == (call["status"], wanted), where
+        assert (response.status, actual) == (call["status"], expected), where

@@ -60,18 +60,18 @@ def replay(client: admin_rest.Client, tenant: str, scenario: dict[str, Any], lag
     for number, op in enumerate(scenario["ops"]):
         method, path, body = request_of(op["op"], op["args"], ns)
         sent = json.dumps(body) if method in ("PUT", "POST") and op["op"] != "create_topic" else None
-        wanted = {key: value for key, value in op["answer"].items() if key != "via"}
+        expected = {key: value for key, value in op["answer"].items() if key != "via"}
         until = time.monotonic() + (lag_s if "topic_strategy" in op["op"] else 0)
         while True:
-            said = client.call(method, path, sent)
-            found = admin_rest.normal(said, {ns: "{ns}"})
-            good = said.status == op["status"] and (op["compare"] == "status" or found == wanted)
+            response = client.call(method, path, sent)
+            actual = admin_rest.normal(response, {ns: "{ns}"})
+            good = response.status == op["status"] and (op["compare"] == "status" or actual == expected)
             # Writing is not repeated: only what is read may still be on its way.
-            if good or (said.status != 412 and method != "GET") or time.monotonic() > until:
+            if good or (response.status != 412 and method != "GET") or time.monotonic() > until:
                 break
             time.sleep(0.02)
         if not good:
-            yield f"call {number}: {op['op']} {str(op['args'])[:200]}: {said.status} {str(found)[:300]}"
+            yield f"call {number}: {op['op']} {str(op['args'])[:200]}: {response.status} {str(actual)[:300]}"
         if lag_s and method != "GET" and "topic_strategy" in op["op"]:
             time.sleep(0.05)
 

@@ -60,14 +60,14 @@ def test_it_answers_as_the_project_says(tmp_path: Path) -> None:
     with admin_rest.served(folder=tmp_path) as (url, _), closing(admin_rest.Client(url)) as client:
         assert client.call("GET", "/brokers/version").text.startswith("4.2.")
         client.create_namespace("t/n")
-        said = client.call(
+        response = client.call(
             "POST", "/schemas/t/n/a/compatibility", avro('{"type": "record", "name": "A$B", "fields": []}')
         )
-        assert (said.status, said.json()["schemaCompatibilityStrategy"]) == (202, "FORWARD")
+        assert (response.status, response.json()["schemaCompatibilityStrategy"]) == (202, "FORWARD")
 
 
 def test_answers_are_not_held_back_until_the_client_has_confirmed_their_first_half() -> None:
-    # Otherwise asyncio leaves Nagle's algorithm on, and each answer takes 40 ms.
+    # Otherwise asyncio does not disable Nagle's algorithm, and each response takes 40 ms.
     with closing(app._open_socket("127.0.0.1", 0)) as listening:
         assert listening.proto == socket.IPPROTO_TCP
 
@@ -125,9 +125,9 @@ def test_the_largest_definition_is_taken_and_one_byte_more_is_not(client: admin_
     text = '"string"'
     assert client.call("POST", f"/schemas/{tenant}/ns/a/schema", avro(text.ljust(LARGEST))).status == 200
     assert len(client.call("GET", f"/schemas/{tenant}/ns/a/schema").json()["data"]) == LARGEST
-    said = client.call("POST", f"/schemas/{tenant}/ns/b/schema", avro(text.ljust(LARGEST + 1)))
-    assert said.status == 500
-    assert "Not enough non-faulty bookies available" in said.json()["reason"]
+    response = client.call("POST", f"/schemas/{tenant}/ns/b/schema", avro(text.ljust(LARGEST + 1)))
+    assert response.status == 500
+    assert "Not enough non-faulty bookies available" in response.json()["reason"]
 
 
 def test_a_client_that_goes_away_in_mid_sentence_leaves_no_traceback() -> None:
@@ -187,9 +187,9 @@ def test_what_is_no_http_harms_nobody(client: admin_rest.Client, url: str, reque
 )
 def test_hostile_bodies_get_an_answer(client: admin_rest.Client, tenant: str, body: bytes) -> None:
     for endpoint in ("schema", "compatibility", "version"):
-        said = client.call("POST", f"/schemas/{tenant}/ns/a/{endpoint}", body)
-        assert said.status in (200, 202, 400, 422, 500)
-        assert "Traceback" not in said.text
+        response = client.call("POST", f"/schemas/{tenant}/ns/a/{endpoint}", body)
+        assert response.status in (200, 202, 400, 422, 500)
+        assert "Traceback" not in response.text
     assert client.call("GET", f"/schemas/{tenant}/ns/a/schemas").status == 200
 
 
@@ -201,9 +201,9 @@ def test_head_is_get_without_its_body(client: admin_rest.Client, tenant: str) ->
 
 
 def test_an_endpoint_tells_its_methods(client: admin_rest.Client) -> None:
-    said = client.call("PATCH", "/schemas/t/n/a/schema")
-    assert (said.status, said.content) == (405, b"")
-    assert set(said.headers["allow"].split(",")) == {"GET", "POST", "DELETE", "OPTIONS"}
+    response = client.call("PATCH", "/schemas/t/n/a/schema")
+    assert (response.status, response.content) == (405, b"")
+    assert set(response.headers["allow"].split(",")) == {"GET", "POST", "DELETE", "OPTIONS"}
     assert set(client.call("OPTIONS", "/schemas/t/n/a/version").headers["allow"].split(",")) == {"POST", "OPTIONS"}
 
 
@@ -227,8 +227,8 @@ def test_a_refusal_is_a_page_or_json_and_nothing_where_it_would_be_too_long(
     page = client.call("POST", path, bad)
     assert (page.status, page.media_type) == (422, "text/html")
     assert b"&apos;&lt;Gr\xf6\xdfe&gt;&apos;" in page.content
-    told = client.call("POST", path, bad, Accept="application/json")
-    assert (told.status, told.media_type, told.json()["status"]) == (422, "application/json", "422")
+    response = client.call("POST", path, bad, Accept="application/json")
+    assert (response.status, response.media_type, response.json()["status"]) == (422, "application/json", "422")
     long = client.call("POST", path, {"type": "STRING", "schema": "x" * 11_000})
     assert (long.status, long.content) == (422, b"")
 
@@ -262,8 +262,8 @@ def test_several_servers_share_one_file(tmp_path: Path) -> None:
         with ThreadPoolExecutor(4) as threads:
             numbers = list(threads.map(lambda number: upload(urls[number % 2], path, number), range(24)))
         assert sorted(numbers) == list(range(24))
-        held = [client.call("GET", f"{path}s").json() for client in clients]
-        assert held[0] == held[1]
+        responses = [client.call("GET", f"{path}s").json() for client in clients]
+        assert responses[0] == responses[1]
 
 
 def test_without_its_packages_it_says_what_to_install(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_namespace_keeps_properties(client: admin_rest.Client, tenant: str) ->
     assert client.call("PUT", f"{space}/properties", {"z": "persistent://a/b/c"}).status == 204
     assert client.call("GET", f"{space}/properties").json() == {"k": "v", "z": "persistent://a/b/c"}
     removed = client.call("DELETE", f"{space}/property/k"), client.call("DELETE", f"{space}/property/k")
-    assert [(each.status, each.content) for each in removed] == [(200, b"v"), (200, b"")]
+    assert [(response.status, response.content) for response in removed] == [(200, b"v"), (200, b"")]
     assert client.call("GET", space).json()["properties"] == {"z": "persistent://a/b/c"}
 
 
@@ -321,17 +321,17 @@ HUGE = "9" * 5000
 def test_a_version_that_is_no_long_is_refused_as_java_refuses_it(
     client: admin_rest.Client, tenant: str, number: str
 ) -> None:
-    said = client.call("GET", f"/schemas/{tenant}/ns/a/schema/{number}")
-    assert said.status == 500
-    assert f'Message: For input string: "{number}"' in said.json()["reason"]
+    response = client.call("GET", f"/schemas/{tenant}/ns/a/schema/{number}")
+    assert response.status == 500
+    assert f'Message: For input string: "{number}"' in response.json()["reason"]
 
 
 @pytest.mark.parametrize("index", ["01", HUGE])
 def test_what_only_looks_like_a_partition_is_no_name(client: admin_rest.Client, tenant: str, index: str) -> None:
     path = f"/persistent/{tenant}/ns/a-partition-{index}"
     for method in ("PUT", "DELETE"):
-        said = client.call(method, path)
-        assert (said.status, said.json()) == (412, {"reason": "Topic name is not valid"})
+        response = client.call(method, path)
+        assert (response.status, response.json()) == (412, {"reason": "Topic name is not valid"})
 
 
 def test_numbers_beyond_all_measure_are_read_like_others(client: admin_rest.Client, tenant: str) -> None:

@@ -69,8 +69,8 @@ def test_a_name_that_was_led_here_reads_writes_and_deletes_nothing(
 
 
 def _versions(client: admin_rest.Client, tenant: str) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = client.call("GET", f"/schemas/{tenant}/ns/a/schemas").json()["getSchemaResponses"]
-    return found
+    versions: list[dict[str, str]] = client.call("GET", f"/schemas/{tenant}/ns/a/schemas").json()["getSchemaResponses"]
+    return versions
 
 
 @pytest.mark.parametrize("hosts", [[], [f"Host: {EVIL}", "Host: localhost"], ["Host: localhost", f"Host: {EVIL}"]])
@@ -102,8 +102,8 @@ def test_every_name_of_loopback_is_answered(url: str, host: str) -> None:
 def test_pages_of_other_hosts_are_refused(url: str, origin: str, status: int) -> None:
     for method in ("GET", "DELETE", "OPTIONS"):
         path = "/clusters" if method == "GET" else "/schemas/a/b/c/schema"
-        found, text = call(url, method, path, ["Host: localhost", f"Origin: {origin}"])
-        assert found == status, (method, text)
+        actual_status, text = call(url, method, path, ["Host: localhost", f"Origin: {origin}"])
+        assert actual_status == status, (method, text)
 
 
 def test_names_that_the_user_gave_are_answered() -> None:
