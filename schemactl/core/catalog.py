@@ -130,7 +130,7 @@ class Catalog:
         return defaults.schema_compatibility_strategy, "default"
 
     def metadata(self, name: NamespaceName | TopicName) -> Metadata:
-        """Return the metadata of a namespace, or of a topic including those that it inherits from its namespace."""
+        """Return the metadata of a namespace, or of a topic including inherited metadata of its namespace."""
         namespace = self.namespaces.get(name.namespace_name)
         inherited = namespace.metadata if namespace else NO_METADATA
         topic = self.topics.get(name) if isinstance(name, TopicName) else None

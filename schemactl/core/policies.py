@@ -279,7 +279,7 @@ def address(name: object, setting: str) -> str:
 
 
 class CompatibilityStrategy(StrEnum):
-    """Pulsar's SchemaCompatibilityStrategy; UNDEFINED inherits that of the next level (topic, namespace, broker)."""
+    """Pulsar's SchemaCompatibilityStrategy; UNDEFINED inherits the strategy of the next level (topic, namespace, broker)."""
 
     UNDEFINED = "UNDEFINED"
     ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
@@ -334,11 +334,11 @@ class Policies:
         return {name: value for name in self.names() if (value := self.get(name)) is not None}
 
     def without(self, managed: Policies) -> Policies:
-        """Return these policies without those that `managed` sets."""
+        """Return these policies without the policies that `managed` sets."""
         return Policies.of({**self.managed(), **dict.fromkeys(managed.managed())})
 
     def overlaid(self, managed: Policies) -> Policies:
-        """Return these policies, overridden by those that `managed` sets."""
+        """Return these policies, overridden by the policies in `managed`."""
         return Policies.of({**self.managed(), **managed.managed()})
 
 

@@ -14,7 +14,7 @@ from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 from schemactl.formats import protobuf, spec
 from schemactl.formats.avro.json_text import without_comments
-from schemactl.publish.json_schema import Json, SchemaWriter, filled, free_name
+from schemactl.publish.json_schema import Json, SchemaWriter, drop_empty, free_name
 
 _BINDING: Final = {"bindingVersion": "0.1.0"}
 _MEGABYTE: Final = 2**20
@@ -62,23 +62,25 @@ def document(
         "asyncapi": "3.0.0",
         "info": {"title": title, "version": version},
         "defaultContentType": "application/octet-stream",
-        **filled({"servers": {name: filled({**server, "bindings": binding}) for name, server in servers.items()}}),
+        **drop_empty(
+            {"servers": {name: drop_empty({**server, "bindings": binding}) for name, server in servers.items()}}
+        ),
         "channels": channels,
-        **filled({"components": filled({"schemas": dict(sorted(writer.types.items()))})}),
+        **drop_empty({"components": drop_empty({"schemas": dict(sorted(writer.types.items()))})}),
     }
 
 
 def _channel(topic: Topic, current: SchemaVersion, catalog: Catalog, writer: SchemaWriter) -> Json:
     metadata = catalog.metadata(topic.name)
     url = next(iter(metadata.links.values()), "")
-    return filled(
+    return drop_empty(
         {
             "address": str(topic.name),
             "description": metadata.description,
             "messages": {"message": _message(topic, current, writer)},
             "tags": [{"name": f"{name}={text}"} for name, text in metadata.labels.items()],
             # A URI consists of ASCII characters without quotes and angle brackets.
-            "externalDocs": filled({"url": quote(url, safe="%:/?#[]@!$&'()*+,;=~")}),
+            "externalDocs": drop_empty({"url": quote(url, safe="%:/?#[]@!$&'()*+,;=~")}),
             "bindings": {"pulsar": _binding(topic, catalog)},
             "x-owner": metadata.owner,
             "x-deprecated": metadata.deprecated and (metadata.deprecated.values() or True),
@@ -94,7 +96,7 @@ def _message(topic: Topic, current: SchemaVersion, writer: SchemaWriter) -> Json
     schema_spec = spec(info)
     payload = _payload(info, writer)
     return {
-        **filled(
+        **drop_empty(
             {
                 "name": topic.name.topic,
                 "title": f"{topic.name.topic}, version {current.number}",

@@ -25,7 +25,7 @@ from schemactl.core.catalog import Metadata
 from schemactl.core.errors import SchemactlError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.publish.json_schema import Json, columns_of, filled
+from schemactl.publish.json_schema import Json, columns_of, drop_empty
 
 _ID_NAMESPACE: Final = uuid.UUID("6b8d4f0c-3f0e-5f3a-9a3c-4b2f5c1d7e90")
 """The UUID namespace of contract ids, so that the id of a topic never changes."""
@@ -72,8 +72,8 @@ def data_contract(
         "status": "deprecated" if said.deprecated else "active",
         "tenant": name.tenant,
         "domain": name.namespace,
-        "description": filled({"purpose": said.description}),
-        "team": filled({"name": said.owner}),
+        "description": drop_empty({"purpose": said.description}),
+        "team": drop_empty({"name": said.owner}),
         "tags": [f"{key}={text}" for key, text in said.labels.items()],
         "authoritativeDefinitions": [{"type": key, "url": url} for key, url in said.links.items()],
     }
@@ -86,7 +86,7 @@ def data_contract(
         "properties": properties,
         "customProperties": [{"property": "pulsarSchemaType", "value": info.type.name}],
     }
-    return {**filled(contract), "schema": [filled(table)]}
+    return {**drop_empty(contract), "schema": [drop_empty(table)]}
 
 
 def contract_text(contract: Json) -> str:
@@ -96,7 +96,9 @@ def contract_text(contract: Json) -> str:
 
 def _field_properties(struct: Struct) -> list[Json]:
     return [
-        filled({"name": field.name, **_type_json(field.type), "required": not field.nullable, "description": field.doc})
+        drop_empty(
+            {"name": field.name, **_type_json(field.type), "required": not field.nullable, "description": field.doc}
+        )
         for field in struct.fields
     ]
 

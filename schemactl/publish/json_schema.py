@@ -121,9 +121,9 @@ def json_schema(info: SchemaInfo, release: Release, *, title: str = "", descript
         value = {"allOf": [value]}
     return {
         "$schema": _DIALECT,
-        **filled({"title": title, "description": description or doc}),
+        **drop_empty({"title": title, "description": description or doc}),
         **{key: part for key, part in value.items() if key != "description"},
-        **filled({"definitions": dict(sorted(writer.types.items()))}),
+        **drop_empty({"definitions": dict(sorted(writer.types.items()))}),
     }
 
 
@@ -201,7 +201,7 @@ class SchemaWriter:
                 return _add_logical_type(_BASE64, schema)
         reference, name = self._refer(schema_text(schema), schema.full_name)
         if name:
-            doc = filled({"description": schema.doc})
+            doc = drop_empty({"description": schema.doc})
             if isinstance(schema, avro.Enum):
                 self.types[name].update({"type": "string", "enum": [*schema.symbols], **doc})
             else:
@@ -212,7 +212,7 @@ class SchemaWriter:
         properties = {field.name: _add_doc(self._avro_schema(field.schema), field.doc) for field in record.fields}
         # A null field may be missing; readers of JSON do not apply defaults.
         required = [field.name for field in record.fields if not _may_be_null(field.schema)]
-        return {"properties": properties, **filled({"required": required})}
+        return {"properties": properties, **drop_empty({"required": required})}
 
     def _message_schema(self, message: Any) -> Json:
         reference, name = self._refer((self._protobuf, message.full_name), message.full_name)
@@ -223,12 +223,12 @@ class SchemaWriter:
             self.types[name].update(
                 {
                     "type": "object",
-                    **filled({"description": self._comments.get(message.pointer)}),
+                    **drop_empty({"description": self._comments.get(message.pointer)}),
                     "properties": {
                         field.proto.json_name: _add_doc(self._field_schema(field), doc_of(field, self._comments))
                         for field in fields
                     },
-                    **filled({"required": required}),
+                    **drop_empty({"required": required}),
                 }
             )
         return reference
@@ -258,7 +258,7 @@ def _add_doc(value: Json, doc: str | None) -> Json:
     # Draft 7 ignores all keys next to a reference.
     value = {"allOf": [value]} if doc and "$ref" in value else value
     logical = value.get("description", "")
-    return {**value, **filled({"description": f"{doc} ({logical})" if doc and logical else doc or logical})}
+    return {**value, **drop_empty({"description": f"{doc} ({logical})" if doc and logical else doc or logical})}
 
 
 def _may_be_null(schema: avro.Schema) -> bool:
@@ -274,7 +274,7 @@ def _add_logical_type(value: Json, schema: avro.Primitive | avro.Fixed) -> Json:
     return {**value, "description": logical} if isinstance(logical, str) else value
 
 
-def filled(values: Json) -> Json:
+def drop_empty(values: Json) -> Json:
     """Return the entries whose values are not None and not empty."""
     return {key: value for key, value in values.items() if value not in (None, "", [], {})}
 

@@ -325,7 +325,7 @@ class FieldRow:
         type: the type in the syntax of its language, in pieces.
         logical: the logical type, with its parameters.
         default: the default as JSON, or "".
-        doc: its documentation, or that of an unnamed type.
+        doc: its documentation, or the documentation of its unnamed type.
         aliases: former names.
         holder: the full name of the record or message with the field, or "" if the message is not a record.
         spark: the type of its column in Spark's DDL, or "".
@@ -595,7 +595,7 @@ def type_docs(info: SchemaInfo, release: Release) -> dict[str, str]:
 
 
 def message_types(rows: Sequence[FieldRow]) -> set[str]:
-    """Return the full name of the message type, or those of key and value of a KEY_VALUE."""
+    """Return the full name of the message type, or the names of key and value of a KEY_VALUE."""
     names: set[str] = set()
     is_key_value = False
     for row in rows:

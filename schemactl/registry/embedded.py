@@ -21,7 +21,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import REPLICATION, SETTINGS, BrokerDefaults, CompatibilityStrategy, Policies, strategy_of
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.core.wording import partitioned
-from schemactl.registry.interface import Relaxing, Scope, TopicClients, asked_for
+from schemactl.registry.interface import Relaxing, Scope, TopicClients, select_settings
 from schemactl.registry.storage import Database, SchemaStorage, SqliteStorage, StoredSchema
 
 LARGEST_BYTES = 5_242_710
@@ -322,14 +322,14 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             namespaces = {
                 name: Namespace(
                     name,
-                    asked_for(namespace.policies, scope.asked(name)),
+                    select_settings(namespace.policies, scope.asked(name)),
                     clusters=tuple(namespace.policies.settings.get(REPLICATION, ())),
                 )
                 for name in scope.namespaces
                 if (namespace := self.namespace(name)) is not None
             }
             topics = {
-                name: replace(topic, policies=asked_for(topic.policies, scope.asked(name)))
+                name: replace(topic, policies=select_settings(topic.policies, scope.asked(name)))
                 for name in scope.topics
                 if (topic := self._read_topic(name)) is not None
             }
@@ -450,9 +450,9 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
 
     def test_schema(self, topic: TopicName, info: SchemaInfo) -> Answer:
         """See `Registry.test_schema`."""
-        return self.tested(topic, info)[0]
+        return self.test_with_strategy(topic, info)[0]
 
-    def tested(self, topic: TopicName, info: SchemaInfo) -> tuple[Answer, CompatibilityStrategy]:
+    def test_with_strategy(self, topic: TopicName, info: SchemaInfo) -> tuple[Answer, CompatibilityStrategy]:
         """Return the answer of the compatibility endpoint, and the strategy that it applied."""
         with self._database.read():
             self.need_namespace(topic.namespace_name)

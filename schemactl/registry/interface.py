@@ -97,7 +97,7 @@ class TopicClients(NamedTuple):
     backlogs: Mapping[str, int] = {}
 
 
-def asked_for(policies: Policies, names: frozenset[str]) -> Policies:
+def select_settings(policies: Policies, names: frozenset[str]) -> Policies:
     """Return `policies` with only the settings in `names`."""
     settings = {setting: value for setting, value in policies.settings.items() if setting in names}
     return replace(policies, settings=settings)
@@ -165,7 +165,7 @@ class Registry(Protocol):
         """Set each policy of the topic that is not None, and read it back; UNDEFINED removes a setting."""
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
-        """Upload a schema and return its version number: a new one, or that of an equal version.
+        """Upload a schema and return its version number: a new number, or the number of an equal version.
 
         Raises:
             SchemaRejected: if the registry answers incompatible, invalid or error; nothing was stored.
@@ -193,7 +193,7 @@ class Registry(Protocol):
         """Delete the topic and its schemas, so that numbering starts again at 0."""
 
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
-        """Return the strategy for uploads to `topic`: that of the topic, of the namespace, or `default_strategy`."""
+        """Return the strategy for uploads to `topic`, set by the topic or the namespace, or else `default_strategy`."""
 
     def default_strategy(self, namespace: NamespaceName) -> CompatibilityStrategy:
         """Return the strategy in force if neither topic nor namespace sets one.

@@ -169,7 +169,7 @@ class ShownCause:
         except ValueError:
             return None
         of_new = finding.direction != "old_reads_new"
-        return diff and diff.around(finding.pointer, check.schema if of_new else old, of_new=of_new)
+        return diff and diff.select_hunk(finding.pointer, check.schema if of_new else old, of_new=of_new)
 
     def _find_check(self, finding: Finding) -> TopicCheck | None:
         """Return the check of the topic of `finding` on its first target, or None if the topic was not checked."""
@@ -289,7 +289,7 @@ class SchemaDiff:
         if len(lines) > most:
             yield f"@@ {len(lines) - most + 1} more lines @@"
 
-    def around(self, pointer: str, info: SchemaInfo, *, of_new: bool) -> SchemaDiff:
+    def select_hunk(self, pointer: str, info: SchemaInfo, *, of_new: bool) -> SchemaDiff:
         """Return only the hunk with the line of a JSON pointer, or all hunks if no hunk has it.
 
         Args:

@@ -157,7 +157,7 @@ class PulsarRegistry(Relaxing):
 
     @property
     def defaults(self) -> BrokerDefaults:
-        """See `Registry.defaults`. Only a superuser may read the brokers' settings; other roles get those of the project file."""
+        """See `Registry.defaults`. Only a superuser may read the brokers' settings; for other roles, the project file applies."""
         return self._settings.over(self._defaults)
 
     def read(self, scope: Scope) -> Catalog:
@@ -193,7 +193,7 @@ class PulsarRegistry(Relaxing):
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """See `Registry.versions`."""
-        return schemas.stored(self._connection, topic)
+        return schemas.read_versions(self._connection, topic)
 
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """See `Registry.everything`. A topic that has schemas but does not exist cannot be listed."""
@@ -352,7 +352,7 @@ class PulsarRegistry(Relaxing):
                 yield from results
 
     def _list_namespaces(self) -> Iterator[NamespaceName]:
-        """Yield every namespace of every tenant, except those of the brokers."""
+        """Yield every namespace of every tenant, except the brokers' own tenants."""
         for tenant in self._connection.get("tenants", [str]):
             if tenant not in _SYSTEM_TENANTS:
                 for text in self._connection.get(f"namespaces/{quote(tenant, safe='')}", [str], absent=[]):
@@ -389,7 +389,7 @@ class PulsarRegistry(Relaxing):
         """Return the policies that all topics of a namespace share, for namespaces with several of the existing `topics`.
 
         Brokers store topic policies as messages of one topic in the namespace. While that topic is empty, no topic has policies
-        of its own, so those of one topic are those of all.
+        of its own, so one topic is enough.
         """
         topics_by_namespace: dict[NamespaceName, list[TopicName]] = {}
         for name in topics:

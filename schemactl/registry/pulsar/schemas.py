@@ -39,7 +39,7 @@ _RESPONSE_SHAPE = {"version": int, "type": str, "data": str | None, "properties"
 """The shape of a GetSchemaResponse."""
 
 
-def stored(connection: AdminConnection, topic: TopicName) -> tuple[SchemaVersion, ...]:
+def read_versions(connection: AdminConnection, topic: TopicName) -> tuple[SchemaVersion, ...]:
     """Return every stored entry of the topic, ordered by number.
 
     Pulsar shows only the versions after the last tombstone. Earlier versions cannot be read, so they count as tombstones.

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import SETTINGS, BrokerDefaults
 from schemactl.core.schema import Release
-from schemactl.registry.server.http import AdminCall, RestError, nothing, ok, plain, read_object, strings
+from schemactl.registry.server.http import AdminCall, RestError, no_content, ok, plain, read_object, strings
 
 NAME: Final = "standalone"
 """The name of the cluster, as in a standalone Pulsar."""
@@ -99,7 +99,7 @@ def create_tenant(call: AdminCall) -> Response:
         if call.registry.tenant(name) is not None:
             raise RestError(409, "Tenant already exist")
         call.registry.put_tenant(name, roles)
-    return nothing()
+    return no_content()
 
 
 def update_tenant(call: AdminCall) -> Response:
@@ -109,7 +109,7 @@ def update_tenant(call: AdminCall) -> Response:
         if call.registry.tenant(name) is None:
             raise RestError(404, f"Tenant {name} not found")
         call.registry.put_tenant(name, roles)
-    return nothing()
+    return no_content()
 
 
 def delete_tenant(call: AdminCall) -> Response:
@@ -121,7 +121,7 @@ def delete_tenant(call: AdminCall) -> Response:
         if any(namespace.tenant == name for namespace in registry.namespaces()):
             raise RestError(409, "The tenant still has active namespaces")
         registry.delete_tenant(name)
-    return nothing()
+    return no_content()
 
 
 def _require_cluster(call: AdminCall) -> None:

@@ -26,6 +26,21 @@ _MAX_PAGE_BYTES: Final = 32_767
 _METHODS_WITH_PAGE: Final = ("GET", "HEAD", "POST")
 """The methods that get an error page; others get only the status."""
 
+_TRUE: Final = ("true", "True", "TRUE")
+
+_FALSE: Final = ("false", "False", "FALSE")
+
+_INT32 = 1 << 31
+
+_ORDINAL = re.compile(r"[0-9]{1,9}")
+
+_DATA: Final = "org.apache.pulsar.common.policies.data"
+
+AUTO_UPDATE_NAMES: Final = {strategy: name for name, strategy in AUTO_UPDATE_STRATEGIES.items()}
+"""The deprecated policy of each strategy."""
+
+_PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
+
 
 class Rejection(Exception):
     """A request is rejected with an error response."""
@@ -111,7 +126,7 @@ def plain(text: str) -> Response:
     return Response(text, media_type=JSON)
 
 
-def nothing(status: int = 204) -> Response:
+def no_content(status: int = 204) -> Response:
     """Return a response without a body."""
     return Response(status_code=status)
 
@@ -154,14 +169,6 @@ def _escape(text: str) -> str:
 
 # Request bodies as Jackson reads them: lenient with scalars, strict with JSON; an empty body is null. Each function raises
 # BadRequest for a value that Jackson rejects.
-
-
-_S = CompatibilityStrategy
-_TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
-
-_INT32 = 1 << 31
-
-_ORDINAL = re.compile(r"[0-9]{1,9}")
 
 
 class Number(str):
@@ -294,26 +301,17 @@ def _reject_constant(name: str) -> NoReturn:
     raise BadRequest(f"Non-standard token '{name}': enable `JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS` to allow")
 
 
-_DATA: Final = "org.apache.pulsar.common.policies.data"
-
-AUTO_UPDATE_NAMES: Final = {strategy: name for name, strategy in AUTO_UPDATE_STRATEGIES.items()}
-"""The deprecated policy of each strategy."""
-
-
 def read_strategy(value: Any) -> CompatibilityStrategy:
     """Convert a value to a strategy, UNDEFINED for null and unknown names."""
     # The enum here has the order of the Java enum.
-    name = constant(value, tuple(_S), f"{_DATA}.SchemaCompatibilityStrategy")
-    return _S(name) if name else _S.UNDEFINED
+    name = constant(value, tuple(CompatibilityStrategy), f"{_DATA}.SchemaCompatibilityStrategy")
+    return CompatibilityStrategy(name) if name else CompatibilityStrategy.UNDEFINED
 
 
 def read_auto_update(value: Any) -> CompatibilityStrategy | None:
     """Convert a deprecated auto-update policy to its strategy, or None for null and unknown names."""
     name = constant(value, tuple(AUTO_UPDATE_STRATEGIES), f"{_DATA}.SchemaAutoUpdateCompatibilityStrategy")
     return AUTO_UPDATE_STRATEGIES[name] if name else None
-
-
-_PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, slots=True)

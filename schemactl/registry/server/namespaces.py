@@ -20,7 +20,7 @@ from schemactl.registry.server.http import (
     Number,
     RestError,
     boolean,
-    nothing,
+    no_content,
     ok,
     plain,
     read,
@@ -43,7 +43,7 @@ def list_namespaces(call: AdminCall) -> Response:
 
 
 def get_policies(call: AdminCall) -> Response:
-    """GET namespaces/{tenant}/{namespace}: all policies, with Pulsar's defaults of those that are not stored."""
+    """GET namespaces/{tenant}/{namespace}: all policies, with Pulsar's defaults of policies that are not stored."""
     namespace = call.need_namespace()
     auto_update = namespace.auto_update_strategy
     return ok(
@@ -99,7 +99,7 @@ def create(call: AdminCall) -> Response:
         registry.create_namespace(name)
         registry.set_namespace_policies(name, policies)
         registry.set_auto_update_strategy(name, auto_update)
-    return nothing()
+    return no_content()
 
 
 def delete(call: AdminCall) -> Response:
@@ -113,7 +113,7 @@ def delete(call: AdminCall) -> Response:
         if any(_blocks_deletion(topic, registry.topic(topic)) for topic in registry.topics(name)):
             raise RestError(409, "Cannot delete non empty namespace")
         registry.delete_namespace(name)
-    return nothing()
+    return no_content()
 
 
 def _blocks_deletion(name: TopicName, topic: StoredTopic | None) -> bool:
@@ -141,7 +141,7 @@ def list_topics(call: AdminCall) -> Response:
 
 
 def get_strategy(call: AdminCall) -> Response:
-    """GET schemaCompatibilityStrategy: that of the namespace, or "UNDEFINED"."""
+    """GET schemaCompatibilityStrategy: the value, or "UNDEFINED" if unset."""
     return ok(call.need_namespace().policies.schema_compatibility_strategy)
 
 
@@ -153,7 +153,7 @@ def set_strategy(call: AdminCall) -> Response:
 def get_auto_update_strategy(call: AdminCall) -> Response:
     """GET schemaAutoUpdateCompatibilityStrategy."""
     strategy = call.need_namespace().auto_update_strategy
-    return ok(AUTO_UPDATE_NAMES[strategy]) if strategy else nothing()
+    return ok(AUTO_UPDATE_NAMES[strategy]) if strategy else no_content()
 
 
 def set_auto_update_strategy(call: AdminCall) -> Response:
@@ -162,11 +162,11 @@ def set_auto_update_strategy(call: AdminCall) -> Response:
     with call.registry.exclusive():
         call.need_namespace()
         call.registry.set_auto_update_strategy(name, strategy)
-    return nothing()
+    return no_content()
 
 
 def get_allow_auto_update(call: AdminCall) -> Response:
-    """GET isAllowAutoUpdateSchema: that of the namespace, or the broker's setting."""
+    """GET isAllowAutoUpdateSchema: the value, or the broker's setting if unset."""
     call.need_namespace()
     return ok(call.registry.is_allow_auto_update_schema(call.namespace))
 
@@ -196,7 +196,7 @@ def set_properties(call: AdminCall) -> Response:
     with call.registry.exclusive():
         call.need_namespace()
         call.registry.set_namespace_properties(call.namespace, read_properties(call))
-    return nothing()
+    return no_content()
 
 
 def delete_property(call: AdminCall) -> Response:
@@ -213,7 +213,7 @@ def set_policies(call: AdminCall, policies: Policies) -> Response:
     with call.registry.exclusive():
         call.need_namespace()
         call.registry.set_namespace_policies(call.namespace, policies)
-    return nothing()
+    return no_content()
 
 
 def list_namespace_endpoints() -> dict[str, Mapping[str, Endpoint]]:
@@ -246,7 +246,7 @@ class _NamespaceSetting:
         value = call.need_namespace().policies.settings.get(self._setting.name)
         if value is None and self._setting.name == REPLICATION:
             value = [NAME]
-        return nothing(200) if value is None else ok(value)
+        return no_content(200) if value is None else ok(value)
 
     def put(self, call: AdminCall) -> Response:
         """POST or PUT."""
@@ -286,7 +286,7 @@ class _TopicSetting(_NamespaceSetting):
         if value is None and call.flag("applied"):
             namespace = call.registry.need_namespace(call.topic.namespace_name)
             value = namespace.policies.settings.get(name, call.registry.defaults.settings.get(name))
-        return nothing(200) if value is None else ok(value)
+        return no_content(200) if value is None else ok(value)
 
     def put(self, call: AdminCall) -> Response:
         """POST."""

@@ -17,7 +17,7 @@ from schemactl.registry.server.http import (
     ErrorPage,
     RestError,
     Unexpected,
-    nothing,
+    no_content,
     ok,
     read_object,
     text,
@@ -56,7 +56,7 @@ def get_metadata(call: AdminCall) -> Response:
         {"ledgerId": version.number, "entryId": 0, "version": version.number}
         for version in call.registry.versions(call.topic)
     ]
-    return ok({"info": index[-1], "index": index}) if index else nothing(200)
+    return ok({"info": index[-1], "index": index}) if index else no_content(200)
 
 
 def upload(call: AdminCall) -> Response:
@@ -88,7 +88,7 @@ def test_compatibility(call: AdminCall) -> Response:
     payload, topic = _read_payload(call), call.topic
     call.need_namespace()
     info = _read_info(call, payload)
-    answer, strategy = call.registry.tested(topic, info)
+    answer, strategy = call.registry.test_with_strategy(topic, info)
     if answer.outcome is not Outcome.OK:
         raise Unexpected(answer.message, answer.exception)
     return ok({"schemaCompatibilityStrategy": strategy.value, "compatibility": True}, 202)

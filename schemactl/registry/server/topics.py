@@ -15,7 +15,7 @@ from schemactl.registry.server.http import (
     Unexpected,
     boolean,
     integer,
-    nothing,
+    no_content,
     ok,
     read,
     read_needed,
@@ -101,7 +101,7 @@ def grow_partitions(call: AdminCall) -> Response:
             )
         _check_count(count)
         call.registry.grow_partitions(name, count)
-    return nothing()
+    return no_content()
 
 
 def get_statistics(call: AdminCall) -> Response:
@@ -118,7 +118,7 @@ def delete(call: AdminCall) -> Response:
             if name.domain == "persistent" and not _has_partition(topic, index):
                 raise RestError(404, f"Topic {_full_name(call)} not found")
             # The next client creates the partition again.
-            return nothing()
+            return no_content()
         if topic is not None and topic.partitions is not None:
             raise RestError(
                 409,
@@ -128,7 +128,7 @@ def delete(call: AdminCall) -> Response:
             call.registry.delete_topic(name)
     if topic is None and name.domain == "persistent":
         raise RestError(404, f"Topic {name} not found")
-    return nothing()
+    return no_content()
 
 
 def delete_partitioned(call: AdminCall) -> Response:
@@ -145,7 +145,7 @@ def delete_partitioned(call: AdminCall) -> Response:
                 f"{name} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete.",
             )
         call.registry.delete_topic(name)
-    return nothing()
+    return no_content()
 
 
 def get_strategy(call: AdminCall) -> Response:
@@ -153,7 +153,7 @@ def get_strategy(call: AdminCall) -> Response:
     strategy = require_topic_with_policies(call).policies.schema_compatibility_strategy
     if call.flag("applied"):
         return ok(call.registry.strategy(call.topic))
-    return nothing(200) if strategy in (None, UNDEFINED) else ok(strategy)
+    return no_content(200) if strategy in (None, UNDEFINED) else ok(strategy)
 
 
 def set_strategy(call: AdminCall) -> Response:
@@ -167,7 +167,7 @@ def delete_strategy(call: AdminCall) -> Response:
 
 
 def get_validation_enforced(call: AdminCall) -> Response:
-    """GET {topic}/schemaValidationEnforced: with `applied`, also that of the namespace."""
+    """GET {topic}/schemaValidationEnforced: with `applied`, the value of the namespace if unset."""
     enforced = require_topic_with_policies(call).policies.schema_validation_enforced
     if enforced is None and call.flag("applied"):
         namespace = call.registry.namespace(call.topic.namespace_name)
@@ -184,7 +184,7 @@ def get_properties(call: AdminCall) -> Response:
     """GET {topic}/properties: an empty body for a partitioned topic without properties; {} for a partition."""
     topic = _require_persistent(call)
     if topic.partitions is not None and call.partition is None and not topic.properties:
-        return nothing(200)
+        return no_content(200)
     return ok({} if call.partition is not None else dict(topic.properties))
 
 
@@ -192,7 +192,7 @@ def set_properties(call: AdminCall) -> Response:
     """PUT {topic}/properties: add properties."""
     _require_persistent(call)
     call.registry.set_topic_properties(call.topic, read_properties(call))
-    return nothing()
+    return no_content()
 
 
 def delete_property(call: AdminCall) -> Response:
@@ -200,7 +200,7 @@ def delete_property(call: AdminCall) -> Response:
     _require_persistent(call)
     if "key" in call.query:
         call.registry.set_topic_properties(call.topic, {call.query["key"]: None})
-    return nothing()
+    return no_content()
 
 
 def read_properties(call: AdminCall) -> dict[str, str]:
@@ -244,7 +244,7 @@ def _create_topic(call: AdminCall, count: int | None) -> Response:
         if topic is not None:
             raise RestError(409, "This topic already exists")
         call.registry.create_topic(name, count)
-    return nothing()
+    return no_content()
 
 
 def _full_name(call: AdminCall) -> str:
@@ -298,4 +298,4 @@ def set_policies(call: AdminCall, policies: Policies) -> Response:
     with call.registry.exclusive():
         require_topic_with_policies(call)
         call.registry.set_topic_policies(call.topic, policies)
-    return nothing()
+    return no_content()
