@@ -78,7 +78,7 @@ def test_one_topic_is_found_or_the_candidates_are_named() -> None:
 
 
 def by_every_place(glob: str, *, of_files: bool) -> re.Pattern[str]:
-    """What a glob means, tried at every place."""
+    """Return an expression that tries every position, as a reference."""
     simple = {"**/": "(?:.*/)?" if of_files else ".*/", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.findall(r"(?:^|(?<=/))\*\*/|\*\*|\*|\?|.", glob)
     return re.compile("".join(simple.get(part, part) for part in parts))

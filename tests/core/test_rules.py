@@ -127,7 +127,7 @@ def found_in(path: Path, base: str | None) -> list[dict[str, Any]]:
 
 
 def to_expectation(finding: Finding) -> dict[str, Any]:
-    """What a case says of a finding."""
+    """Return the values of a finding that a case states."""
     # The waiver file takes no other rule.
     assert not finding.fingerprint or rules()[finding.rule].is_waivable, finding.rule
     return {
@@ -215,7 +215,7 @@ def all_compiled() -> Mapping[str, SchemaInfo]:
 
 
 def proto(side: Side) -> Proto:
-    """What to compile of one side: the first message of the first file is the root."""
+    """Return the files of one side to compile; the first message of the first file is the root."""
     files = {"click.proto": side} if isinstance(side, str) else side
     files = {path: text if _SYNTAX.match(text) else f"{_HEAD}{text}" for path, text in files.items()}
     entry, text = next(iter(files.items()))
@@ -316,13 +316,13 @@ def test_the_index_has_a_row_for_each_page() -> None:
 
 
 CHAPTERS = {"data": "Data", "broker": "Broker", "declaration": "Declarations", "tables": "Tables", "lint": "Lint"}
-"""How the chapters of the index begin, by the verdict of their rules."""
+"""The first words of the chapters of the index, by the verdict of their rules."""
 
 HEADS = ('syntax = "proto3";', 'syntax = "proto2";', 'edition = "2023";', "")
 
 
 def fits(rule: Rule) -> bool:
-    """Whether the example is two texts of one file."""
+    """Return whether the example consists of two texts of one file."""
     return rule.example.startswith("// before\n")
 
 

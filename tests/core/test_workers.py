@@ -1,4 +1,4 @@
-"""What interrupts a wait for a thread leaves the thread known."""
+"""An interrupted wait for a thread can be repeated."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_channel_says_what_is_approved_of_its_topic(shop: Path) -> None:
 
 
 def parse_asyncapi(folder: Path) -> dict[str, Any]:
-    """What AsyncAPI's own parser finds in the document of a repository, but for notes such as that the specification has newer versions."""
+    """Return the result of AsyncAPI's parser for the document of a repository, without informational diagnostics."""
     node = shutil.which("node")
     if node is None or not (PARSER / "node_modules").is_dir():
         pytest.skip("AsyncAPI's parser is missing: `make asyncapi-parser` fetches it, with node and npm")

@@ -107,7 +107,7 @@ def test_it_can_be_looked_at(site: Path, tmp_path: Path, name: str, width: int) 
 
 
 def searched(site: Path, *words: str, at: str = "topics/shop/sales/orders.html") -> dict[str, Any]:
-    """What the search finds, from a page that lies in folders."""
+    """Return the results of the search on a page in nested folders."""
     path = site / at
     script = SEARCH.replace("WORDS", json.dumps(words))
     path.with_name("searched.html").write_text(

@@ -68,7 +68,7 @@ def client(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def connect(client: Any, opened: ExitStack, topic: TopicName, role: Role, info: SchemaInfo, name: str) -> bool:
-    """Whether the broker lets in a client with that schema, which stays connected."""
+    """Connect a client with this schema, and return whether the broker accepts it."""
     brought = {} if info.type is SchemaType.BYTES else {"schema": Carried(info)}
     try:
         if role == "producer":
@@ -165,7 +165,7 @@ def _make(rest: admin_rest.Client, topic: TopicName, policies: Policies) -> None
 
 
 def _upload(rest: admin_rest.Client, topic: TopicName, info: SchemaInfo) -> bool:
-    """Whether the broker takes the schema."""
+    """Upload a schema, and return whether the broker accepts it."""
     payload = {"type": info.type.name, "schema": info.schema.decode(), "properties": {}}
     return rest.call("POST", f"/schemas/{topic.schema_id}/schema", payload).status == 200
 
@@ -249,7 +249,7 @@ def test_200_clients_get_the_answers_that_were_predicted_before(release: str, tm
 
 
 def carried_out(broker: brokers.Broker, client: Any, plan: Planned) -> tuple[bool, list[tuple[int, str]]]:
-    """Whether the broker let the client in, and which versions it had then."""
+    """Return whether the broker accepted the client, and its versions afterwards."""
     with closing(admin_rest.Client(broker.url)) as rest, ExitStack() as opened:
         _make(rest, plan.topic, plan.policies)
         for info in plan.uploads:

@@ -1,4 +1,4 @@
-"""What every registry must do, as Pulsar 4.0 does it."""
+"""Every registry fulfills the contract of `Registry`, as Pulsar 4.0 does."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def list_entries(registry: Registry, name: TopicName) -> list[tuple[int, SchemaI
 
 
 class Outside:
-    """What others do to a registry, and `Registry` has no word for."""
+    """Changes by other clients that `Registry` does not support."""
 
     def __init__(self, registry: EmbeddedRegistry | PulsarRegistry) -> None:
         self._registry = registry
@@ -433,7 +433,7 @@ def test_a_relaxed_topic_takes_everything_until_it_is_restored(registry: Registr
 
 
 def updates(registry: Registry, orders: TopicName) -> tuple[bool | None, TopicName | None]:
-    """Whether clients may register schemas, and for which relaxed topic they may not."""
+    """Return whether clients may register schemas, and the relaxed topic for which they may not."""
     space = orders.namespace_name
     policies = registry.read(Scope(frozenset({space}), frozenset())).namespaces[space].policies
     return policies.is_allow_auto_update_schema, registry.updates_off_for(space)

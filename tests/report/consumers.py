@@ -1,4 +1,4 @@
-"""What reads the output of a command: a build server, a Markdown renderer, a terminal."""
+"""Read the output of a command as a build server, a Markdown renderer or a terminal does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def workflow_commands(text: str) -> Iterator[str]:
 
 
 def screen(text: str) -> tuple[list[str], str]:
-    """What stands on a terminal that is wide enough after `text`, without blanks at line ends, and the window's title."""
+    """Return the lines of a wide terminal after `text`, without trailing blanks, and the title of the window."""
     lines = text.split("\n")
     terminal = pyte.Screen(max(len(line.expandtabs()) for line in lines) + 8, len(lines) + 1)
     stream = pyte.Stream(terminal)
@@ -39,7 +39,7 @@ def screen(text: str) -> tuple[list[str], str]:
 _OURS = re.compile(r"</?(?:details|summary|b|code)>|<details open>|<!-- schemactl:report:[a-z]+(?: [\w.%/~-]+)* -->")
 _LINKS = {rule.link for rule in rules().values()}
 _MENTION = re.compile(r"(?<![\w`])@[A-Za-z0-9]|(?<!\w)(?:#|GH-)\d|:[a-z0-9_+-]+:")
-"""What GitHub's filters take for mentions, references and emoji in the text of a rendered page."""
+"""The mentions, references and emoji that GitHub's filters recognize in the text of a rendered page."""
 
 
 def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]:

@@ -1,4 +1,4 @@
-"""How the page and the comment look in Chromium, on a phone and on a desk; axe-core judges whether everybody can read them."""
+"""The page and the comment fit phones and desktops in Chromium, and axe-core finds no barriers."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ REPORTS = [_report(random.Random(seed)) for seed in range(FINDINGS // OF_REPORT)
 
 
 def _legal(text: str) -> str:
-    """What XML can have of a text."""
+    """Return a text with the characters that XML allows."""
     return re.sub("[\ufffe\uffff]", "\ufffd", text)
 
 

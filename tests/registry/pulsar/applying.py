@@ -18,7 +18,7 @@ MAX_RUNS = 30
 
 
 def planned(registry: Registry, history: History) -> Plan:
-    """What an apply of the history would do now; it expects no refusals."""
+    """Return the plan of the history, which must not have rejections."""
     state = observe(registry, scope_of(history.target))
     permissions = Permissions(delete=history.deleted & history.target.topics.keys(), relax=True)
     plan = make_plan(state, history.target, origin=history.origin, permissions=permissions)

@@ -29,7 +29,7 @@ _DROPPED_HEADERS = {"host", "connection", "content-length", "accept-encoding", "
 
 
 class Faults:
-    """What happens to each request, by a seed: two of three pass undisturbed."""
+    """Faults of requests by a seed; two of three requests are not disturbed."""
 
     def __init__(self, upstream: str, seed: int) -> None:
         self._host = urlsplit(upstream).netloc

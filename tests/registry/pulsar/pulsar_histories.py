@@ -103,7 +103,7 @@ class History:
 
 
 def read_state(registry: Registry, history: History) -> dict[str, Any]:
-    """What the registry holds, without times and commit stamps."""
+    """Return the state of the registry, without times and commit properties."""
     catalog = registry.read(registry.everything(frozenset({history.space})))
     gone = registry.read(replace(registry.everything(frozenset()), topics=history.deleted))
     state = {"policies": in_force(catalog.namespaces[history.space].policies)}

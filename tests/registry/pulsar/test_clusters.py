@@ -47,7 +47,7 @@ class Clusters:
         return response.json() if response.content else None
 
     def schemas(self, cluster: str, tenant: str) -> list[int]:
-        """How many fields the stored versions of orders have, by number."""
+        """Return the number of fields of each stored version of orders."""
         versions = self.call(cluster, "GET", f"/schemas/{tenant}/sales/orders/schemas")["getSchemaResponses"]
         return [len(json.loads(version["data"])["fields"]) for version in versions]
 
@@ -60,7 +60,7 @@ class Clusters:
                 producer.send(b"\x02\x02")
 
     def waiting(self, cluster: str, topic: str, other: str) -> int:
-        """How many messages are still to be replicated."""
+        """Return the number of messages that are not replicated yet."""
         path = topic.replace("://", "/")
         replication = self.call(cluster, "GET", f"/{path}/stats")["replication"]
         return int(replication[other]["replicationBacklog"]) if other in replication else -1

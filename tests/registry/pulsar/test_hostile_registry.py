@@ -116,7 +116,7 @@ ODD: list[Any] = [
 
 
 def good(path: str) -> Any:
-    """What Pulsar would answer; None: 404."""
+    """Return the answer of Pulsar, or None for a 404."""
     plain = path.partition("?")[0]
     return GOOD.get(plain, GOOD.get(plain.rpartition("/")[2]))
 
@@ -217,7 +217,7 @@ class Place:
         self.scratch.flush()
 
     def run(self, *arguments: str) -> Printed:
-        """What is printed; the working tree is as it was."""
+        """Return the output of a command that must not change the working tree."""
         printed = schemactl(self.scratch.path, *arguments, code=range(256))
         if arguments[0] == "import" or "--accept" in arguments:
             self.scratch.git("clean", "-dfq")
@@ -263,7 +263,7 @@ def test_answers_spoilt_at_random_end_in_a_verdict_or_one_error(place: Place) ->
 
 
 def _spoiling(bad: str, dice: random.Random) -> Answering:
-    """What Pulsar would answer, but for the path, or its last part, that is `bad`; "": every answer is spoilt."""
+    """Return the answer of Pulsar, except for the path or last part `bad`; "" replaces every answer."""
 
     def answering(_method: str, path: str) -> bytes:
         value = good(path)
@@ -403,7 +403,7 @@ def test_an_answer_that_drips_is_given_up(
 
 
 def otherwise(values: dict[str, Any]) -> Answering:
-    """What Pulsar would answer, but for these last parts of paths."""
+    """Return the answer of Pulsar, except for these last parts of paths."""
 
     def answering(_method: str, path: str) -> bytes:
         value = values.get(path.rpartition("/")[2], good(path))

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.broker
 
 SEED = 5
 STEP = int(os.environ.get("SCHEMACTL_KILL_STEP", "5"))
-"""How many requests lie between the kills of two runs; `make soak` kills after each."""
+"""The number of requests between the kills of two runs; `make soak` kills after each request."""
 
 
 def new_history() -> History:

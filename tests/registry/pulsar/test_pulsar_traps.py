@@ -177,7 +177,7 @@ def test_a_cluster_that_does_not_tell_its_release_has_the_targets() -> None:
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_topics_read_together_have_the_policies_that_each_has_alone(release: str) -> None:
-    """Where no topic of a namespace has any, one is asked for all; what others set is seen at once, and after the broker forgot."""
+    """One topic is read for all if none has policies; changes of others are visible at once, also after an unload."""
     space = NamespaceName(brokers.new_tenant(), "sales")
     plain, parts, never = (TopicName(space.tenant, space.name, name) for name in ("plain", "parts", "never"))
     idle = replace(plain, domain="non-persistent")

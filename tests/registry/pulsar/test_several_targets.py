@@ -56,7 +56,7 @@ def embedded(estate: Estate, target: str) -> Iterator[EmbeddedRegistry]:
 
 
 def count_versions(estate: Estate, target: str) -> int:
-    """How many versions of orders the target has."""
+    """Return the number of versions of orders on the target."""
     tenant = "shop-dev" if target == "dev" else "shop"
     with embedded(estate, target) as registry:
         return len(registry.versions(TopicName(tenant, "sales", "orders")))

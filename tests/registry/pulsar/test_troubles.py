@@ -143,12 +143,12 @@ class Troubled(Estate):
             self.call("PUT", "/persistent/TOPIC/partitions", partitions)
 
     def upload(self, definition: str, kind: str = "AVRO") -> None:
-        """A schema, registered by hand."""
+        """Upload a schema without the tool."""
         body = {"type": kind, "schema": definition, "properties": {}}
         self.call("POST", "/schemas/TOPIC/schema", body)
 
     def apply(self) -> None:
-        """What was approved so far, by the tool."""
+        """Apply the approved history."""
         self.run("apply", "--auto-approve")
 
     def send(self, definition: str | None = None) -> None:
@@ -169,7 +169,7 @@ class Troubled(Estate):
             yield registry
 
     def definitions(self) -> tuple[str | None, ...]:
-        """What can be read in the registry, by number; None: a tombstone, or what is before one."""
+        """The readable definitions in the registry, by number; None for a tombstone and all entries before it."""
         versions = self.versions()
         readable = {version.number: version.info for version in live(versions)}
         infos = [readable.get(version.number) for version in versions]
@@ -201,7 +201,7 @@ class Troubled(Estate):
 
 
 Hand = Callable[[Troubled], object]
-"""What somebody does by hand."""
+"""A manual change."""
 
 Step = str | tuple[str, Hand]
 """A command as it is printed; or what is printed for a person to do, and how that is done."""
@@ -613,7 +613,7 @@ def test_each_way_out_leads_out(place: Place, trouble: Trouble, client: Client, 
 
 
 def read_advice(it: Troubled, trouble: Trouble) -> set[tuple[str, ...]]:
-    """What `plan` and `drift` print as ways out, which are all known."""
+    """Return the fixes that `plan` and `drift` print, which are all known."""
     printed: set[tuple[str, ...]] = set()
     for command, expected in (("plan", trouble.plan), ("drift", trouble.drift)):
         text = it.run(command, code=(0, 100)).out
@@ -646,7 +646,7 @@ def taken(it: Troubled, way: Way, printed: set[tuple[str, ...]]) -> None:
 
 
 def printed_form(step: Step) -> str:
-    """What is printed for a step."""
+    """Return the printed form of a step."""
     return step if isinstance(step, str) else step[0]
 
 

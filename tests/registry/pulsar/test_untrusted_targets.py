@@ -78,7 +78,7 @@ def proposed(made: Scratch, files: dict[str, str]) -> None:
 
 
 def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0) -> Printed:
-    """What the command line prints in `folder`, where the secret is to be had."""
+    """Run a command in `folder`, with the secret in the environment."""
     variables = {**os.environ, "CANARY": SECRET, "SCHEMACTL_TARGET": "local"}
     with mock.patch.dict(os.environ, variables, clear=True):
         return command.schemactl(folder, *arguments, code=code)

@@ -23,7 +23,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_client(classes: Path, url: str) -> list[str]:
-    """What the program prints, one line a call."""
+    """Return the output of the program, one line for each call."""
     tenant = brokers.new_tenant()
     path = f"{classes}:{brokers.jars()}/*"
     command = ["java", "-XX:TieredStopAtLevel=1", "-cp", path, "SchemasClient", url, tenant]

@@ -1,4 +1,4 @@
-"""What strangers can do to `schemactl serve`: web pages in the user's browser, other machines, definitions that take long."""
+"""`schemactl serve` resists web pages in the user's browser, other machines, and definitions that take long."""
 
 from __future__ import annotations
 
