@@ -6,17 +6,14 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from schemactl.core import names as topic_names
 from schemactl.core.errors import Source
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import Policies, strategy_of
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level, Policies, strategy_of
 from schemactl.core.project import Target
 from schemactl.core.schema import EMPTY, Locator, SchemaInfo, SchemaVersion
-
-if TYPE_CHECKING:
-    from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level
 
 
 def parse_day(text: str) -> date:

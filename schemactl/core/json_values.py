@@ -8,15 +8,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
 from schemactl.core.findings import Waiver
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
-
-if TYPE_CHECKING:
-    from schemactl.core.findings import Breakage
 
 Json = dict[str, Any]
 
