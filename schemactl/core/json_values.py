@@ -12,7 +12,7 @@ from typing import Any
 
 from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
-from schemactl.core.findings import Waiver
+from schemactl.core.findings import Breakage, Waiver
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
 
 Json = dict[str, Any]
