@@ -28,6 +28,9 @@ DEFAULT_S = 600.0
 _ALARM_INTERVAL_S = 5.0
 """The interval of further alarms, in case the first one is lost or the cleanup takes long."""
 
+_IMPORT_INTERVAL_S = 0.02
+"""The interval after which an alarm that met an import is repeated."""
+
 _HARD_S = 15.0
 """The time after the alarm at which the process is ended if it did not react."""
 
@@ -122,9 +125,23 @@ class Deadline:
             _signal.signal(_signal.SIGALRM, self._old_handler)
             _schedule_kill(None)
 
-    def _raise_out_of_time(self, _number: int, _frame: FrameType | None) -> None:
-        if not self.is_over:
-            raise OutOfTime(self._seconds, self._doing)
+    def _raise_out_of_time(self, _number: int, frame: FrameType | None) -> None:
+        if self.is_over:
+            return
+        if _is_importing(frame):
+            # A module that is left half imported would fail later, with an error that has nothing to do with the time.
+            _signal.setitimer(_signal.ITIMER_REAL, _IMPORT_INTERVAL_S, _ALARM_INTERVAL_S)
+            return
+        raise OutOfTime(self._seconds, self._doing)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether the limited work is inside an import."""
+    while frame and frame.f_code is not interrupted_after.__code__:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _schedule_kill(after_s: float | None) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 import schemactl
 from schemactl.cli import main
+from schemactl.core.deadline import Deadline, within
 from schemactl.core.errors import SchemactlError
 
 pytestmark = pytest.mark.slow
@@ -184,3 +186,16 @@ def test_a_time_that_nobody_can_mean_is_wrong_usage(
         main(["-C", str(scratch.path), "check", f"--timeout={seconds}"])
     assert ended.value.code == USAGE
     assert "argument --timeout: expected a number of seconds between 0 and" in capsys.readouterr().err
+
+
+def test_an_import_is_not_left_half_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(0.3)\nis_whole = True\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def work(_: Deadline) -> None:
+        import_module("slow_module")
+        time.sleep(LONG_S)
+
+    with pytest.raises(SchemactlError, match="gave up after 0.05 s"):
+        within(0.05, work)
+    assert sys.modules["slow_module"].is_whole
