@@ -196,6 +196,6 @@ def test_an_import_is_not_left_half_done(tmp_path: Path, monkeypatch: pytest.Mon
         import_module("slow_module")
         time.sleep(LONG_S)
 
-    with pytest.raises(SchemactlError, match="gave up after 0.05 s"):
+    with pytest.raises(SchemactlError, match=r"gave up after 0\.05 s"):
         within(0.05, work)
     assert sys.modules["slow_module"].is_whole
