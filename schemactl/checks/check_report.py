@@ -31,224 +31,46 @@ COMPARED_BY_BROKERS: Final = frozenset(
         "TYPE_MISMATCH",
     }
 )
-"""The data rules that a broker's own checkers ask about, too: its `incompatible` is of the same edit."""
+"""The data rules that a broker's checkers also apply: its answer `incompatible` has the same cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One edit, and what it brings.
-
-    Attributes:
-        findings: of one rule and severity, at one place; at least one, and several where a shared type is edited, where readers
-            fail in both directions, or where a topic uses the place more than once.
-        refusals: the broker's answers to the same edit. Each stands with every cause that explains it.
-    """
-
-    findings: tuple[Finding, ...]
-    refusals: tuple[Finding, ...] = ()
-
-    @property
-    def lead(self) -> Finding:
-        """The finding whose rule, place and severity are the cause's."""
-        return self.findings[0]
-
-    @property
-    def severity(self) -> Severity:
-        """That of each of its findings."""
-        return self.lead.severity
-
-    @property
-    def waivers(self) -> tuple[Waiver, ...]:
-        """The waivers of its findings, and of the broker's answers; none, unless it is waived."""
-        return tuple(dict.fromkeys(each.waiver for each in (*self.findings, *self.refusals) if each.waiver))
-
-    @property
-    def topics(self) -> tuple[TopicName, ...]:
-        """The topics it concerns, in the order of its findings."""
-        return tuple(dict.fromkeys(each.topic for each in self.findings if each.topic))
-
-    @property
-    def id(self) -> str:
-        """32 hex digits: a digest of its findings, in any order, and of exactly their changes, as their fingerprints are."""
-        parts = sorted(repr(_identity(each)) for each in self.findings)
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
-
-    def shown(self) -> Iterator[Finding]:
-        """Yield the findings that stand for all: in each direction those of one topic."""
-        examples: dict[Hashable, TopicName | None] = {}
-        for finding in self.findings:
-            if examples.setdefault(finding.direction, finding.topic) == finding.topic:
-                yield finding
+GATE_RULES: Final = frozenset({"GATE_CHANGED", "GATE_UNREADABLE", "DRAFT_AGAIN"})
+"""The rules about effects of a change on the check of later changes. They do not make `--strict` fail."""
 
 
-def causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
-    """Group findings by the edit that brings them, in the order of the first of each.
-
-    One edit: the same rule and severity, at the same place of a file, about the same part of it. A broker's `incompatible`
-    belongs to the data findings of its topic that the broker compares as well; with none of its severity, it is a cause of its own.
-    """
-    explained = {(each.topic, each.severity) for each in findings if each.rule in COMPARED_BY_BROKERS}
-    refusals: dict[Hashable, list[Finding]] = {}
-    edits: dict[Hashable, list[Finding]] = {}
-    for number, finding in enumerate(findings):
-        key = finding.topic, finding.severity
-        if finding.rule == "BROKER_INCOMPATIBLE" and key in explained:
-            refusals.setdefault(key, []).append(finding)
-        else:
-            edits.setdefault(_edit(finding) or number, []).append(finding)
-    found = [Cause(tuple(group)) for group in edits.values()]
-    return tuple(replace(cause, refusals=tuple(_refusals(cause, refusals))) for cause in found)
+ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
+"""The position of each severity in a report, the worst first."""
 
 
-def _refusals(cause: Cause, refusals: Mapping[Hashable, Sequence[Finding]]) -> Iterator[Finding]:
-    if cause.lead.rule in COMPARED_BY_BROKERS:
-        for topic in dict.fromkeys(each.topic for each in cause.findings):
-            yield from refusals.get((topic, cause.severity), ())
-
-
-def _identity(finding: Finding) -> Hashable:
-    """Return what tells a finding from all others of its report."""
-    return (finding.fingerprint, finding.rule, str(finding.topic), "" if finding.fingerprint else finding.message)
-
-
-def _edit(finding: Finding) -> Hashable | None:
-    """Return a key that findings of one edit share; None: it shares it with no other.
-
-    What is gone has the place of what it was in, so the last token of the pointer tells one missing part from another. The rest
-    of the pointer is the way to a shared type, which differs from topic to topic.
-    """
-    if finding.topic is None or finding.source is None:
-        return None
-    part = finding.pointer.rpartition("/")[2]
-    at = finding.source, finding.before_change, finding.only_at_tip, finding.commit
-    return finding.rule, finding.severity, at, part
-
-
-# The report
+_OWN_FILES_NOTE: Final = (
+    "So it is under the judging files of this change, as they will be after the merge; not under the approved ones."
+)
 
 
 Change = Literal[
     "added", "new version", "not stored", "older version", "schema removed", "removed", "policies", "clients"
 ]
 
-GATE_RULES: Final = frozenset({"GATE_CHANGED", "GATE_UNREADABLE", "DRAFT_AGAIN"})
-"""What a change does to the check of later changes. `--strict` does not fail because of these."""
-
-ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
-"""The worst first."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClientImpact:
-    """What a changed schema means to a client as it is built now.
-
-    Attributes:
-        built: what it is built with: the numbers of versions; (): a definition of its own.
-        breaks: the first reason why the two do not understand each other; "": they do.
-    """
-
-    client: Client
-    built: tuple[int, ...]
-    breaks: str = ""
-
-    @property
-    def is_fine(self) -> bool:
-        """Whether it can stay as it is."""
-        return not self.breaks
-
-
-@dataclass(frozen=True, slots=True)
-class TopicCheck:
-    """What a check says of one changed topic.
-
-    Attributes:
-        version: the number this content gets when it is approved as the next one, or has already; None: none.
-        latest: the highest number approved so far; None: this is the first.
-        strategy_before: the approved one, where the change sets another.
-        stepwise: the number this content gets if each commit of the branch is approved by itself; None: not asked, or
-            the same.
-        verdict: both verdicts; None where nothing is uploaded.
-        owner: who answers for it, as it declares; "": it does not say.
-        tables: what becomes of tables that the topic feeds; None: the project generates no columns, or there are none.
-        targets: those for which all this is so; (): no target in particular.
-        schema: what it declares now, where that has changed.
-        before: what it declared, likewise; None: nothing, or another generation.
-        versions: those that `schema` is compared with, of the former topic where it was renamed.
-        clients: what `schema` means to each declared client, by team.
-    """
-
-    topic: TopicName
-    change: Change
-    strategy: CompatibilityStrategy
-    level: Level
-    strategy_before: CompatibilityStrategy | None = None
-    version: int | None = None
-    latest: int | None = None
-    stepwise: int | None = None
-    verdict: Verdict | None = None
-    source: Source | None = None
-    owner: str = ""
-    tables: Impact | None = None
-    targets: tuple[str, ...] = ()
-    # Rows of several targets that differ in these alone become one.
-    schema: SchemaInfo | None = field(default=None, compare=False, repr=False)
-    before: SchemaInfo | None = field(default=None, compare=False, repr=False)
-    versions: tuple[SchemaVersion, ...] = field(default=(), compare=False, repr=False)
-    clients: tuple[ClientImpact, ...] = field(default=(), compare=False, repr=False)
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether `version` is a number that nothing has yet."""
-        return self.version is not None and (self.latest is None or self.version > self.latest)
-
-
-def client_impacts(checks: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
-    """Return what a change means to each client of a topic, by its checks for all targets; where these differ, the worst."""
-    found: dict[str, ClientImpact] = {}
-    for each in (each for check in checks for each in check.clients):
-        if each.client.name not in found or not each.is_fine:
-            found[each.client.name] = each
-    return tuple(found.values())
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyChange:
-    """A policy that a namespace or topic declares otherwise than before.
-
-    Attributes:
-        name: whose.
-        policy: its key in a declaration.
-        before: its value as JSON has it; None: it was not declared. `after`: likewise.
-        inherited: what it is reset to where it is declared no longer, and the level that sets that.
-        targets: those for which it changes; (): no target in particular.
-    """
-
-    name: NamespaceName | TopicName
-    policy: str
-    before: Any
-    after: Any
-    inherited: tuple[Any, Level] | None = None
-    targets: tuple[str, ...] = ()
-
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         release: the Pulsar release whose answers were predicted.
-        base: what was compared with, for people: a ref and its commit; "": nothing, the files alone were looked at (`lint`).
-        merge_base: where the work left that ref, when something was approved since; None: at its tip.
-        checked: the number of topics looked at.
-        topics: the changed ones, by name.
-        policies: those changed, of namespaces and topics that were there before.
-        findings: by topic; errors of a topic before its warnings.
+        base: the label of the approved history, a ref and its commit; empty if only the files were checked (`lint`).
+        checked: the number of checked topics.
+        topics: the changed topics, by name.
+        policies: the changed policies of namespaces and topics that existed before.
+        findings: the findings by topic; errors of a topic before its warnings.
+        waived: the findings that a waiver approves; they do not count, and are listed first.
+        waiver_path: the path of the waiver file from the repository's top.
+        merge_base: the merge base if versions were approved after it, else None.
+        notes: remarks about the check itself.
         settings: the path of the project file.
-        waived: those that a waiver approves: they count no more, and are listed first.
-        waiver_path: of the waiver file, relative to the repository's top level.
-        target: the only one that was judged for; "": all were.
-        targets: those that were judged for, with the release of each.
-        decided: False: what was to be checked could not be read, and the findings say why; nothing else is known.
+        target: the only checked target, or empty if all targets were checked.
+        targets: the release of each checked target, by name.
+        decided: whether the files could be read; if not, the findings give the reasons, and nothing else is known.
     """
 
     release: Release
@@ -273,153 +95,347 @@ class CheckReport:
 
     @property
     def is_fine(self) -> bool:
-        """Whether every changed topic has two good verdicts, whatever the severities say: what is not judged has one."""
+        """Whether every changed topic has two good verdicts, regardless of severities; unjudged readers are not good."""
         verdicts = [topic.verdict for topic in self.topics if topic.verdict]
-        return all(each.is_compatible and each.state is not DataState.NOT_JUDGED for each in verdicts)
+        return all(verdict.is_compatible and verdict.state is not DataState.NOT_JUDGED for verdict in verdicts)
 
     @property
     def releases(self) -> str:
-        """Those whose answers were predicted, for people."""
+        """The releases whose answers were predicted, as text."""
         return " and ".join(sorted({*self.targets.values()} or {self.release}))
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """The findings by the edits that bring them."""
+        """The findings grouped by cause."""
         return causes(self.findings)
 
     @property
     def waived_causes(self) -> tuple[Cause, ...]:
-        """The waived findings by the edits that bring them."""
+        """The waived findings grouped by cause."""
         return causes(self.waived)
 
     def count(self, severity: Severity) -> int:
-        """How many causes have `severity`."""
+        """Count the causes with this severity."""
         return sum(cause.severity == severity for cause in self.causes)
 
 
+@dataclass(frozen=True, slots=True)
+class TopicCheck:
+    """The result for one changed topic.
+
+    Attributes:
+        topic: the name of the topic.
+        change: the kind of the change.
+        strategy: the declared strategy.
+        level: the level that sets the strategy.
+        strategy_before: the approved strategy if the change sets another one, else None.
+        version: the number that this content has, or gets when it is approved; None without a schema.
+        latest: the highest approved number, or None if this is the first version.
+        stepwise: the number that this content gets if each commit of the branch is approved by itself; None if it was not
+            computed or is the same.
+        verdict: both verdicts, or None if no schema is uploaded.
+        source: the location of the declaration.
+        owner: the declared owner, or empty.
+        tables: the effects on tables that the topic feeds, or None if no columns are generated.
+        targets: the targets that the result applies to; empty if it does not depend on a target.
+        schema: the declared schema if it has changed, else None.
+        before: the approved schema if `schema` has changed; None without one, or in a new generation.
+        versions: the versions that `schema` is compared with; for a renamed topic, those of its old name.
+        clients: the effects of `schema` on each declared client, by team.
+    """
+
+    topic: TopicName
+    change: Change
+    strategy: CompatibilityStrategy
+    level: Level
+    strategy_before: CompatibilityStrategy | None = None
+    version: int | None = None
+    latest: int | None = None
+    stepwise: int | None = None
+    verdict: Verdict | None = None
+    source: Source | None = None
+    owner: str = ""
+    tables: Impact | None = None
+    targets: tuple[str, ...] = ()
+    # Results of several targets that differ only in these attributes are joined.
+    schema: SchemaInfo | None = field(default=None, compare=False, repr=False)
+    before: SchemaInfo | None = field(default=None, compare=False, repr=False)
+    versions: tuple[SchemaVersion, ...] = field(default=(), compare=False, repr=False)
+    clients: tuple[ClientImpact, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether `version` is a new number."""
+        return self.version is not None and (self.latest is None or self.version > self.latest)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientImpact:
+    """The effect of a changed schema on a client as it is built now.
+
+    Attributes:
+        client: the declared client.
+        built: the numbers of the versions that it is built with; empty if it has its own definition.
+        breaks: the first reason why client and schema are incompatible, or empty if they are compatible.
+    """
+
+    client: Client
+    built: tuple[int, ...]
+    breaks: str = ""
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether the client does not need an upgrade."""
+        return not self.breaks
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChange:
+    """A changed policy of a namespace or topic.
+
+    Attributes:
+        name: the namespace or topic.
+        policy: the key of the policy in a declaration.
+        before: the approved value as in JSON, or None if it was not declared.
+        after: the declared value as in JSON, or None if it is no longer declared.
+        inherited: the value to which a policy that is no longer declared is reset, and the level that sets it.
+        targets: the targets on which it changes; empty if it does not depend on a target.
+    """
+
+    name: NamespaceName | TopicName
+    policy: str
+    before: Any
+    after: Any
+    inherited: tuple[Any, Level] | None = None
+    targets: tuple[str, ...] = ()
+
+
+def client_impacts(checks: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
+    """Return the impact on each client of a topic from its checks for all targets; the worst impact if they differ."""
+    impacts_by_name: dict[str, ClientImpact] = {}
+    for impact in (impact for check in checks for impact in check.clients):
+        if impact.client.name not in impacts_by_name or not impact.is_fine:
+            impacts_by_name[impact.client.name] = impact
+    return tuple(impacts_by_name.values())
+
+
 def undecided(error: SchemactlError) -> CheckReport:
-    """Return the report of a check that `error` ended: it replaces the file of an earlier run."""
+    """Return the report of a check that `error` ended, which replaces the file of an earlier run."""
     problems = error.problems if isinstance(error, DeclarationError) else ()
-    findings = [_not_decided(problem.source, problem.what, problem.fix) for problem in problems] or [
-        _not_decided(error.source, error.what, error.fix)
+    findings = [_make_undecided_finding(problem.source, problem.what, problem.fix) for problem in problems] or [
+        _make_undecided_finding(error.source, error.what, error.fix)
     ]
     return CheckReport(Release.R4_0, "", 0, findings=tuple(findings), decided=False)
 
 
-def _not_decided(source: Source | None, what: str, fix: str) -> Finding:
-    return Finding("NOT_DECIDED", "error", "declaration", None, source, on_one_line(what), on_one_line(fix))
+def _make_undecided_finding(source: Source | None, message: str, fix: str) -> Finding:
+    return Finding("NOT_DECIDED", "error", "declaration", None, source, on_one_line(message), on_one_line(fix))
 
 
-# One report of the reports for several environments: what is the same in some of them stands there
-# once.
+# Causes: findings grouped by the edit that causes them
 
 
-T = TypeVar("T", Finding, TopicCheck, PolicyChange)
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The findings that one edit causes.
 
-Part = tuple[tuple[str, ...], CheckReport]
+    Attributes:
+        findings: at least one finding, all of one rule, severity and location. There are several if a shared type is edited,
+            if readers fail in both directions, or if a topic uses the location more than once.
+        refusals: the broker's answers to the same edit. Each is listed with every cause that explains it.
+    """
+
+    findings: tuple[Finding, ...]
+    refusals: tuple[Finding, ...] = ()
+
+    @property
+    def lead(self) -> Finding:
+        """The finding whose rule, location and severity represent the cause."""
+        return self.findings[0]
+
+    @property
+    def severity(self) -> Severity:
+        """The severity of all of its findings."""
+        return self.lead.severity
+
+    @property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """The waivers of its findings and of the broker's answers; empty unless it is waived."""
+        return tuple(dict.fromkeys(finding.waiver for finding in (*self.findings, *self.refusals) if finding.waiver))
+
+    @property
+    def topics(self) -> tuple[TopicName, ...]:
+        """The topics of its findings, in their order."""
+        return tuple(dict.fromkeys(finding.topic for finding in self.findings if finding.topic))
+
+    @property
+    def id(self) -> str:
+        """A digest of its findings, in any order, and of their changes, as 32 hexadecimal digits."""
+        parts = sorted(repr(_make_identity(finding)) for finding in self.findings)
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+    def shown(self) -> Iterator[Finding]:
+        """Yield the findings that represent the cause: the findings of one topic in each direction."""
+        examples: dict[Hashable, TopicName | None] = {}
+        for finding in self.findings:
+            if examples.setdefault(finding.direction, finding.topic) == finding.topic:
+                yield finding
+
+
+def causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
+    """Group findings by the edit that causes them, in the order of the first finding of each group.
+
+    Findings of one edit have the same rule, severity, location and part of the definition. A broker's `incompatible` belongs
+    to the data findings of its topic with the same severity that the broker compares as well; without any, it is a separate cause.
+    """
+    explained = {(finding.topic, finding.severity) for finding in findings if finding.rule in COMPARED_BY_BROKERS}
+    refusals: dict[Hashable, list[Finding]] = {}
+    edits: dict[Hashable, list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        key = finding.topic, finding.severity
+        if finding.rule == "BROKER_INCOMPATIBLE" and key in explained:
+            refusals.setdefault(key, []).append(finding)
+        else:
+            edits.setdefault(_make_edit_key(finding) or number, []).append(finding)
+    causes_without_refusals = [Cause(tuple(group)) for group in edits.values()]
+    return tuple(replace(cause, refusals=tuple(_find_refusals(cause, refusals))) for cause in causes_without_refusals)
+
+
+def _make_edit_key(finding: Finding) -> Hashable | None:
+    """Return a key that the findings of one edit share, or None if the finding is not grouped.
+
+    A removed part has the location of its parent, so the last token of the pointer distinguishes removed parts. The other
+    tokens lead to a shared type and differ from topic to topic.
+    """
+    if finding.topic is None or finding.source is None:
+        return None
+    last_token = finding.pointer.rpartition("/")[2]
+    location = finding.source, finding.before_change, finding.only_at_tip, finding.commit
+    return finding.rule, finding.severity, location, last_token
+
+
+def _find_refusals(cause: Cause, refusals: Mapping[Hashable, Sequence[Finding]]) -> Iterator[Finding]:
+    if cause.lead.rule in COMPARED_BY_BROKERS:
+        for topic in dict.fromkeys(finding.topic for finding in cause.findings):
+            yield from refusals.get((topic, cause.severity), ())
+
+
+def _make_identity(finding: Finding) -> Hashable:
+    """Return a value that distinguishes a finding from all others of its report."""
+    return (finding.fingerprint, finding.rule, str(finding.topic), "" if finding.fingerprint else finding.message)
+
+
+# One report for several environments
+
+
+Item = TypeVar("Item", Finding, TopicCheck, PolicyChange)
+
+
+EnvironmentReport = tuple[tuple[str, ...], CheckReport]
 """The names of the targets of an environment, and its report."""
 
 
-def joined(parts: Sequence[Part]) -> CheckReport:
-    """Return the reports for several environments as one; each finding, topic and policy says for which targets it holds."""
+def join_reports(parts: Sequence[EnvironmentReport]) -> CheckReport:
+    """Join the reports for several environments; each finding, topic and policy lists its targets."""
     if len(parts) == 1:
-        return _marked(*parts[0])
-    findings = _joined([(targets, report.findings) for targets, report in parts], lambda each: each.topic)
-    topics = _joined([(targets, report.topics) for targets, report in parts], lambda each: each.topic)
-    policies = _joined([(targets, report.policies) for targets, report in parts], lambda each: each.name)
-    first = parts[0][1]
+        return _mark_targets(*parts[0])
+    findings = _join_items([(targets, report.findings) for targets, report in parts], lambda item: item.topic)
+    topics = _join_items([(targets, report.topics) for targets, report in parts], lambda item: item.topic)
+    policies = _join_items([(targets, report.policies) for targets, report in parts], lambda item: item.name)
+    first_report = parts[0][1]
     return replace(
-        first,
-        findings=tuple(_by_severity(findings)),
-        topics=tuple(sorted(map(_with_own_clients, topics), key=lambda each: each.topic)),
+        first_report,
+        findings=tuple(_sort_by_severity(findings)),
+        topics=tuple(sorted(map(_select_clients, topics), key=lambda item: item.topic)),
         policies=tuple(policies),
         notes=tuple(dict.fromkeys(note for _, report in parts for note in report.notes)),
         targets={name: report.release for targets, report in parts for name in targets},
     )
 
 
-def _marked(targets: tuple[str, ...], report: CheckReport) -> CheckReport:
+def _mark_targets(targets: tuple[str, ...], report: CheckReport) -> CheckReport:
     if not targets:
         return report
     return replace(
         report,
-        findings=tuple(replace(each, targets=_among(targets, each)) for each in report.findings),
-        topics=tuple(_with_own_clients(replace(each, targets=targets)) for each in report.topics),
-        policies=tuple(replace(each, targets=targets) for each in report.policies),
+        findings=tuple(replace(finding, targets=_select_targets(targets, finding)) for finding in report.findings),
+        topics=tuple(_select_clients(replace(topic, targets=targets)) for topic in report.topics),
+        policies=tuple(replace(policy, targets=targets) for policy in report.policies),
         targets=dict.fromkeys(targets, report.release),
     )
 
 
-def _with_own_clients(topic: TopicCheck) -> TopicCheck:
-    """Return the topic without the clients that run on other targets alone."""
-    return replace(topic, clients=tuple(each for each in topic.clients if each.client.runs_on(*topic.targets)))
+def _select_clients(topic: TopicCheck) -> TopicCheck:
+    """Return the topic without clients that do not run on its targets."""
+    return replace(topic, clients=tuple(impact for impact in topic.clients if impact.client.runs_on(*topic.targets)))
 
 
-def _joined(parts: Sequence[tuple[tuple[str, ...], Sequence[T]]], about: Callable[[T], Hashable]) -> list[T]:
-    groups: dict[Hashable, list[tuple[T, list[str]]]] = {}
+def _join_items(
+    parts: Sequence[tuple[tuple[str, ...], Sequence[Item]]], about: Callable[[Item], Hashable]
+) -> list[Item]:
+    groups: dict[Hashable, list[tuple[Item, list[str]]]] = {}
     for targets, items in parts:
         for item in items:
             group = groups.setdefault(about(item), [])
-            anywhere = replace(item, targets=())
-            if not any(each == anywhere for each, _ in group):
-                group.append((anywhere, []))
-            for each, names in group:
-                names.extend(_among(targets, item) if each == anywhere else ())
-    return [replace(each, targets=tuple(names)) for group in groups.values() for each, names in group]
+            item_without_targets = replace(item, targets=())
+            if not any(known_item == item_without_targets for known_item, _ in group):
+                group.append((item_without_targets, []))
+            for known_item, names in group:
+                names.extend(_select_targets(targets, item) if known_item == item_without_targets else ())
+    return [replace(known_item, targets=tuple(names)) for group in groups.values() for known_item, names in group]
 
 
-def _among(targets: tuple[str, ...], item: Finding | TopicCheck | PolicyChange) -> tuple[str, ...]:
-    """Return for which targets of an environment something holds: a client may run on some of them alone."""
+def _select_targets(targets: tuple[str, ...], item: Finding | TopicCheck | PolicyChange) -> tuple[str, ...]:
+    """Return the targets of an environment that an item applies to: a client may run on some of them only."""
     return tuple(name for name in targets if name in item.targets) or targets
 
 
-def _by_severity(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings with the errors of a topic before its warnings; topics stay where they are."""
-    topics: dict[Hashable, list[Finding]] = {}
-    for each in findings:
-        topics.setdefault(each.topic, []).append(each)
-    for group in topics.values():
-        yield from sorted(group, key=lambda each: ORDER[each.severity])
+def _sort_by_severity(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield the findings of each topic with errors before warnings, and keep the order of topics."""
+    findings_by_topic: dict[Hashable, list[Finding]] = {}
+    for finding in findings:
+        findings_by_topic.setdefault(finding.topic, []).append(finding)
+    for group in findings_by_topic.values():
+        yield from sorted(group, key=lambda finding: ORDER[finding.severity])
 
 
-# One report of a change that was judged twice
+# One report of a change that is judged twice
 
 
-_OWN: Final = (
-    "So it is under the judging files of this change, as they will be after the merge; not under the approved ones."
-)
+def join_judgments(approved: CheckReport, proposed: CheckReport) -> CheckReport:
+    """Add the findings under the change's judging files to the report under the approved ones.
 
-
-def judged_twice(approved: CheckReport, own: CheckReport) -> CheckReport:
-    """Return the report under the approved judging files, with what the change's own find besides.
-
-    A finding of both has the severity of the stricter. Topics have the verdict under the approved files where those judge them.
+    A finding in both reports gets the stricter severity. A topic in both keeps the verdict under the approved files.
     """
     findings = list(approved.findings)
-    for finding in own.findings:
-        same = [index for index, other in enumerate(findings) if _place_of(other) == _place_of(finding)]
-        equal = next((index for index in same if _without_targets(findings[index]) == _without_targets(finding)), None)
-        milder = next((index for index in same if ORDER[findings[index].severity] > ORDER[finding.severity]), None)
+    for finding in proposed.findings:
+        same_indexes = [index for index, other in enumerate(findings) if _make_key(other) == _make_key(finding)]
+        equal = next(
+            (index for index in same_indexes if _without_targets(findings[index]) == _without_targets(finding)), None
+        )
+        milder = next(
+            (index for index in same_indexes if ORDER[findings[index].severity] > ORDER[finding.severity]), None
+        )
         if equal is not None:
-            findings[equal] = replace(findings[equal], targets=_union(findings[equal].targets, finding.targets))
+            findings[equal] = replace(findings[equal], targets=_unite_targets(findings[equal].targets, finding.targets))
         elif milder is not None:
-            findings[milder] = replace(finding, message=f"{finding.message}\n{_OWN}")
-        elif not any(_covers(findings[index].targets, finding.targets) for index in same):
-            findings.append(replace(finding, message=f"{finding.message}\n{_OWN}"))
-    topics = _with_rows_of(approved.topics, own.topics, lambda row: row.topic)
+            findings[milder] = replace(finding, message=f"{finding.message}\n{_OWN_FILES_NOTE}")
+        elif not any(_covers_targets(findings[index].targets, finding.targets) for index in same_indexes):
+            findings.append(replace(finding, message=f"{finding.message}\n{_OWN_FILES_NOTE}"))
+    topics = _add_rows(approved.topics, proposed.topics, lambda row: row.topic)
     return replace(
         approved,
-        findings=tuple(_by_severity(findings)),
+        findings=tuple(_sort_by_severity(findings)),
         topics=tuple(sorted(topics, key=lambda row: row.topic)),
-        policies=tuple(_with_rows_of(approved.policies, own.policies, lambda row: (row.name, row.policy))),
-        notes=tuple(dict.fromkeys((*approved.notes, *own.notes))),
-        targets={**own.targets, **approved.targets},
-        checked=max(approved.checked, own.checked),
+        policies=tuple(_add_rows(approved.policies, proposed.policies, lambda row: (row.name, row.policy))),
+        notes=tuple(dict.fromkeys((*approved.notes, *proposed.notes))),
+        targets={**proposed.targets, **approved.targets},
+        checked=max(approved.checked, proposed.checked),
     )
 
 
-def _place_of(finding: Finding) -> Hashable:
-    """Return what two judges' findings of the same thing have in common."""
+def _make_key(finding: Finding) -> Hashable:
+    """Return a key that the findings of two judges about the same problem share."""
     return (
         finding.rule,
         finding.topic,
@@ -431,27 +447,29 @@ def _place_of(finding: Finding) -> Hashable:
     )
 
 
-def _without_targets(item: T) -> T:
+def _without_targets(item: Item) -> Item:
     return replace(item, targets=())
 
 
-def _union(targets: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the targets of both; (): one of the two holds for all."""
+def _unite_targets(targets: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the targets of both, or an empty tuple if either applies to all targets."""
     return tuple(dict.fromkeys((*targets, *others))) if targets and others else ()
 
 
-def _covers(targets: tuple[str, ...], others: tuple[str, ...]) -> bool:
+def _covers_targets(targets: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return not targets or bool(others and {*others} <= {*targets})
 
 
-def _with_rows_of(rows: Sequence[T], others: Sequence[T], name: Callable[[T], Hashable]) -> list[T]:
-    """Return `rows`, and those of the other judge for targets that this one does not know."""
+def _add_rows(rows: Sequence[Item], others: Sequence[Item], make_key: Callable[[Item], Hashable]) -> list[Item]:
+    """Return `rows`, and the rows of the other judge for targets that these do not cover."""
     result = list(rows)
     for other in others:
-        same = [index for index, row in enumerate(result) if name(row) == name(other)]
-        equal = next((index for index in same if _without_targets(result[index]) == _without_targets(other)), None)
+        same_indexes = [index for index, row in enumerate(result) if make_key(row) == make_key(other)]
+        equal = next(
+            (index for index in same_indexes if _without_targets(result[index]) == _without_targets(other)), None
+        )
         if equal is not None:
-            result[equal] = replace(result[equal], targets=_union(result[equal].targets, other.targets))
-        elif not any(_covers(result[index].targets, other.targets) for index in same):
+            result[equal] = replace(result[equal], targets=_unite_targets(result[equal].targets, other.targets))
+        elif not any(_covers_targets(result[index].targets, other.targets) for index in same_indexes):
             result.append(other)
     return result

@@ -1,4 +1,4 @@
-"""Find problems in a declaration outside of its schema: policies, partitions, namespaces, renames and deprecation."""
+"""Check declarations outside of their schemas: policies, partitions, names, namespaces, renames and deprecation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any, Final
 
 from schemactl.checks.check_report import PolicyChange
-from schemactl.checks.proposal import STRICT_POLICIES, Proposal, Run, declared, is_rejected
+from schemactl.checks.proposal import STRICT_POLICIES, Proposal, Run, is_rejected
 from schemactl.checks.proposal import declared as declared_in
 from schemactl.core.catalog import Catalog, Deprecated, Namespace, Topic
 from schemactl.core.errors import InvalidSchema, Problem, did_you_mean
@@ -29,138 +29,7 @@ from schemactl.core.wording import partitions as partitions_said
 from schemactl.core.wording import versions as versions_said
 from schemactl.formats.type_spec import outline
 
-
-def changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
-    """Yield the changed policies of every namespace, and of the topics `names` that were approved before."""
-    for space in sorted({*run.approved.namespaces, *run.target.namespaces}):
-        yield from _changes(run, space, run.approved.namespaces.get(space), run.target.namespaces.get(space))
-    for name in names:
-        if before := declared_in(run.approved, name):
-            yield from _changes(run, name, before, declared_in(run.target, name))
-
-
-def _changes(
-    run: Run, name: NamespaceName | TopicName, before: Namespace | Topic | None, after: Namespace | Topic | None
-) -> Iterator[PolicyChange]:
-    for policy in Policies.names():
-        was, will = (each.policies.get(policy) if each else None for each in (before, after))
-        if was != will:
-            yield PolicyChange(name, policy, was, will, _inherited(run, name, policy) if will is None else None)
-    was, will = (getattr(each, "partitions", None) for each in (before, after))
-    if was != will and after:
-        yield PolicyChange(name, "partitions", was, will)
-
-
-def _inherited(run: Run, name: NamespaceName | TopicName, policy: str) -> tuple[Any, Level] | None:
-    """Return the value to which `apply` resets a policy, and the level that sets it; None: no file tells."""
-    if policy in SETTINGS:
-        space = run.target.namespaces.get(name.namespace_name) if isinstance(name, TopicName) else None
-        above = space.policies.get(policy) if space else None
-        return None if above is None else (above, "namespace")
-    if isinstance(name, TopicName):
-        return run.target.strategy(name, run.project.defaults)
-    return getattr(run.project.defaults, policy), "default"
-
-
-def relaxed(run: Run, proposal: Proposal, verdict: Verdict, old: CompatibilityStrategy) -> Iterator[Finding]:
-    """Yield the finding that a strategy, which was `old`, changes together with a schema that the old one would reject."""
-    name = proposal.topic.name
-    if old == proposal.strategy or is_rejected(verdict):
-        return
-    if is_rejected(replace(proposal, strategy=old).verdict(run.project)):
-        yield from run.find(
-            "STRATEGY_RELAXED",
-            proposal.topic,
-            f"{name} goes from {old} to {proposal.strategy} together with a schema that {old} rejects.",
-            source=run.strategy_place(proposal.topic),
-        )
-
-
-def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield the finding that approved versions do not satisfy a new strategy."""
-    name = proposal.topic.name
-    (old, _), _ = run.strategies(name)
-    if old == proposal.strategy:
-        return
-    failing = _failing(run, proposal)
-    if failing:
-        yield from run.find(
-            "STRATEGY_TIGHTENED",
-            proposal.topic,
-            f"{name} becomes {proposal.strategy} ({policy_origin(proposal.level)}), was {old}. What was approved does not satisfy "
-            f"it: {versions_said(failing)}.",
-            source=run.strategy_place(proposal.topic),
-            against=tuple(failing),
-        )
-
-
-def protection_lost(run: Run, topic: Topic, before: Topic | None) -> Iterator[Finding]:
-    """Yield relaxed policies that protected readers, or kept unchecked schemas out."""
-    if before is None:
-        return
-    (old, _), (new, level) = run.strategies(topic.name)
-    if lost := protects(old) - protects(new):
-        yield from run.find(
-            "PROTECTION_LOST",
-            topic,
-            f"{topic.name} becomes {new} ({policy_origin(level)}), was {old}. Not protected any more: "
-            f"{', '.join(text for each, text in _PROTECTED.items() if each in lost)}.",
-            source=run.strategy_place(topic),
-        )
-    yield from _let_in(run, topic, before)
-    yield from _lost(run, topic, before)
-
-
-def namespaces(run: Run) -> Iterator[Finding]:
-    """Yield the same for namespaces, also those that are no longer declared."""
-    for name, before in sorted(run.approved.namespaces.items(), key=lambda item: str(item[0])):
-        now = run.target.namespaces.get(name)
-        yield from _let_in(run, now, before)
-        yield from _lost(run, now, before)
-
-
-def _let_in(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) -> Iterator[Finding]:
-    """Yield the policies that kept unchecked schemas out in `before` and no longer do."""
-    for policy, strict in STRICT_POLICIES.items():
-        value = getattr(now.policies, policy) if now else None
-        in_force = getattr(run.project.defaults, policy) if value is None else value
-        if getattr(before.policies, policy) is strict and in_force is not strict:
-            is_now = f"{'reset to ' if value is None else ''}{str(in_force).lower()}"
-            yield from run.find(
-                "PROTECTION_LOST",
-                before if isinstance(before, Topic) else None,
-                f"{policy} of {before.name} is {is_now}, was {str(strict).lower()}: clients bring schemas that nobody has checked.",
-                source=now.locate(f"/{policy}") if now else before.source,
-                before_change=now is None,
-            )
-
-
-def _lost(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) -> Iterator[Finding]:
-    """Yield changed settings by which messages can be lost; a setting in no file has Pulsar's default."""
-    for setting, row in SETTINGS.items():
-        was = _setting(run.approved, before.name, setting)
-        will = _setting(run.target, before.name, setting)
-        declared = any(each and setting in each.policies.settings for each in (now, before))
-        if declared and will != was and (how := row.loss(was, will)):
-            yield from run.find(
-                "DATA_LOSS",
-                before if isinstance(before, Topic) else None,
-                f"{setting} of {before.name} becomes {policy_word(will)}, was {policy_word(was)}: {how}.",
-                fix=f"`apply` asks for --allow-data-loss {address(before.name, setting)}",
-                source=now.locate(f"/{setting}") if now else before.source,
-                before_change=now is None,
-            )
-
-
-def _setting(catalog: Catalog, name: NamespaceName | TopicName, setting: str) -> Any:
-    """Return the value of a setting for a namespace or topic: from the files, else Pulsar's default."""
-    own = declared_in(catalog, name) if isinstance(name, TopicName) else None
-    holders = (own, catalog.namespaces.get(name.namespace_name))
-    found = (each.policies.settings.get(setting) for each in holders if each)
-    return next((value for value in found if value is not None), SETTINGS[setting].default)
-
-
-_PROTECTED: Final = {
+_PROTECTION_TEXTS: Final = {
     "new_reads_old": "new readers of old messages",
     "old_reads_new": "old readers of new messages",
     "all versions": "readers and messages of versions before the latest",
@@ -168,14 +37,169 @@ _PROTECTED: Final = {
 }
 
 
-def left_draft(run: Run, proposal: Proposal, before: Topic | None) -> Iterator[Finding]:
-    """Yield the finding that a topic is no longer a draft, and versions from that time break its strategy."""
-    name = proposal.topic.name
-    if before is None or (before.lifecycle, proposal.topic.lifecycle) != ("draft", "stable"):
+_MIN_SIMILARITY: Final = 0.6
+"""Minimum similarity of two definitions for one to count as the successor of the other."""
+
+
+_Outline = frozenset[tuple[str, str]]
+"""The names of a definition's parts with their types."""
+
+
+# Policies
+
+
+def find_policy_changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
+    """Yield the changed policies of every namespace, and of the topics `names` that were approved before."""
+    for namespace in sorted({*run.approved.namespaces, *run.target.namespaces}):
+        yield from _compare_policies(
+            run, namespace, run.approved.namespaces.get(namespace), run.target.namespaces.get(namespace)
+        )
+    for name in names:
+        if approved_topic := declared_in(run.approved, name):
+            yield from _compare_policies(run, name, approved_topic, declared_in(run.target, name))
+
+
+def _compare_policies(
+    run: Run, name: NamespaceName | TopicName, before: Namespace | Topic | None, after: Namespace | Topic | None
+) -> Iterator[PolicyChange]:
+    for policy in Policies.names():
+        old_value, new_value = (entry.policies.get(policy) if entry else None for entry in (before, after))
+        if old_value != new_value:
+            yield PolicyChange(
+                name,
+                policy,
+                old_value,
+                new_value,
+                _find_inherited_value(run, name, policy) if new_value is None else None,
+            )
+    old_value, new_value = (getattr(entry, "partitions", None) for entry in (before, after))
+    if old_value != new_value and after:
+        yield PolicyChange(name, "partitions", old_value, new_value)
+
+
+def _find_inherited_value(run: Run, name: NamespaceName | TopicName, policy: str) -> tuple[Any, Level] | None:
+    """Return the value to which `apply` resets a policy, and the level that sets it, or None if no file sets it."""
+    if policy in SETTINGS:
+        namespace = run.target.namespaces.get(name.namespace_name) if isinstance(name, TopicName) else None
+        inherited = namespace.policies.get(policy) if namespace else None
+        return None if inherited is None else (inherited, "namespace")
+    if isinstance(name, TopicName):
+        return run.target.strategy(name, run.project.defaults)
+    return getattr(run.project.defaults, policy), "default"
+
+
+def check_protection(run: Run, topic: Topic, before: Topic | None) -> Iterator[Finding]:
+    """Yield findings about relaxed policies of a topic that protected readers or messages, or rejected unchecked schemas."""
+    if before is None:
         return
-    failing = _failing(run, proposal)
+    (old_strategy, _), (new_strategy, level) = run.get_strategies(topic.name)
+    if lost_protections := protects(old_strategy) - protects(new_strategy):
+        yield from run.make_finding(
+            "PROTECTION_LOST",
+            topic,
+            f"{topic.name} becomes {new_strategy} ({policy_origin(level)}), was {old_strategy}. Not protected any more: "
+            f"{', '.join(text for protection, text in _PROTECTION_TEXTS.items() if protection in lost_protections)}.",
+            source=run.locate_strategy(topic),
+        )
+    yield from _check_schema_policies(run, topic, before)
+    yield from _check_data_loss(run, topic, before)
+
+
+def check_namespace_protection(run: Run) -> Iterator[Finding]:
+    """Yield findings about relaxed policies of namespaces, including namespaces that are no longer declared."""
+    for name, approved_namespace in sorted(run.approved.namespaces.items(), key=lambda item: str(item[0])):
+        declared_namespace = run.target.namespaces.get(name)
+        yield from _check_schema_policies(run, declared_namespace, approved_namespace)
+        yield from _check_data_loss(run, declared_namespace, approved_namespace)
+
+
+def _check_schema_policies(
+    run: Run, declared_entry: Topic | Namespace | None, approved_entry: Topic | Namespace
+) -> Iterator[Finding]:
+    """Yield findings about approved policies that rejected unchecked schemas and no longer do."""
+    for policy, strict in STRICT_POLICIES.items():
+        value = getattr(declared_entry.policies, policy) if declared_entry else None
+        in_force = getattr(run.project.defaults, policy) if value is None else value
+        if getattr(approved_entry.policies, policy) is strict and in_force is not strict:
+            change = f"{'reset to ' if value is None else ''}{str(in_force).lower()}"
+            yield from run.make_finding(
+                "PROTECTION_LOST",
+                approved_entry if isinstance(approved_entry, Topic) else None,
+                f"{policy} of {approved_entry.name} is {change}, was {str(strict).lower()}: clients bring schemas that nobody has checked.",
+                source=declared_entry.locate(f"/{policy}") if declared_entry else approved_entry.source,
+                before_change=declared_entry is None,
+            )
+
+
+def _check_data_loss(
+    run: Run, declared_entry: Topic | Namespace | None, approved_entry: Topic | Namespace
+) -> Iterator[Finding]:
+    """Yield findings about changed settings that can lose messages; undeclared settings have Pulsar's default."""
+    for setting, description in SETTINGS.items():
+        old_value = _get_setting(run.approved, approved_entry.name, setting)
+        new_value = _get_setting(run.target, approved_entry.name, setting)
+        is_declared = any(entry and setting in entry.policies.settings for entry in (declared_entry, approved_entry))
+        if is_declared and new_value != old_value and (loss := description.loss(old_value, new_value)):
+            yield from run.make_finding(
+                "DATA_LOSS",
+                approved_entry if isinstance(approved_entry, Topic) else None,
+                f"{setting} of {approved_entry.name} becomes {policy_word(new_value)}, was {policy_word(old_value)}: {loss}.",
+                fix=f"`apply` asks for --allow-data-loss {address(approved_entry.name, setting)}",
+                source=declared_entry.locate(f"/{setting}") if declared_entry else approved_entry.source,
+                before_change=declared_entry is None,
+            )
+
+
+def _get_setting(catalog: Catalog, name: NamespaceName | TopicName, setting: str) -> Any:
+    """Return the declared value of a setting for a namespace or topic, or Pulsar's default."""
+    topic = declared_in(catalog, name) if isinstance(name, TopicName) else None
+    entries = (topic, catalog.namespaces.get(name.namespace_name))
+    values = (entry.policies.settings.get(setting) for entry in entries if entry)
+    return next((value for value in values if value is not None), SETTINGS[setting].default)
+
+
+def check_relaxed_strategy(
+    run: Run, proposal: Proposal, verdict: Verdict, old_strategy: CompatibilityStrategy
+) -> Iterator[Finding]:
+    """Yield a finding if the strategy changes together with a schema that `old_strategy` would reject."""
+    name = proposal.topic.name
+    if old_strategy == proposal.strategy or is_rejected(verdict):
+        return
+    if is_rejected(replace(proposal, strategy=old_strategy).judge(run.project)):
+        yield from run.make_finding(
+            "STRATEGY_RELAXED",
+            proposal.topic,
+            f"{name} goes from {old_strategy} to {proposal.strategy} together with a schema that {old_strategy} rejects.",
+            source=run.locate_strategy(proposal.topic),
+        )
+
+
+def check_tightened_strategy(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """Yield a finding if approved versions do not satisfy a new strategy."""
+    name = proposal.topic.name
+    (old_strategy, _), _ = run.get_strategies(name)
+    if old_strategy == proposal.strategy:
+        return
+    failing = _find_failing_versions(run, proposal)
     if failing:
-        yield from run.find(
+        yield from run.make_finding(
+            "STRATEGY_TIGHTENED",
+            proposal.topic,
+            f"{name} becomes {proposal.strategy} ({policy_origin(proposal.level)}), was {old_strategy}. What was approved does not satisfy "
+            f"it: {versions_said(failing)}.",
+            source=run.locate_strategy(proposal.topic),
+            against=tuple(failing),
+        )
+
+
+def check_draft_versions(run: Run, proposal: Proposal, approved_topic: Topic | None) -> Iterator[Finding]:
+    """Yield a finding if a topic is no longer a draft, and versions of the draft break its strategy."""
+    name = proposal.topic.name
+    if approved_topic is None or (approved_topic.lifecycle, proposal.topic.lifecycle) != ("draft", "stable"):
+        return
+    failing = _find_failing_versions(run, proposal)
+    if failing:
+        yield from run.make_finding(
             "DRAFT_VERSIONS_BREAK",
             proposal.topic,
             f"{name} is no draft any more, and is {proposal.strategy} ({policy_origin(proposal.level)}). Approved while it was one, and "
@@ -185,52 +209,56 @@ def left_draft(run: Run, proposal: Proposal, before: Topic | None) -> Iterator[F
         )
 
 
-def _failing(run: Run, proposal: Proposal) -> list[int]:
-    """Return the approved versions that the proposal's strategy would have rejected after those before them."""
+def _find_failing_versions(run: Run, proposal: Proposal) -> list[int]:
+    """Return the numbers of the approved versions that the strategy would have rejected after their predecessors."""
     return [
         version.number
         for position, version in enumerate(proposal.versions)
         if version.info
         and is_rejected(
-            replace(proposal, schema=version.info, versions=proposal.versions[:position], in_force=None).verdict(
+            replace(proposal, schema=version.info, versions=proposal.versions[:position], in_force=None).judge(
                 run.project
             )
         )
     ]
 
 
-def partitions(run: Run, declared: Topic, before: Topic | None) -> Iterator[Finding]:
-    """Yield the finding that partitions are removed, or a topic becomes partitioned or not partitioned."""
-    if before is None or before.partitions == declared.partitions:
+# Partitions, readers and names
+
+
+def check_partitions(run: Run, declared_topic: Topic, approved_topic: Topic | None) -> Iterator[Finding]:
+    """Yield a finding if partitions are removed, or a topic becomes partitioned or unpartitioned."""
+    if approved_topic is None or approved_topic.partitions == declared_topic.partitions:
         return
-    if before.partitions is None or declared.partitions is None or declared.partitions < before.partitions:
-        yield from run.find(
+    if (
+        approved_topic.partitions is None
+        or declared_topic.partitions is None
+        or declared_topic.partitions < approved_topic.partitions
+    ):
+        yield from run.make_finding(
             "PARTITIONS_SHRUNK",
-            declared,
-            f"{declared.name} goes from {partitions_said(before.partitions)} to {partitions_said(declared.partitions)}; Pulsar can only add partitions to "
+            declared_topic,
+            f"{declared_topic.name} goes from {partitions_said(approved_topic.partitions)} to {partitions_said(declared_topic.partitions)}; Pulsar can only add partitions to "
             "a partitioned topic.",
-            source=declared.locate("/partitions"),
+            source=declared_topic.locate("/partitions"),
         )
 
 
-def reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield the finding that `reader` names a version that the topic does not have."""
-    pinned = proposal.topic.reader
+def check_pinned_reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """Yield a finding if `reader` names a version that the topic does not have."""
+    pinned_version = proposal.topic.reader
     numbers = {version.number for version in proposal.versions} | {proposal.number}
-    if pinned != "latest" and pinned not in numbers:
-        yield from run.find(
+    if pinned_version != "latest" and pinned_version not in numbers:
+        yield from run.make_finding(
             "READER_VERSION_UNKNOWN",
             proposal.topic,
-            f"{proposal.topic.name} pins its generated readers to version {pinned}; it has {versions_said(sorted(numbers))}.",
+            f"{proposal.topic.name} pins its generated readers to version {pinned_version}; it has {versions_said(sorted(numbers))}.",
             source=proposal.topic.locate("/reader"),
         )
 
 
-# Names
-
-
-def name_problems(declared: Catalog, approved: Catalog) -> Iterator[Problem]:
-    """Yield the new topics whose names a reviewer cannot tell from other names.
+def check_names(declared: Catalog, approved: Catalog) -> Iterator[Problem]:
+    """Yield a problem for each new topic whose name a reviewer cannot distinguish from another name.
 
     These are names with invisible characters, and names that Unicode's canonical composition (NFC) makes equal. Approved topics keep
     their names, so that the history stays readable.
@@ -260,201 +288,209 @@ def name_problems(declared: Catalog, approved: Catalog) -> Iterator[Problem]:
 # Namespaces
 
 
-def undeclared_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
-    """Yield a finding for each namespace that no file declares, on one of its topics.
+def check_undeclared_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
+    """Yield a finding for each undeclared namespace, on one of its topics.
+
+    Unless the project requires declared namespaces, only new namespaces count, in which no topic was ever approved.
 
     Args:
-        run: whose project says whether namespaces must be declared. If they need not be, only those are found in
-            which no topic was ever approved: the ones that the change brings.
-        names: look at these topics alone, in this order.
+        run: the comparison.
+        names: the topics to check, in this order.
     """
-    known = {*run.target.namespaces}
+    known_namespaces = {*run.target.namespaces}
     if not run.project.require_declared_namespaces:
-        known |= {name.namespace_name for name in run.approved.topics}
-    lost: dict[NamespaceName, list[Topic]] = {}
+        known_namespaces |= {name.namespace_name for name in run.approved.topics}
+    topics_by_namespace: dict[NamespaceName, list[Topic]] = {}
     for name in names:
         topic = run.target.topics.get(name)
-        if topic and topic.source and name.namespace_name not in known:
-            lost.setdefault(name.namespace_name, []).append(topic)
-    for space, topics in lost.items():
-        first = next((topic for topic in topics if not run.is_draft(topic)), topics[0])
-        concerned = f"{first.name} is" if len(topics) == 1 else f"{counted(len(topics), 'topic')} are"
-        beside = posixpath.dirname(first.source.path) if first.source else ""
-        yield from run.find(
+        if topic and topic.source and name.namespace_name not in known_namespaces:
+            topics_by_namespace.setdefault(name.namespace_name, []).append(topic)
+    for namespace, topics in topics_by_namespace.items():
+        first_topic = next((topic for topic in topics if not run.is_draft(topic)), topics[0])
+        subject = f"{first_topic.name} is" if len(topics) == 1 else f"{counted(len(topics), 'topic')} are"
+        folder = posixpath.dirname(first_topic.source.path) if first_topic.source else ""
+        yield from run.make_finding(
             "NAMESPACE_UNDECLARED",
-            first,
-            f"{concerned} in the namespace {space}, which no file declares{_meant(space, known)}",
-            fix=f"Correct the name; or declare the namespace: `namespace: {space}`, for example in "
-            f"{posixpath.join(beside, f'{space.name}-namespace.yaml')}",
+            first_topic,
+            f"{subject} in the namespace {namespace}, which no file declares{_suggest_namespace(namespace, known_namespaces)}",
+            fix=f"Correct the name; or declare the namespace: `namespace: {namespace}`, for example in "
+            f"{posixpath.join(folder, f'{namespace.name}-namespace.yaml')}",
             severity="error" if run.project.require_declared_namespaces else None,
         )
 
 
-def open_to_producers(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
-    """Yield the namespaces that the change brings and where any producer with a schema of its own takes the next number.
+def _suggest_namespace(namespace: NamespaceName, known_namespaces: Collection[NamespaceName]) -> str:
+    """Return `; did you mean X?` with a similar namespace of the same tenant, or of a tenant with a similar name."""
+    names_of_tenant = {
+        known_namespace.name: str(known_namespace)
+        for known_namespace in known_namespaces
+        if known_namespace.tenant == namespace.tenant
+    }
+    if names_of_tenant:
+        return did_you_mean(namespace.name, names_of_tenant, shown=names_of_tenant)
+    tenants = {known_namespace.tenant: f"the tenant {known_namespace.tenant}" for known_namespace in known_namespaces}
+    tenants |= {
+        known_namespace.tenant: str(known_namespace)
+        for known_namespace in known_namespaces
+        if known_namespace.name == namespace.name
+    }
+    return did_you_mean(namespace.tenant, tenants, shown=tenants)
 
-    Where a change opens one that was there, that is PROTECTION_LOST.
+
+def check_open_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
+    """Yield a finding for each new namespace in which a producer can register its own schema as the next version.
+
+    Opening an approved namespace is PROTECTION_LOST.
     """
-    seen = {*run.approved.namespaces, *(name.namespace_name for name in run.approved.topics)}
+    checked_names = {*run.approved.namespaces, *(name.namespace_name for name in run.approved.topics)}
     for name in names:
-        topic, space = run.target.topics.get(name), run.target.namespaces.get(name.namespace_name)
-        if space is None or space.name in seen:
+        topic, namespace = run.target.topics.get(name), run.target.namespaces.get(name.namespace_name)
+        if namespace is None or namespace.name in checked_names:
             continue
         if topic is None or topic.schema is None or run.is_draft(topic):
             continue
-        seen.add(space.name)
-        if _effective(run, space, "is_allow_auto_update_schema") and not _effective(
-            run, space, "schema_validation_enforced"
+        checked_names.add(namespace.name)
+        if _get_namespace_policy(run, namespace, "is_allow_auto_update_schema") and not _get_namespace_policy(
+            run, namespace, "schema_validation_enforced"
         ):
-            yield from run.find(
+            yield from run.make_finding(
                 "NAMESPACE_OPEN",
                 topic,
-                f"Any producer that connects to a topic of {space.name} with a schema of its own registers it, and takes the next version "
+                f"Any producer that connects to a topic of {namespace.name} with a schema of its own registers it, and takes the next version "
                 "number, which Git then does not know.",
-                fix=f"Set `is_allow_auto_update_schema: false` for {space.name}: `apply` registers versions all the same. "
+                fix=f"Set `is_allow_auto_update_schema: false` for {namespace.name}: `apply` registers versions all the same. "
                 "`schema_validation_enforced: true` keeps out clients without a schema, too",
-                source=space.locate("/is_allow_auto_update_schema"),
+                source=namespace.locate("/is_allow_auto_update_schema"),
             )
 
 
-def _effective(run: Run, space: Namespace, policy: str) -> bool:
-    """Return the policy of a namespace, or the brokers' default where it does not say."""
-    declared = getattr(space.policies, policy)
-    return bool(getattr(run.project.defaults, policy) if declared is None else declared)
-
-
-def _meant(space: NamespaceName, known: Collection[NamespaceName]) -> str:
-    """Return `; did you mean X?`: a namespace of the same tenant, else of a tenant with nearly the same name."""
-    beside = {each.name: str(each) for each in known if each.tenant == space.tenant}
-    if beside:
-        return did_you_mean(space.name, beside, shown=beside)
-    tenants = {each.tenant: f"the tenant {each.tenant}" for each in known}
-    tenants |= {each.tenant: str(each) for each in known if each.name == space.name}
-    return did_you_mean(space.tenant, tenants, shown=tenants)
+def _get_namespace_policy(run: Run, namespace: Namespace, policy: str) -> bool:
+    """Return the policy of a namespace, or the default of the brokers if it is not declared."""
+    declared_value = getattr(namespace.policies, policy)
+    return bool(getattr(run.project.defaults, policy) if declared_value is None else declared_value)
 
 
 # Undeclared renames
 
 
-_ALIKE: Final = 0.6
-"""So much of two definitions is the same at least if one is the other's successor."""
+def check_undeclared_renames(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
+    """Yield a finding for each new topic among `names` that seems to be the successor of a removed topic.
 
-Parts = frozenset[tuple[str, str]]
-
-
-def undeclared_topics(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
-    """Yield a finding for each new topic among `names` that seems to be one that the change removes.
-
-    It is an error where the schema breaks what the former name's strategy protects: without `renamed_from` the two are not compared.
+    It is an error if the schema breaks the old topic's strategy, because topics without `renamed_from` are not compared.
     """
-    kept = {name.schema_id for name in run.target.topics}
-    # An approved topic is read when it is looked at, so by name first.
-    lost = [name for name in run.approved.topics if name.schema_id not in kept]
-    gone = {name for name in lost if not run.approved.topics[name].deleted}
-    renamed = {topic.renamed_from for topic in run.target.topics.values()}
-    removed = _by_record(run.approved.topics[name] for name in gone - renamed)
+    declared_ids = {name.schema_id for name in run.target.topics}
+    # An approved topic is read when it is accessed, so filter by name first.
+    removed_names = [name for name in run.approved.topics if name.schema_id not in declared_ids]
+    last_declared = {name for name in removed_names if not run.approved.topics[name].deleted}
+    old_names = {topic.renamed_from for topic in run.target.topics.values()}
+    removed = _group_by_record(run.approved.topics[name] for name in last_declared - old_names)
     if not removed:
         return
-    added = _by_record(
+    added = _group_by_record(
         topic
         for name in names
         if (topic := run.target.topics.get(name))
-        and topic.renamed_from not in gone
-        and not declared(run.approved, name)
+        and topic.renamed_from not in last_declared
+        and not declared_in(run.approved, name)
     )
     for key, topics in added.items():
         candidates = removed.get(key, [])
         for topic, parts in topics:
-            found = max(candidates, key=lambda each: _alike(parts, each[1]), default=None)
-            if found and _alike(parts, found[1]) >= _ALIKE:
-                candidates.remove(found)
-                yield from _renamed(run, topic, found[0])
+            best_match = max(candidates, key=lambda candidate: _compute_similarity(parts, candidate[1]), default=None)
+            if best_match and _compute_similarity(parts, best_match[1]) >= _MIN_SIMILARITY:
+                candidates.remove(best_match)
+                yield from _report_rename(run, topic, best_match[0])
 
 
-def _by_record(topics: Iterable[Topic]) -> dict[str, list[tuple[Topic, Parts]]]:
-    """Return topics, with the parts of their definitions, by the name of their first record; those without one are left out."""
-    found: dict[str, list[tuple[Topic, Parts]]] = {}
+def _group_by_record(topics: Iterable[Topic]) -> dict[str, list[tuple[Topic, _Outline]]]:
+    """Group topics with outlines by the name of their first record; topics without a record are left out."""
+    topics_by_record: dict[str, list[tuple[Topic, _Outline]]] = {}
     for topic in sorted(topics, key=lambda topic: topic.name):
-        parts = _parts(topic.schema) if topic.schema else {}
+        parts = _outline_definition(topic.schema) if topic.schema else {}
         record = next((name.rpartition(".")[0] for name in parts if "." in name), None)
         if topic.schema and record:
-            found.setdefault(record, []).append((topic, frozenset(parts.items())))
-    return found
+            topics_by_record.setdefault(record, []).append((topic, frozenset(parts.items())))
+    return topics_by_record
 
 
-def _parts(schema: SchemaInfo) -> dict[str, str]:
+def _outline_definition(schema: SchemaInfo) -> dict[str, str]:
     try:
         return outline(schema.load())
     except InvalidSchema:
         return {}
 
 
-def _alike(one: Parts, other: Parts) -> float:
-    return 2 * len(one & other) / (len(one) + len(other))
+def _compute_similarity(left: _Outline, right: _Outline) -> float:
+    return 2 * len(left & right) / (len(left) + len(right))
 
 
-def _renamed(run: Run, topic: Topic, former: Topic) -> Iterator[Finding]:
-    former = former.load()
-    strategy, level = run.approved.strategy(former.name, run.project.defaults)
-    if topic.schema is None or not former.versions:
+def _report_rename(run: Run, topic: Topic, old_topic: Topic) -> Iterator[Finding]:
+    old_topic = old_topic.load()
+    strategy, level = run.approved.strategy(old_topic.name, run.project.defaults)
+    if topic.schema is None or not old_topic.versions:
         return
-    proposal = Proposal.of(topic, topic.schema.load(), former.versions, strategy, level)
-    breaks = former.lifecycle == "stable" and is_rejected(proposal.verdict(run.project))
-    latest = former.versions[-1].number
-    # On the former topic: its readers are concerned, also where the new one is a draft.
-    yield from run.find(
+    proposal = Proposal.of(topic, topic.schema.load(), old_topic.versions, strategy, level)
+    is_breaking = old_topic.lifecycle == "stable" and is_rejected(proposal.judge(run.project))
+    latest_number = old_topic.versions[-1].number
+    # The finding is about the old topic, because its readers are affected even if the new topic is a draft.
+    yield from run.make_finding(
         "RENAME_UNDECLARED",
-        former,
-        f"{topic.name} is new, and {former.name} ({former.source} before the change) is gone, which had nearly the same definition."
-        + (f" The new one breaks what {strategy} protects there." if breaks else ""),
-        fix=f"If it is the same topic, add `renamed_from: {former.name}`, and its versions are compared, too; else remove the old one "
+        old_topic,
+        f"{topic.name} is new, and {old_topic.name} ({old_topic.source} before the change) is gone, which had nearly the same definition."
+        + (f" The new one breaks what {strategy} protects there." if is_breaking else ""),
+        fix=f"If it is the same topic, add `renamed_from: {old_topic.name}`, and its versions are compared, too; else remove the old one "
         "in a change of its own",
         source=topic.source,
-        severity="error" if breaks else None,
-        against=(latest,),
-        fingerprint=proposal.fingerprint("RENAME_UNDECLARED", "", against=(latest,)),
+        severity="error" if is_breaking else None,
+        against=(latest_number,),
+        fingerprint=proposal.make_fingerprint("RENAME_UNDECLARED", "", against=(latest_number,)),
     )
 
 
 # Deprecation
 
 
-def deprecations(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
-    """Yield topics that were to be removed before today, the day in UTC, and replacements that no file declares.
+def check_deprecations(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
+    """Yield findings about overdue removals and undeclared replacements.
 
-    Look at `only` these topics (None: all). A deprecated namespace is one finding, at the first of its topics.
+    A deprecated namespace gets one finding, on the first of its topics.
+
+    Args:
+        run: the comparison.
+        only: the topics to check, or None for all topics.
+        today: the day in UTC.
     """
-    said: set[Namespace] = set()
+    checked_namespaces: set[Namespace] = set()
     for name in sorted(name for name in run.target.topics if only is None or name in only):
-        topic, space = run.target.topics[name], run.target.namespaces.get(name.namespace_name)
+        topic, namespace = run.target.topics[name], run.target.namespaces.get(name.namespace_name)
         if topic.metadata.deprecated:
-            names = ", ".join(client.name for client in topic.clients)
-            clients = f" Declared clients: {names}." if names else ""
-            yield from _deprecated(run, topic, topic, topic.metadata.deprecated, today, clients)
-        elif space and space.metadata.deprecated and space not in said:
-            said.add(space)
-            count = sum(each.namespace_name == space.name for each in run.target.topics)
-            text = f" It has {counted(count, 'topic')}."
-            yield from _deprecated(run, topic, space, space.metadata.deprecated, today, text)
+            client_names = ", ".join(client.name for client in topic.clients)
+            clients = f" Declared clients: {client_names}." if client_names else ""
+            yield from _check_deprecation(run, topic, topic, topic.metadata.deprecated, today, clients)
+        elif namespace and namespace.metadata.deprecated and namespace not in checked_namespaces:
+            checked_namespaces.add(namespace)
+            count = sum(topic_name.namespace_name == namespace.name for topic_name in run.target.topics)
+            topic_count = f" It has {counted(count, 'topic')}."
+            yield from _check_deprecation(run, topic, namespace, namespace.metadata.deprecated, today, topic_count)
 
 
-def _deprecated(
-    run: Run, topic: Topic, holder: Topic | Namespace, said: Deprecated, today: date, more: str
+def _check_deprecation(
+    run: Run, topic: Topic, entry: Topic | Namespace, deprecation: Deprecated, today: date, details: str
 ) -> Iterator[Finding]:
-    if said.remove_after and said.remove_after < today:
-        use = f" Use {said.use} instead." if said.use else ""
-        yield from run.find(
+    if deprecation.remove_after and deprecation.remove_after < today:
+        suggestion = f" Use {deprecation.use} instead." if deprecation.use else ""
+        yield from run.make_finding(
             "REMOVAL_OVERDUE",
             topic,
-            f"{holder.name} is deprecated and was to be removed after {said.remove_after}.{use}{more}",
-            source=holder.locate("/deprecated/remove_after"),
+            f"{entry.name} is deprecated and was to be removed after {deprecation.remove_after}.{suggestion}{details}",
+            source=entry.locate("/deprecated/remove_after"),
         )
-    if said.use and said.use not in run.target.topics:
-        others = [str(name) for name in run.target.topics if name != holder.name]
-        yield from run.find(
+    if deprecation.use and deprecation.use not in run.target.topics:
+        declared_names = [str(name) for name in run.target.topics if name != entry.name]
+        yield from run.make_finding(
             "REPLACEMENT_UNDECLARED",
             topic,
-            f"{said.use}, which is to be used instead of {holder.name}, is declared by no file"
-            f"{did_you_mean(str(said.use), others)}",
-            source=holder.locate("/deprecated/use"),
+            f"{deprecation.use}, which is to be used instead of {entry.name}, is declared by no file"
+            f"{did_you_mean(str(deprecation.use), declared_names)}",
+            source=entry.locate("/deprecated/use"),
         )

@@ -1,4 +1,4 @@
-"""Read all files of a project (declarations, overlays, numbers files, waivers), and group the targets that are judged alike."""
+"""Read all files of a project (declarations, overlays, numbers files, waivers), and group the targets that are checked together."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFiles:
-    """The content of a project's files, which have no problems.
+    """The content of a project's files, without problems.
 
     Attributes:
-        overlays: by target.
+        declared: the declarations.
+        overlays: the overlays by target name.
         numbers: the numbers files of all targets.
+        waivers: the entries of the waiver file.
     """
 
     declared: Declared
@@ -46,14 +48,18 @@ class ProjectFiles:
 
 
 def read_files(repository: Repository, project: Project, files: CommitFiles | HashedFiles) -> ProjectFiles:
-    """Return the content of `files`; raise DeclarationError with all their problems if they have any."""
+    """Read the files of a project.
+
+    Raises:
+        DeclarationError: if the files have problems; `problems` has all of them.
+    """
     store = Store(repository.common_directory, project.path)
     release = f"{project.release}\n".encode()
-    before = bytes(store.read("valid") or b"")
+    cached = bytes(store.read("valid") or b"")
     cache = reader.ValidationCache(
         definition.Definitions(files),
-        lambda path: _state(files, path),
-        before.removeprefix(release) if before.startswith(release) else b"",
+        lambda path: _make_content_id(files, path),
+        cached.removeprefix(release) if cached.startswith(release) else b"",
     )
     declared = reader.read(files, project, cache=cache)
     if (content := cache.content()) is not None:
@@ -64,71 +70,98 @@ def read_files(repository: Repository, project: Project, files: CommitFiles | Ha
         try:
             overlays[target.name] = reader.read_overlays(files, project, target)
             if not declared.problems:
-                problems |= {*_undeclared(overlays[target.name], declared.catalog)}
+                problems |= {*_check_overlays(overlays[target.name], declared.catalog)}
         except DeclarationError as error:
             problems |= {*error.problems}
     numbers = judge_files(files, project)
     waivers, wrong_waivers = declare_waivers.read_waivers(files, project.waivers)
-    wrong = sorted({*declared.problems, *problems, *numbers.problems, *wrong_waivers})
-    files_read = (path for path in paths_of(declared) if not is_folder(path))
-    judged = {project.path, *files_read, *numbers.paths, *(each.source.path for each in wrong)}
-    judged |= {path for path in overlay_paths(project) if files.kind(path) != "missing"}
+    problems_of_files = sorted({*declared.problems, *problems, *numbers.problems, *wrong_waivers})
+    declaration_paths = (path for path in paths_of(declared) if not is_folder(path))
+    checked_paths = {
+        project.path,
+        *declaration_paths,
+        *numbers.paths,
+        *(problem.source.path for problem in problems_of_files),
+    }
+    checked_paths |= {path for path in list_overlay_paths(project) if files.kind(path) != "missing"}
     if files.kind(project.waivers) != "missing":
-        judged.add(project.waivers)
-    if found := [*wrong, *commit_files.problems(repository, files, judged)]:
-        raise DeclarationError(found)
+        checked_paths.add(project.waivers)
+    if all_problems := [*problems_of_files, *commit_files.problems(repository, files, checked_paths)]:
+        raise DeclarationError(all_problems)
     return ProjectFiles(declared, overlays, numbers, waivers)
 
 
+def _make_content_id(files: CommitFiles | HashedFiles, path: str) -> str:
+    """Return an id of the content of a file, or of all definition files in a folder."""
+    if not is_folder(path):
+        return ":".join(files.entry(path) or ())
+    file_paths = sorted(file_path for file_path in files.below(path.removesuffix("/")) if file_path.endswith(SUFFIXES))
+    return "\n".join(f"{file_path}:{':'.join(files.entry(file_path) or ())}" for file_path in file_paths)
+
+
+def _check_overlays(overlays: Catalog, declared: Catalog) -> Iterator[Problem]:
+    """Yield a problem for each overlay of an undeclared namespace or topic."""
+    for kind, entries, declared_names in (
+        ("namespace", overlays.namespaces, declared.namespaces),
+        ("topic", overlays.topics, declared.topics),
+    ):
+        for name, entry in entries.items():
+            if name not in declared_names and entry.source:
+                suggestion = did_you_mean(str(name), map(str, declared_names))
+                fix = f"declare the {kind}, or remove its overlay"
+                yield Problem(entry.source, f"no file declares the {kind} {name}{suggestion}", fix)
+
+
 def paths_of(declared: Declared) -> Iterator[str]:
-    """Return the files, and whole folders, that the declarations are made of."""
+    """Yield the paths of the files and whole folders that the declarations consist of."""
     sources = (
-        *(each.source for each in declared.catalog.namespaces.values()),
-        *(each.source for each in declared.catalog.topics.values()),
+        *(entry.source for entry in declared.catalog.namespaces.values()),
+        *(entry.source for entry in declared.catalog.topics.values()),
     )
     yield from (source.path for source in sources if source)
     yield from chain.from_iterable(declared.dependencies.values())
 
 
-def _state(files: CommitFiles | HashedFiles, path: str) -> str:
-    """Return an id for the content of a file, or of all files in a folder."""
-    if not is_folder(path):
-        return ":".join(files.entry(path) or ())
-    below = sorted(each for each in files.below(path.removesuffix("/")) if each.endswith(SUFFIXES))
-    return "\n".join(f"{each}:{':'.join(files.entry(each) or ())}" for each in below)
-
-
-def overlay_paths(project: Project) -> frozenset[str]:
-    """Return the paths of the overlay files."""
+def list_overlay_paths(project: Project) -> frozenset[str]:
+    """Return the paths of the overlay files of all targets."""
     return frozenset(path for target in project.targets.values() for path in target.overlays)
 
 
-def _undeclared(overlays: Catalog, declared: Catalog) -> Iterator[Problem]:
-    """Yield a problem for each overlay of something that no file declares."""
-    for kind, held, known in (
-        ("namespace", overlays.namespaces, declared.namespaces),
-        ("topic", overlays.topics, declared.topics),
-    ):
-        for name, each in held.items():
-            if name not in known and each.source:
-                meant = did_you_mean(str(name), map(str, known))
-                fix = f"declare the {kind}, or remove its overlay"
-                yield Problem(each.source, f"no file declares the {kind} {name}{meant}", fix)
+def check_settings(files: Files, project: Project, declared: Catalog, approved: Catalog) -> Iterator[Problem]:
+    """Yield a problem for each glob of a target that matches no topic, and for namespaces without a name on a target."""
+    names = {*declared.topics, *approved.topics}
+    for target in project.targets.values():
+        key_path = ("targets", target.name)
+        for key, globs in (("include", target.include), ("exclude", target.exclude)):
+            for index, glob in enumerate(globs):
+                if not matching(glob, names):
+                    message = f"no topic is called `{glob}`, now or before"
+                    place = place_in_project(files, project, (*key_path, key, str(index)))
+                    yield Problem(place, message, "correct it, or remove it")
+        if target.names:
+            # Only current declarations are checked, because reading all approved policies is slow; `plan` checks those.
+            catalogs_on_target = [
+                effective(Catalog(catalog.namespaces, catalog.topics), target) for catalog in (declared, approved)
+            ]
+            try:
+                target.names.require({name for catalog in catalogs_on_target for name in namespaces_of(catalog)})
+            except SchemactlError as error:
+                key = "tenants" if target.tenants else "namespaces"
+                yield Problem(place_in_project(files, project, (*key_path, key)), error.what, error.fix)
 
 
-# The environments that a check judges for: declarations and history as targets have them. Equal
-# targets are one environment.
+# Environments: groups of targets that are checked together
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """What a change is judged by: the judging files in one state.
+    """The judging files in one state.
 
     Attributes:
-        project: its settings judge; its paths are those of the files that are checked.
-        overlays: by target.
+        project: the project whose settings judge, with the paths of the checked files.
+        overlays: the overlays by target name.
         numbers: the records of the targets' numbers files.
-        unreadable: the approved files that cannot be read, and are replaced by older ones.
+        unreadable: findings about unreadable approved files, which older versions replace.
     """
 
     project: Project
@@ -142,15 +175,16 @@ Note = Callable[[object], None]
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A target, or several that differ in nothing.
+    """A target, or several targets without a difference, which are checked together.
 
     Attributes:
-        targets: their names; empty for the declarations by themselves.
-        target: one of them.
+        targets: the names of the targets; empty for topics without a target.
+        target: the first of the targets, or None for topics without a target.
         release: the Pulsar release whose answers are predicted.
-        overlays: what differs there, for the files; `approved`: the same, for the approved history.
-        numbers: the record of their version numbers; None: they are Git's.
-        only: topics that are on no target, and are checked as declared; None: all topics of the target.
+        overlays: the overlays for the declarations.
+        approved: the overlays for the approved history.
+        numbers: the record of the targets' version numbers, or None if they have Git's numbers.
+        only: the topics without a target, which are checked as declared, or None for all topics of the targets.
     """
 
     targets: tuple[str, ...]
@@ -161,57 +195,63 @@ class Environment:
     numbers: TargetNumbers | None = None
     only: frozenset[TopicName] | None = None
 
-    def is_as(self, other: Environment) -> bool:
-        """Return whether both environments are the same."""
-        return self._settings() == other._settings()
+    def is_same_as(self, other: Environment) -> bool:
+        """Return whether both environments differ at most in their targets' names."""
+        return self._list_settings() == other._list_settings()
 
-    def _settings(self) -> tuple[object, ...]:
+    def _list_settings(self) -> tuple[object, ...]:
         target = self.target
-        chosen = (target.include, target.exclude) if target else ()
+        patterns = (target.include, target.exclude) if target else ()
         numbers = self.numbers.topics if self.numbers else {}
-        return self.release, chosen, self.overlays, self.approved, numbers
+        return self.release, patterns, self.overlays, self.approved, numbers
 
-    def of(
+    def make_view(
         self, declared: Declared, forked: Forked, changes: LocalChanges, note: Note
     ) -> tuple[Declared, Forked, Fork]:
-        """Return the declarations, the history, and the point where the work left it, as this environment has them."""
+        """Return the declarations, the history and the merge base as this environment has them."""
         unchanged = changes.unchanged
         if self.target and (differs(self.target) or self.overlays != NO_OVERLAYS):
-            declared, forked = self._shown(declared, forked, self.target)
-            now, then = self.overlays.topics, self.approved.topics
-            changed = {name for name in {*now, *then} if now.get(name) != then.get(name)}
+            declared, forked = self._overlay(declared, forked, self.target)
+            new_overlays, old_overlays = self.overlays.topics, self.approved.topics
+            changed = {
+                name for name in {*new_overlays, *old_overlays} if new_overlays.get(name) != old_overlays.get(name)
+            }
             unchanged = frozenset(name for name in unchanged - changed if name in declared.catalog.topics)
         if self.numbers:
             declared, forked = numbered(self.numbers, declared, forked, note)
         base = forked.base
         return declared, forked, Fork(base.catalog, base.tip, unchanged, changes.combined, changes.settled)
 
-    def _shown(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
-        # A topic that was renamed stays where it was: its new name may match other globs.
-        chosen = chosen_topics(forked.approved.catalog.topics, target)
-        renamed = [name for name, topic in declared.catalog.topics.items() if topic.renamed_from in chosen]
+    def _overlay(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
+        # A renamed topic stays on its targets, although its new name may match other globs.
+        approved_names = chosen_topics(forked.approved.catalog.topics, target)
+        renamed_names = [
+            name for name, topic in declared.catalog.topics.items() if topic.renamed_from in approved_names
+        ]
 
-        def shown(history: History, overlays: Catalog) -> History:
+        def view_history(history: History, overlays: Catalog) -> History:
             return history.with_catalog(effective(history.catalog, target, overlays))
 
-        approved = shown(forked.approved, self.approved)
+        approved = view_history(forked.approved, self.approved)
         return (
-            replace(declared, catalog=effective(declared.catalog, target, self.overlays, further=renamed)),
+            replace(declared, catalog=effective(declared.catalog, target, self.overlays, further=renamed_names)),
             forked._replace(
                 approved=approved,
-                base=approved if forked.base is forked.approved else shown(forked.base, self.approved),
-                stepwise=shown(forked.stepwise, self.overlays) if forked.stepwise else None,
+                base=approved if forked.base is forked.approved else view_history(forked.base, self.approved),
+                stepwise=view_history(forked.stepwise, self.overlays) if forked.stepwise else None,
             ),
         )
 
 
-def environments(judge: Judge, before: Judge | None, declared: Catalog, approved: Catalog) -> list[Environment]:
-    """Return the environments of a judge's targets, each once, and one for topics that are on no target.
+def group_targets(
+    judge: Judge, approved_judge: Judge | None, declared: Catalog, approved: Catalog
+) -> list[Environment]:
+    """Return the environments of a judge's targets, and one for the topics without a target.
 
     Args:
         judge: the judging files.
-        before: those that were approved, if they are others: the policies of a target's approved topics are by these.
-        declared: the files.
+        approved_judge: the approved judging files if `judge` is the proposed one; they set the policies of approved topics.
+        declared: the declarations.
         approved: the approved history.
     """
     result: list[Environment] = []
@@ -222,45 +262,28 @@ def environments(judge: Judge, before: Judge | None, declared: Catalog, approved
             target,
             target.release or judge.project.release,
             overlays,
-            before.overlays.get(target.name, overlays) if before else overlays,
+            approved_judge.overlays.get(target.name, overlays) if approved_judge else overlays,
             next((record for record in judge.numbers if record.target == target.name and record.topics), None),
         )
-        same = next((index for index, other in enumerate(result) if other.is_as(environment)), None)
-        if same is None:
+        index_of_same = next((index for index, other in enumerate(result) if other.is_same_as(environment)), None)
+        if index_of_same is None:
             result.append(environment)
         else:
-            result[same] = replace(result[same], targets=(*result[same].targets, target.name))
-    if all(each.target and (each.target.include or each.target.exclude) for each in result):
-        result += _of_no_target(result, declared, approved, judge.project.release)
+            result[index_of_same] = replace(
+                result[index_of_same], targets=(*result[index_of_same].targets, target.name)
+            )
+    if all(environment.target and (environment.target.include or environment.target.exclude) for environment in result):
+        result += _group_topics_without_target(result, declared, approved, judge.project.release)
     return result
 
 
-def _of_no_target(
+def _group_topics_without_target(
     environments: Sequence[Environment], declared: Catalog, approved: Catalog, release: Release
 ) -> Iterator[Environment]:
-    """Yield an environment for the topics that are on no target, which are judged all the same."""
+    """Yield an environment for the topics without a target, if there are any; they are checked as well."""
     names = frozenset({*declared.topics, *approved.topics})
-    left = names.difference(*(chosen_topics(names, each.target) for each in environments if each.target))
-    if left or not environments:
-        yield Environment((), None, release, only=left if environments else None)
-
-
-def setting_problems(files: Files, project: Project, declared: Catalog, approved: Catalog) -> Iterator[Problem]:
-    """Yield globs of targets that match no topic, declared or approved, and namespaces without a name on a target."""
-    names = {*declared.topics, *approved.topics}
-    for target in project.targets.values():
-        at = ("targets", target.name)
-        for key, globs in (("include", target.include), ("exclude", target.exclude)):
-            for index, glob in enumerate(globs):
-                if not matching(glob, names):
-                    what = f"no topic is called `{glob}`, now or before"
-                    place = place_in_project(files, project, (*at, key, str(index)))
-                    yield Problem(place, what, "correct it, or remove it")
-        if target.names:
-            # What policies were declared once is not asked for, which takes long: `plan` does.
-            held = [effective(Catalog(each.namespaces, each.topics), target) for each in (declared, approved)]
-            try:
-                target.names.require({name for each in held for name in namespaces_of(each)})
-            except SchemactlError as error:
-                key = "tenants" if target.tenants else "namespaces"
-                yield Problem(place_in_project(files, project, (*at, key)), error.what, error.fix)
+    remaining_names = names.difference(
+        *(chosen_topics(names, environment.target) for environment in environments if environment.target)
+    )
+    if remaining_names or not environments:
+        yield Environment((), None, release, only=remaining_names if environments else None)

@@ -1,7 +1,7 @@
-"""The judging files (project file, overlays, numbers files): by which of them a change is judged, and what it does to them.
+"""Read the judging files (project file, overlays, numbers files) that judge a change, and describe its effects on them.
 
-A change that touches a judging file is judged twice: under the files of the approved tip, and under its own as they will be after
-the merge. Nothing here decides whether a setting is weaker or stronger than another.
+A change to a judging file is judged twice: under the files of the approved tip, and under its own files as the merge will leave
+them. Nothing here decides whether a setting is weaker or stronger than another.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.checks.environments import Judge, ProjectFiles
 from schemactl.checks.proposal import Proposal, Run, declared, is_rejected
@@ -39,81 +39,66 @@ if TYPE_CHECKING:
     from schemactl.core.schema import Commit
     from schemactl.history import HashedFiles, Repository
 
-_EXEMPT: Final = frozenset({("repository",), ("generate", "package"), ("generate", "out")})
-"""Keys of the project file that cannot affect a verdict. Every other key counts, so that a new one does by default."""
 
-_SHOWN: Final = 8
-"""The most effects of one file that are listed."""
+_Kind = Literal["project", "overlay", "numbers", "definition"]
 
-
-# The two judges
+_EXEMPT_KEYS: Final = frozenset({("repository",), ("generate", "package"), ("generate", "out")})
+"""Keys of the project file that cannot affect a verdict. All other keys count, so that a new key judges by default."""
 
 
-def with_all_roots(project: Project, proposed: Project, approved: Project) -> Project:
-    """Return `project` with the paths of `proposed`, and with the declarations under the roots of both: none goes missing."""
-    roots = {*proposed.roots, *approved.roots}
-    former = {*proposed.previous_roots, *approved.previous_roots, *approved.roots}
-    return replace(
-        project,
-        folder=proposed.folder,
-        path=proposed.path,
-        roots=tuple(sorted(root for root in roots if not any(_is_below(root, other) for other in roots - {root}))),
-        previous_roots=tuple(sorted(former - {*proposed.roots})),
-        approved=approved.approved,
-        waivers=proposed.waivers,
-    )
+_MAX_EFFECTS: Final = 8
+"""Maximum number of listed effects of one file."""
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return not folder or path == folder or path.startswith(f"{folder}/")
+# The approved and the proposed judge
 
 
-def approved_judge(
-    repository: Repository, found: JudgingProject, project: Project, proposed: ProjectFiles, approved: Catalog
+def read_approved_judge(
+    repository: Repository, judging_project: JudgingProject, project: Project, proposed: ProjectFiles, approved: Catalog
 ) -> Judge:
-    """Return the judge that was approved: the judging files of the tip, each in its newest readable version.
+    """Read the approved judge: the judging files of the approved tip, each in its newest readable version.
 
     Args:
         repository: has the approved files.
-        found: the approved project.
-        project: the same, with the paths of the files that are checked.
-        proposed: the files that are checked. Only what they set for names that the change adds counts.
+        judging_project: the approved project.
+        project: the same project with the paths of the checked files.
+        proposed: the checked files. Of their overlays, only entries for names that the change adds count.
         approved: the approved history.
     """
+    tip_project, ref, tip = judging_project.project, judging_project.ref, judging_project.tip
     unreadable: list[Finding] = []
-    if found.unreadable:
-        unreadable.append(_unreadable(found.project.path, found.ref, *found.unreadable))
-    overlays = {}
-    numbers = []
-    for target in found.project.targets.values():
-        read = partial(read_overlays, project=found.project, target=target, may_miss=True)
-        newest = newest_readable(repository, found.tip, target.overlays, read)
-        if newest.problem:
-            unreadable.append(_unreadable(newest.problem.source.path, found.ref, newest.problem, newest.commit))
-        added = _of_added_names(proposed.overlays.get(target.name, NO_OVERLAYS), approved)
-        of_target = newest.content or NO_OVERLAYS
-        overlays[target.name] = _of_renamed_topics(
-            Catalog({**added.namespaces, **of_target.namespaces}, {**added.topics, **of_target.topics}),
-            of_target,
+    if judging_project.unreadable:
+        unreadable.append(_report_unreadable_file(tip_project.path, ref, *judging_project.unreadable))
+    overlays: dict[str, Catalog] = {}
+    numbers: list[TargetNumbers] = []
+    for target in tip_project.targets.values():
+        read_target_overlays = partial(read_overlays, project=tip_project, target=target, may_miss=True)
+        overlay_files = newest_readable(repository, tip, target.overlays, read_target_overlays)
+        if problem := overlay_files.problem:
+            unreadable.append(_report_unreadable_file(problem.source.path, ref, problem, overlay_files.commit))
+        tip_overlays = overlay_files.content or NO_OVERLAYS
+        added = _select_added_names(proposed.overlays.get(target.name, NO_OVERLAYS), approved)
+        overlays[target.name] = _move_to_new_names(
+            Catalog({**added.namespaces, **tip_overlays.namespaces}, {**added.topics, **tip_overlays.topics}),
+            tip_overlays,
             proposed.declared.catalog,
             approved,
         )
         try:
-            path = numbers_path(found.project, target)
+            path = numbers_path(tip_project, target)
         except ValueError:
-            # A name that makes no file's name has no numbers file.
+            # The target's name is not a valid file name, so it has no numbers file.
             continue
-        record = newest_readable(
-            repository, found.tip, [path], partial(read_numbers, project=found.project, target=target)
-        )
-        if record.problem:
-            unreadable.append(_unreadable(record.problem.source.path, found.ref, record.problem, record.commit))
-        if record.content:
-            numbers.append(record.content)
+        read_target_numbers = partial(read_numbers, project=tip_project, target=target)
+        numbers_file = newest_readable(repository, tip, [path], read_target_numbers)
+        if problem := numbers_file.problem:
+            unreadable.append(_report_unreadable_file(problem.source.path, ref, problem, numbers_file.commit))
+        if numbers_file.content:
+            numbers.append(numbers_file.content)
     return Judge(project, overlays, tuple(numbers), tuple(unreadable))
 
 
-def _unreadable(path: str, ref: str, problem: Problem, commit: Commit) -> Finding:
+def _report_unreadable_file(path: str, ref: str, problem: Problem, commit: Commit) -> Finding:
     return Finding(
         rule="GATE_UNREADABLE",
         severity="warning",
@@ -125,53 +110,77 @@ def _unreadable(path: str, ref: str, problem: Problem, commit: Commit) -> Findin
     )
 
 
-def _of_added_names(overlays: Catalog, approved: Catalog) -> Catalog:
-    """Return the overlays of names that the change adds: those that the approved history has never had."""
-    # The names alone: an approved topic is read when it is looked at.
-    known = {*approved.topics}
-    spaces = {*approved.namespaces, *(name.namespace_name for name in known)}
+def _select_added_names(overlays: Catalog, approved: Catalog) -> Catalog:
+    """Return the overlays of names that the change adds, which the approved history has never had."""
+    # Only the names: an approved topic is read when it is accessed.
+    approved_names = {*approved.topics}
+    approved_namespaces = {*approved.namespaces, *(name.namespace_name for name in approved_names)}
     return Catalog(
-        {name: overlay for name, overlay in overlays.namespaces.items() if name not in spaces},
-        {name: overlay for name, overlay in overlays.topics.items() if name not in known},
+        {name: overlay for name, overlay in overlays.namespaces.items() if name not in approved_namespaces},
+        {name: overlay for name, overlay in overlays.topics.items() if name not in approved_names},
     )
 
 
-def _of_renamed_topics(overlays: Catalog, of_tip: Catalog, proposed: Catalog, approved: Catalog) -> Catalog:
-    """Return `overlays` where a renamed topic has the approved overlay of its old name, and no other."""
-    known = {*approved.topics}
+def _move_to_new_names(overlays: Catalog, tip_overlays: Catalog, proposed: Catalog, approved: Catalog) -> Catalog:
+    """Return `overlays` with the approved overlay of a renamed topic's old name in place of any overlay of its new name."""
+    approved_names = {*approved.topics}
     topics = dict(overlays.topics)
     for name, topic in proposed.topics.items():
-        if topic.renamed_from in known and name not in known:
+        if topic.renamed_from in approved_names and name not in approved_names:
             topics.pop(name, None)
-            if topic.renamed_from and (former := of_tip.topics.get(topic.renamed_from)):
-                topics[name] = replace(former, name=name)
+            if topic.renamed_from and (old_overlay := tip_overlays.topics.get(topic.renamed_from)):
+                topics[name] = replace(old_overlay, name=name)
     return replace(overlays, topics=topics)
 
 
-def proposed_judge(
-    project: Project, read: ProjectFiles, files: FilesAfterMerge | None = None, approved: Project | None = None
+def read_proposed_judge(
+    project: Project,
+    content: ProjectFiles,
+    merged_files: FilesAfterMerge | None = None,
+    approved: Project | None = None,
 ) -> Judge:
-    """Return the judge of a change's own judging files, as they will be after the merge.
+    """Read the judge of the change's own judging files, as they will be after the merge.
 
     Args:
-        project: as the files that are checked have it.
-        read: the content of the files that are checked.
-        files: as the merge leaves them; None: nothing has been approved.
-        approved: the approved project, whose roots count, too.
+        project: the project of the checked files.
+        content: the content of the checked files.
+        merged_files: the files after the merge, or None if nothing has been approved.
+        approved: the approved project, whose roots are declared as well.
 
     Raises:
-        DeclarationError: what the merge leaves cannot be read.
+        DeclarationError: if the merged files cannot be read.
     """
-    if files is None or approved is None:
-        return Judge(project, read.overlays, read.numbers.records)
-    merged = project
-    if files.kind(project.path) == "file":
-        merged = read_project(project.path, read_bytes(files, project.path))
-    overlays = {target.name: read_overlays(files, merged, target) for target in merged.targets.values()}
-    numbers = judge_files(files, merged)
+    if merged_files is None or approved is None:
+        return Judge(project, content.overlays, content.numbers.records)
+    merged_project = project
+    if merged_files.kind(project.path) == "file":
+        merged_project = read_project(project.path, read_bytes(merged_files, project.path))
+    overlays = {
+        target.name: read_overlays(merged_files, merged_project, target) for target in merged_project.targets.values()
+    }
+    numbers = judge_files(merged_files, merged_project)
     if numbers.problems:
         raise DeclarationError(numbers.problems)
-    return Judge(with_all_roots(merged, project, approved), overlays, numbers.records)
+    return Judge(unite_roots(merged_project, project, approved), overlays, numbers.records)
+
+
+def unite_roots(project: Project, proposed: Project, approved: Project) -> Project:
+    """Return `project` with the paths of `proposed` and the roots of both, so that no declaration is missing."""
+    roots = {*proposed.roots, *approved.roots}
+    previous_roots = {*proposed.previous_roots, *approved.previous_roots, *approved.roots}
+    return replace(
+        project,
+        folder=proposed.folder,
+        path=proposed.path,
+        roots=tuple(sorted(root for root in roots if not any(_is_below(root, other) for other in roots - {root}))),
+        previous_roots=tuple(sorted(previous_roots - {*proposed.roots})),
+        approved=approved.approved,
+        waivers=proposed.waivers,
+    )
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(f"{folder}/")
 
 
 # The changed files
@@ -182,51 +191,56 @@ class _JudgingFile:
     """A judging file.
 
     Attributes:
-        path: from the repository's top.
-        targets: the targets whose overlays or numbers file it is; (): it is the project file, or a definition.
-        kind: what it is.
+        path: the path from the repository's top.
+        kind: `project`, `overlay`, `numbers`, or `definition` (of a version in a numbers file).
+        targets: the targets that use the file; empty for the project file.
     """
 
     path: str
-    kind: str
+    kind: _Kind
     targets: tuple[str, ...] = ()
 
 
-def changed_files(
-    projects: Sequence[Project], numbers: Iterable[TargetNumbers], before: CommitFiles, here: CommitFiles | HashedFiles
+def find_changed_files(
+    projects: Sequence[Project],
+    numbers: Iterable[TargetNumbers],
+    old_files: CommitFiles,
+    new_files: CommitFiles | HashedFiles,
 ) -> list[_JudgingFile]:
-    """Return the judging files of `projects` whose parsed values differ between the merge base and the files that are checked.
+    """Return the judging files of `projects` whose parsed values differ from the merge base.
 
     Args:
-        projects: the approved, and the proposed one.
-        numbers: the records of both, which name definitions.
-        before: the files at the merge base.
-        here: the files that are checked.
+        projects: the approved and the proposed project.
+        numbers: the numbers records of both, which name definitions.
+        old_files: the files at the merge base.
+        new_files: the checked files.
     """
-    named: dict[tuple[str, str], dict[str, None]] = {}
+    # The inner dictionary is an ordered set of target names.
+    targets_by_file: dict[tuple[str, _Kind], dict[str, None]] = {}
     for project in projects:
-        named[project.path, "project"] = {}
+        targets_by_file[project.path, "project"] = {}
         for target in project.targets.values():
             for path in target.overlays:
-                named.setdefault((path, "overlay"), {})[target.name] = None
+                targets_by_file.setdefault((path, "overlay"), {})[target.name] = None
             try:
-                named.setdefault((numbers_path(project, target), "numbers"), {})[target.name] = None
+                targets_by_file.setdefault((numbers_path(project, target), "numbers"), {})[target.name] = None
             except ValueError:
-                # A name that makes no file's name has no numbers file.
+                # The target's name is not a valid file name, so it has no numbers file.
                 continue
     for record in numbers:
         for entry in (entry for topic in record.topics.values() for entry in topic.entries.values()):
             if entry.path:
-                named.setdefault((entry.path, "definition"), {})[record.target] = None
+                targets_by_file.setdefault((entry.path, "definition"), {})[record.target] = None
     return [
         _JudgingFile(path, kind, tuple(targets))
-        for (path, kind), targets in named.items()
-        if before.entry(path) != here.entry(path) and _values(before, path) != _values(here, path)
+        for (path, kind), targets in targets_by_file.items()
+        if old_files.entry(path) != new_files.entry(path)
+        and _read_values(old_files, path) != _read_values(new_files, path)
     ]
 
 
-def _values(files: Files, path: str) -> object:
-    """Return what a judging file says, without comments and layout; its bytes where it cannot be parsed; None: there is no file."""
+def _read_values(files: Files, path: str) -> object:
+    """Return the parsed values of a judging file, its bytes if it cannot be parsed, or None if it does not exist."""
     if files.kind(path) != "file":
         return None if files.kind(path) == "missing" else files.kind(path)
     data = read_bytes(files, path)
@@ -237,106 +251,115 @@ def _values(files: Files, path: str) -> object:
     if problems:
         return data
     values = [document.value for document in documents if document.value is not None]
-    return [_without_exempt(value) for value in values] or None
+    return [_remove_exempt_keys(value) for value in values] or None
 
 
-def _without_exempt(value: Any, at: Tokens = ()) -> Any:
+def _remove_exempt_keys(value: Any, key_path: Tokens = ()) -> Any:
     if not isinstance(value, dict):
         return value
-    return {key: _without_exempt(below, (*at, key)) for key, below in value.items() if (*at, key) not in _EXEMPT}
+    return {
+        key: _remove_exempt_keys(child, (*key_path, key))
+        for key, child in value.items()
+        if (*key_path, key) not in _EXEMPT_KEYS
+    }
 
 
 # The effects of a merge
 
 
-def gate_findings(
+def check_gate(
     changed: Sequence[_JudgingFile],
-    approved: Judge | None,
+    approved: Judge,
     proposed: Judge,
-    before: CommitFiles,
-    here: CommitFiles | HashedFiles,
+    old_files: CommitFiles,
+    new_files: CommitFiles | HashedFiles,
     run: Run,
 ) -> Iterator[Finding]:
-    """Yield a warning for each changed judging file, which describes the effect of the merge.
+    """Yield a warning for each changed judging file that describes the effects of the merge.
 
     Args:
-        changed: the files.
-        approved: the approved judge; None: nothing has been approved.
-        proposed: the change's own.
-        before: the files at the merge base.
-        here: the files that are checked.
-        run: the declarations, and the approved history.
+        changed: the changed judging files.
+        approved: the approved judge.
+        proposed: the judge of the change's own files.
+        old_files: the files at the merge base.
+        new_files: the checked files.
+        run: the declarations and the approved history.
     """
-    if approved is None:
-        return
     for file in changed:
-        was, now = _values(before, file.path), _values(here, file.path)
+        old_value, new_value = _read_values(old_files, file.path), _read_values(new_files, file.path)
         effects: list[str] = []
         key: Tokens = ()
         if file.kind == "project":
-            differences = [*_differences(_only(was), _only(now))]
+            differences = [*_compare_values(_get_single_document(old_value), _get_single_document(new_value))]
             key = next((tokens for tokens, _ in differences), ())
             effects = [sentence for _, sentence in differences]
-            effects += _lost_roots(approved.project, proposed.project, here, run)
+            effects += _describe_removed_roots(approved.project, proposed.project, new_files, run)
         elif file.kind == "overlay":
-            effects = [*_overlay_effects(file, approved, proposed)]
+            effects = [*_describe_overlay_effects(file, approved, proposed)]
         elif file.kind == "numbers":
-            effects = [*_numbers_effects(file, approved, proposed)]
+            effects = [*_describe_numbers_effects(file, approved, proposed)]
         if file.kind in ("project", "overlay"):
-            effects += _strategy_effects(file, approved, proposed, run)
-        verb = "is removed" if now is None else "is added" if was is None else "changes"
-        shown = [*effects[:_SHOWN], *([f"{len(effects) - _SHOWN} further effects"] if len(effects) > _SHOWN else [])]
+            effects += _describe_strategy_effects(file, approved, proposed, run)
+        verb = "is removed" if new_value is None else "is added" if old_value is None else "changes"
+        listed_effects = [
+            *effects[:_MAX_EFFECTS],
+            *([f"{len(effects) - _MAX_EFFECTS} further effects"] if len(effects) > _MAX_EFFECTS else []),
+        ]
         message = f"{file.path} {verb}, which judges later changes. This change is judged under it, and under the approved files."
         yield Finding(
             rule="GATE_CHANGED",
             severity="warning",
             verdict="declaration",
             topic=None,
-            source=_place(here, file, key),
-            message="\n".join([message, *(f"After the merge: {effect}." for effect in shown)]),
+            source=_locate_change(new_files, file, key),
+            message="\n".join([message, *(f"After the merge: {effect}." for effect in listed_effects)]),
             fix=rules()["GATE_CHANGED"].fix,
             targets=tuple(name for name in file.targets if name in proposed.project.targets),
         )
 
 
-def _place(here: Files, file: _JudgingFile, key: Tokens) -> Source:
-    if here.kind(file.path) != "file" or file.kind == "definition":
+def _locate_change(new_files: Files, file: _JudgingFile, key: Tokens) -> Source:
+    if new_files.kind(file.path) != "file" or file.kind == "definition":
         return Source(file.path)
-    return YamlText(file.path, read_bytes(here, file.path)).locate(0, key)
+    return YamlText(file.path, read_bytes(new_files, file.path)).locate(0, key)
 
 
-def _only(value: object) -> object:
-    """Return the value of a file with one document."""
+def _get_single_document(value: object) -> object:
+    """Return the value of a file with one document, or an empty mapping for any other file."""
     return value[0] if isinstance(value, list) and len(value) == 1 else {}
 
 
-def _differences(was: object, now: object, at: Tokens = ()) -> Iterator[tuple[Tokens, str]]:
-    """Yield each key of the project file whose value differs, and what becomes of it."""
-    if isinstance(was, dict) and isinstance(now, dict):
-        for key in dict.fromkeys([*now, *was]):
-            # Of a mapping that only one of the two has, each key is named.
-            absent: object = {} if not at and isinstance(was.get(key, now.get(key)), dict) else None
-            yield from _differences(was.get(key, absent), now.get(key, absent), (*at, str(key)))
-    elif was != now:
-        name = f"the target {at[1]}" if len(at) == 2 and at[0] == "targets" else f"`{'.'.join(at)}`"
-        if now is None:
-            yield at, f"{name} is no longer set (was {_written(was)})"
-        elif was is None:
-            yield at, f"{name} is {_written(now)} (was not set)"
+def _compare_values(old: object, new: object, key_path: Tokens = ()) -> Iterator[tuple[Tokens, str]]:
+    """Yield the path of each key of the project file whose value differs, with a description of the difference."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys([*new, *old]):
+            # A mapping that only one side has counts as empty on the other, so that each of its keys is named.
+            absent: object = {} if not key_path and isinstance(old.get(key, new.get(key)), dict) else None
+            yield from _compare_values(old.get(key, absent), new.get(key, absent), (*key_path, str(key)))
+    elif old != new:
+        name = (
+            f"the target {key_path[1]}"
+            if len(key_path) == 2 and key_path[0] == "targets"
+            else f"`{'.'.join(key_path)}`"
+        )
+        if new is None:
+            yield key_path, f"{name} is no longer set (was {_format_value(old)})"
+        elif old is None:
+            yield key_path, f"{name} is {_format_value(new)} (was not set)"
         else:
-            yield at, f"{name} is {_written(now)} (was {_written(was)})"
+            yield key_path, f"{name} is {_format_value(new)} (was {_format_value(old)})"
 
 
-def _written(value: object) -> str:
+def _format_value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return shortened(text)
 
 
-def _lost_roots(approved: Project, proposed: Project, here: Files, run: Run) -> Iterator[str]:
-    """Yield the roots that the change removes, with the topics that are declared there all the same."""
-    # The roots of both judge, so what is left is read from the file itself.
+def _describe_removed_roots(approved: Project, proposed: Project, new_files: Files, run: Run) -> Iterator[str]:
+    """Yield the roots that the change removes although topics are declared below them."""
+    # The proposed judge has the roots of both sides, so the remaining roots are read from the file itself.
     try:
-        roots = read_project(proposed.path, read_bytes(here, proposed.path)).roots
+        roots = read_project(proposed.path, read_bytes(new_files, proposed.path)).roots
     except DeclarationError:
         return
     for root in (root for root in approved.roots if not any(_is_below(root, other) for other in roots)):
@@ -348,102 +371,113 @@ def _lost_roots(approved: Project, proposed: Project, here: Files, run: Run) -> 
             and not any(_is_below(topic.source.path, other) for other in roots)
         ]
         if topics:
-            yield f"`{root or '.'}` is no root, so that {_topics(topics)} declared there {'is' if len(topics) == 1 else 'are'} removed"
+            yield f"`{root or '.'}` is no root, so that {_name_topics(topics)} declared there {'is' if len(topics) == 1 else 'are'} removed"
 
 
-def _topics(names: Sequence[TopicName]) -> str:
+def _name_topics(names: Sequence[TopicName]) -> str:
     return f"{counted(len(names), 'topic')} ({first_of(names, 3)})"
 
 
-def _overlay_effects(file: _JudgingFile, approved: Judge, proposed: Judge) -> Iterator[str]:
-    """Yield each policy that an overlay file sets otherwise than before, for its targets."""
+def _describe_overlay_effects(file: _JudgingFile, approved: Judge, proposed: Judge) -> Iterator[str]:
+    """Yield each policy that an overlay file changes, for each of its targets."""
     for target in file.targets:
-        before, after = (judge.overlays.get(target, NO_OVERLAYS) for judge in (approved, proposed))
-        names: list[NamespaceName | TopicName] = [*{**before.namespaces, **after.namespaces}]
-        names += dict.fromkeys([*before.topics, *after.topics])
+        old_overlays, new_overlays = (judge.overlays.get(target, NO_OVERLAYS) for judge in (approved, proposed))
+        names: list[NamespaceName | TopicName] = [*{**old_overlays.namespaces, **new_overlays.namespaces}]
+        names += dict.fromkeys([*old_overlays.topics, *new_overlays.topics])
         for name in names:
-            was, now = before.get(name), after.get(name)
-            if file.path in {entry.source.path for entry in (was, now) if entry and entry.source}:
-                settings, others = _settings(was), _settings(now)
-                for policy in dict.fromkeys([*settings, *others]):
-                    if settings.get(policy) != others.get(policy):
-                        value, old = (
-                            "not set" if each is None else _written(each)
-                            for each in (others.get(policy), settings.get(policy))
+            old_entry, new_entry = old_overlays.get(name), new_overlays.get(name)
+            if file.path in {entry.source.path for entry in (old_entry, new_entry) if entry and entry.source}:
+                old_settings, new_settings = _get_settings(old_entry), _get_settings(new_entry)
+                for policy in dict.fromkeys([*old_settings, *new_settings]):
+                    if old_settings.get(policy) != new_settings.get(policy):
+                        new_text, old_text = (
+                            "not set" if value is None else _format_value(value)
+                            for value in (new_settings.get(policy), old_settings.get(policy))
                         )
-                        yield f"{policy} of {name} on {target} is {value} (was {old})"
+                        yield f"{policy} of {name} on {target} is {new_text} (was {old_text})"
 
 
-def _settings(entry: Namespace | Topic | None) -> dict[str, Any]:
+def _get_settings(entry: Namespace | Topic | None) -> dict[str, Any]:
     if entry is None:
         return {}
     partitions = {"partitions": entry.partitions} if isinstance(entry, Topic) and entry.partitions else {}
     return {policy: value for policy, value in entry.policies.managed().items() if value is not None} | partitions
 
 
-def _numbers_effects(file: _JudgingFile, approved: Judge, proposed: Judge) -> Iterator[str]:
+def _describe_numbers_effects(file: _JudgingFile, approved: Judge, proposed: Judge) -> Iterator[str]:
     """Yield the topics whose recorded version numbers differ, for each target of a numbers file."""
     for target in file.targets:
-        before, after = (
+        old_topics, new_topics = (
             next((record.topics for record in judge.numbers if record.target == target), {})
             for judge in (approved, proposed)
         )
-        if names := [name for name in {**before, **after} if before.get(name) != after.get(name)]:
-            yield f"other version numbers are recorded of {_topics(names)} on {target}"
+        if names := [name for name in {**old_topics, **new_topics} if old_topics.get(name) != new_topics.get(name)]:
+            yield f"other version numbers are recorded of {_name_topics(names)} on {target}"
 
 
-def _strategy_effects(file: _JudgingFile, approved: Judge, proposed: Judge, run: Run) -> Iterator[str]:
-    """Yield how many approved topics get another strategy, and the approved versions that do not satisfy it."""
+def _describe_strategy_effects(file: _JudgingFile, approved: Judge, proposed: Judge, run: Run) -> Iterator[str]:
+    """Yield the approved topics that get another strategy, enter or leave a target, or do not satisfy the new strategy."""
     names = sorted(name for name in run.approved.topics if declared(run.approved, name))
     targets = file.targets or (*{**approved.project.targets, **proposed.project.targets},) or ("",)
     for target in targets:
-        before, after = (_strategies(judge, target, run, names) for judge in (approved, proposed))
-        changes = Counter((before[name], after[name]) for name in names if name in before and name in after)
+        old_strategies, new_strategies = (_get_strategies(judge, target, run, names) for judge in (approved, proposed))
+        changes = Counter(
+            (old_strategies[name], new_strategies[name])
+            for name in names
+            if name in old_strategies and name in new_strategies
+        )
         where = f" on {target}" if target else ""
-        for (old, new), count in changes.items():
-            if old is new:
+        for (old_strategy, new_strategy), count in changes.items():
+            if old_strategy is new_strategy:
                 continue
-            topics = [name for name in names if (before.get(name), after.get(name)) == (old, new)]
-            yield f"{_topics(topics)}{where} {'is' if count == 1 else 'are'} {new}, no longer {old}"
-            failing = [name for name in topics if _fails(run, proposed, name, new)]
+            topics = [
+                name
+                for name in names
+                if (old_strategies.get(name), new_strategies.get(name)) == (old_strategy, new_strategy)
+            ]
+            yield f"{_name_topics(topics)}{where} {'is' if count == 1 else 'are'} {new_strategy}, no longer {old_strategy}"
+            failing = [name for name in topics if _is_latest_rejected(run, proposed, name, new_strategy)]
             if failing:
-                yield f"approved versions of {_topics(failing)}{where} do not satisfy {new}"
-        for what, some, others in (("has", after, before), ("no longer has", before, after)):
-            if target and (gained := [name for name in names if name in some and name not in others]):
-                yield f"{target} {what} {_topics(gained)}"
+                yield f"approved versions of {_name_topics(failing)}{where} do not satisfy {new_strategy}"
+        for verb, having, lacking in (
+            ("has", new_strategies, old_strategies),
+            ("no longer has", old_strategies, new_strategies),
+        ):
+            if target and (gained := [name for name in names if name in having and name not in lacking]):
+                yield f"{target} {verb} {_name_topics(gained)}"
 
 
-def _strategies(
-    judge: Judge, name: str, run: Run, topics: Sequence[TopicName]
+def _get_strategies(
+    judge: Judge, target_name: str, run: Run, topics: Sequence[TopicName]
 ) -> dict[TopicName, CompatibilityStrategy]:
-    """Return the strategy of each approved topic that a target has; of an unknown target, those of no target."""
-    target: Target | None = judge.project.targets.get(name)
-    overlays = judge.overlays.get(name, NO_OVERLAYS)
-    chosen = chosen_topics(topics, target) if target else topics
-    return {topic: _strategy(topic, overlays, judge.project, run) for topic in chosen}
+    """Return the strategy of each approved topic on a target; for an unknown target, the strategies without overlays."""
+    target: Target | None = judge.project.targets.get(target_name)
+    overlays = judge.overlays.get(target_name, NO_OVERLAYS)
+    selected = chosen_topics(topics, target) if target else topics
+    return {topic: _get_strategy(topic, overlays, judge.project, run) for topic in selected}
 
 
-def _strategy(name: TopicName, overlays: Catalog, project: Project, run: Run) -> CompatibilityStrategy:
+def _get_strategy(name: TopicName, overlays: Catalog, project: Project, run: Run) -> CompatibilityStrategy:
     def policies(entry: NamespaceName | TopicName) -> Policies:
-        below, above = run.approved.get(entry), overlays.get(entry)
-        return (below.policies if below else Policies()).overlaid(above.policies if above else Policies())
+        approved, overlay = run.approved.get(entry), overlays.get(entry)
+        return (approved.policies if approved else Policies()).overlaid(overlay.policies if overlay else Policies())
 
-    found = strategy_of(policies(name), policies(name.namespace_name))
-    return found or project.defaults.schema_compatibility_strategy
+    strategy = strategy_of(policies(name), policies(name.namespace_name))
+    return strategy or project.defaults.schema_compatibility_strategy
 
 
-def _fails(run: Run, judge: Judge, name: TopicName, strategy: CompatibilityStrategy) -> bool:
-    """Return whether the newest approved version of a topic would be rejected under another strategy."""
+def _is_latest_rejected(run: Run, judge: Judge, name: TopicName, strategy: CompatibilityStrategy) -> bool:
+    """Return whether `strategy` would have rejected the latest approved version of a topic."""
     topic = run.approved.topics[name]
     versions = live(topic.versions)
     if len(versions) < 2 or versions[-1].info is None:
         return False
     proposal = Proposal.of(topic, versions[-1].info, versions[:-1], strategy, "topic")
-    return is_rejected(proposal.verdict(judge.project))
+    return is_rejected(proposal.judge(judge.project))
 
 
-def drafts_again(run: Run) -> Iterator[Finding]:
-    """Yield the warning that a stable topic becomes a draft: it is judged as a stable one in this change."""
+def check_drafts(run: Run) -> Iterator[Finding]:
+    """Yield a warning for each stable topic that becomes a draft: this change is still judged as one to a stable topic."""
     rule = rules()["DRAFT_AGAIN"]
     for name in sorted(run.target.topics):
         topic = run.target.topics[name]

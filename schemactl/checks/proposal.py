@@ -1,4 +1,4 @@
-"""The input of a check: both catalogs with the severities, the three-way merge of declarations, and a proposed schema with the versions before it."""
+"""The input of a check: the declared and the approved catalog, a proposed schema, and the three-way merge of catalogs."""
 
 from __future__ import annotations
 
@@ -20,31 +20,27 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.formats import identity, same_text
 
 STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}
-"""The policies that keep out schemas, or clients without one, each with the value that does so."""
+"""The policies that reject unknown schemas, or clients without a schema, with the value that does so."""
+
+_LEVELS: Final = ("off", "note", "warning", "error")
 
 
-_STRICTNESS: Final = ("off", "note", "warning", "error")
-
-
-@dataclass(frozen=True, slots=True)
-class MovedTopic:
-    """A topic that another project of the repository had: with its versions, its strategy there, and that project's file."""
-
-    topic: Topic
-    strategy: CompatibilityStrategy
-    project: str
+_MERGED_ATTRIBUTES: Final = ("partitions", "renamed_from", "reader", "lifecycle", "metadata", "clients")
+"""The attributes of a topic that are merged one by one, besides its schema and policies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One check.
+    """The comparison of declarations with the approved history.
 
     Attributes:
-        target: the declarations as they will be.
-        approved: the approved history to compare them with.
-        targets: the targets that the check is for; (): none in particular.
+        target: the declarations after the merge.
+        approved: the approved history.
+        project: the project whose severities and defaults count.
+        rules: the known rules by id.
+        targets: the names of the targets; empty if the check does not depend on a target.
         moved: the new topics that another approved project of the repository has.
-        protos: the schemas of the topics that replace or remove `proto:`, with the `.proto` that was approved as it is now.
+        protos: the schemas of topics that replace or remove `proto:`, with the current content of the approved `.proto`.
     """
 
     target: Catalog
@@ -55,48 +51,50 @@ class Run:
     moved: Mapping[TopicName, MovedTopic] = field(default_factory=dict)
     protos: Mapping[TopicName, SchemaInfo] = field(default_factory=dict)
 
-    def former(self, name: TopicName) -> Topic | None:
-        """Return the approved topic, or its twin in the other domain, which shares its list of versions.
+    def find_approved(self, name: TopicName) -> Topic | None:
+        """Return the approved topic, or the one of the other domain, which shares its versions, or None.
 
-        If both were approved, return the one that is still declared; None: neither was approved.
+        If both were approved, return the topic that is still declared.
         """
-        topics = (self.approved.topics.get(each) for each in (name, name.twin))
-        known = [topic for topic in topics if topic]
-        return next((topic for topic in known if not topic.deleted), known[0] if known else None)
+        topics = (self.approved.topics.get(candidate) for candidate in (name, name.twin))
+        approved_topics = [topic for topic in topics if topic]
+        return next(
+            (topic for topic in approved_topics if not topic.deleted), approved_topics[0] if approved_topics else None
+        )
 
     def is_draft(self, topic: Topic) -> bool:
-        """Return whether `topic` is a draft, and was never approved as anything else, also not under its former name."""
+        """Return whether `topic` is a draft and was never approved as a stable topic, also not under its old name."""
         if topic.lifecycle != "draft":
             return False
-        former = self.former(topic.name)
-        if former is None and topic.renamed_from:
-            former = self.former(topic.renamed_from)
-        if former is None and topic.name in self.moved:
-            former = self.moved[topic.name].topic
-        return former is None or former.lifecycle == "draft"
+        approved_topic = self.find_approved(topic.name)
+        if approved_topic is None and topic.renamed_from:
+            approved_topic = self.find_approved(topic.renamed_from)
+        if approved_topic is None and topic.name in self.moved:
+            approved_topic = self.moved[topic.name].topic
+        return approved_topic is None or approved_topic.lifecycle == "draft"
 
-    def versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
+    def get_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the approved versions of a topic, even if it is no longer declared."""
-        known = self.former(name)
-        return known.versions if known else ()
+        approved_topic = self.find_approved(name)
+        return approved_topic.versions if approved_topic else ()
 
-    def strategies(
+    def get_strategies(
         self, name: TopicName
     ) -> tuple[tuple[CompatibilityStrategy, Level], tuple[CompatibilityStrategy, Level]]:
-        """Return the strategy in force before and now, each with the level that sets it."""
+        """Return the approved and the declared strategy, each with the level that sets it."""
         defaults = self.project.defaults
-        former = self.former(name)
-        before = self.approved.strategy(former.name if former else name, defaults)
+        approved_topic = self.find_approved(name)
+        before = self.approved.strategy(approved_topic.name if approved_topic else name, defaults)
         return before, self.target.strategy(name, defaults)
 
-    def strategy_place(self, topic: Topic) -> Source | None:
-        """Return the place of the topic's strategy, in its own declaration or in its namespace's."""
-        levels = [level for _, level in self.strategies(topic.name)]
-        space = self.target.namespaces.get(topic.name.namespace_name)
-        holder = space if space and "topic" not in levels and "namespace" in levels else topic
-        return holder.locate("/schema_compatibility_strategy")
+    def locate_strategy(self, topic: Topic) -> Source | None:
+        """Return the location of the topic's strategy, in its declaration or in the declaration of its namespace."""
+        levels = [level for _, level in self.get_strategies(topic.name)]
+        namespace = self.target.namespaces.get(topic.name.namespace_name)
+        owner = namespace if namespace and "topic" not in levels and "namespace" in levels else topic
+        return owner.locate("/schema_compatibility_strategy")
 
-    def find(
+    def make_finding(
         self,
         rule: str,
         topic: Topic | None,
@@ -107,53 +105,69 @@ class Run:
         severity: Severity | None = None,
         **details: Any,
     ) -> Iterator[Finding]:
-        """Yield the finding with the severity that the project gives it; nothing if it is off."""
-        known = self.rules[rule]
-        weight = severity or known.severity
-        if weight == "off":
+        """Yield a finding with the severity that the project sets; nothing if the rule is off."""
+        known_rule = self.rules[rule]
+        default_severity = severity or known_rule.severity
+        if default_severity == "off":
             return
-        yield from self.weigh(
+        yield from self.apply_severity(
             Finding(
                 rule=rule,
-                severity=weight,
-                verdict=known.verdict,
+                severity=default_severity,
+                verdict=known_rule.verdict,
                 topic=topic.name if topic else None,
                 source=source or (topic.source if topic else None),
                 message=message,
-                fix=fix or known.fix,
+                fix=fix or known_rule.fix,
                 **details,
             )
         )
 
-    def severity(self, rule: str, name: TopicName | None) -> Severity | Literal["off"] | None:
-        """Return the severity that the project sets for the rule and topic; None: it sets none.
+    def get_severity(self, rule: str, name: TopicName | None) -> Severity | Literal["off"] | None:
+        """Return the severity that the project sets for a rule and topic, or None if it sets none.
 
-        A renamed topic has the stricter one of its old and its new namespace.
+        A renamed topic has the stricter severity of its old and its new namespace.
         """
         severities = self.project.namespace_severities
         topic = self.target.topics.get(name) if name and severities else None
-        former = topic.renamed_from if topic else None
+        old_name = topic.renamed_from if topic else None
         levels = [
-            (severities.get(each.namespace_name, {}).get(rule) if each else None) or self.project.severities.get(rule)
-            for each in (name, *([former] if former and name and not self.former(name) else []))
+            (severities.get(candidate.namespace_name, {}).get(rule) if candidate else None)
+            or self.project.severities.get(rule)
+            for candidate in (name, *([old_name] if old_name and name and not self.find_approved(name) else []))
         ]
         if len({*levels}) == 1:
             return levels[0]
-        return max((level or self.rules[rule].severity for level in levels), key=_STRICTNESS.index)
+        return max((level or self.rules[rule].severity for level in levels), key=_LEVELS.index)
 
-    def asks(self, rule: str, name: TopicName) -> bool:
+    def is_enabled(self, rule: str, name: TopicName) -> bool:
         """Return whether the rule is on for the topic."""
-        return (self.severity(rule, name) or self.rules[rule].severity) != "off"
+        return (self.get_severity(rule, name) or self.rules[rule].severity) != "off"
 
-    def weigh(self, finding: Finding) -> Iterator[Finding]:
-        """Yield `finding` with the severity that the project sets for its rule; nothing if that is `off`."""
-        severity = self.severity(finding.rule, finding.topic) or finding.severity
+    def apply_severity(self, finding: Finding) -> Iterator[Finding]:
+        """Yield `finding` with the severity that the project sets for its rule; nothing if the rule is off."""
+        severity = self.get_severity(finding.rule, finding.topic) or finding.severity
         topic = self.target.topics.get(finding.topic) if finding.topic else None
         if topic and severity == "error" and self.is_draft(topic):
-            # Nobody depends on a draft yet, and `apply` leaves it alone.
+            # No client depends on a draft yet, and `apply` skips it.
             severity = "warning"
         if severity != "off":
             yield replace(finding, severity=severity)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedTopic:
+    """A topic that another project of the repository had.
+
+    Attributes:
+        topic: the topic with its versions.
+        strategy: its strategy in that project.
+        project: the path of that project's file.
+    """
+
+    topic: Topic
+    strategy: CompatibilityStrategy
+    project: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +175,14 @@ class Proposal:
     """A schema that is proposed as the topic's next version, and the strategy that judges it.
 
     Attributes:
-        number: the number of the version with this content, or else the next number.
-        known: such a version exists.
-        in_force: the number of the version that is approved now; None: it is the latest, or there is none.
+        topic: the declared topic.
+        schema: the proposed schema.
+        versions: the approved versions, oldest first.
+        strategy: the declared strategy.
+        level: the level that sets the strategy.
+        number: the number of the version with this content, or the next number if there is none.
+        known: whether a version has this content.
+        in_force: the number of the approved version if it is not the latest version, else None.
     """
 
     topic: Topic
@@ -184,13 +203,13 @@ class Proposal:
         strategy: CompatibilityStrategy,
         level: Level,
     ) -> Proposal:
-        """Return the proposal of `schema` to a topic with these `versions`, whose definitions are read now."""
-        key = identity(schema.load())
+        """Propose `schema` to a topic with these `versions`, and read all definitions."""
+        content = identity(schema.load())
         for version in versions:
             version.load()
         infos = [(version.number, version.info) for version in live(versions)]
-        same = (number for number, info in infos if info and identity(info) == key)
-        number = next(same, None)
+        matching_numbers = (number for number, info in infos if info and identity(info) == content)
+        number = next(matching_numbers, None)
         return cls(
             topic,
             schema,
@@ -204,27 +223,27 @@ class Proposal:
     @property
     def latest(self) -> int | None:
         """The number of the newest version so far."""
-        return next((each.number for each in reversed(self.versions) if each.info), None)
+        return next((version.number for version in reversed(self.versions) if version.info), None)
 
-    def version(self, number: int) -> SchemaInfo:
+    def get_schema(self, number: int) -> SchemaInfo:
         """Return the definition of the version with this number."""
-        return next(each.info for each in self.versions if each.number == number and each.info is not None)
+        return next(version.info for version in self.versions if version.number == number and version.info is not None)
 
-    def fingerprint(
+    def make_fingerprint(
         self, rule: str, pointer: str, direction: Direction | None = None, *, against: Iterable[int]
     ) -> str:
-        """Return the fingerprint of a finding: `rule`, at `pointer`, with the versions numbered `against`."""
+        """Return the fingerprint of a finding of `rule` at `pointer`, compared with the version numbers `against`."""
         return fingerprint(
             rule,
             self.topic.name,
             new=self.schema,
-            against=map(self.version, against),
+            against=map(self.get_schema, against),
             pointer=pointer,
             direction=direction,
         )
 
-    def verdict(self, project: Project) -> Verdict:
-        """Return both verdicts on the schema, for the brokers of `project`."""
+    def judge(self, project: Project) -> Verdict:
+        """Judge the schema for readers and for the brokers of the project's release."""
         release = project.release
         checkers = known_to(release, project.defaults.checkers)
         return judge(
@@ -238,34 +257,29 @@ class Proposal:
         )
 
 
-def number_in_force(topic: Topic | None) -> int | None:
-    """Return the number of the version that an approved topic declares, if that is not its latest; else None."""
+def find_number_in_force(topic: Topic | None) -> int | None:
+    """Return the number of the version that an approved topic declares, or None if it is the latest version."""
     versions = live(topic.versions) if topic else ()
     if topic is None or topic.schema is None or len(versions) < 2:
         return None
-    key = identity(topic.schema.load())
+    content = identity(topic.schema.load())
     number = next(
-        (version.number for version in versions if version.info and identity(version.info.load()) == key), None
+        (version.number for version in versions if version.info and identity(version.info.load()) == content), None
     )
     return None if number == versions[-1].number else number
 
 
 def is_rejected(verdict: Verdict) -> bool:
-    """Return whether the broker rejects the schema, or readers break, apart from strict ones."""
+    """Return whether the broker rejects the schema, or any reader breaks that is not only strict."""
     if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED):
         return True
     return any(not breakage.incompatibility.strict_only for breakage in verdict.data)
 
 
-# The declarations after a merge: the approved files as they are now, with the branch's changes
-# applied.
+# The declarations after a merge: the approved files with the changes of the branch
 
 
-_MERGED: Final = ("partitions", "renamed_from", "reader", "lifecycle", "metadata", "clients")
-"""What a topic declares besides its schema and policies."""
-
-
-def merged(
+def merge_catalogs(
     target: Catalog,
     *,
     base: Catalog,
@@ -273,82 +287,95 @@ def merged(
     unchanged: frozenset[TopicName],
     combined: Mapping[TopicName, object],
 ) -> Catalog:
-    """`target` with what became of `approved` since `base`, part by part; what both changed is as the target has it.
+    """Apply the changes from `base` to `approved` to `target`, attribute by attribute; `target` wins in a conflict.
 
-    Topics that are no longer declared are not in it; those that are `unchanged` in the target are
-    taken from it, and are not judged. `combined` are definitions that a merge makes of both sides' files.
+    Args:
+        target: the declarations of the branch.
+        base: the approved history at the merge base.
+        approved: the approved history at its tip.
+        unchanged: the topics that the branch did not change; they are taken from `target` and are not judged.
+        combined: the definitions that a merge makes from files of both sides; see `Fork`.
+
+    Returns:
+        The merged catalog, without topics that are no longer declared.
     """
     namespaces = {}
     for name in {*base.namespaces, *target.namespaces, *approved.namespaces}:
-        space = _namespace(
+        namespace = _merge_namespace(
             target.namespaces.get(name), base=base.namespaces.get(name), approved=approved.namespaces.get(name)
         )
-        if space:
-            namespaces[name] = space
+        if namespace:
+            namespaces[name] = namespace
     topics = {}
     for topic_name in {*base.topics, *target.topics, *approved.topics}:
         if topic_name in unchanged and topic_name not in combined:
             topics[topic_name] = target.topics[topic_name]
             continue
-        before, now = declared(base, topic_name), declared(approved, topic_name)
-        topic = _topic(declared(target, topic_name), base=before, approved=now)
-        both = combined.get(topic_name, topic)
-        if topic and isinstance(both, SchemaInfo):
-            topic = replace(topic, schema=both)
-        if topic and both:
+        base_topic, approved_topic = declared(base, topic_name), declared(approved, topic_name)
+        topic = _merge_topic(declared(target, topic_name), base=base_topic, approved=approved_topic)
+        combined_schema = combined.get(topic_name, topic)
+        if topic and isinstance(combined_schema, SchemaInfo):
+            topic = replace(topic, schema=combined_schema)
+        if topic and combined_schema:
             topics[topic_name] = topic
     return Catalog(namespaces, topics)
 
 
 def declared(catalog: Catalog, name: TopicName) -> Topic | None:
-    """Return the topic, if it is declared there and not only known from before."""
+    """Return the topic if the catalog declares it, or None if it has only its earlier versions."""
     topic = catalog.topics.get(name)
     return None if topic is None or topic.deleted else topic
 
 
-def _namespace(target: Namespace | None, *, base: Namespace | None, approved: Namespace | None) -> Namespace | None:
+def _merge_namespace(
+    target: Namespace | None, *, base: Namespace | None, approved: Namespace | None
+) -> Namespace | None:
     if target == base:
         return approved
     if target is None or approved is None:
         return target
-    policies = _policies(target.policies, base=base.policies if base else Policies(), approved=approved.policies)
-    said = base.metadata if base else NO_METADATA
-    metadata = approved.metadata if target.metadata == said else target.metadata
+    policies = _merge_policies(target.policies, base=base.policies if base else Policies(), approved=approved.policies)
+    base_metadata = base.metadata if base else NO_METADATA
+    metadata = approved.metadata if target.metadata == base_metadata else target.metadata
     return replace(target, policies=policies, metadata=metadata)
 
 
-def _topic(target: Topic | None, *, base: Topic | None, approved: Topic | None) -> Topic | None:
+def _merge_topic(target: Topic | None, *, base: Topic | None, approved: Topic | None) -> Topic | None:
     if target is None or base is None:
         return approved if target is base else target
     if approved is None:
-        # Gone from the approved files meanwhile: it comes back only if something was changed here.
-        return None if _is_same(target, base) else target
-    taken = {name: getattr(approved, name) for name in _MERGED if getattr(target, name) == getattr(base, name)}
+        # Removed from the approved files since the merge base: the topic stays only if the branch changed it.
+        return None if _is_same_topic(target, base) else target
+    merged_values = {
+        name: getattr(approved, name) for name in _MERGED_ATTRIBUTES if getattr(target, name) == getattr(base, name)
+    }
     if is_same_schema(target.schema, base.schema):
-        taken["schema"] = approved.schema
-    policies = _policies(target.policies, base=base.policies, approved=approved.policies)
-    return replace(target, policies=policies, **taken)
+        merged_values["schema"] = approved.schema
+    policies = _merge_policies(target.policies, base=base.policies, approved=approved.policies)
+    return replace(target, policies=policies, **merged_values)
 
 
-def _policies(target: Policies, *, base: Policies, approved: Policies) -> Policies:
-    kept = {policy: approved.get(policy) for policy in Policies.names() if target.get(policy) == base.get(policy)}
-    return Policies.of({**target.managed(), **kept})
+def _merge_policies(target: Policies, *, base: Policies, approved: Policies) -> Policies:
+    approved_values = {
+        policy: approved.get(policy) for policy in Policies.names() if target.get(policy) == base.get(policy)
+    }
+    return Policies.of({**target.managed(), **approved_values})
 
 
-def _is_same(one: Topic, other: Topic) -> bool:
-    """Whether both declare the same, wherever."""
+def _is_same_topic(left: Topic, right: Topic) -> bool:
+    """Return whether both declarations are equal, apart from their locations."""
     return (
-        is_same_schema(one.schema, other.schema)
-        and one.policies == other.policies
-        and all(getattr(one, name) == getattr(other, name) for name in _MERGED)
+        is_same_schema(left.schema, right.schema)
+        and left.policies == right.policies
+        and all(getattr(left, name) == getattr(right, name) for name in _MERGED_ATTRIBUTES)
     )
 
 
-def is_same_schema(one: SchemaInfo | None, other: SchemaInfo | None) -> bool:
-    """Whether both say the same, doc, aliases and properties included; layout does not count."""
-    if one is None or other is None:
-        return one is other
-    if one.load() != other.load() and not (identity(one) == identity(other) and same_text(one, other)):
+def is_same_schema(left: SchemaInfo | None, right: SchemaInfo | None) -> bool:
+    """Return whether both schemas are equal, including docs, aliases and properties, but not formatting."""
+    if left is None or right is None:
+        return left is right
+    if left.load() != right.load() and not (identity(left) == identity(right) and same_text(left, right)):
         return False
-    # Pulsar never sees the `.proto` beside a PROTOBUF definition, but readers do.
-    return is_same_schema(one.proto, other.proto)
+    # Pulsar never sees the `.proto` of a PROTOBUF definition, but readers do.
+    return is_same_schema(left.proto, right.proto)

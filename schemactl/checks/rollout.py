@@ -23,28 +23,12 @@ from schemactl.registry import url
 
 Order = Literal["any order", "consumers first", "producers first", "no safe order"]
 
+
 Kind = Literal["declare", "merge", "apply", "consumers", "producers", "drain"]
+
 
 _ANY_TARGET: Final = "TARGET"
 """Stands for the target in the commands of a project that has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutStep:
-    """What to do, and how to know that it is done.
-
-    Attributes:
-        target: where; "": it is the same for all.
-        clients: the declared ones that it is about.
-        text: what to do.
-        command: exits with 0 once it is done.
-    """
-
-    kind: Kind
-    target: str
-    clients: tuple[Client, ...]
-    text: str
-    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +58,24 @@ class Rollout:
     fix: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RolloutStep:
+    """What to do, and how to know that it is done.
+
+    Attributes:
+        target: where; "": it is the same for all.
+        clients: the declared ones that it is about.
+        text: what to do.
+        command: exits with 0 once it is done.
+    """
+
+    kind: Kind
+    target: str
+    clients: tuple[Client, ...]
+    text: str
+    command: str
+
+
 def rollout(
     name: TopicName,
     report: CheckReport,
@@ -96,7 +98,7 @@ def rollout(
     if not any(row.change in ("added", "new version") for row in rows):
         return None
     row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
-    version, latest = _in_git(rows, git, apart)
+    version, latest = _find_git_numbers(rows, git, apart)
     more = row.stepwise - row.version if row.stepwise is not None and row.version is not None else 0
     facts = _Facts(rows, version)
     refused = [
@@ -104,7 +106,7 @@ def rollout(
         for each in report.findings
         # A client that breaks is what the order is about.
         if each.topic == name and each.severity == "error" and each.rule != "CLIENT_BREAKS"
-    ] or [*_obstacles(rows, version, report)]
+    ] or [*_find_obstacles(rows, version, report)]
     order: Order = "no safe order" if refused else facts.order
     fix = "make two changes of it: add the new beside the old, and remove the old once everybody has the new"
     if facts.order != "no safe order":
@@ -129,7 +131,9 @@ def rollout(
     )
 
 
-def _in_git(rows: Sequence[TopicCheck], git: Sequence[SchemaVersion], apart: Collection[str]) -> tuple[int, int | None]:
+def _find_git_numbers(
+    rows: Sequence[TopicCheck], git: Sequence[SchemaVersion], apart: Collection[str]
+) -> tuple[int, int | None]:
     """Return Git's number of the new version, and of the latest before it."""
     for row in rows:
         if row.version is not None and (not row.targets or {*row.targets}.difference(apart)):
@@ -139,7 +143,7 @@ def _in_git(rows: Sequence[TopicCheck], git: Sequence[SchemaVersion], apart: Col
     return same.number if same else next_number(git), standing[-1].number if standing else None
 
 
-def _obstacles(rows: Sequence[TopicCheck], version: int, report: CheckReport) -> Iterator[str]:
+def _find_obstacles(rows: Sequence[TopicCheck], version: int, report: CheckReport) -> Iterator[str]:
     """Yield what no order of steps gets round, although it was approved by waivers."""
     for row in rows:
         if not row.schema:
@@ -220,17 +224,6 @@ class _Facts:
         return ""
 
 
-def _in_order(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
-    """Return the targets that have the topic, each behind those that its `after` names; one without name where there are none."""
-    having = [each.name for each in targets.values() if chosen_topics([name], each)]
-    found: list[str] = []
-    while left := [each for each in having if each not in found]:
-        # A circle is no order, and is left as it is written.
-        free = (each for each in left if not {*targets[each].after} & {*left})
-        found.append(next(free, left[0]))
-    return found or ([] if targets else [_ANY_TARGET])
-
-
 class _Planner:
     """Makes the steps of one rollout; after a rebase merge all its numbers are higher by `more`."""
 
@@ -254,7 +247,7 @@ class _Planner:
                 "declare",
                 "",
                 tuple(pinned),
-                f"in a change of its own, declare {_names(pinned)} without `schema`, to go along with every version"
+                f"in a change of its own, declare {_join_names(pinned)} without `schema`, to go along with every version"
                 + (", or with a definition that understands both (`schema: FILE`)" if has_file else ""),
                 f"schemactl check --topic {self._short}",
             )
@@ -268,7 +261,7 @@ class _Planner:
             f"merge the change: {versions_said([version])} is approved{rebased if self._more else ''}",
             f"schemactl show {self._short}@{version}",
         )
-        for target in _in_order(self._name, targets):
+        for target in _sort_targets(self._name, targets):
             yield from self._on(target, targets.get(target), numbers.get(target, version))
 
     def _on(self, target: str, known: Target | None, number: int) -> Iterator[RolloutStep]:
@@ -297,7 +290,7 @@ class _Planner:
                     kind,
                     target,
                     tuple(who),
-                    f"upgrade {_names(who) or kind} to {version}",
+                    f"upgrade {_join_names(who) or kind} to {version}",
                     f"schemactl clients {self._short} --target {quote(target)} --expect {number}{asked}",
                 )
 
@@ -330,5 +323,16 @@ class _Planner:
         return RolloutStep("apply", target, (), f"register {version}: {apply}", plan)
 
 
-def _names(clients: Iterable[Client]) -> str:
+def _sort_targets(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
+    """Return the targets that have the topic, each behind those that its `after` names; one without name where there are none."""
+    having = [each.name for each in targets.values() if chosen_topics([name], each)]
+    found: list[str] = []
+    while left := [each for each in having if each not in found]:
+        # A circle is no order, and is left as it is written.
+        free = (each for each in left if not {*targets[each].after} & {*left})
+        found.append(next(free, left[0]))
+    return found or ([] if targets else [_ANY_TARGET])
+
+
+def _join_names(clients: Iterable[Client]) -> str:
     return ", ".join(each.who for each in clients)

@@ -1,4 +1,4 @@
-"""Findings about a changed schema: for readers, for brokers, and about its version."""
+"""Check a changed schema: can readers decode it, do brokers accept it, and which version does it become?"""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Final
 from schemactl.broker import upload
 from schemactl.broker.checkers import known_to
 from schemactl.checks.check_report import COMPARED_BY_BROKERS
-from schemactl.checks.declarations import relaxed
-from schemactl.checks.proposal import Proposal, Run, number_in_force
+from schemactl.checks.declarations import check_relaxed_strategy
+from schemactl.checks.proposal import Proposal, Run, find_number_in_force
 from schemactl.comparison.compatibility import breakages
 from schemactl.comparison.fingerprint import broker_fingerprint
 from schemactl.core.errors import Source
@@ -22,143 +22,19 @@ from schemactl.core.wording import obligation, policy_origin, versions
 from schemactl.formats import counterexample, explain, on_the_wire, problems, spec
 from schemactl.formats.type_spec import Explanation
 
-_PROVED: Final = 100
-"""The most findings of a topic that come with a counterexample: searching for one takes time."""
-
 UNPROTECTED: Final = "UNPROTECTED_READERS_BREAK"
-"""A rule that is off unless the project gives it a severity, or --strict is given."""
-
-_SHOWN: Final = 300
-"""The most characters of a broker's message, which may quote both definitions."""
+"""A rule that is off unless the project sets its severity, or --strict is given."""
 
 
-def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield one finding for each incompatibility, whatever the number of versions that have it, in the verdict's order."""
-    groups: dict[tuple[Incompatibility, Direction], list[Breakage]] = {}
-    for breakage in verdict.data:
-        groups.setdefault((breakage.incompatibility, breakage.direction), []).append(breakage)
-    for number, ((what, direction), group) in enumerate(groups.items()):
-        nearest = group[0]
-        provable = number < _PROVED and not what.strict_only
-        old = proposal.version(nearest.against)
-        explanation = explain(nearest, new=proposal.schema, old=old)
-        against = tuple(sorted(breakage.against for breakage in group))
-        source, older = places(proposal, nearest, explanation, old)
-        sentence = obligation(
-            proposal.topic.name,
-            strategy=proposal.strategy,
-            level=proposal.level,
-            breakage=nearest,
-            number=proposal.number,
-            existing=proposal.versions,
-            against=against,
-        )
-        yield from run.find(
-            what.rule,
-            proposal.topic,
-            f"{sentence}\n{on_one_line(explanation.reason)}",
-            source=source,
-            fix=explanation.fix,
-            severity="warning" if what.strict_only else None,
-            field=explanation.field,
-            pointer=what.pointer,
-            direction=direction,
-            against=against,
-            older=older,
-            counterexample=counterexample(nearest, new=proposal.schema, old=old) if provable else None,
-            fingerprint=proposal.fingerprint(what.rule, what.pointer, direction, against=against),
-        )
+_MAX_COUNTEREXAMPLES: Final = 100
+"""Maximum number of findings of a topic with a counterexample, because the search takes time."""
 
 
-def unprotected(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield the findings that FULL would bring, according to `verdict`, for a strategy that protects no readers."""
-    for finding in data(run, replace(proposal, strategy=CompatibilityStrategy.FULL), verdict):
-        reason = finding.message.partition("\n")[2]
-        weighed = replace(
-            finding,
-            rule=UNPROTECTED,
-            severity="warning",
-            message=f"{proposal.topic.name} is {proposal.strategy} ({policy_origin(proposal.level)}), which protects no reader. Under "
-            f"FULL this is {finding.rule}:\n{reason}",
-            fingerprint=proposal.fingerprint(UNPROTECTED, finding.pointer, finding.direction, against=finding.against),
-        )
-        yield from run.weigh(weighed)
+_MAX_MESSAGE_LENGTH: Final = 300
+"""Maximum length of a broker's message, which may quote both definitions, in characters."""
 
 
-def new_breakages(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> Verdict:
-    """Return `verdict` without the breakages that `before`, another text of the same version, has as well."""
-    known = {*breakages(proposal.versions, before, proposal.strategy, by_any_release=True)}
-    data = tuple(each for each in verdict.data if each not in known)
-    state = DataState.COMPATIBLE if verdict.data and not data else verdict.state
-    return replace(verdict, state=state, data=data)
-
-
-def places(
-    proposal: Proposal, breakage: Breakage, explanation: Explanation, old: SchemaInfo
-) -> tuple[Source | None, Source | None]:
-    """Return the place of a breakage in the declared definition, and in the older one if the pointer belongs to that."""
-    found = breakage.incompatibility
-    if found.rule in ("SCHEMA_TYPE_CHANGED", "KEY_VALUE_TYPE_CHANGED"):
-        return proposal.topic.locate(f"/schema{found.pointer}/type"), None
-    new, old = on_the_wire(proposal.schema, old)
-    return new.locate(explanation.place), None if explanation.older is None else old.locate(explanation.older)
-
-
-def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield findings against the versions of the topic that was renamed, or moved here from another project."""
-    topic, old = proposal.topic, proposal.topic.renamed_from
-    moved = run.moved.get(topic.name)
-    if old is None and moved is None:
-        return
-    former = run.approved.topics.get(old) if old else moved.topic if moved else None
-    if former is None or not former.load().versions:
-        yield from run.find(
-            "RENAMED_FROM_UNKNOWN",
-            topic,
-            f"{topic.name} was renamed from {old}, which has no version in the approved history.",
-            source=topic.locate("/renamed_from"),
-        )
-        return
-    if old or moved is None:
-        strategy, _ = run.approved.strategy(former.name, run.project.defaults)
-        history = f"{topic.name} was {old}; the versions below are those of {old}."
-    else:
-        strategy = moved.strategy
-        history = (
-            f"{topic.name} was declared in the project {moved.project}; the versions below are those of that project."
-        )
-    proposal = replace(proposal, versions=former.versions, in_force=number_in_force(former))
-    verdict = proposal.verdict(run.project)
-    for finding in (*data(run, proposal, verdict), *relaxed(run, proposal, verdict, strategy)):
-        yield replace(finding, message=f"{history}\n{finding.message}")
-
-
-def buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield violations of buf's rules against the latest version, if the project names a category of rules."""
-    category, latest = run.project.proto_rules, live(proposal.versions)[-1:]
-    if category is None or not latest or latest[0].info is None:
-        return
-    new, old = on_the_wire(proposal.schema, latest[0].info)
-    known = {(each.incompatibility.rule, each.incompatibility.pointer) for each in verdict.data}
-    for found in spec(new).buf_violations(category, new=new, old=old):
-        if (found.rule, found.pointer) not in known:
-            yield from run.weigh(
-                Finding(
-                    rule=found.rule,
-                    severity="warning",
-                    verdict="declaration",
-                    topic=proposal.topic.name,
-                    source=new.locate(found.pointer),
-                    message=f"buf's {category} on version {proposal.number} of {proposal.topic.name}: {found.message}",
-                    fix=run.rules[found.rule].fix,
-                    pointer=found.pointer,
-                    against=(latest[0].number,),
-                    fingerprint=proposal.fingerprint(found.rule, found.pointer, against=(latest[0].number,)),
-                )
-            )
-
-
-_LATEST_ALONE: Final = {
+_LATEST_ONLY: Final = {
     CompatibilityStrategy.BACKWARD_TRANSITIVE: (
         CompatibilityStrategy.BACKWARD,
         "readers may fail on messages older than that",
@@ -172,46 +48,182 @@ _LATEST_ALONE: Final = {
         "readers may fail on messages older than that, and consumers older than that on new ones",
     ),
 }
-"""For each transitive strategy the one that compares with the latest version only, and what that does not protect."""
+"""The strategy that compares only with the latest version, and its effect, for each transitive strategy."""
 
 
-def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+# Readers
+
+
+def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Yield one finding for each incompatibility, regardless of the number of affected versions, in the verdict's order."""
+    breakages_by_problem: dict[tuple[Incompatibility, Direction], list[Breakage]] = {}
+    for breakage in verdict.data:
+        breakages_by_problem.setdefault((breakage.incompatibility, breakage.direction), []).append(breakage)
+    for number, ((problem, direction), group) in enumerate(breakages_by_problem.items()):
+        breakage = group[0]
+        has_counterexample = number < _MAX_COUNTEREXAMPLES and not problem.strict_only
+        old = proposal.get_schema(breakage.against)
+        explanation = explain(breakage, new=proposal.schema, old=old)
+        against = tuple(sorted(breakage.against for breakage in group))
+        source, older = locate_breakage(proposal, breakage, explanation, old)
+        sentence = obligation(
+            proposal.topic.name,
+            strategy=proposal.strategy,
+            level=proposal.level,
+            breakage=breakage,
+            number=proposal.number,
+            existing=proposal.versions,
+            against=against,
+        )
+        yield from run.make_finding(
+            problem.rule,
+            proposal.topic,
+            f"{sentence}\n{on_one_line(explanation.reason)}",
+            source=source,
+            fix=explanation.fix,
+            severity="warning" if problem.strict_only else None,
+            field=explanation.field,
+            pointer=problem.pointer,
+            direction=direction,
+            against=against,
+            older=older,
+            counterexample=counterexample(breakage, new=proposal.schema, old=old) if has_counterexample else None,
+            fingerprint=proposal.make_fingerprint(problem.rule, problem.pointer, direction, against=against),
+        )
+
+
+def locate_breakage(
+    proposal: Proposal, breakage: Breakage, explanation: Explanation, old: SchemaInfo
+) -> tuple[Source | None, Source | None]:
+    """Return the location of a breakage in the declared definition, and in the older one if the pointer belongs to it."""
+    problem = breakage.incompatibility
+    if problem.rule in ("SCHEMA_TYPE_CHANGED", "KEY_VALUE_TYPE_CHANGED"):
+        return proposal.topic.locate(f"/schema{problem.pointer}/type"), None
+    new, old = on_the_wire(proposal.schema, old)
+    return new.locate(explanation.place), None if explanation.older is None else old.locate(explanation.older)
+
+
+def remove_known_breakages(verdict: Verdict, proposal: Proposal, approved_schema: SchemaInfo) -> Verdict:
+    """Return `verdict` without the breakages of `approved_schema`, another text of the same version."""
+    known_breakages = {*breakages(proposal.versions, approved_schema, proposal.strategy, by_any_release=True)}
+    new_breakages = tuple(breakage for breakage in verdict.data if breakage not in known_breakages)
+    state = DataState.COMPATIBLE if verdict.data and not new_breakages else verdict.state
+    return replace(verdict, state=state, data=new_breakages)
+
+
+def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Yield the findings of `verdict`, which is under FULL, for a topic whose strategy does not protect readers."""
+    for finding in check_readers(run, replace(proposal, strategy=CompatibilityStrategy.FULL), verdict):
+        reason = finding.message.partition("\n")[2]
+        unprotected_finding = replace(
+            finding,
+            rule=UNPROTECTED,
+            severity="warning",
+            message=f"{proposal.topic.name} is {proposal.strategy} ({policy_origin(proposal.level)}), which protects no reader. Under "
+            f"FULL this is {finding.rule}:\n{reason}",
+            fingerprint=proposal.make_fingerprint(
+                UNPROTECTED, finding.pointer, finding.direction, against=finding.against
+            ),
+        )
+        yield from run.apply_severity(unprotected_finding)
+
+
+def check_renamed_topic(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """Yield findings against the versions of the old topic, if it was renamed or moved from another project."""
+    topic, old_name = proposal.topic, proposal.topic.renamed_from
+    moved = run.moved.get(topic.name)
+    if old_name is None and moved is None:
+        return
+    old_topic = run.approved.topics.get(old_name) if old_name else moved.topic if moved else None
+    if old_topic is None or not old_topic.load().versions:
+        yield from run.make_finding(
+            "RENAMED_FROM_UNKNOWN",
+            topic,
+            f"{topic.name} was renamed from {old_name}, which has no version in the approved history.",
+            source=topic.locate("/renamed_from"),
+        )
+        return
+    if old_name or moved is None:
+        strategy, _ = run.approved.strategy(old_topic.name, run.project.defaults)
+        introduction = f"{topic.name} was {old_name}; the versions below are those of {old_name}."
+    else:
+        strategy = moved.strategy
+        introduction = (
+            f"{topic.name} was declared in the project {moved.project}; the versions below are those of that project."
+        )
+    proposal = replace(proposal, versions=old_topic.versions, in_force=find_number_in_force(old_topic))
+    verdict = proposal.judge(run.project)
+    for finding in (*check_readers(run, proposal, verdict), *check_relaxed_strategy(run, proposal, verdict, strategy)):
+        yield replace(finding, message=f"{introduction}\n{finding.message}")
+
+
+def check_buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Yield violations of buf's rules against the latest version, if the project selects a category of rules."""
+    category, latest = run.project.proto_rules, live(proposal.versions)[-1:]
+    if category is None or not latest or latest[0].info is None:
+        return
+    new, old = on_the_wire(proposal.schema, latest[0].info)
+    known_problems = {(breakage.incompatibility.rule, breakage.incompatibility.pointer) for breakage in verdict.data}
+    for violation in spec(new).buf_violations(category, new=new, old=old):
+        if (violation.rule, violation.pointer) not in known_problems:
+            yield from run.apply_severity(
+                Finding(
+                    rule=violation.rule,
+                    severity="warning",
+                    verdict="declaration",
+                    topic=proposal.topic.name,
+                    source=new.locate(violation.pointer),
+                    message=f"buf's {category} on version {proposal.number} of {proposal.topic.name}: {violation.message}",
+                    fix=run.rules[violation.rule].fix,
+                    pointer=violation.pointer,
+                    against=(latest[0].number,),
+                    fingerprint=proposal.make_fingerprint(
+                        violation.rule, violation.pointer, against=(latest[0].number,)
+                    ),
+                )
+            )
+
+
+# Brokers
+
+
+def check_own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding if the brokers of the project's release reject the schema."""
     answer = verdict.broker
     if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
         return
-    says = f"\nIt says: {_short(answer.message)}" if answer.message.strip() else ""
+    broker_message = f"\nIt says: {_shorten_message(answer.message)}" if answer.message.strip() else ""
     has_other_type = any(breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data)
-    yield from run.find(
+    yield from run.make_finding(
         f"BROKER_{answer.outcome.name}",
         proposal.topic,
         f"Pulsar {run.project.release} will reject version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
-        f"{proposal.strategy} ({policy_origin(proposal.level)}).{_after_a_waiver(proposal, answer)}{says}",
+        f"{proposal.strategy} ({policy_origin(proposal.level)}).{_describe_waiver_effect(proposal, answer)}{broker_message}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
-        fix=_broker_fix(run, proposal, verdict),
+        fix=_suggest_broker_fix(run, proposal, verdict),
         fingerprint=broker_fingerprint(proposal.topic.name, proposal.versions, proposal.schema)
         if answer.outcome is Outcome.INCOMPATIBLE
         else "",
     )
 
 
-def _after_a_waiver(proposal: Proposal, answer: Answer) -> str:
-    """Return a line about the consequences of a waiver; "" if the strategy compares with the latest version only."""
-    latest_alone = _LATEST_ALONE.get(proposal.strategy)
-    if answer.outcome is not Outcome.INCOMPATIBLE or latest_alone is None:
+def _describe_waiver_effect(proposal: Proposal, answer: Answer) -> str:
+    """Describe the consequences of a waiver; the text is empty if the strategy compares only with the latest version."""
+    latest_only = _LATEST_ONLY.get(proposal.strategy)
+    if answer.outcome is not Outcome.INCOMPATIBLE or latest_only is None:
         return ""
-    strategy, lost = latest_alone
-    old = versions([version.number for version in live(proposal.versions)])
+    strategy, unprotected = latest_only
+    version_numbers = versions([version.number for version in live(proposal.versions)])
     return (
-        f"\nUnder {proposal.strategy} the broker compares all later versions with {old}, too: if you waive this, each of them will need a "
+        f"\nUnder {proposal.strategy} the broker compares all later versions with {version_numbers}, too: if you waive this, each of them will need a "
         f"waiver. Better, in this order: declare a new topic with `renamed_from: {proposal.topic.name}`; set {strategy}, which compares "
-        f"only with the latest version, so that {lost}; or, if the topic retains no messages, write "
-        f"`generation: {proposal.topic.generation + 1}`, which deletes {old}."
+        f"only with the latest version, so that {unprotected}; or, if the topic retains no messages, write "
+        f"`generation: {proposal.topic.generation + 1}`, which deletes {version_numbers}."
     )
 
 
-def _broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
-    """Return the fix for what the broker's checker rejects; "" if only the rule's page can tell."""
+def _suggest_broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
+    """Return the fix for a rejection by the broker's checker, or empty if only the rule's page has one."""
     answer = verdict.broker
     if answer.outcome is not Outcome.INCOMPATIBLE:
         return ""
@@ -227,59 +239,62 @@ def _broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
     return ""
 
 
-def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield different answers of brokers of other releases, to be known before an upgrade."""
-    ours, schema = run.project.release, proposal.schema
-    known = next(problems(schema, ours), None)
+def check_other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Yield a finding for each different answer of brokers of other releases, which matters for an upgrade."""
+    project_release, schema = run.project.release, proposal.schema
+    known_problem = next(problems(schema, project_release), None)
     answers: dict[tuple[str, str, str], list[Release]] = {}
-    for release in (each for each in Release if each is not ours):
+    for release in (release for release in Release if release is not project_release):
         optional = known_to(release, run.project.defaults.checkers)
         answer = upload.put(proposal.versions, schema, proposal.strategy, release, optional=optional)
-        problem = None if known else next(problems(schema, release), None)
+        problem = None if known_problem else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:
-            words = on_one_line(problem.what) if problem else _short(answer.message)
-            key = answer.outcome.value, words, problem.pointer if problem else ""
+            message = on_one_line(problem.what) if problem else _shorten_message(answer.message)
+            key = answer.outcome.value, message, problem.pointer if problem else ""
             answers.setdefault(key, []).append(release)
-    for (outcome, words, pointer), releases in answers.items():
-        others = " and ".join(releases)
-        yield from run.find(
+    for (outcome, message, pointer), releases in answers.items():
+        release_names = " and ".join(releases)
+        yield from run.make_finding(
             "OTHER_RELEASE_DIFFERS",
             proposal.topic,
-            f"Pulsar {ours} answers {verdict.broker.outcome} to version {proposal.number} of {proposal.topic.name}, {others} "
-            f"{'answers' if len(releases) == 1 else 'answer'} {outcome}" + (f": {words}" if words else "."),
+            f"Pulsar {project_release} answers {verdict.broker.outcome} to version {proposal.number} of {proposal.topic.name}, {release_names} "
+            f"{'answers' if len(releases) == 1 else 'answer'} {outcome}" + (f": {message}" if message else "."),
             source=schema.locate(pointer),
             pointer=pointer,
         )
 
 
-def _short(words: str) -> str:
-    words = on_one_line(" ".join(words.split()))
-    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]} ..."
+def _shorten_message(message: str) -> str:
+    message = on_one_line(" ".join(message.split()))
+    return message if len(message) <= _MAX_MESSAGE_LENGTH else f"{message[:_MAX_MESSAGE_LENGTH]} ..."
 
 
-def not_stored(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield the finding that Pulsar ignores the edit."""
-    before = proposal.version(proposal.number).load()
-    differs = "only doc, aliases, enum default or properties differ"
-    more = ""
-    now = proposal.schema.load().proto
-    if before.proto and now is None:
-        differs = "its definition differs at most in doc, aliases, enum default or properties"
-        more = " It no longer declares `proto:`, so nothing is known of its messages."
-    elif before.proto and now and before.proto.load() != now.load():
-        differs = "its definition differs at most in doc, aliases, enum default or properties"
-        more = " The `.proto` differs, which Pulsar never sees."
-    yield from run.find(
+# Versions
+
+
+def check_ignored_edit(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """Yield the finding that Pulsar does not store the edit."""
+    old_schema = proposal.get_schema(proposal.number).load()
+    difference = "only doc, aliases, enum default or properties differ"
+    proto_note = ""
+    new_proto = proposal.schema.load().proto
+    if old_schema.proto and new_proto is None:
+        difference = "its definition differs at most in doc, aliases, enum default or properties"
+        proto_note = " It no longer declares `proto:`, so nothing is known of its messages."
+    elif old_schema.proto and new_proto and old_schema.proto.load() != new_proto.load():
+        difference = "its definition differs at most in doc, aliases, enum default or properties"
+        proto_note = " The `.proto` differs, which Pulsar never sees."
+    yield from run.make_finding(
         "NOT_STORED",
         proposal.topic,
-        f"{proposal.topic.name}: {differs} from version {proposal.number}. Pulsar compares none of them and stores nothing; generated "
-        f"readers use the new text.{more}",
+        f"{proposal.topic.name}: {difference} from version {proposal.number}. Pulsar compares none of them and stores nothing; generated "
+        f"readers use the new text.{proto_note}",
         source=proposal.schema.locate(""),
     )
 
 
-def moved(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield the finding that a new version differs from the latest only in the namespaces of its types."""
+def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Yield a finding if a new version differs from the latest only in the namespaces of its types."""
     schema = proposal.schema
     versions = live(proposal.versions)
     if not versions or verdict.data or spec(schema).language != "avro":
@@ -287,9 +302,9 @@ def moved(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     latest, old = versions[-1].number, versions[-1].info
     if old is None or spec(old).language != "avro":
         return
-    if _placeless(spec(old).content(old)) != _placeless(spec(schema).content(schema)):
+    if _remove_namespaces(spec(old).content(old)) != _remove_namespaces(spec(schema).content(schema)):
         return
-    yield from run.find(
+    yield from run.make_finding(
         "NAMESPACE_CHANGED",
         proposal.topic,
         f"Version {proposal.number} of {proposal.topic.name} differs from version {latest} in the namespaces of types alone: the registry "
@@ -300,28 +315,28 @@ def moved(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     )
 
 
-def _placeless(value: Any, key: str = "") -> Any:
-    """Return the JSON value of a definition without docs, and without the namespaces of names and references."""
+def _remove_namespaces(value: Any, key: str = "") -> Any:
+    """Return the JSON value of a definition without docs and without namespaces of names and references."""
     match value:
         case dict():
-            kept = ((name, each) for name, each in value.items() if name not in ("namespace", "doc"))
-            return {name: each if name == "default" else _placeless(each, name) for name, each in kept}
+            entries = ((name, child) for name, child in value.items() if name not in ("namespace", "doc"))
+            return {name: child if name == "default" else _remove_namespaces(child, name) for name, child in entries}
         case list():
-            return [_placeless(each, key) for each in value]
+            return [_remove_namespaces(child, key) for child in value]
         case str() if key in ("", "name", "type", "items", "values"):
             return value.rpartition(".")[2]
     return value
 
 
-def reverted(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield the finding that older content is declared again, which does not become the latest version again."""
-    known = proposal.number
-    if known == proposal.latest:
+def check_reverted_content(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """Yield a finding if older content is declared again, which does not become the latest version."""
+    number = proposal.number
+    if number == proposal.latest:
         return
-    yield from run.find(
+    yield from run.make_finding(
         "REVERTED_TO_OLDER",
         proposal.topic,
-        f"{proposal.topic.name} declares the content of version {known} again. The registry answers {known} to the upload and "
+        f"{proposal.topic.name} declares the content of version {number} again. The registry answers {number} to the upload and "
         f"its latest stays {proposal.latest}: consumers that ask for the latest schema still get version {proposal.latest}.",
         source=proposal.schema.locate(""),
     )

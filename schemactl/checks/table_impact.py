@@ -31,91 +31,41 @@ from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 
-
-def impact_of(run: Run, proposal: Proposal, before: Topic) -> Impact | None:
-    """Return what happens to tables whose rows were read as `before` says; None: the project generates no columns to read with."""
-    generate = run.project.generate
-    now, then = _reader(proposal, proposal.topic), _reader(proposal, before)
-    if generate is None or now is None or then is None:
-        return None
-
-    older = [version.info for version in reversed(proposal.versions) if version.info]
-    return impact(then, now, older=older, generate=generate, release=run.project.release)
-
-
-def _reader(proposal: Proposal, topic: Topic) -> SchemaInfo | None:
-    """Return what the generated package reads messages as; None: the version that is pinned does not exist."""
-    if topic.reader == "latest":
-        return topic.schema
-    if topic is proposal.topic and topic.reader == proposal.number:
-        return proposal.schema
-    return next((each.info for each in proposal.versions if each.number == topic.reader), None)
-
-
-def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Finding]:
-    """Yield a finding for each column that tables must be rewritten for, then one for all other effects."""
-    if found is None:
-        return
-
-    if not found.changes and not found.refusal:
-        return
-    topic = proposal.topic
-    places = Pointers(proposal.schema, run.project.release) if found.changes else None
-    rewrites = [change for change in found.changes if change.effect == "rewrite"]
-    for number, change in enumerate(rewrites[:MAX_SHOWN]):
-        at = places.of(change.path) if places else ""
-        more = len(rewrites) - MAX_SHOWN if number == MAX_SHOWN - 1 else 0
-        and_more = f" The same for {more:,} more columns." if more > 0 else ""
-        yield from run.find(
-            "TABLE_REWRITE",
-            topic,
-            f"Tables fed by {topic.name}: {sentence(change)}{and_more}",
-            source=proposal.schema.locate(at),
-            field=change.column,
-            pointer=at,
-            fingerprint=proposal.fingerprint("TABLE_REWRITE", f"{at}#{change.column}", against=_latest(proposal)),
-        )
-    changes = [change for change in found.changes if change.effect != "rewrite"]
-    if changes or found.refusal:
-        lines = [sentence(change) for change in changes[:MAX_SHOWN]] or [
-            f"Spark has no columns for it any more: {found.refusal}."
-        ]
-        if len(changes) > MAX_SHOWN:
-            lines.append(f"The same for {len(changes) - MAX_SHOWN:,} more columns: {summary(changes)}.")
-        at = places.of(changes[0].path) if places and changes else ""
-        yield from run.find(
-            "TABLE_CHANGED",
-            topic,
-            effects_on(str(topic.name), lines),
-            source=proposal.schema.locate(at),
-            fix=advice(changes),
-            fingerprint=proposal.fingerprint("TABLE_CHANGED", "", against=_latest(proposal)),
-        )
-
-
-def _latest(proposal: Proposal) -> list[int]:
-    return [version.number for version in live(proposal.versions)[-1:]]
-
-
-# The comparison of two StructTypes: what a table of the first needs before it can take rows of the
-# second.
+MAX_SHOWN = 100
+"""Maximum number of listed columns of one topic; the others are counted."""
 
 
 Effect = Literal["rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"]
 
-_OF_TYPES: Final[tuple[Effect, ...]] = ("rewrite", "type widened")
-"""What happens to a column for its type, the graver first."""
 
-_SHOWN: Final = 60
-"""Of a type's text."""
+ADVICE: dict[Effect, str] = {
+    "rewrite": "",
+    "type widened": "set delta.enableTypeWidening on a Delta table and write with mergeSchema",
+    "renamed column": "RENAME COLUMN in a Delta table with column mapping before new rows come",
+    "added column": "write to Delta with mergeSchema (or ALTER TABLE ... ADD COLUMNS before)",
+    "column no longer written": "DROP NOT NULL in a Delta table that demands the column",
+    "may be null": "DROP NOT NULL in a Delta table that demands the column",
+}
+"""The advice for each effect, the effect with most work for the table's owner first; the line of a rewrite has its own."""
 
-_WHOLE: Final[dict[str, int]] = {"byte": 1, "short": 2, "integer": 3, "long": 4}
-"""The whole numbers, each wider than those before."""
 
-_DIGITS: Final[dict[str, int]] = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""How many digits before the point a decimal must have to take them; a byte lies in a file as an integer does."""
+_TYPE_EFFECTS: Final[tuple[Effect, ...]] = ("rewrite", "type widened")
+"""The effects of a changed type, the worse first."""
 
-_OTHERS: Final = frozenset(
+
+_MAX_TYPE_LENGTH: Final = 60
+"""Maximum length of a type's text, in characters."""
+
+
+_INTEGER_RANKS: Final[dict[str, int]] = {"byte": 1, "short": 2, "integer": 3, "long": 4}
+"""The integer types by width."""
+
+
+_DECIMAL_DIGITS: Final[dict[str, int]] = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""The digits before the point that a decimal needs to hold each integer type; Parquet stores a byte as an integer."""
+
+
+_OTHER_WIDENINGS: Final = frozenset(
     {
         *((Atomic(name), spark.DOUBLE) for name in ("byte", "short", "integer", "float")),
         (spark.DATE, spark.TIMESTAMP_NTZ),
@@ -123,15 +73,169 @@ _OTHERS: Final = frozenset(
 )
 
 
+_READABLE_PAIRS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
+"""Pairs of types that Spark converts when it reads Parquet files, but that a Delta table cannot widen."""
+
+
+_LANDING_ADVICE = "`schemactl spark land` changes its own tables with --evolve, or prints the statement that you need"
+"""Advice to use schemactl, because the Delta features that Spark enables can keep delta-rs from writing to the table."""
+
+
+_PARQUET_ADVICE = "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
+
+
 @dataclass(frozen=True, slots=True)
-class ColumnChange:
-    """What becomes of one column.
+class Impact:
+    """The effects on tables with rows of the old schema when rows of the new schema arrive.
 
     Attributes:
-        path: of the column as it is now, or was last if it is gone; see `Path`.
-        before: its type, as SQL has it; "" for an added one. `after`: "" for one that is gone.
-        former: the path that it had, if that was another.
-        successor: of a column whose name another one had in older rows, the path of that other.
+        changes: the changed columns; empty if tables stay the same.
+        refusal: the reason why Spark has no columns for the new schema, or empty.
+    """
+
+    changes: tuple[ColumnChange, ...] = ()
+    refusal: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The effects in a few words, the worst first."""
+        if self.refusal:
+            return "no columns any more"
+        return summary(self.changes)
+
+
+def compare_tables(run: Run, proposal: Proposal, approved_topic: Topic) -> Impact | None:
+    """Return the effects on tables with rows of the approved topic, or None if the project does not generate columns."""
+    generate = run.project.generate
+    new_schema, old_schema = (
+        _find_reader_schema(proposal, proposal.topic),
+        _find_reader_schema(proposal, approved_topic),
+    )
+    if generate is None or new_schema is None or old_schema is None:
+        return None
+
+    older_schemas = [version.info for version in reversed(proposal.versions) if version.info]
+    return impact(old_schema, new_schema, older=older_schemas, generate=generate, release=run.project.release)
+
+
+def _find_reader_schema(proposal: Proposal, topic: Topic) -> SchemaInfo | None:
+    """Return the schema with which the generated package reads messages, or None if the pinned version does not exist."""
+    if topic.reader == "latest":
+        return topic.schema
+    if topic is proposal.topic and topic.reader == proposal.number:
+        return proposal.schema
+    return next((version.info for version in proposal.versions if version.number == topic.reader), None)
+
+
+def impact(
+    old: SchemaInfo, new: SchemaInfo, *, older: Sequence[SchemaInfo] = (), generate: Generate, release: Release
+) -> Impact | None:
+    """Return the effects on tables of reading with `new` instead of `old`, or None if there are no columns to compare.
+
+    The columns come from the generated StructType. A type without a codec has no columns, and neither does an old schema
+    without a Spark type.
+
+    Args:
+        old: the schema with which messages were read.
+        new: the schema with which messages are read now.
+        older: earlier versions, the newest first; tables may have rows of them, and they may have old names of columns.
+        generate: the settings of the generated package, which select the Spark release.
+        release: the Pulsar release whose Avro parses the definitions.
+    """
+    options = StructOptions(generate.spark, as_decoded=True)
+    try:
+        old_struct = struct_of(old, options, release)
+        if old_struct is None:
+            return None
+        try:
+            new_struct = struct_of(new, options, release)
+        except UnsupportedBySpark as error:
+            return Impact(refusal=error.what)
+        if new_struct is None:
+            return None
+        former_names_of_columns = former_names(new, [old, *older], options, release)
+        return Impact(
+            changes(
+                old_struct, new_struct, former_names_of_columns, partial(_read_history, old, older, options, release)
+            )
+        )
+    except (InvalidSchema, UnsupportedBySpark, RecursionError):
+        # The schema nests deeper than any table.
+        return None
+
+
+def _read_history(
+    old: SchemaInfo, older: Sequence[SchemaInfo], options: StructOptions, release: Release
+) -> _TableHistory:
+    structs = []
+    for schema in older:
+        with suppress(InvalidSchema, UnsupportedBySpark, RecursionError):
+            struct = struct_of(schema, options, release)
+            structs += [struct] if struct is not None else []
+    return _TableHistory(structs, former_names(old, older, options, release))
+
+
+def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterator[Finding]:
+    """Yield a finding for each column for which tables must be rewritten, then one for all other effects."""
+    if impact is None:
+        return
+
+    if not impact.changes and not impact.refusal:
+        return
+    topic = proposal.topic
+    pointers = Pointers(proposal.schema, run.project.release) if impact.changes else None
+    rewrites = [change for change in impact.changes if change.effect == "rewrite"]
+    for index, change in enumerate(rewrites[:MAX_SHOWN]):
+        pointer = pointers.of(change.path) if pointers else ""
+        remaining_count = len(rewrites) - MAX_SHOWN if index == MAX_SHOWN - 1 else 0
+        remark = f" The same for {remaining_count:,} more columns." if remaining_count > 0 else ""
+        yield from run.make_finding(
+            "TABLE_REWRITE",
+            topic,
+            f"Tables fed by {topic.name}: {sentence(change)}{remark}",
+            source=proposal.schema.locate(pointer),
+            field=change.column,
+            pointer=pointer,
+            fingerprint=proposal.make_fingerprint(
+                "TABLE_REWRITE", f"{pointer}#{change.column}", against=_list_latest_number(proposal)
+            ),
+        )
+    changes = [change for change in impact.changes if change.effect != "rewrite"]
+    if changes or impact.refusal:
+        lines = [sentence(change) for change in changes[:MAX_SHOWN]] or [
+            f"Spark has no columns for it any more: {impact.refusal}."
+        ]
+        if len(changes) > MAX_SHOWN:
+            lines.append(f"The same for {len(changes) - MAX_SHOWN:,} more columns: {summary(changes)}.")
+        pointer = pointers.of(changes[0].path) if pointers and changes else ""
+        yield from run.make_finding(
+            "TABLE_CHANGED",
+            topic,
+            effects_on(str(topic.name), lines),
+            source=proposal.schema.locate(pointer),
+            fix=advice(changes),
+            fingerprint=proposal.make_fingerprint("TABLE_CHANGED", "", against=_list_latest_number(proposal)),
+        )
+
+
+def _list_latest_number(proposal: Proposal) -> list[int]:
+    return [version.number for version in live(proposal.versions)[-1:]]
+
+
+# The comparison of two StructTypes
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """The change of one column.
+
+    Attributes:
+        effect: the effect on tables.
+        path: the path of the new column, or of the old one if it is no longer written; see `Path`.
+        before: the old type in SQL, or empty for an added column.
+        after: the new type in SQL, or empty for a column that is no longer written.
+        former: the old path if the column was renamed.
+        successor: the path of the column that had this name in older rows, if there is one.
     """
 
     effect: Effect
@@ -143,133 +247,144 @@ class ColumnChange:
 
     @property
     def column(self) -> str:
-        """The path for people: `address.zip`, `items.element.sku`."""
+        """The path as text, such as `address.zip` or `items.element.sku`."""
         return ".".join(self.path)
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """What tables have besides the rows of the old columns.
+class _TableHistory:
+    """The columns of older rows.
 
     Attributes:
-        structs: of older rows, the newest first.
-        former_names: of the old columns.
+        structs: the structs of older rows, the newest first.
+        former_names: the earlier names of the old columns.
     """
 
     structs: Sequence[Struct]
     former_names: Mapping[Path, Sequence[str]]
 
 
-_NOTHING: Final = Past((), {})
+_NO_HISTORY: Final = _TableHistory((), {})
 
 
 def changes(
-    old: Struct, new: Struct, former_names: Mapping[Path, Sequence[str]], past: Callable[[], Past] = lambda: _NOTHING
+    old: Struct,
+    new: Struct,
+    former_names: Mapping[Path, Sequence[str]],
+    past: Callable[[], _TableHistory] = lambda: _NO_HISTORY,
 ) -> tuple[ColumnChange, ...]:
-    """Return what is different, in the order of the new columns, those that are gone last; () if tables stay as they are.
+    """Return the changes of columns in the order of the new columns, then the columns that are no longer written.
 
-    Columns are found by their names as Spark finds them, without regard to case; their order does not count.
+    Columns match by name as in Spark, regardless of case; their order does not matter.
 
     Args:
-        old: of the rows that tables have.
-        new: of the rows that they get.
-        former_names: of the new columns.
-        past: asked for where a column comes that the old ones lack.
+        old: the struct of existing rows.
+        new: the struct of new rows.
+        former_names: the earlier names of the new columns.
+        past: returns the older rows; called only for a column that `old` lacks.
     """
-    return tuple(_StructComparison(former_names, past).structs((), (), old, new))
+    return tuple(_StructComparison(former_names, past).compare_structs((), (), old, new))
 
 
 class _StructComparison:
-    def __init__(self, former_names: Mapping[Path, Sequence[str]], past: Callable[[], Past] = lambda: _NOTHING) -> None:
+    def __init__(
+        self, former_names: Mapping[Path, Sequence[str]], past: Callable[[], _TableHistory] = lambda: _NO_HISTORY
+    ) -> None:
         self._former_names = former_names
         self._past = cache(past)
-        # Asked for once a struct, which may have thousands of columns.
-        self._older_types = cache(self._older_types_at)
+        # Cached for each struct, because a struct may have thousands of columns.
+        self._older_types = cache(self._read_older_types)
 
-    def structs(self, was: Path, at: Path, old: Struct, new: Struct) -> Iterator[ColumnChange]:
-        """Yield what is different between the struct at `was` and what it has become, at `at`."""
-        fold = _fold(old, new)
-        left = {fold(field.name): field for field in old.fields}
-        pairs = [(field, left.pop(fold(field.name), None)) for field in new.fields]
-        for field, same in pairs:
-            path = (*at, field.name)
-            before = same or self._renamed(map(fold, self._former_names.get(path, ())), left)
-            if before is None:
-                yield from self._added(was, path, field)
+    def compare_structs(self, old_path: Path, new_path: Path, old: Struct, new: Struct) -> Iterator[ColumnChange]:
+        """Yield the changes between the struct at `old_path` and its successor at `new_path`."""
+        fold_case = _make_case_fold(old, new)
+        remaining_fields = {fold_case(field.name): field for field in old.fields}
+        pairs = [(field, remaining_fields.pop(fold_case(field.name), None)) for field in new.fields]
+        for field, field_of_same_name in pairs:
+            field_path = (*new_path, field.name)
+            old_field = field_of_same_name or self._take_renamed(
+                map(fold_case, self._former_names.get(field_path, ())), remaining_fields
+            )
+            if old_field is None:
+                yield from self._compare_added(old_path, field_path, field)
                 continue
-            former = (*was, before.name)
-            if same is None:
-                yield ColumnChange("renamed column", path, sql(before.type), sql(field.type), former)
-            yield from self.types(former, path, before.type, field.type)
-            if field.nullable and not before.nullable:
-                yield ColumnChange("may be null", path, sql(before.type), sql(field.type))
-        for field in left.values():
-            yield ColumnChange("column no longer written", (*was, field.name), sql(field.type), "")
+            old_field_path = (*old_path, old_field.name)
+            if field_of_same_name is None:
+                yield ColumnChange("renamed column", field_path, sql(old_field.type), sql(field.type), old_field_path)
+            yield from self.compare_types(old_field_path, field_path, old_field.type, field.type)
+            if field.nullable and not old_field.nullable:
+                yield ColumnChange("may be null", field_path, sql(old_field.type), sql(field.type))
+        for field in remaining_fields.values():
+            yield ColumnChange("column no longer written", (*old_path, field.name), sql(field.type), "")
 
-    def _added(self, was: Path, path: Path, field: SparkField) -> Iterator[ColumnChange]:
-        """Yield a column that the struct at `was` lacks. Rows that are older yet may have one under that name."""
+    def _compare_added(self, old_path: Path, new_path: Path, field: SparkField) -> Iterator[ColumnChange]:
+        """Yield the change for a column that the struct at `old_path` lacks; older rows may have a column of that name."""
         name = field.name.casefold()
-        successor = self._successors.get((was, name))
+        successor = self._successors.get((old_path, name))
         if successor is not None:
-            yield ColumnChange("rewrite", path, "", sql(field.type), successor=successor)
+            yield ColumnChange("rewrite", new_path, "", sql(field.type), successor=successor)
             return
-        found: list[ColumnChange] = []
-        for types in self._older_types(was):
+        type_changes: list[ColumnChange] = []
+        for types in self._older_types(old_path):
             if name in types:
-                found += _StructComparison({}).types(path, path, types[name], field.type)
-        worst = next((effect for effect in _OF_TYPES if any(each.effect == effect for each in found)), None)
-        if worst is None:
-            yield ColumnChange("added column", path, "", sql(field.type))
-        yield from dict.fromkeys(each for each in found if each.effect == worst)
+                type_changes += _StructComparison({}).compare_types(new_path, new_path, types[name], field.type)
+        worst_effect = next(
+            (effect for effect in _TYPE_EFFECTS if any(change.effect == effect for change in type_changes)), None
+        )
+        if worst_effect is None:
+            yield ColumnChange("added column", new_path, "", sql(field.type))
+        yield from dict.fromkeys(change for change in type_changes if change.effect == worst_effect)
 
     @cached_property
     def _successors(self) -> dict[tuple[Path, str], Path]:
-        """By the struct and the name that a column had there before, where it is now."""
+        """The current path of each column by its struct and earlier name."""
         names = self._past().former_names
         return {(path[:-1], name.casefold()): path for path in names for name in names[path]}
 
-    def _older_types_at(self, was: Path) -> list[dict[str, SparkType]]:
-        """Return the columns that older rows have in the struct there."""
-        structs = [_type_inside(struct, was) for struct in self._past().structs]
+    def _read_older_types(self, old_path: Path) -> list[dict[str, SparkType]]:
+        """Return the types of the columns that older rows have in the struct at `old_path`, by folded name."""
+        structs = [_find_type(struct, old_path) for struct in self._past().structs]
         return [
             {field.name.casefold(): field.type for field in struct.fields}
             for struct in structs
             if isinstance(struct, Struct)
         ]
 
-    def _renamed(self, names: Iterable[str], left: dict[str, SparkField]) -> SparkField | None:
-        """Return the column that is called otherwise now, taken from those that are left."""
-        return next((left.pop(name) for name in names if name in left), None)
+    def _take_renamed(self, names: Iterable[str], remaining_fields: dict[str, SparkField]) -> SparkField | None:
+        """Take the column with an earlier name from the remaining fields; return None if there is none."""
+        return next((remaining_fields.pop(name) for name in names if name in remaining_fields), None)
 
-    def types(self, was: Path, at: Path, old: SparkType, new: SparkType) -> Iterator[ColumnChange]:
-        """Yield what is different between the type of the column at `was` and that of what it has become, at `at`."""
+    def compare_types(self, old_path: Path, new_path: Path, old: SparkType, new: SparkType) -> Iterator[ColumnChange]:
+        """Yield the changes between the types of the column at `old_path` and its successor at `new_path`."""
         match old, new:
             case Struct(), Struct():
-                yield from self.structs(was, at, old, new)
+                yield from self.compare_structs(old_path, new_path, old, new)
             case SparkArray(), SparkArray():
-                yield from self._insides(was, at, "element", old.element, new.element)
+                yield from self._compare_inside(old_path, new_path, "element", old.element, new.element)
                 if new.contains_null and not old.contains_null:
-                    yield ColumnChange("may be null", (*at, "element"), sql(old.element), sql(new.element))
+                    yield ColumnChange("may be null", (*new_path, "element"), sql(old.element), sql(new.element))
             case SparkMap(), SparkMap():
-                yield from self._insides(was, at, "key", old.key, new.key)
-                yield from self._insides(was, at, "value", old.value, new.value)
+                yield from self._compare_inside(old_path, new_path, "key", old.key, new.key)
+                yield from self._compare_inside(old_path, new_path, "value", old.value, new.value)
                 if new.value_contains_null and not old.value_contains_null:
-                    yield ColumnChange("may be null", (*at, "value"), sql(old.value), sql(new.value))
+                    yield ColumnChange("may be null", (*new_path, "value"), sql(old.value), sql(new.value))
             case _ if old != new:
                 effect: Effect = "type widened" if widens(old, new) else "rewrite"
-                yield ColumnChange(effect, at, sql(old), sql(new))
+                yield ColumnChange(effect, new_path, sql(old), sql(new))
 
-    def _insides(self, was: Path, at: Path, name: str, old: SparkType, new: SparkType) -> Iterator[ColumnChange]:
-        yield from self.types((*was, name), (*at, name), old, new)
+    def _compare_inside(
+        self, old_path: Path, new_path: Path, name: str, old: SparkType, new: SparkType
+    ) -> Iterator[ColumnChange]:
+        yield from self.compare_types((*old_path, name), (*new_path, name), old, new)
 
 
-def _type_inside(spark_type: SparkType | None, path: Path) -> SparkType | None:
-    """Return the type of the column there; None: there is none."""
+def _find_type(spark_type: SparkType | None, path: Path) -> SparkType | None:
+    """Return the type of the column at `path`, or None if there is none."""
     for name in path:
         match spark_type:
             case Struct(fields):
-                fold = name.casefold()
-                spark_type = next((each.type for each in fields if each.name.casefold() == fold), None)
+                folded_name = name.casefold()
+                spark_type = next((field.type for field in fields if field.name.casefold() == folded_name), None)
             case SparkArray(element) if name == "element":
                 spark_type = element
             case SparkMap(value, key=key) if name in ("key", "value"):
@@ -279,21 +394,42 @@ def _type_inside(spark_type: SparkType | None, path: Path) -> SparkType | None:
     return spark_type
 
 
-def _fold(*structs: Struct) -> Callable[[str], str]:
-    """Return what makes the same of names that are the same: case counts only where names of a struct differ in nothing else."""
-    names = [[field.name.casefold() for field in struct.fields] for struct in structs]
-    return str.casefold if all(len(set(each)) == len(each) for each in names) else str
+def _make_case_fold(*structs: Struct) -> Callable[[str], str]:
+    """Return the function that normalizes names; case matters only if names of a struct differ in nothing else."""
+    names_by_struct = [[field.name.casefold() for field in struct.fields] for struct in structs]
+    return str.casefold if all(len(set(names)) == len(names) for names in names_by_struct) else str
+
+
+def widens(old: SparkType, new: SparkType) -> bool:
+    """Return whether `new` can hold every value of `old`, and Spark can read files of `old` as `new`.
+
+    Spark's Parquet reader (ParquetVectorUpdaterFactory) and Delta's type widening (delta.enableTypeWidening) agree on these
+    pairs. They reject or misread all others, except that the Parquet reader also converts between text and bytes, and
+    between timestamps with and without time zone.
+    """
+    match old, new:
+        case Decimal(), Decimal():
+            return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+        case Atomic(), Decimal():
+            return old.name in _DECIMAL_DIGITS and new.precision - new.scale >= _DECIMAL_DIGITS[old.name]
+        case Atomic(), Atomic() if old.name in _INTEGER_RANKS and new.name in _INTEGER_RANKS:
+            return _INTEGER_RANKS[old.name] < _INTEGER_RANKS[new.name]
+        case _:
+            return (old, new) in _OTHER_WIDENINGS
+
+
+# Wording
 
 
 def sql(spark_type: SparkType) -> str:
-    """Return the type as SQL has it; of a long one the beginning."""
-    # No more pieces than can be shown: a struct may hold thousands, each of them as many.
-    text = "".join(islice(_sql(spark_type), _SHOWN + 1))
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    """Return the type in SQL; a long type is cut."""
+    # Take no more pieces than fit: a struct may have thousands of nested fields.
+    text = "".join(islice(_write_sql(spark_type), _MAX_TYPE_LENGTH + 1))
+    return text if len(text) <= _MAX_TYPE_LENGTH else f"{text[:_MAX_TYPE_LENGTH]}..."
 
 
-def _sql(spark_type: SparkType) -> Iterator[str]:
-    """Yield the pieces of the text."""
+def _write_sql(spark_type: SparkType) -> Iterator[str]:
+    """Yield the pieces of the type's text."""
     match spark_type:
         case Atomic(name):
             yield spark.SQL_NAMES.get(name, name)
@@ -301,74 +437,31 @@ def _sql(spark_type: SparkType) -> Iterator[str]:
             yield f"decimal({precision},{scale})"
         case SparkArray(element):
             yield "array<"
-            yield from _sql(element)
+            yield from _write_sql(element)
             yield ">"
         case SparkMap(value, key=key):
             yield "map<"
-            yield from _sql(key)
+            yield from _write_sql(key)
             yield ","
-            yield from _sql(value)
+            yield from _write_sql(value)
             yield ">"
         case Struct(fields):
             yield "struct<"
             for number, field in enumerate(fields):
                 yield f"{',' if number else ''}{field.name}:"
-                yield from _sql(field.type)
+                yield from _write_sql(field.type)
             yield ">"
 
 
-def widens(old: SparkType, new: SparkType) -> bool:
-    """Return whether `new` holds every value of `old`, and a file with `old` is read as `new`.
-
-    Spark's Parquet reader and Delta's type widening agree on these (ParquetVectorUpdaterFactory; delta.enableTypeWidening). The rest is
-    refused by both, or its bits are taken for something else, with two exceptions that only the Parquet reader knows: text and
-    bytes, and timestamps with and without zone.
-    """
-    match old, new:
-        case Decimal(), Decimal():
-            return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
-        case Atomic(), Decimal():
-            return old.name in _DIGITS and new.precision - new.scale >= _DIGITS[old.name]
-        case Atomic(), Atomic() if old.name in _WHOLE and new.name in _WHOLE:
-            return _WHOLE[old.name] < _WHOLE[new.name]
-        case _:
-            return (old, new) in _OTHERS
-
-
-# Sentences
-
-
-_READ_AS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
-"""What Spark reads from Parquet files of the other type, value by value, and no Delta table widens to."""
-
-MAX_SHOWN = 100
-"""As many columns of one topic are listed; the others are counted."""
-
-ADVICE: dict[Effect, str] = {
-    "rewrite": "",
-    "type widened": "set delta.enableTypeWidening on a Delta table and write with mergeSchema",
-    "renamed column": "RENAME COLUMN in a Delta table with column mapping before new rows come",
-    "added column": "write to Delta with mergeSchema (or ALTER TABLE ... ADD COLUMNS before)",
-    "column no longer written": "DROP NOT NULL in a Delta table that demands the column",
-    "may be null": "DROP NOT NULL in a Delta table that demands the column",
-}
-"""Every effect, those that ask most of a table's owner first, and what is to be done about it; of a rewrite its line says all."""
-
-_LANDED = "`schemactl spark land` changes its own tables with --evolve, or prints the statement that you need"
-"""What Spark has for a Delta table would keep delta-rs from writing to it."""
-
-_PARQUET = "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
-
-
 def summary(changes: Sequence[ColumnChange]) -> str:
-    """Return what happens in a few words, the worst first."""
+    """Return the effects in a few words, the worst first."""
     return ", ".join(effects(changes)) or "nothing"
 
 
 def effects(changes: Sequence[ColumnChange]) -> tuple[Effect, ...]:
-    """Return what happens, each once, the worst first."""
-    there = {change.effect for change in changes}
-    return tuple(effect for effect in ADVICE if effect in there)
+    """Return the distinct effects, the worst first."""
+    present_effects = {change.effect for change in changes}
+    return tuple(effect for effect in ADVICE if effect in present_effects)
 
 
 def effects_on(topic: str, lines: Sequence[str]) -> str:
@@ -377,7 +470,7 @@ def effects_on(topic: str, lines: Sequence[str]) -> str:
 
 
 def sentence(change: ColumnChange) -> str:
-    """Return what becomes of one column, in a line."""
+    """Describe the change of one column in a line."""
     column = change.column
     match change.effect:
         case "added column":
@@ -385,127 +478,65 @@ def sentence(change: ColumnChange) -> str:
         case "column no longer written":
             return f"{column} {change.before}: column no longer written, null in new rows."
         case "renamed column":
-            former = ".".join(change.former)
-            return f"{column} {change.after}: renamed column, was {former}, where the rows that are there have it."
+            old_name = ".".join(change.former)
+            return f"{column} {change.after}: renamed column, was {old_name}, where the rows that are there have it."
         case "type widened":
             return f"{column}: type widened from {change.before} to {change.after}; Spark reads old files with the new type."
         case "may be null":
             return f"{column} {change.after}: may be null from now on."
         case "rewrite" if change.successor:
-            other = ".".join(change.successor)
+            successor = ".".join(change.successor)
             return (
-                f"{column} was the name of what is {other} now. Rewrite these tables: older rows show the values of "
-                f"{other} under it. Or give the new field a name that no field had before."
+                f"{column} was the name of what is {successor} now. Rewrite these tables: older rows show the values of "
+                f"{successor} under it. Or give the new field a name that no field had before."
             )
         case "rewrite":
-            turned = f"{column} goes from {change.before} to {change.after}"
-            if frozenset((change.before, change.after)) in _READ_AS:
-                return f"{turned}. Rewrite a Delta table; old Parquet files are read with the new type where the StructType is given."
-            return f"{turned}. Rewrite these tables: Spark fails on the old files or reads wrong values."
+            type_change = f"{column} goes from {change.before} to {change.after}"
+            if frozenset((change.before, change.after)) in _READABLE_PAIRS:
+                return f"{type_change}. Rewrite a Delta table; old Parquet files are read with the new type where the StructType is given."
+            return f"{type_change}. Rewrite these tables: Spark fails on the old files or reads wrong values."
 
 
 def advice(changes: Sequence[ColumnChange]) -> str:
-    """Return what the owner of a table is to do about the changes."""
-    asked = dict.fromkeys(ADVICE[effect] for effect in effects(changes) if ADVICE[effect])
-    return f"{_PARQUET}; {'; '.join(asked)}. {_LANDED}." if asked else ""
+    """Return the advice for the owner of a table."""
+    actions = dict.fromkeys(ADVICE[effect] for effect in effects(changes) if ADVICE[effect])
+    return f"{_PARQUET_ADVICE}; {'; '.join(actions)}. {_LANDING_ADVICE}." if actions else ""
 
 
-# Effects by table format
-
-
-@dataclass(frozen=True, slots=True)
-class Impact:
-    """What rows read with the new schema are to tables with rows read with the old one.
-
-    Attributes:
-        changes: of columns; () if nothing happens to the tables.
-        refusal: why Spark has no columns for the new schema; "" if it has.
-    """
-
-    changes: tuple[ColumnChange, ...] = ()
-    refusal: str = ""
-
-    @property
-    def summary(self) -> str:
-        """What happens in a few words, the worst first."""
-        if self.refusal:
-            return "no columns any more"
-        return summary(self.changes)
-
-
-def impact(
-    old: SchemaInfo, new: SchemaInfo, *, older: Sequence[SchemaInfo] = (), generate: Generate, release: Release
-) -> Impact | None:
-    """Return the impact of reading with `new` what was read with `old`; None where there are no columns to compare.
-
-    Columns are those of the generated StructType. There are none for a type without codec, or where Spark has no type
-    for the old schema.
-
-    Args:
-        old: what messages were read as.
-        new: what they are read as now.
-        older: further versions, the newest first: tables have rows of theirs, and they may know what a column was called.
-        generate: for which Spark.
-        release: whose Avro reads the definitions.
-    """
-    options = StructOptions(generate.spark, as_decoded=True)
-    try:
-        before = struct_of(old, options, release)
-        if before is None:
-            return None
-        try:
-            after = struct_of(new, options, release)
-        except UnsupportedBySpark as error:
-            return Impact(refusal=error.what)
-        if after is None:
-            return None
-        names = former_names(new, [old, *older], options, release)
-        return Impact(changes(before, after, names, partial(_past, old, older, options, release)))
-    except (InvalidSchema, UnsupportedBySpark, RecursionError):
-        # Nests deeper than any table.
-        return None
-
-
-def _past(old: SchemaInfo, older: Sequence[SchemaInfo], options: StructOptions, release: Release) -> Past:
-    structs = []
-    for each in older:
-        with suppress(InvalidSchema, UnsupportedBySpark, RecursionError):
-            found = struct_of(each, options, release)
-            structs += [found] if found is not None else []
-    return Past(structs, former_names(old, older, options, release))
+# The places of columns in a definition
 
 
 class Pointers:
-    """Where the columns of a definition stand in it. It is read once, however many of its columns are looked for."""
+    """Find the places of columns in a definition, which is parsed once."""
 
     def __init__(self, info: SchemaInfo, release: Release) -> None:
-        """Read the definition; raise InvalidSchema and UnsupportedBySpark as `struct_of` does."""
+        """Parse the definition; raise InvalidSchema or UnsupportedBySpark as `struct_of` does."""
         self._parts: dict[str, avro.Schema | None] = {}
         if both := pair_of(info):
-            self._parts = {"key": _schema(both.key, release), "value": _schema(both.value, release)}
+            self._parts = {"key": _parse_avro(both.key, release), "value": _parse_avro(both.value, release)}
         self._is_record = self._parts == {} and is_record(info, StructOptions(), release)
-        self._schema = None if self._parts else _schema(info, release)
-        # By the identity of a record: of its fields the number by the name.
+        self._schema = None if self._parts else _parse_avro(info, release)
+        # The field numbers by name, for each record by its identity.
         self._numbers: dict[int, dict[str, int]] = {}
 
     def of(self, path: Path) -> str:
-        """Return the JSON pointer to the place of a column, or to the last place on the way there that the definition has.
+        """Return the JSON pointer to a column, or to the last part of its path that the definition has.
 
-        Avro's definitions alone have such places: in others it is the whole.
+        Only Avro definitions have such parts; for others the pointer is the whole definition.
         """
         if self._parts:
-            return f"/{path[0]}{self._from(self._parts[path[0]], path[1:])}"
-        return self._from(self._schema, path if self._is_record else path[1:])
+            return f"/{path[0]}{self._join_tokens(self._parts[path[0]], path[1:])}"
+        return self._join_tokens(self._schema, path if self._is_record else path[1:])
 
-    def _from(self, schema: avro.Schema | None, path: Path) -> str:
-        found: list[str] = []
+    def _join_tokens(self, schema: avro.Schema | None, path: Path) -> str:
+        tokens: list[str] = []
         for name in path:
-            inner = _change_inside(schema, name, self._number) if schema else None
-            if inner is None:
+            token_and_schema = _find_inner_schema(schema, name, self._number) if schema else None
+            if token_and_schema is None:
                 break
-            found.append(inner[0])
-            schema = inner[1]
-        return "".join(found).removesuffix("/type")
+            tokens.append(token_and_schema[0])
+            schema = token_and_schema[1]
+        return "".join(tokens).removesuffix("/type")
 
     def _number(self, record: avro.Record, name: str) -> int:
         if id(record) not in self._numbers:
@@ -513,29 +544,29 @@ class Pointers:
         return self._numbers[id(record)][name]
 
 
-def _schema(info: SchemaInfo, release: Release) -> avro.Schema | None:
+def _parse_avro(info: SchemaInfo, release: Release) -> avro.Schema | None:
     return parse(info.schema, release) if spec(info).payload in ("avro", "json") else None
 
 
-def _change_inside(
+def _find_inner_schema(
     schema: avro.Schema, name: str, number_of: Callable[[avro.Record, str], int]
 ) -> tuple[str, avro.Schema] | None:
-    """Return the pointer from a schema to what is called `name` in its StructType, and the schema there; None: there is none."""
-    token = ""
+    """Return the pointer from a schema to the column `name` of its StructType, and the schema there, or None."""
+    union_token = ""
     if isinstance(schema, avro.Union):
-        branches = [each for each in enumerate(schema.branches) if each[1].type != "null"]
+        branches = [branch for branch in enumerate(schema.branches) if branch[1].type != "null"]
         if len(branches) > 1:
-            members = {f"member{place}": each for place, each in enumerate(branches)}
+            members = {f"member{index}": branch for index, branch in enumerate(branches)}
             return (f"/{members[name][0]}", members[name][1]) if name in members else None
         if not branches:
             return None
-        token, schema = f"/{branches[0][0]}", branches[0][1]
+        union_token, schema = f"/{branches[0][0]}", branches[0][1]
     match schema:
         case avro.Record() if name in schema.fields_by_name:
             number = number_of(schema, name)
-            return f"{token}/fields/{number}/type", schema.fields[number].schema
+            return f"{union_token}/fields/{number}/type", schema.fields[number].schema
         case avro.Array():
-            return f"{token}/items", schema.items
+            return f"{union_token}/items", schema.items
         case avro.Map():
-            return f"{token}/values", schema.values
+            return f"{union_token}/values", schema.values
     return None

@@ -1,4 +1,4 @@
-"""Waivers in a check: the findings that they approve, and what is wrong with them."""
+"""Apply the waivers to the findings of a check, and report problems of waivers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from schemactl.core.findings import Finding, Severity, Waiver
 from schemactl.core.names import has_visible_letter
 from schemactl.core.wording import counted
 
-Key = tuple[str, str, str]
+WaiverKey = tuple[str, str, str]
+"""The rule, topic without domain, and fingerprint that a waiver and its finding share."""
+
 
 LONGEST_WAIVER: Final = timedelta(days=366)
-"""The last day of a new waiver is at most this far ahead."""
+"""Maximum time from today to the last day of a new waiver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +28,26 @@ class WaiverFile:
     """The waivers of a check.
 
     Attributes:
-        waivers: those of the files that are checked.
-        known: what those were of that were there before the change, with how many of each. Whether they are of any use was asked
-            when they came: what was approved under them is replayed, so they stay.
+        waivers: the entries of the checked files.
+        known: the number of waivers before the change, by key. They are not reported as unused, because versions that were
+            approved under them are judged again.
         today: the day in UTC.
-        approved: the entries that were approved before the change; only these count under a former fingerprint.
+        approved: the entries that were approved before the change; only these may name a former fingerprint.
     """
 
     waivers: Sequence[Waiver]
-    known: Counter[Key]
+    known: Counter[WaiverKey]
     today: date
     approved: frozenset[Waiver] = frozenset()
 
     @property
     def in_force(self) -> tuple[Waiver, ...]:
-        """Those that have not expired, without new ones that have a problem."""
-        return tuple(each for each in self.waivers if each.until >= self.today and not self._problem(each))
+        """The waivers that have not expired, without new waivers that have a problem."""
+        return tuple(waiver for waiver in self.waivers if waiver.until >= self.today and not self._problem(waiver))
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the entries that the change adds."""
+        """The problems of the entries that the change adds."""
         problems = map(self._problem, self.waivers)
         return tuple(problem for problem in problems if problem)
 
@@ -65,68 +67,68 @@ class WaiverFile:
             )
         return None
 
-    def find(self, finding: Finding, waivers: Mapping[Key, Waiver]) -> Waiver | None:
-        """Return the one of `waivers`, which are by key, that names `finding`; an approved one may name the former fingerprint."""
+    def find_waiver(self, finding: Finding, waivers: Mapping[WaiverKey, Waiver]) -> Waiver | None:
+        """Return the waiver of `finding`, or None; an approved waiver may name its former fingerprint."""
         if finding.key is None or finding.former_key is None:
             return None
-        former = waivers.get(finding.former_key)
-        return waivers.get(finding.key) or (former if former in self.approved else None)
+        waiver_of_former_key = waivers.get(finding.former_key)
+        return waivers.get(finding.key) or (waiver_of_former_key if waiver_of_former_key in self.approved else None)
 
 
-def with_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: bool) -> CheckReport:
-    """Return `report` with its waived findings apart from the others, and what is wrong with the waivers.
+def apply_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: bool) -> CheckReport:
+    """Separate the waived findings of `report` from the others, and add findings about the waivers.
 
     Args:
-        report: with all findings.
-        run: whose project judges.
+        report: the report with all findings.
+        run: the comparison that the report is about.
         file: the waivers.
-        is_whole: no topic and no target was left out, so that a waiver without finding has none.
+        is_whole: whether all topics and targets were checked, so that waivers without a finding are unused.
     """
-    groups: dict[Key, list[Waiver]] = {}
-    for each in sorted(file.waivers, key=lambda waiver: waiver.until):
-        groups.setdefault(each.key, []).append(each)
-    waivers = {key: group[0] for key, group in groups.items()}
-    used: set[Key] = set()
-    expired: dict[Key, Severity] = {}
-    kept: list[Finding] = []
+    waivers_by_key: dict[WaiverKey, list[Waiver]] = {}
+    for entry in sorted(file.waivers, key=lambda waiver: waiver.until):
+        waivers_by_key.setdefault(entry.key, []).append(entry)
+    waivers = {key: group[0] for key, group in waivers_by_key.items()}
+    used: set[WaiverKey] = set()
+    expired: dict[WaiverKey, Severity] = {}
+    unwaived: list[Finding] = []
     waived: list[Finding] = []
     for finding in report.findings:
-        waiver = file.find(finding, waivers)
+        waiver = file.find_waiver(finding, waivers)
         if waiver and waiver.until >= file.today:
             waived.append(replace(finding, waiver=waiver))
         else:
-            kept.append(finding)
+            unwaived.append(finding)
         if waiver:
             used.add(waiver.key)
             if waiver.until < file.today:
                 expired[waiver.key] = finding.severity
-    found: list[Finding] = []
-    for key, group in groups.items():
+    findings: list[Finding] = []
+    for key, group in waivers_by_key.items():
         if key in expired:
-            found += _expired(run, group[0], expired[key])
+            findings += _report_expired(run, group[0], expired[key])
         if len(group) > max(1, file.known[key]):
-            found += _overlaps(run, group)
+            findings += _report_overlap(run, group)
         is_known = key in used or key in file.known
-        if is_whole and not is_known and run.asks(group[0].rule, group[0].topic):
-            found += _unused(run, group[0], kept)
-    return replace(report, findings=(*found, *kept), waived=tuple(waived), waiver_path=run.project.waivers)
+        if is_whole and not is_known and run.is_enabled(group[0].rule, group[0].topic):
+            findings += _report_unused(run, group[0], unwaived)
+    return replace(report, findings=(*findings, *unwaived), waived=tuple(waived), waiver_path=run.project.waivers)
 
 
-def _expired(run: Run, waiver: Waiver, severity: Severity) -> Iterator[Finding]:
-    found = _about(
+def _report_expired(run: Run, waiver: Waiver, severity: Severity) -> Iterator[Finding]:
+    findings = _report(
         run,
         "WAIVER_EXPIRED",
         waiver,
         f"The waiver of {waiver.rule} on {waiver.topic} ended with {waiver.until}, before the change was approved.",
     )
-    # It is as bad as what it does not waive any more.
-    yield from (replace(each, severity=severity) for each in found)
+    # An expired waiver is as severe as the finding that it no longer waives.
+    yield from (replace(finding, severity=severity) for finding in findings)
 
 
-def _overlaps(run: Run, group: Sequence[Waiver]) -> Iterator[Finding]:
+def _report_overlap(run: Run, group: Sequence[Waiver]) -> Iterator[Finding]:
     first, *others = group
-    places = ", ".join(str(each.source) for each in others)
-    yield from _about(
+    places = ", ".join(str(waiver.source) for waiver in others)
+    yield from _report(
         run,
         "WAIVER_OVERLAPS",
         first,
@@ -135,21 +137,21 @@ def _overlaps(run: Run, group: Sequence[Waiver]) -> Iterator[Finding]:
     )
 
 
-def _unused(run: Run, waiver: Waiver, findings: Iterable[Finding]) -> Iterator[Finding]:
-    now = [
-        each.fingerprint
-        for each in findings
-        if each.topic == waiver.topic and each.rule == waiver.rule and each.fingerprint
+def _report_unused(run: Run, waiver: Waiver, findings: Iterable[Finding]) -> Iterator[Finding]:
+    fingerprints = [
+        finding.fingerprint
+        for finding in findings
+        if finding.topic == waiver.topic and finding.rule == waiver.rule and finding.fingerprint
     ]
-    there = f" The finding of that rule there now is {', '.join(now)}." if now else ""
-    yield from _about(
+    hint = f" The finding of that rule there now is {', '.join(fingerprints)}." if fingerprints else ""
+    yield from _report(
         run,
         "WAIVER_UNUSED",
         waiver,
-        f"No finding of this change is what this waiver names: {waiver.rule} on {waiver.topic}, {waiver.fingerprint}.{there}",
+        f"No finding of this change is what this waiver names: {waiver.rule} on {waiver.topic}, {waiver.fingerprint}.{hint}",
     )
 
 
-def _about(run: Run, rule: str, waiver: Waiver, message: str) -> Iterator[Finding]:
+def _report(run: Run, rule: str, waiver: Waiver, message: str) -> Iterator[Finding]:
     topic = run.target.topics.get(waiver.topic)
-    yield from run.find(rule, topic, message, source=waiver.source, field=waiver.field)
+    yield from run.make_finding(rule, topic, message, source=waiver.source, field=waiver.field)

@@ -47,13 +47,13 @@ def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged = []
-    verdict = Proposal.verdict
+    verdict = Proposal.judge
 
     def noted(proposal: Proposal, project: Project) -> Verdict:
         judged.append(proposal)
         return verdict(proposal, project)
 
-    monkeypatch.setattr(Proposal, "verdict", noted)
+    monkeypatch.setattr(Proposal, "judge", noted)
     [finding] = report(grown(tmp_path / "r", 3000), capsys)["findings"]
     assert (finding["rule"], finding["severity"]) == ("STEP_REFUSED", "warning")
     assert "3000 commits of the 3000 on this branch put a version of" in finding["message"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from schemactl.checks.check import check
 from schemactl.checks.check_report import CheckReport
 from schemactl.checks.proposal import Run
-from schemactl.checks.waivers import WaiverFile, with_waivers
+from schemactl.checks.waivers import WaiverFile, apply_waivers
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.findings import Finding, Waiver
 from schemactl.core.names import TopicName
@@ -76,7 +76,7 @@ def waiver(finding: Finding, until: date = TODAY) -> Waiver:
 
 
 def judged(run: Run, report: CheckReport, waivers: Sequence[Waiver]) -> CheckReport:
-    return with_waivers(report, run, WaiverFile(waivers, Counter(), TODAY), is_whole=True)
+    return apply_waivers(report, run, WaiverFile(waivers, Counter(), TODAY), is_whole=True)
 
 
 @given(changes(), st.data())
