@@ -1,6 +1,6 @@
-"""The lint rules, the edits that fix a finding, and the rewriting of files by `lint --fix`.
+"""Check valid declarations for problems that they cause later (`lint`), and edit files to fix them (`lint --fix`).
 
-Rules look at what people wrote, not at what Avro's parser returns, which drops what it does not know.
+Rules check the written definition instead of the result of Avro's parser, which drops unknown keys.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Kind = Literal["record", "enum", "fixed", "array", "map", "union", "primitive", 
 
 
 Replacement = tuple[int, int, str]
-"""Start and end in a text, and what stands between them afterwards."""
+"""Start and end offsets in a text, and the new text between them."""
 
 
 KNOWN_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {
@@ -63,11 +63,11 @@ KNOWN_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {
     "reference": ("type",),
     "field": ("name", "type", "doc", "default", "order", "aliases"),
 }
-"""The keys that Avro knows, by where they stand."""
+"""The keys that Avro knows, by the kind of the part."""
 
 
 _HARMLESS_KEYS: Final = frozenset({"default", "aliases", "doc", "order"})
-"""What may be spelt right without changing the name, the bytes or the column of anything."""
+"""Keys whose spelling can be corrected without changing names, bytes or columns."""
 
 
 _LOGICAL_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -85,11 +85,11 @@ _LOGICAL_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "local-timestamp-nanos": ("long",),
     "duration": ("fixed",),
 }
-"""The types that each may stand on."""
+"""The types that each logical type can annotate."""
 
 
 _FIXED_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
-"""Of a fixed, in bytes."""
+"""The size of a fixed with a logical type, in bytes."""
 
 
 _STYLES: Final = {
@@ -102,16 +102,16 @@ _STYLES: Final = {
 
 
 _MIN_SIBLINGS: Final = 3
-"""So many topics make a custom."""
+"""Minimum number of topics that establish a convention."""
 
 
 _MAX_TRIED_EDITS: Final = 20
-"""Edits that are tried one by one: for each, everything is read once more."""
+"""Maximum number of edits that are tried one by one, because each reads all declarations again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """A remark on a definition, and the finding that it makes for a topic."""
+    """A remark on a definition, and its finding for one topic."""
 
     finding: Finding
     file: AvroFile
@@ -119,46 +119,57 @@ class Linted:
 
 
 def lint(declared: Declared, project: Project, only: frozenset[TopicName]) -> tuple[CheckReport, list[Linted]]:
-    """Return all findings about what is declared, and apart those remarks that are about one place in a definition.
+    """Check declarations against all enabled lint rules.
+
+    Args:
+        declared: the declarations.
+        project: the project with the settings of the rules.
+        only: the topics to check.
+
+    Returns:
+        The report, and the remarks on definitions with their findings, which `fixed` can fix.
 
     Raises:
-        SchemactlError: a rule from another package is no rule.
+        SchemactlError: if a rule from another package is not valid.
     """
-    known = every_rule()
-    looks = {**_DEFINITION_RULES, **{entry.name: entry.load()().look for entry in of_other_packages(LINT_RULES)}}
-    run = Run(declared.catalog, Catalog(), project, known)
+    known_rules = every_rule()
+    functions_by_rule = {
+        **_DEFINITION_RULES,
+        **{entry.name: entry.load()().look for entry in of_other_packages(LINT_RULES)},
+    }
+    run = Run(declared.catalog, Catalog(), project, known_rules)
 
-    # A type that topics share is looked at once.
+    # A type that topics share is checked once.
     @cache
-    def definition(file: AvroFile) -> LintedDefinition:
+    def read_definition(file: AvroFile) -> LintedDefinition:
         return LintedDefinition.of(file, project)
 
     @cache
-    def remarks(rule: str, file: AvroFile) -> list[Remark]:
-        return list(looks[rule](definition(file)))
+    def list_remarks(rule: str, file: AvroFile) -> list[Remark]:
+        return list(functions_by_rule[rule](read_definition(file)))
 
-    linted = []
+    linted_remarks = []
     for name in sorted(only):
-        rules = [rule for rule in looks if run.is_enabled(rule, name)]
+        enabled_rules = [rule for rule in functions_by_rule if run.is_enabled(rule, name)]
         for file in declared.written.get(name, ()):
-            for rule in rules:
-                for remark in remarks(rule, file):
+            for rule in enabled_rules:
+                for remark in list_remarks(rule, file):
                     locate = file.text.locate_key if remark.of_key else file.text.locate
-                    found = _make_finding(run, rule, name, locate(remark.parts), remark)
-                    linted += [Linted(each, file, remark) for each in found]
-    found_of_topics = [
+                    findings_of_remark = _make_finding(run, rule, name, locate(remark.parts), remark)
+                    linted_remarks += [Linted(finding, file, remark) for finding in findings_of_remark]
+    findings_of_topics = [
         finding
-        for look in _TOPIC_RULES
-        for rule, name, source, remark in look(declared, project, dict.fromkeys(sorted(only)))
+        for check in _TOPIC_RULES
+        for rule, name, source, remark in check(declared, project, dict.fromkeys(sorted(only)))
         for finding in _make_finding(run, rule, name, source, remark)
     ]
-    findings = sorted((*(each.finding for each in linted), *found_of_topics), key=_make_sort_key)
+    findings = sorted((*(linted.finding for linted in linted_remarks), *findings_of_topics), key=_make_sort_key)
     report = CheckReport(project.release, "", len(only), findings=tuple(findings), settings=project.path)
-    return report, linted
+    return report, linted_remarks
 
 
 def _make_finding(run: Run, rule: str, name: TopicName, source: Source | None, remark: Remark) -> Iterator[Finding]:
-    # A rule that is off by itself is found where the project gives it a severity.
+    # A rule that is off by default gets the severity that the project sets.
     severity = run.get_severity(rule, name)
     return run.make_finding(
         rule,
@@ -173,31 +184,31 @@ def _make_finding(run: Run, rule: str, name: TopicName, source: Source | None, r
 
 
 def _make_sort_key(finding: Finding) -> tuple[int, str]:
-    place = finding.source
-    return ORDER[finding.severity], f"{place.path}:{place.line:9}:{place.column:9}" if place else ""
+    source = finding.source
+    return ORDER[finding.severity], f"{source.path}:{source.line:9}:{source.column:9}" if source else ""
 
 
 # Definitions, rules and remarks
 
 
 class LintRule(Protocol):
-    """A rule on definitions. Other packages bring theirs by the entry point group `schemactl.lint_rules`."""
+    """A rule on definitions. Other packages add rules with the entry point group `schemactl.lint_rules`."""
 
     rule: Rule
 
     def look(self, definition: LintedDefinition) -> Iterator[Remark]:
-        """Yield the rule's remarks on one definition."""
+        """Yield the remarks of the rule on one definition."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LintedDefinition:
-    """A definition as rules look at it.
+    """A definition, split into the parts that rules check.
 
     Attributes:
-        file: where it stands, and its whole value.
-        parts: its types and fields, in document order.
-        project: whose settings count.
+        file: the file with the definition and its value.
+        parts: the types and fields of the definition, in document order.
+        project: the project with the settings of the rules.
     """
 
     file: AvroFile
@@ -206,7 +217,7 @@ class LintedDefinition:
 
     @classmethod
     def of(cls, file: AvroFile, project: Project) -> LintedDefinition:
-        """Return the definition in `file`, which Avro's parser accepts."""
+        """Split the definition in `file`, which Avro's parser accepts, into its parts."""
         return cls(file, tuple(_walk_type(file.value, (), "", None, ())), project)
 
     def of_kind(self, *kinds: Kind) -> Iterator[DefinitionPart]:
@@ -216,15 +227,15 @@ class LintedDefinition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DefinitionPart:
-    """A type, or a field, of a definition.
+    """A type or a field of a definition.
 
     Attributes:
         kind: such as `record` or `field`; `reference` is the name of a type that is defined elsewhere.
-        value: as it is written: an object, a list (of a union), or a name.
-        parts: its place in the definition.
-        field: its path for people: `Order.lines[].price`.
-        full_name: of a named type, or of the type that a reference names; "" for anything else.
-        inside: the full names of the records around it, the outermost first.
+        value: the written value: an object, a list (of a union), or a name.
+        parts: the location in the definition, as tokens of a JSON pointer.
+        field: the path in messages, such as `Order.lines[].price`.
+        full_name: the full name of a named or referenced type; empty for other kinds.
+        inside: the full names of the enclosing records, the outermost first.
     """
 
     kind: Kind
@@ -236,52 +247,61 @@ class DefinitionPart:
 
     @property
     def keys(self) -> Mapping[str, Any]:
-        """Its keys and values; empty for a name or a list."""
+        """The keys and values of an object; empty for a name or a list."""
         return self.value if isinstance(self.value, dict) else {}
 
 
 def _walk_type(
-    value: Any, parts: Tokens, field: str, namespace: str | None, inside: tuple[str, ...]
+    value: Any, parts: Tokens, field: str, namespace: str | None, enclosing_records: tuple[str, ...]
 ) -> Iterator[DefinitionPart]:
     """Yield the type in `value`, then its parts."""
     if isinstance(value, list):
-        yield DefinitionPart("union", value, parts, field, "", inside)
+        yield DefinitionPart("union", value, parts, field, "", enclosing_records)
         for index, branch in enumerate(value):
-            yield from _walk_type(branch, (*parts, str(index)), field, namespace, inside)
+            yield from _walk_type(branch, (*parts, str(index)), field, namespace, enclosing_records)
         return
     kind: Any = value.get("type") if isinstance(value, dict) else value
     kind = "record" if kind == "error" else kind
     if isinstance(value, dict) and kind in _NAMED_KINDS:
         name = str(value.get("name"))
-        full_name, within = own_names(value, namespace)
-        yield DefinitionPart(kind, value, parts, field or name, full_name, inside)
+        full_name, inner_namespace = own_names(value, namespace)
+        yield DefinitionPart(kind, value, parts, field or name, full_name, enclosing_records)
         fields = value.get("fields") if kind == "record" else None
-        for index, each in enumerate(fields if isinstance(fields, list) else ()):
-            # Nobody has parsed the types of a shared file that no topic uses.
-            if isinstance(each, dict) and "type" in each:
-                at, path = (*parts, "fields", str(index)), f"{field or name}.{each.get('name')}"
-                yield DefinitionPart("field", each, at, path, "", (*inside, full_name))
-                yield from _walk_type(each["type"], (*at, "type"), path, within, (*inside, full_name))
+        for index, field_value in enumerate(fields if isinstance(fields, list) else ()):
+            # Types of a shared file that no topic uses have not been parsed.
+            if isinstance(field_value, dict) and "type" in field_value:
+                field_parts, field_path = (*parts, "fields", str(index)), f"{field or name}.{field_value.get('name')}"
+                yield DefinitionPart("field", field_value, field_parts, field_path, "", (*enclosing_records, full_name))
+                yield from _walk_type(
+                    field_value["type"],
+                    (*field_parts, "type"),
+                    field_path,
+                    inner_namespace,
+                    (*enclosing_records, full_name),
+                )
     elif isinstance(value, dict) and kind in ("array", "map"):
-        yield DefinitionPart(kind, value, parts, field, "", inside)
-        key, mark = ("items", "[]") if kind == "array" else ("values", "{}")
-        yield from _walk_type(value.get(key), (*parts, key), f"{field}{mark}", namespace, inside)
+        yield DefinitionPart(kind, value, parts, field, "", enclosing_records)
+        child_key, suffix = ("items", "[]") if kind == "array" else ("values", "{}")
+        yield from _walk_type(
+            value.get(child_key), (*parts, child_key), f"{field}{suffix}", namespace, enclosing_records
+        )
     elif isinstance(kind, str) and kind in PRIMITIVE_TYPES:
-        yield DefinitionPart("primitive", value, parts, field, "", inside)
+        yield DefinitionPart("primitive", value, parts, field, "", enclosing_records)
     elif isinstance(kind, str):
-        yield DefinitionPart("reference", value, parts, field, qualify(kind, namespace)[0], inside)
+        yield DefinitionPart("reference", value, parts, field, qualify(kind, namespace)[0], enclosing_records)
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A rule's remark on one place: a finding for each topic with the definition.
+    """A problem that a rule reports for one place of a definition; each topic with the definition gets a finding.
 
     Attributes:
-        parts: the place in the definition; with `of_key` the key is meant, not its value.
-        message: the trouble, when it comes and for whom, in full sentences.
-        fix: what to write instead; "" for the rule's own fix.
-        field: the path of the part for people.
-        edit: what `--fix` does.
+        parts: the location in the definition, as tokens of a JSON pointer.
+        message: the problem, and when and whom it affects, in full sentences.
+        fix: the correction to write, or empty for the default fix of the rule.
+        field: the path of the part in messages.
+        of_key: whether the location is the key instead of its value.
+        edit: the edit that `--fix` makes, or None if it makes none.
     """
 
     parts: Tokens
@@ -294,7 +314,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class RenameKey:
-    """The key at `parts` is called `to`."""
+    """Renames the key at `parts` to `to`."""
 
     parts: Tokens
     to: str
@@ -302,10 +322,10 @@ class RenameKey:
 
 @dataclass(frozen=True, slots=True)
 class AddKey:
-    """Adds a key to the object at `parts`, after the first of the keys `behind` that shares its lines with no other key."""
+    """Adds a key to the object at `parts`, after the first of `after_keys` that has its own line."""
 
     parts: Tokens
-    behind: Sequence[str]
+    after_keys: Sequence[str]
     key: str
     value: Any
 
@@ -317,24 +337,24 @@ _RuleFunction = Callable[[LintedDefinition], Iterator[Remark]]
 
 
 _TopicRemark = tuple[str, TopicName, Source | None, Remark]
-"""A rule, and what it says of a topic, at which place."""
+"""The id of a rule, with a topic, the location of the problem and the remark."""
 
 
 # Unknown and misplaced keys
 
 
 def check_keys(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the keys that are nearly one that Avro knows, and defaults that stand inside a type."""
+    """Report misspelled keys, and defaults inside a type."""
     for part in definition.parts:
-        for key, near in find_misspelled_keys(part):
-            at = (*part.parts, key)
+        for key, suggestion in find_misspelled_keys(part):
+            key_parts = (*part.parts, key)
             yield Remark(
-                at,
-                f"Avro does not know `{key}`, and keeps it as a property: {part.field} has no `{near}`.",
-                f"Write `{near}`.",
+                key_parts,
+                f"Avro does not know `{key}`, and keeps it as a property: {part.field} has no `{suggestion}`.",
+                f"Write `{suggestion}`.",
                 part.field,
                 of_key=True,
-                edit=RenameKey(at, near) if near in _HARMLESS_KEYS else None,
+                edit=RenameKey(key_parts, suggestion) if suggestion in _HARMLESS_KEYS else None,
             )
         if "default" in part.keys and "default" not in KNOWN_KEYS.get(part.kind, ()):
             yield Remark(
@@ -347,43 +367,43 @@ def check_keys(definition: LintedDefinition) -> Iterator[Remark]:
 
 
 def find_misspelled_keys(part: DefinitionPart) -> Iterator[tuple[str, str]]:
-    """Yield each key of `part` that Avro does not know, with the one that was probably meant."""
-    known = KNOWN_KEYS.get(part.kind, ())
+    """Yield each misspelled key of `part` with its correction."""
+    known_keys = KNOWN_KEYS.get(part.kind, ())
     for key in part.keys:
-        if key not in known:
-            near = find_misspelling(key, (each for each in known if each not in part.keys))
-            if near:
-                yield key, near
+        if key not in known_keys:
+            suggestion = find_misspelling(key, (known_key for known_key in known_keys if known_key not in part.keys))
+            if suggestion:
+                yield key, suggestion
 
 
-def find_misspelling(name: str, known: Iterable[str]) -> str | None:
-    """Return the one of `known` of which `name` is surely a misspelling, ignoring case; None if none is that near.
+def find_misspelling(name: str, known_names: Iterable[str]) -> str | None:
+    """Return the known name of which `name` is surely a misspelling, ignoring case, or None.
 
-    In a short name two swapped letters are a large part, so the same letters in any order count as near.
+    Two swapped letters are a large part of a short name, so the same letters in any order count as a misspelling.
     """
-    choices = list(known)
-    swapped = (each for each in choices if sorted(each.lower()) == sorted(name.lower()))
-    return next(swapped, None) or meant(name, choices, likeness=0.8)
+    names = list(known_names)
+    anagrams = (known_name for known_name in names if sorted(known_name.lower()) == sorted(name.lower()))
+    return next(anagrams, None) or meant(name, names, likeness=0.8)
 
 
 # Logical types
 
 
 def check_logical_type_names(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the logical types that are nearly one of Avro's; others are somebody's own."""
+    """Report misspelled logical types. Names without a similar one in Avro are custom logical types."""
     for part, name in _list_logical_types(definition):
-        near = None if name in _LOGICAL_TYPES else find_misspelling(name.replace("_", "-"), _LOGICAL_TYPES)
-        if near:
+        suggestion = None if name in _LOGICAL_TYPES else find_misspelling(name.replace("_", "-"), _LOGICAL_TYPES)
+        if suggestion:
             yield Remark(
                 (*part.parts, "logicalType"),
                 f"Avro does not know the logical type `{name}`: {part.field} is a plain {_get_type_name(part)}.",
-                f"Write `{near}`. Columns made of the field get another type.",
+                f"Write `{suggestion}`. Columns made of the field get another type.",
                 part.field,
             )
 
 
 def check_logical_types(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the logical types that Avro knows, and ignores where or as they stand."""
+    """Report logical types that Avro ignores, because of their place or their type."""
     for part in definition.of_kind("field"):
         if "logicalType" in part.keys and isinstance(part.keys["type"], str):
             yield Remark(
@@ -394,17 +414,17 @@ def check_logical_types(definition: LintedDefinition) -> Iterator[Remark]:
                 of_key=True,
             )
     for part, name in _list_logical_types(definition):
-        if name in _LOGICAL_TYPES and (why := _explain_ignored_type(part, name)):
+        if name in _LOGICAL_TYPES and (reason := _explain_ignored_type(part, name)):
             yield Remark(
                 (*part.parts, "logicalType"),
-                f"Avro ignores `{name}` here, and {part.field} is a plain {_get_type_name(part)}: {why[0]}.",
-                why[1],
+                f"Avro ignores `{name}` here, and {part.field} is a plain {_get_type_name(part)}: {reason[0]}.",
+                reason[1],
                 part.field,
             )
 
 
 def check_nanoseconds(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the timestamps in nanoseconds."""
+    """Report timestamps in nanoseconds, which older readers do not know."""
     for part, name in _list_logical_types(definition):
         if name in ("timestamp-nanos", "local-timestamp-nanos"):
             yield Remark(
@@ -415,16 +435,16 @@ def check_nanoseconds(definition: LintedDefinition) -> Iterator[Remark]:
 
 
 def check_decimal_defaults(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the defaults that are decimals of no bytes."""
+    """Report defaults that are decimals without bytes."""
     for part in definition.of_kind("field"):
-        kind = part.keys["type"]
-        branches = kind if isinstance(kind, list) else [kind]
-        types = [each.get("type") if isinstance(each, dict) else each for each in branches]
-        # A text is of the first branch that holds one.
-        text = next((at for at, name in enumerate(types) if name in ("string", "bytes")), None)
-        if part.keys.get("default") != "" or text is None or types[text] != "bytes":
+        field_type = part.keys["type"]
+        branches = field_type if isinstance(field_type, list) else [field_type]
+        type_names = [branch.get("type") if isinstance(branch, dict) else branch for branch in branches]
+        # A string default belongs to the first branch that accepts a string.
+        string_branch = next((index for index, name in enumerate(type_names) if name in ("string", "bytes")), None)
+        if part.keys.get("default") != "" or string_branch is None or type_names[string_branch] != "bytes":
             continue
-        match branches[text]:
+        match branches[string_branch]:
             case {"logicalType": "decimal"} as keys if not _explain_invalid_decimal(keys, None):
                 yield Remark(
                     (*part.parts, "default"),
@@ -445,10 +465,10 @@ def _get_type_name(part: DefinitionPart) -> str:
 
 
 def _explain_ignored_type(part: DefinitionPart, name: str) -> tuple[str, str] | None:
-    """Return why a logical type has no effect, and what to write; None: it has one."""
-    kind, of = _get_type_name(part), _LOGICAL_TYPES[name]
-    if kind not in of:
-        return f"it stands on {' or '.join(of)}", f"Write it on {' or '.join(of)}, or remove it."
+    """Return the reason why a logical type has no effect, and the fix, or None if it has an effect."""
+    kind, allowed_types = _get_type_name(part), _LOGICAL_TYPES[name]
+    if kind not in allowed_types:
+        return f"it stands on {' or '.join(allowed_types)}", f"Write it on {' or '.join(allowed_types)}, or remove it."
     size = part.keys.get("size") if kind == "fixed" else None
     if size is not None and size != _FIXED_SIZES.get(name, size):
         return f"it stands on {_FIXED_SIZES[name]} bytes, not on {size}", f'Write "size": {_FIXED_SIZES[name]}.'
@@ -471,7 +491,7 @@ def _explain_invalid_decimal(keys: Mapping[str, Any], size: int | None) -> tuple
 
 
 def check_name_style(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the names of fields, types and symbols that are not in the project's style."""
+    """Report names of fields, types and symbols that are not in the project's style."""
     names = definition.project.names
     for part in definition.of_kind("field"):
         yield from _check_name(part.keys.get("name"), names.fields, (*part.parts, "name"), part.field)
@@ -489,37 +509,37 @@ def _check_name(name: object, style: str, parts: Tokens, field: str) -> Iterator
 
 
 def check_docs(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the types and fields without a doc."""
+    """Report types and fields without a doc."""
     for part in definition.of_kind("record", "enum", "fixed", "field"):
         if not part.keys.get("doc"):
-            what = "field" if part.kind == "field" else part.kind
-            yield Remark(part.parts, f"The {what} {part.full_name or part.field} has no doc.", field=part.field)
+            kind = "field" if part.kind == "field" else part.kind
+            yield Remark(part.parts, f"The {kind} {part.full_name or part.field} has no doc.", field=part.field)
 
 
 def check_field_order(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the fields without default that stand behind one with a default."""
+    """Report fields without a default after a field with a default."""
     for record in definition.of_kind("record"):
         fields = record.keys.get("fields")
-        first = None
-        for index, each in enumerate(fields if isinstance(fields, list) else ()):
-            if not isinstance(each, dict):
+        first_with_default = None
+        for index, field in enumerate(fields if isinstance(fields, list) else ()):
+            if not isinstance(field, dict):
                 continue
-            if "default" in each:
-                first = first or each.get("name")
-            elif first:
-                at = (*record.parts, "fields", str(index))
-                message = f"{record.field}.{each.get('name')} has no default, and stands behind {first}, which has one."
-                yield Remark(at, message, field=f"{record.field}.{each.get('name')}")
+            if "default" in field:
+                first_with_default = first_with_default or field.get("name")
+            elif first_with_default:
+                field_parts = (*record.parts, "fields", str(index))
+                message = f"{record.field}.{field.get('name')} has no default, and stands behind {first_with_default}, which has one."
+                yield Remark(field_parts, message, field=f"{record.field}.{field.get('name')}")
 
 
 # Fields that are hard to change later
 
 
 def check_recursion(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the places where a record refers to one that it stands in."""
+    """Report references of a record to an enclosing record."""
     for part in definition.of_kind("reference"):
-        written = part.keys.get("type", part.value)
-        for name in {part.full_name, written} & {*part.inside}:
+        written_name = part.keys.get("type", part.value)
+        for name in {part.full_name, written_name} & {*part.inside}:
             yield Remark(
                 part.parts,
                 f"{part.field} holds {name} again, to any depth: `generate` rejects that without --recursion-depth, and Spark has no such column.",
@@ -528,92 +548,96 @@ def check_recursion(definition: LintedDefinition) -> Iterator[Remark]:
 
 
 def check_optional_fields(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the fields that may be null, and have no default."""
+    """Report nullable fields without a default."""
     for part in definition.of_kind("field"):
         branches = part.keys["type"]
         if not isinstance(branches, list) or "default" in part.keys:
             continue
-        names = [each.get("type") if isinstance(each, dict) else each for each in branches]
-        # One that is misspelt is a remark of its own.
-        if "null" not in names or "default" in dict(find_misspelled_keys(part)).values():
+        branch_names = [branch.get("type") if isinstance(branch, dict) else branch for branch in branches]
+        # A misspelled default has its own remark.
+        if "null" not in branch_names or "default" in dict(find_misspelled_keys(part)).values():
             continue
-        is_first = names[0] == "null"
+        is_null_first = branch_names[0] == "null"
         yield Remark(
             part.parts,
             f"{part.field} may be null, and has no default: every writer must set it, and it cannot be removed or have been added "
             "without breaking readers.",
-            'Add "default": null.' if is_first else 'Put "null" first, and add "default": null.',
+            'Add "default": null.' if is_null_first else 'Put "null" first, and add "default": null.',
             part.field,
-            edit=AddKey(part.parts, ("type", "name"), "default", None) if is_first else None,
+            edit=AddKey(part.parts, ("type", "name"), "default", None) if is_null_first else None,
         )
 
 
-# Topics, alone and next to others
+# Whole schemas, alone and compared with other topics
 
 
 def check_other_releases(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
-    """Yield what brokers of other releases reject; the defaults of a later branch of a union apart."""
-    others = [release for release in Release if release is not project.release]
+    """Report schemas that another Pulsar release would reject. A separate rule covers defaults of later union branches."""
+    other_releases = [release for release in Release if release is not project.release]
     for name in only:
-        info = declared.catalog.topics[name].schema
-        found: dict[InvalidSchema, list[Release]] = defaultdict(list)
-        same: dict[tuple[str, str], InvalidSchema] = {}
-        for release in others:
-            for each in _find_problems(info, release) if info else ():
-                found[same.setdefault((each.pointer, each.what), each)].append(release)
-        for each, releases in found.items():
-            rule = "DEFAULT_OF_OTHER_BRANCH" if each.pointer.endswith("/default") else "RELEASE_REJECTS"
-            named = " and ".join(release.value for release in releases)
-            message = f"Pulsar {named} would reject {name}, which {project.release} accepts: {each.what}."
-            fix = each.fix and f"{each.fix[0].upper()}{each.fix[1:]}."
-            source = info.locate(each.pointer) if info else None
-            yield rule, name, source, Remark(tokens(each.pointer), message, fix)
+        schema = declared.catalog.topics[name].schema
+        releases_by_problem: dict[InvalidSchema, list[Release]] = defaultdict(list)
+        problems: dict[tuple[str, str], InvalidSchema] = {}
+        for release in other_releases:
+            for problem in _find_problems(schema, release) if schema else ():
+                releases_by_problem[problems.setdefault((problem.pointer, problem.what), problem)].append(release)
+        for problem, releases in releases_by_problem.items():
+            rule = "DEFAULT_OF_OTHER_BRANCH" if problem.pointer.endswith("/default") else "RELEASE_REJECTS"
+            release_names = " and ".join(release.value for release in releases)
+            message = f"Pulsar {release_names} would reject {name}, which {project.release} accepts: {problem.what}."
+            fix = problem.fix and f"{problem.fix[0].upper()}{problem.fix[1:]}."
+            source = schema.locate(problem.pointer) if schema else None
+            yield rule, name, source, Remark(tokens(problem.pointer), message, fix)
 
 
-def _find_problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-    """Yield why Avro in that release rejects the definition, or a half of it. What only uploads meet is `check`'s to say."""
-    pair = pair_of(info)
-    for half, each in pair.halves.items() if pair else [("", info)]:
-        for problem in avro_problems(each.schema, release) if spec(each).language == "avro" else ():
-            at = f"/{half}{problem.pointer}" if half else problem.pointer
-            yield InvalidSchema(problem.what, pointer=at, fix=problem.fix)
+def _find_problems(schema: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+    """Yield the problems that Avro in a release has with the definition; `check` reports problems of uploads."""
+    pair = pair_of(schema)
+    for part_name, part in pair.halves.items() if pair else [("", schema)]:
+        for problem in avro_problems(part.schema, release) if spec(part).language == "avro" else ():
+            problem_pointer = f"/{part_name}{problem.pointer}" if part_name else problem.pointer
+            yield InvalidSchema(problem.what, pointer=problem_pointer, fix=problem.fix)
 
 
 def check_sibling_namespaces(
     declared: Declared, _project: Project, only: Collection[TopicName]
 ) -> Iterator[_TopicRemark]:
-    """Yield the topics whose type has another namespace than nearly all types of its Pulsar namespace."""
-    found: dict[NamespaceName, dict[TopicName, str]] = defaultdict(dict)
+    """Report topics whose type is in another namespace than most types of their Pulsar namespace."""
+    namespaces_by_pulsar_namespace: dict[NamespaceName, dict[TopicName, str]] = defaultdict(dict)
     for name, files in declared.written.items():
         schema = declared.catalog.topics[name].schema if name in declared.catalog.topics else None
         if files and schema and schema.type.name != "KEY_VALUE":
-            space = _get_namespace(files[0].value)
-            if space is not None:
-                found[name.namespace_name][name] = space
-    for spaces in found.values():
-        (custom, followers), *_ = Counter(spaces.values()).most_common(1)
-        if followers < max(_MIN_SIBLINGS, len(spaces) * 3 // 4):
+            namespace = _get_namespace(files[0].value)
+            if namespace is not None:
+                namespaces_by_pulsar_namespace[name.namespace_name][name] = namespace
+    for namespaces in namespaces_by_pulsar_namespace.values():
+        (usual_namespace, topic_count), *_ = Counter(namespaces.values()).most_common(1)
+        if topic_count < max(_MIN_SIBLINGS, len(namespaces) * 3 // 4):
             continue
-        for name, space in spaces.items():
-            if space != custom and name in only:
+        for name, namespace in namespaces.items():
+            if namespace != usual_namespace and name in only:
                 file = declared.written[name][0]
                 parts = ("namespace",) if "namespace" in file.value else ("name",)
                 message = (
-                    f"The type of {name} is in {f'the namespace {space}' if space else 'no namespace'}; those of "
-                    f"{counted(followers, 'other topic')} in {name.namespace_name} are in {custom or 'none'}."
+                    f"The type of {name} is in {f'the namespace {namespace}' if namespace else 'no namespace'}; those of "
+                    f"{counted(topic_count, 'other topic')} in {name.namespace_name} are in {usual_namespace or 'none'}."
                 )
-                fix = f'Write "namespace": "{custom}", before anybody generates classes of it.' if custom else ""
+                fix = (
+                    f'Write "namespace": "{usual_namespace}", before anybody generates classes of it.'
+                    if usual_namespace
+                    else ""
+                )
                 yield "NAMESPACE_UNLIKE_SIBLINGS", name, file.locate(parts), Remark(parts, message, fix)
 
 
 def _get_namespace(value: Any) -> str | None:
-    """Return the namespace of a named type, "" if it has none; None if it is no named type."""
+    """Return the namespace of a named type, which may be empty, or None for any other type."""
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None
     return own_names(value, None)[1] or ""
 
 
-# Tables of the rules
+# The functions of the rules
 
 
 _DEFINITION_RULES: Final[Mapping[str, _RuleFunction]] = {
@@ -628,77 +652,84 @@ _DEFINITION_RULES: Final[Mapping[str, _RuleFunction]] = {
     "DOC_MISSING": check_docs,
     "FIELD_ORDER": check_field_order,
 }
-"""What each rule on definitions looks for."""
+"""The function of each rule on definitions."""
 
 
 _TOPIC_RULES: Final = (check_other_releases, check_sibling_namespaces)
-"""The same of rules on topics."""
+"""The functions of the rules on topics."""
 
 
-# `lint --fix`
+# The edits of `lint --fix`
 
 
 def fixed(files: Files, project: Project, declared: Declared, linted: Iterable[Linted]) -> dict[str, bytes]:
-    """Return the new contents of the files that the harmless edits of `linted` change.
+    """Return the contents of the files after the harmless edits of `linted`, by path.
+
+    An edit is harmless if old and new schema can read each other's messages.
 
     Args:
-        files: in which the definitions stand.
-        project: whose files they are.
-        declared: what they declare.
-        linted: what was found there.
+        files: the files with the definitions.
+        project: the project of the files.
+        declared: the declarations in the files.
+        linted: the remarks, of which some have edits.
     """
     edits: dict[str, set[Replacement]] = {}
-    for each in linted:
-        done = make_replacement(each.file, each.remark.edit) if each.remark.edit else None
-        if done:
-            edits.setdefault(each.file.path, set()).add(done)
+    for item in linted:
+        replacement = make_replacement(item.file, item.remark.edit) if item.remark.edit else None
+        if replacement:
+            edits.setdefault(item.file.path, set()).add(replacement)
 
-    def contents(chosen: Mapping[str, Iterable[Replacement]]) -> dict[str, bytes]:
+    def apply_edits(replacements_by_path: Mapping[str, Iterable[Replacement]]) -> dict[str, bytes]:
         return {
             path: apply_replacements(decode(path, read_bytes(files, path)), changes).encode()
-            for path, changes in chosen.items()
+            for path, changes in replacements_by_path.items()
         }
 
-    kept = proved(files, project, declared, contents(edits), is_harmless)
-    good = {path: edits[path] for path in kept}
-    # One edit of these files does harm: which one it is, only trying shows.
-    left = [(path, edit) for path in sorted(edits.keys() - kept.keys()) for edit in sorted(edits[path])]
-    for path, edit in left[:_MAX_TRIED_EDITS]:
-        tried = {**good, path: {*good.get(path, ()), edit}}
-        if (one := proved(files, project, declared, contents(tried), is_harmless)).keys() == tried.keys():
-            good, kept = tried, one
-    return kept
+    contents_by_path = proved(files, project, declared, apply_edits(edits), is_harmless)
+    accepted = {path: edits[path] for path in contents_by_path}
+    # At least one edit of each remaining file is harmful, so try the edits one by one.
+    remaining_edits = [
+        (path, edit) for path in sorted(edits.keys() - contents_by_path.keys()) for edit in sorted(edits[path])
+    ]
+    for path, edit in remaining_edits[:_MAX_TRIED_EDITS]:
+        candidate = {**accepted, path: {*accepted.get(path, ()), edit}}
+        new_contents = proved(files, project, declared, apply_edits(candidate), is_harmless)
+        if new_contents.keys() == candidate.keys():
+            accepted, contents_by_path = candidate, new_contents
+    return contents_by_path
 
 
-def is_harmless(one: SchemaInfo, other: SchemaInfo) -> bool:
-    """Return whether each of two schemas reads all messages of the other."""
-    if identity(one) == identity(other):
+def is_harmless(old_schema: SchemaInfo, new_schema: SchemaInfo) -> bool:
+    """Return whether each schema can read all messages of the other."""
+    if identity(old_schema) == identity(new_schema):
         return True
-    return not (any(resolve(reader=one, writer=other)) or any(resolve(reader=other, writer=one)))
+    return not (
+        any(resolve(reader=old_schema, writer=new_schema)) or any(resolve(reader=new_schema, writer=old_schema))
+    )
 
 
 def make_replacement(file: AvroFile, edit: Edit) -> Replacement | None:
-    """Return the edit as a replacement in the file's text; None if it can be made only by hand."""
+    """Return the edit as a replacement in the file's text, or None if only a person can make it."""
     if isinstance(file.text, YamlPart):
         return _make_yaml_replacement(file.text, edit)
     if file.path.endswith(AVRO_SUFFIXES):
         return _make_json_replacement(file.text, edit)
-    # JSON in a text of YAML.
+    # JSON inside a text value of a YAML file.
     return None
 
 
 def _make_json_replacement(text: JsonText, edit: Edit) -> Replacement | None:
     scan = text.scan()
     if isinstance(edit, RenameKey):
-        number = nearest(0, edit.parts, scan.child)
-        return scan.keys[number], scan.key_end(number), json.dumps(edit.to)
-    number = nearest(0, (*edit.parts, edit.behind[0]), scan.child)
-    key, end = scan.keys[number], scan.stops[number]
-    line = text.text.rfind("\n", 0, key) + 1
-    margin = text.text[line:key]
-    gap = f"\n{margin}" if line and not margin.strip() else " "
-    gap = gap.replace("\n", "\r\n") if text.text[line - 2 : line] == "\r\n" else gap
-    return end, end, f",{gap}{json.dumps(edit.key)}: {json.dumps(edit.value)}"
+        key_number = nearest(0, edit.parts, scan.child)
+        return scan.keys[key_number], scan.key_end(key_number), json.dumps(edit.to)
+    key_number = nearest(0, (*edit.parts, edit.after_keys[0]), scan.child)
+    start, end = scan.keys[key_number], scan.stops[key_number]
+    line = text.text.rfind("\n", 0, start) + 1
+    indentation = text.text[line:start]
+    separator = f"\n{indentation}" if line and not indentation.strip() else " "
+    separator = separator.replace("\n", "\r\n") if text.text[line - 2 : line] == "\r\n" else separator
+    return end, end, f",{separator}{json.dumps(edit.key)}: {json.dumps(edit.value)}"
 
 
 def _make_yaml_replacement(part: YamlPart, edit: Edit) -> Replacement | None:
@@ -709,19 +740,19 @@ def _make_yaml_replacement(part: YamlPart, edit: Edit) -> Replacement | None:
         quote = (isinstance(key, yaml.ScalarNode) and key.style) or ""
         return key.start_mark.index, key.end_mark.index, f"{quote}{edit.to}{quote}"
     node, text = part.node(edit.parts), part.text.data.decode()
-    added = f"{scalar(edit.key)}: {json.dumps(edit.value)}"
-    for name in edit.behind:
+    entry = f"{scalar(edit.key)}: {json.dumps(edit.value)}"
+    for name in edit.after_keys:
         key, value = key_node(node, name), part.node((*edit.parts, name))
         if key is None or not isinstance(node, yaml.MappingNode):
             continue
         end = value.end_mark.index
         if node.flow_style:
-            return end, end, f", {added}"
+            return end, end, f", {entry}"
         if key.start_mark.line == value.end_mark.line and not _is_block_scalar(value):
             line_end = text.find("\n", end)
             line_end = len(text) if line_end < 0 else line_end
             line_end -= text[line_end - 1 : line_end] == "\r"
-            return line_end, line_end, f"\n{' ' * key.start_mark.column}{added}"
+            return line_end, line_end, f"\n{' ' * key.start_mark.column}{entry}"
     return None
 
 
@@ -730,7 +761,7 @@ def _is_block_scalar(node: yaml.Node) -> bool:
 
 
 def apply_replacements(text: str, replacements: Iterable[Replacement]) -> str:
-    """Return the text after `replacements`, none of which overlap."""
-    for start, end, new in sorted(set(replacements), reverse=True):
-        text = text[:start] + new + text[end:]
+    """Apply replacements, which must not overlap, to a text."""
+    for start, end, replacement_text in sorted(set(replacements), reverse=True):
+        text = text[:start] + replacement_text + text[end:]
     return text

@@ -1,4 +1,4 @@
-"""The order in which a changed schema reaches a topic's consumers, registries and producers, without a message that nobody can read."""
+"""Plan the order in which a changed schema reaches consumers, registries and producers, so that every message can be read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Kind = Literal["declare", "merge", "apply", "consumers", "producers", "drain"]
 
 
 _ANY_TARGET: Final = "TARGET"
-"""Stands for the target in the commands of a project that has none."""
+"""Placeholder for the target in the commands of a project without targets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,17 @@ class Rollout:
     """The plan for the pending change of a topic.
 
     Attributes:
-        version: the number that it gets.
-        latest: the version before; None: it is the first.
-        strategy: the one in force.
-        strategy_on: the targets that have it; (): all.
-        rebased: the number that it gets if each commit of the branch is approved by itself; None: not asked, or the same.
-        reasons: why this order, in sentences.
-        steps: in order; () where none is safe.
-        fix: what to do where none is.
+        topic: the topic.
+        version: the number that the new version gets.
+        latest: the number of the version before, or None for the first version.
+        rebased: the number that the version gets if each commit of the branch is approved by itself; None if it was not
+            computed or is the same.
+        strategy: the strategy in force.
+        strategy_on: the targets with this strategy; empty if all targets have it.
+        order: the order of the upgrades.
+        reasons: the reasons for the order, in sentences.
+        steps: the steps in order; empty if no order is safe.
+        fix: the way out if no order is safe, else empty.
     """
 
     topic: TopicName
@@ -60,13 +63,14 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
-    """What to do, and how to know that it is done.
+    """A step, and the command that verifies it.
 
     Attributes:
-        target: where; "": it is the same for all.
-        clients: the declared ones that it is about.
-        text: what to do.
-        command: exits with 0 once it is done.
+        kind: the kind of the step.
+        target: the target, or empty if the step does not depend on one.
+        clients: the declared clients of the step.
+        text: the instruction.
+        command: the command that exits with 0 when the step is done.
     """
 
     kind: Kind
@@ -80,50 +84,50 @@ def rollout(
     name: TopicName,
     report: CheckReport,
     targets: Mapping[str, Target],
-    git: Sequence[SchemaVersion],
-    apart: Collection[str],
+    approved_versions: Sequence[SchemaVersion],
+    targets_apart: Collection[str],
     approved: str,
 ) -> Rollout | None:
-    """Return the plan for what `report`, of a check, says of the topic; None: it brings no new version.
+    """Plan the rollout of a topic's new version, or return None if there is no new version.
 
     Args:
         name: the topic.
-        report: the check, of all targets.
-        targets: those of the project.
-        git: the topic's versions as they were approved.
-        apart: the targets whose numbers of the topic are not Git's.
-        approved: the ref that a change is merged into.
+        report: the check for all targets.
+        targets: the targets of the project.
+        approved_versions: the approved versions of the topic.
+        targets_apart: the targets whose version numbers of the topic differ from Git's.
+        approved: the ref that the change is merged into.
     """
     rows = [row for row in report.topics if row.topic == name and row.schema]
     if not any(row.change in ("added", "new version") for row in rows):
         return None
     row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
-    version, latest = _find_git_numbers(rows, git, apart)
-    more = row.stepwise - row.version if row.stepwise is not None and row.version is not None else 0
+    version, latest = _find_git_numbers(rows, approved_versions, targets_apart)
+    rebase_offset = row.stepwise - row.version if row.stepwise is not None and row.version is not None else 0
     facts = _Facts(rows, version)
-    refused = [
-        f"{each.rule}: {each.message.partition(chr(10))[0]}"
-        for each in report.findings
-        # A client that breaks is what the order is about.
-        if each.topic == name and each.severity == "error" and each.rule != "CLIENT_BREAKS"
+    refusals = [
+        f"{finding.rule}: {finding.message.partition(chr(10))[0]}"
+        for finding in report.findings
+        # Clients that break decide the order of the steps instead.
+        if finding.topic == name and finding.severity == "error" and finding.rule != "CLIENT_BREAKS"
     ] or [*_find_obstacles(rows, version, report)]
-    order: Order = "no safe order" if refused else facts.order
+    order: Order = "no safe order" if refusals else facts.order
     fix = "make two changes of it: add the new beside the old, and remove the old once everybody has the new"
     if facts.order != "no safe order":
         fix = "do what `schemactl check` says, or go one of the ways through a break: docs/how-to/break.md"
     is_safe = order != "no safe order"
-    reasons = tuple(dict.fromkeys((*refused, *facts.reasons)))
-    numbers = {target: each.version or version for each in rows for target in each.targets}
-    planner = _Planner(name, facts, order, more, approved)
-    steps = tuple(planner.steps(targets, numbers)) if is_safe else ()
-    rebased = version + more if more else None
+    reasons = tuple(dict.fromkeys((*refusals, *facts.reasons)))
+    numbers = {target: entry.version or version for entry in rows for target in entry.targets}
+    planner = _Planner(name, facts, order, rebase_offset, approved)
+    steps = tuple(planner.make_steps(targets, numbers)) if is_safe else ()
+    rebased = version + rebase_offset if rebase_offset else None
     return Rollout(
         name,
         version,
         latest,
         rebased,
         row.strategy,
-        row.targets if len({each.strategy for each in rows}) > 1 else (),
+        row.targets if len({entry.strategy for entry in rows}) > 1 else (),
         order,
         reasons,
         steps,
@@ -132,19 +136,20 @@ def rollout(
 
 
 def _find_git_numbers(
-    rows: Sequence[TopicCheck], git: Sequence[SchemaVersion], apart: Collection[str]
+    rows: Sequence[TopicCheck], approved_versions: Sequence[SchemaVersion], targets_apart: Collection[str]
 ) -> tuple[int, int | None]:
-    """Return Git's number of the new version, and of the latest before it."""
+    """Return Git's numbers of the new version and of the latest version before it."""
     for row in rows:
-        if row.version is not None and (not row.targets or {*row.targets}.difference(apart)):
+        if row.version is not None and (not row.targets or {*row.targets}.difference(targets_apart)):
             return row.version, row.latest
-    same = Contents(git).find(rows[0].schema) if rows[0].schema else None
-    standing = live(git)
-    return same.number if same else next_number(git), standing[-1].number if standing else None
+    equal_version = Contents(approved_versions).find(rows[0].schema) if rows[0].schema else None
+    live_versions = live(approved_versions)
+    number = equal_version.number if equal_version else next_number(approved_versions)
+    return number, live_versions[-1].number if live_versions else None
 
 
 def _find_obstacles(rows: Sequence[TopicCheck], version: int, report: CheckReport) -> Iterator[str]:
-    """Yield what no order of steps gets round, although it was approved by waivers."""
+    """Yield the obstacles that no order of steps avoids, even if waivers approve them."""
     for row in rows:
         if not row.schema:
             continue
@@ -152,39 +157,39 @@ def _find_obstacles(rows: Sequence[TopicCheck], version: int, report: CheckRepor
         if row.versions and not live(row.versions):
             yield f"A new generation begins with version {version}{where}: no message may be left before, and no client."
             continue
-        release = next((report.targets[each] for each in row.targets), report.release)
+        release = next((report.targets[target] for target in row.targets), report.release)
         stored = (*row.versions, SchemaVersion(next_number(row.versions), row.schema))
         if check_consumer(stored, row.schema, row.strategy, release).exception:
             yield f"Under {row.strategy} a broker rejects consumers that are built with version {version}{where}."
 
 
 class _Facts:
-    """Whether the new version and what runs today read each other.
+    """The compatibility of the new version with the running clients.
 
     Attributes:
-        rows: what the check says of the topic, for all targets.
+        rows: the results of the check for the topic, for all targets.
         version: Git's number of the new version.
-        clients: what the change means to each declared client.
-        unread: why the new version does not read what is written today, by who writes it.
-        blocked: why those who read today do not read the new version, by who they are.
+        clients: the impact of the change on each declared client.
+        unread: the reasons why the new version cannot read messages of running producers, by producer.
+        blocked: the reasons why running consumers cannot read the new version, by consumer.
     """
 
     def __init__(self, rows: Sequence[TopicCheck], version: int) -> None:
         self.rows = rows
         self.version = version
         self.clients = client_impacts(rows)
-        broken = [each for each in self.clients if not each.is_fine]
-        self.unread = {each.client.who: each.breaks for each in broken if not each.client.reads}
-        if not self.unread and (why := self._break(reads=True)):
-            self.unread["producers"] = why
-        self.blocked = {each.client.who: each.breaks for each in broken if each.client.reads}
-        if not self.has_consumers and (why := self._break(reads=False)):
-            self.blocked["consumers of the latest version"] = why
+        broken_impacts = [impact for impact in self.clients if not impact.is_fine]
+        self.unread = {impact.client.who: impact.breaks for impact in broken_impacts if not impact.client.reads}
+        if not self.unread and (reason := self._find_breakage(reads=True)):
+            self.unread["producers"] = reason
+        self.blocked = {impact.client.who: impact.breaks for impact in broken_impacts if impact.client.reads}
+        if not self.has_consumers and (reason := self._find_breakage(reads=False)):
+            self.blocked["consumers of the latest version"] = reason
 
     @property
     def has_consumers(self) -> bool:
-        """Whether a consumer is declared; if not, there may be any."""
-        return any(each.client.reads for each in self.clients)
+        """Whether a consumer is declared. Without one, unknown consumers may exist."""
+        return any(impact.client.reads for impact in self.clients)
 
     @property
     def order(self) -> Order:
@@ -194,112 +199,112 @@ class _Facts:
 
     @property
     def reasons(self) -> Iterator[str]:
-        """Say what decides the order."""
+        """The reasons for the order, in sentences."""
         if not any(row.versions for row in self.rows):
             yield "There are no messages yet; a broker judges clients by the schema that is registered."
         if not any(live(row.versions) for row in self.rows):
             return
-        for who, why in self.unread.items():
-            yield f"Version {self.version} cannot read what {who} wrote: {why}"
+        for client_name, reason in self.unread.items():
+            yield f"Version {self.version} cannot read what {client_name} wrote: {reason}"
         if not self.unread:
             yield f"Version {self.version} reads what is written today."
-        for who, why in self.blocked.items():
-            yield f"{who} cannot read version {self.version}: {why}"
+        for client_name, reason in self.blocked.items():
+            yield f"{client_name} cannot read version {self.version}: {reason}"
         if not self.blocked:
-            who = "Every declared consumer" if self.has_consumers else "The latest version"
-            yield f"{who} reads version {self.version}."
+            client_name = "Every declared consumer" if self.has_consumers else "The latest version"
+            yield f"{client_name} reads version {self.version}."
 
-    def _break(self, *, reads: bool) -> str:
-        """Return the first reason why the new version does not read earlier messages, or (not `reads`) is not read; "": none."""
+    def _find_breakage(self, *, reads: bool) -> str:
+        """Return the first reason why the new version cannot read earlier messages, or (not `reads`) cannot be read; else empty."""
         for row in self.rows:
             direction = "BACKWARD" if reads else "FORWARD"
-            reach = "_TRANSITIVE" if reads and row.strategy in TRANSITIVE else ""
-            strategy = CompatibilityStrategy[direction + reach]
-            infos = {each.number: each.info for each in row.versions}
-            new = row.schema
-            for found in breakages(row.versions, new, strategy, by_any_release=True) if new else ():
-                old = infos[found.against]
-                if new and old and not found.incompatibility.strict_only:
-                    return on_one_line(explain(found, new=new, old=old).reason)
+            suffix = "_TRANSITIVE" if reads and row.strategy in TRANSITIVE else ""
+            strategy = CompatibilityStrategy[direction + suffix]
+            schemas_by_number = {version.number: version.info for version in row.versions}
+            new_schema = row.schema
+            for breakage in breakages(row.versions, new_schema, strategy, by_any_release=True) if new_schema else ():
+                old_schema = schemas_by_number[breakage.against]
+                if new_schema and old_schema and not breakage.incompatibility.strict_only:
+                    return on_one_line(explain(breakage, new=new_schema, old=old_schema).reason)
         return ""
 
 
 class _Planner:
-    """Makes the steps of one rollout; after a rebase merge all its numbers are higher by `more`."""
+    """Makes the steps of one rollout; a rebase merge increases all version numbers by `rebase_offset`."""
 
-    def __init__(self, name: TopicName, facts: _Facts, order: Order, more: int, approved: str) -> None:
+    def __init__(self, name: TopicName, facts: _Facts, order: Order, rebase_offset: int, approved: str) -> None:
         self._facts = facts
         self._order = order
-        self._more = more
+        self._rebase_offset = rebase_offset
         self._approved = quote(approved)
         self._short = quote(str(name).removeprefix("persistent://"))
         self._name = name
 
-    def steps(self, targets: Mapping[str, Target], numbers: Mapping[str, int]) -> Iterator[RolloutStep]:
-        """Yield the steps; `numbers` has the version's number on each target."""
+    def make_steps(self, targets: Mapping[str, Target], numbers: Mapping[str, int]) -> Iterator[RolloutStep]:
+        """Yield the steps; `numbers` has the number of the version on each target."""
         version = self._facts.version
         clients = self._facts.clients
-        pinned = [each.client for each in clients if not each.is_fine and not each.client.is_latest]
-        # A pair's halves are in no file of a client's own.
+        pinned_clients = [impact.client for impact in clients if not impact.is_fine and not impact.client.is_latest]
+        # A client cannot declare a file for the two parts of a pair.
         has_file = all(row.schema and spec(row.schema).language != "pair" for row in self._facts.rows)
-        if pinned:
+        if pinned_clients:
             yield RolloutStep(
                 "declare",
                 "",
-                tuple(pinned),
-                f"in a change of its own, declare {_join_names(pinned)} without `schema`, to go along with every version"
+                tuple(pinned_clients),
+                f"in a change of its own, declare {_join_names(pinned_clients)} without `schema`, to go along with every version"
                 + (", or with a definition that understands both (`schema: FILE`)" if has_file else ""),
                 f"schemactl check --topic {self._short}",
             )
-        rebased = (
-            f" (after a rebase merge version {version + self._more}: add {self._more} to the number in each command)"
-        )
+        rebase_note = f" (after a rebase merge version {version + self._rebase_offset}: add {self._rebase_offset} to the number in each command)"
         yield RolloutStep(
             "merge",
             "",
             (),
-            f"merge the change: {versions_said([version])} is approved{rebased if self._more else ''}",
+            f"merge the change: {versions_said([version])} is approved{rebase_note if self._rebase_offset else ''}",
             f"schemactl show {self._short}@{version}",
         )
         for target in _sort_targets(self._name, targets):
-            yield from self._on(target, targets.get(target), numbers.get(target, version))
+            yield from self._make_target_steps(target, targets.get(target), numbers.get(target, version))
 
-    def _on(self, target: str, known: Target | None, number: int) -> Iterator[RolloutStep]:
-        """Yield the steps on one target, where the version has that number."""
+    def _make_target_steps(self, target: str, target_settings: Target | None, number: int) -> Iterator[RolloutStep]:
+        """Yield the steps on one target, where the version has `number`."""
         version = f"version {self._facts.version}"
         version += f" ({number} there)" if number != self._facts.version else ""
-        apply = self._apply(target, known, version)
-        if known and url.parse(known.registry).kind != "pulsar":
-            # Clients connect to brokers.
+        apply = self._make_apply_step(target, target_settings, version)
+        if target_settings and url.parse(target_settings.registry).kind != "pulsar":
+            # Clients connect only to brokers.
             yield apply
             return
-        there = [each for each in self._facts.clients if known is None or each.client.runs_on(target)]
-        # What has a definition of its own that understands the new version stays as it is.
-        moving = [each for each in there if not (each.client.file and each.is_fine)]
-        producers = [each.client for each in moving if not each.client.reads]
-        blocked = [each.client for each in moving if each.client.reads and not each.is_fine]
-        others = [each.client for each in moving if each.client.reads and each.is_fine]
+        impacts_here = [
+            impact for impact in self._facts.clients if target_settings is None or impact.client.runs_on(target)
+        ]
+        # A client with its own definition that is compatible with the new version needs no upgrade.
+        moving_impacts = [impact for impact in impacts_here if not (impact.client.file and impact.is_fine)]
+        producers = [impact.client for impact in moving_impacts if not impact.client.reads]
+        blocked = [impact.client for impact in moving_impacts if impact.client.reads and not impact.is_fine]
+        other_consumers = [impact.client for impact in moving_impacts if impact.client.reads and impact.is_fine]
 
-        def upgrade(kind: Literal["consumers", "producers"], who: Sequence[Client]) -> Iterator[RolloutStep]:
-            # Where the topic declares none, the step is for all that are connected.
-            is_declared = any(each.client.reads == (kind == "consumers") for each in self._facts.clients)
-            if who or not is_declared:
-                asked = "".join(f" --client {quote(each.name)}" for each in who)
-                asked = asked or f" --role {kind.removesuffix('s')}"
+        def upgrade(kind: Literal["consumers", "producers"], clients: Sequence[Client]) -> Iterator[RolloutStep]:
+            # Without declared clients, the step is for all connected clients.
+            is_declared = any(impact.client.reads == (kind == "consumers") for impact in self._facts.clients)
+            if clients or not is_declared:
+                client_options = "".join(f" --client {quote(client.name)}" for client in clients)
+                client_options = client_options or f" --role {kind.removesuffix('s')}"
                 yield RolloutStep(
                     kind,
                     target,
-                    tuple(who),
-                    f"upgrade {_join_names(who) or kind} to {version}",
-                    f"schemactl clients {self._short} --target {quote(target)} --expect {number}{asked}",
+                    tuple(clients),
+                    f"upgrade {_join_names(clients) or kind} to {version}",
+                    f"schemactl clients {self._short} --target {quote(target)} --expect {number}{client_options}",
                 )
 
         if self._order == "consumers first":
             yield from upgrade("consumers", blocked)
             yield apply
             yield from upgrade("producers", producers)
-            if others:
-                yield from upgrade("consumers", others)
+            if other_consumers:
+                yield from upgrade("consumers", other_consumers)
             return
         yield apply
         yield from upgrade("producers", producers)
@@ -307,32 +312,34 @@ class _Planner:
             yield RolloutStep(
                 "drain",
                 target,
-                tuple(each.client for each in there if each.client.reads),
+                tuple(impact.client for impact in impacts_here if impact.client.reads),
                 f"wait until all messages from before {version} are consumed, or have expired: a backlog of 0",
                 f"schemactl clients {self._short} --target {quote(target)} --drained",
             )
-        yield from upgrade("consumers", [*blocked, *others])
+        yield from upgrade("consumers", [*blocked, *other_consumers])
 
-    def _apply(self, target: str, known: Target | None, version: str) -> RolloutStep:
-        on = f"--target {quote(target)} --topic {self._short}"
-        apply, plan = f"schemactl apply {on}", f"schemactl plan {on} --detailed-exitcode"
-        if known and known.promoted is not None:
-            # What is planned at the target's own position ends before the change.
-            apply = f"schemactl promote {quote(target)} --to {self._approved}, the push that it prints, and {apply}"
-            plan += f" --at {self._approved}"
-        return RolloutStep("apply", target, (), f"register {version}: {apply}", plan)
+    def _make_apply_step(self, target: str, target_settings: Target | None, version: str) -> RolloutStep:
+        options = f"--target {quote(target)} --topic {self._short}"
+        apply_command, plan_command = f"schemactl apply {options}", f"schemactl plan {options} --detailed-exitcode"
+        if target_settings and target_settings.promoted is not None:
+            # A plan at the current position of the target does not include the change.
+            apply_command = (
+                f"schemactl promote {quote(target)} --to {self._approved}, the push that it prints, and {apply_command}"
+            )
+            plan_command += f" --at {self._approved}"
+        return RolloutStep("apply", target, (), f"register {version}: {apply_command}", plan_command)
 
 
 def _sort_targets(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
-    """Return the targets that have the topic, each behind those that its `after` names; one without name where there are none."""
-    having = [each.name for each in targets.values() if chosen_topics([name], each)]
-    found: list[str] = []
-    while left := [each for each in having if each not in found]:
-        # A circle is no order, and is left as it is written.
-        free = (each for each in left if not {*targets[each].after} & {*left})
-        found.append(next(free, left[0]))
-    return found or ([] if targets else [_ANY_TARGET])
+    """Return the targets with the topic, each after the targets that its `after` names, or a placeholder without targets."""
+    names = [target.name for target in targets.values() if chosen_topics([name], target)]
+    sorted_names: list[str] = []
+    while remaining_names := [target for target in names if target not in sorted_names]:
+        # The targets of a cycle stay in their written order.
+        candidates = (target for target in remaining_names if not {*targets[target].after} & {*remaining_names})
+        sorted_names.append(next(candidates, remaining_names[0]))
+    return sorted_names or ([] if targets else [_ANY_TARGET])
 
 
 def _join_names(clients: Iterable[Client]) -> str:
-    return ", ".join(each.who for each in clients)
+    return ", ".join(client.who for client in clients)

@@ -1,4 +1,4 @@
-"""Read the recorded messages next to declarations, and find those that the declared schema cannot read."""
+"""Read the sample messages next to declarations, and report samples that the declared schema cannot read."""
 
 from __future__ import annotations
 
@@ -40,37 +40,39 @@ _SAMPLE_FORMAT: Final = 'write `{"version": 3, "payload_b64": "..."}`, and `key_
 
 
 _RECURSION_DEPTHS: Final = (64, 16, 8, 4, 2, 1)
-"""Of a record that holds itself, once or (a tree) in several places, each with columns of its own."""
+"""The recursion depths to try, the deepest first: each level of a recursive record adds columns, in a tree exponentially."""
 
 
 _MAX_SHOWN: Final = 10
-"""The most messages of a topic that have a finding each."""
+"""Maximum number of findings of a topic, one for each message."""
 
 
 class SampleMessage(NamedTuple):
-    """A message; `version` is the number of its schema, None: it says none."""
+    """A message with the number of its schema version, or None if it does not carry one."""
 
     payload: bytes | None
     version: int | None
     key: bytes | None = None
 
     def line(self, value: Any = None) -> str:
-        """Return the message as a line of a file of samples, with its value where it is known."""
-        coded = {"payload_b64": self.payload, "key_b64": self.key}
-        texts = {name: base64.b64encode(held).decode() for name, held in coded.items() if held is not None}
-        shown = {} if value is None else {"value": json_value(value)}
-        return json.dumps({"version": self.version} | texts | shown, ensure_ascii=False)
+        """Return the message as a line of a sample file, with its decoded value if there is one."""
+        bytes_by_key = {"payload_b64": self.payload, "key_b64": self.key}
+        text_by_key = {
+            key: base64.b64encode(content).decode() for key, content in bytes_by_key.items() if content is not None
+        }
+        value_entry = {} if value is None else {"value": json_value(value)}
+        return json.dumps({"version": self.version} | text_by_key | value_entry, ensure_ascii=False)
 
 
 class Sample(NamedTuple):
-    """A message, and where it stands."""
+    """A message and its location."""
 
     source: Source
     message: SampleMessage
 
 
 class SampleFiles(NamedTuple):
-    """The files of samples by topic, and those whose names begin like no topic's."""
+    """The sample files by topic, and the files whose names do not start with a topic's name."""
 
     by_topic: dict[TopicName, list[str]]
     unassigned: list[str]
@@ -84,115 +86,123 @@ def add_sample_findings(
     changed: Collection[str],
     only: Collection[TopicName] | None,
 ) -> CheckReport:
-    """Return the report with the samples that cannot be read: those of changed schemas, and changed ones.
+    """Add a finding for each unreadable sample, if its schema or the sample itself has changed.
 
     Args:
-        report: of the check.
-        run: what is compared with what.
-        declared: with the paths of all samples.
-        files: that have them.
-        changed: the paths of those that the change adds or edits.
-        only: the topics to look at; None: all.
+        report: the report of the check.
+        run: the comparison that the report is about.
+        declared: the declarations, with the paths of all samples.
+        files: the files with the samples.
+        changed: the paths of the samples that the change adds or edits.
+        only: the topics to check, or None for all topics.
 
-    Raises DeclarationError: a file is no file of samples; `problems` holds those of all files.
+    Raises:
+        DeclarationError: if files are not valid sample files; `problems` has the problems of all files.
     """
-    here = assign_files(declared.samples, declared.catalog)
-    proposed = {each.topic: each for each in reversed(report.topics) if each.schema}
-    found: list[Finding] = []
+    sample_files = assign_files(declared.samples, declared.catalog)
+    checks_by_topic = {topic_check.topic: topic_check for topic_check in reversed(report.topics) if topic_check.schema}
+    findings: list[Finding] = []
     problems: list[Problem] = []
-    for name, paths in sorted(here.by_topic.items()):
+    for name, paths in sorted(sample_files.by_topic.items()):
         topic = declared.catalog.topics[name]
         if topic.schema is None or (only is not None and name not in only):
             continue
-        check = proposed.get(name)
+        topic_check = checks_by_topic.get(name)
         samples: list[Sample] = []
         for path in sorted(paths):
-            if check or path in changed:
+            if topic_check or path in changed:
                 try:
                     samples += read_samples(path, files)
                 except DeclarationError as error:
                     problems += error.problems
         if samples and not problems:
-            versions = check.versions if check else run.get_versions(name)
-            if check and check.version is not None and check.is_pending:
-                versions = (*versions, SchemaVersion(check.version, topic.schema))
-            found += _report_unreadable_samples(run, topic, topic.schema, versions, samples)
+            versions = topic_check.versions if topic_check else run.get_versions(name)
+            if topic_check and topic_check.version is not None and topic_check.is_pending:
+                versions = (*versions, SchemaVersion(topic_check.version, topic.schema))
+            findings += _report_unreadable_samples(run, topic, topic.schema, versions, samples)
     if problems:
         raise DeclarationError(problems)
     notes = (
         f"{on_one_line(path)} has the name of no topic that is declared in the folder above: its samples were not read"
         for path in sorted(changed)
-        if path in here.unassigned
+        if path in sample_files.unassigned
     )
-    return replace(report, findings=(*report.findings, *found), notes=(*report.notes, *notes))
+    return replace(report, findings=(*report.findings, *findings), notes=(*report.notes, *notes))
 
 
 def assign_files(paths: Iterable[str], catalog: Catalog) -> SampleFiles:
-    """Return the files by topic: `samples/orders.v3.bin` is of the topic `orders` that is declared in the folder around.
+    """Assign sample files to topics: `samples/orders.v3.bin` belongs to `orders`, which is declared in the parent folder.
 
-    Where the names of several topics fit, the longest counts. Raise DeclarationError if two topics that are declared there have that name.
+    If several topic names match, the longest one counts.
+
+    Raises:
+        DeclarationError: if two topics in the parent folder have that name.
     """
     declared: dict[str, list[TopicName]] = {}
     for topic in catalog.topics.values():
         if topic.source:
             declared.setdefault(posixpath.dirname(topic.source.path), []).append(topic.name)
-    found = SampleFiles({}, [])
+    sample_files = SampleFiles({}, [])
     for path in paths:
-        folder, _, inside = f"/{path}".rpartition("/samples/")
-        fitting = [name for name in declared.get(folder[1:], ()) if inside.startswith(f"{name.topic}.")]
-        longest = max((len(name.topic) for name in fitting), default=0)
-        named = [name for name in fitting if len(name.topic) == longest]
-        if len(named) > 1:
+        folder, _, file_name = f"/{path}".rpartition("/samples/")
+        matching_names = [name for name in declared.get(folder[1:], ()) if file_name.startswith(f"{name.topic}.")]
+        longest = max((len(name.topic) for name in matching_names), default=0)
+        longest_names = [name for name in matching_names if len(name.topic) == longest]
+        if len(longest_names) > 1:
             raise DeclarationError(
                 [
                     Problem(
                         Source(shown(path)),
-                        f"two topics that are declared in this folder have that name: {named[0]} and {named[1]}",
+                        f"two topics that are declared in this folder have that name: {longest_names[0]} and {longest_names[1]}",
                         "declare one of them in another folder, with its samples",
                     )
                 ]
             )
-        if named:
-            found.by_topic.setdefault(named[0], []).append(path)
+        if longest_names:
+            sample_files.by_topic.setdefault(longest_names[0], []).append(path)
         else:
-            found.unassigned.append(path)
-    return found
+            sample_files.unassigned.append(path)
+    return sample_files
 
 
 def read_samples(path: str, files: Files) -> list[Sample]:
-    """Return the messages in a file. Raise DeclarationError with the problems of all its lines."""
+    """Read the messages of a sample file.
+
+    Raises:
+        DeclarationError: if lines are not valid; `problems` has at most 100 of them.
+    """
     content, source = files.read(path), Source(shown(path))
     if path.endswith(".bin"):
         version = _VERSION_PATTERN.search(path)
         if version is None:
-            what = "the name of the file does not say which version the payload is of"
+            message = "the name of the file does not say which version the payload is of"
             fix = "call it by topic and version, such as orders.v3.bin or orders.v3.refund.bin"
-            raise DeclarationError([Problem(source, what, fix)])
+            raise DeclarationError([Problem(source, message, fix)])
         return [Sample(source, SampleMessage(content, int(version[1])))]
-    found, problems = [], []
+    samples, problems = [], []
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():
-            at = Source(shown(path), number, 1)
+            source_of_line = Source(shown(path), number, 1)
             try:
-                found.append(Sample(at, _parse_message(line)))
+                samples.append(Sample(source_of_line, _parse_message(line)))
             except ValueError as error:
-                problems.append(Problem(at, str(error), _SAMPLE_FORMAT))
+                problems.append(Problem(source_of_line, str(error), _SAMPLE_FORMAT))
     if problems:
         raise DeclarationError(problems[:100])
-    return found
+    return samples
 
 
 def _parse_message(line: bytes) -> SampleMessage:
-    """Return the message of a line. Raise ValueError unless it is one."""
+    """Parse a line of a sample file; raise ValueError if it is not a valid message."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
         raise ValueError("this line is not JSON") from None
     if not isinstance(value, dict):
         raise ValueError("this line is not a JSON object")  # noqa: TRY004  of a file, not of a caller
-    strange = value.keys() - {"version", "payload_b64", "key_b64", "value"}
-    if strange:
-        raise ValueError(f"a sample has no {shown(min(strange))!r}")
+    unknown_keys = value.keys() - {"version", "payload_b64", "key_b64", "value"}
+    if unknown_keys:
+        raise ValueError(f"a sample has no {shown(min(unknown_keys))!r}")
     version = value.get("version")
     is_number = isinstance(version, int) and not isinstance(version, bool) and 0 <= version < 2**63
     if version is not None and not is_number:
@@ -208,40 +218,42 @@ def _decode_base64(value: dict[str, object], key: str) -> bytes | None:
         raise ValueError(f"`{key}` is not a text in base64")  # noqa: TRY004  of a file, not of a caller
     try:
         return base64.b64decode(text, validate=True)
-    except ValueError:  # also of letters outside ASCII
+    except ValueError:  # also raised for characters outside ASCII
         raise ValueError(f"`{key}` is not base64") from None
 
 
 def _report_unreadable_samples(
     run: Run, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
 ) -> Iterator[Finding]:
-    known = {each.number: each.info for each in versions if each.info}
+    schemas_by_number = {version.number: version.info for version in versions if version.info}
     reasons = _find_rejections(run, topic, schema, versions, samples)
-    rejected = [(sample, *why) for sample, why in zip(samples, reasons, strict=True) if why[0]]
-    for at, (sample, reason, with_approved) in enumerate(rejected[:_MAX_SHOWN], start=1):
+    rejected = [(sample, *rejection) for sample, rejection in zip(samples, reasons, strict=True) if rejection[0]]
+    for index, (sample, reason, with_approved) in enumerate(rejected[:_MAX_SHOWN], start=1):
         number = sample.message.version
-        before = ""
-        if number is not None and number not in known:
-            reason = f"there is no version {number}: the topic has {versions_said([*known])}"  # noqa: PLW2901
+        remark = ""
+        if number is not None and number not in schemas_by_number:
+            reason = f"there is no version {number}: the topic has {versions_said([*schemas_by_number])}"  # noqa: PLW2901
         elif with_approved:
-            why = "" if with_approved == reason else f": {on_one_line(with_approved)}"
-            before = f" With the schema approved last it cannot be read either{why}."
-        written = "without a version" if number is None else f"of version {number}"
-        more = f" The same for {len(rejected) - at:,} more samples." if at == _MAX_SHOWN < len(rejected) else ""
-        writer = known.get(number) if number is not None else None
-        # Its key, too, and whether it has a payload at all; the number of its version is no part of what was approved.
+            rejection = "" if with_approved == reason else f": {on_one_line(with_approved)}"
+            remark = f" With the schema approved last it cannot be read either{rejection}."
+        origin = "without a version" if number is None else f"of version {number}"
+        remaining_note = (
+            f" The same for {len(rejected) - index:,} more samples." if index == _MAX_SHOWN < len(rejected) else ""
+        )
+        writer_schema = schemas_by_number.get(number) if number is not None else None
+        # The fingerprint covers key and payload, but not the version number, which may differ between targets.
         message = sample.message._replace(version=None).line()
         yield from run.make_finding(
             "SAMPLE_UNREADABLE",
             topic,
-            f"This message {written} cannot be read with the schema of {topic.name}: {on_one_line(reason)}.{before}{more}",
+            f"This message {origin} cannot be read with the schema of {topic.name}: {on_one_line(reason)}.{remark}{remaining_note}",
             source=sample.source,
             against=() if number is None else (number,),
             fingerprint=fingerprint(
                 "SAMPLE_UNREADABLE",
                 topic.name,
                 new=schema,
-                against=[writer] if writer else [],
+                against=[writer_schema] if writer_schema else [],
                 pointer=hashlib.sha256(message.encode()).hexdigest(),
             ),
         )
@@ -250,28 +262,35 @@ def _report_unreadable_samples(
 def _find_rejections(
     run: Run, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
 ) -> list[tuple[str, str | None]]:
-    """Return for each sample why it is rejected, "" if it is not, and why with the schema approved last, None if it is not."""
+    """Return two reasons for each sample: why the schema rejects it, and why the last approved schema does.
+
+    The first reason is empty, and the second None, if the sample can be read.
+    """
     generate = run.project.generate
     options = Options(json_defaults=generate is not None and generate.json_defaults)
-    known = replace(topic, versions=versions)
-    approved = [each.info for each in versions if each.info and each.info is not schema]
+    topic_with_versions = replace(topic, versions=versions)
+    approved_schemas = [version.info for version in versions if version.info and version.info is not schema]
     try:
-        codec = _make_codec(known, options, schema)
-        against = _make_codec(known, options, approved[-1]) if approved else None
+        codec = _make_codec(topic_with_versions, options, schema)
+        approved_codec = _make_codec(topic_with_versions, options, approved_schemas[-1]) if approved_schemas else None
         payloads, numbers, keys = zip(*(sample.message for sample in samples), strict=True)
-        judged = judge(
-            codec, pa.array(payloads, pa.binary()), pa.array(numbers, pa.int64()), pa.array(keys, pa.binary()), against
+        result = judge(
+            codec,
+            pa.array(payloads, pa.binary()),
+            pa.array(numbers, pa.int64()),
+            pa.array(keys, pa.binary()),
+            approved_codec,
         )
     except CodecError as error:
         return [(str(error), None)] * len(samples)
     return [
         (reason or "", approved_reason)
-        for reason, approved_reason in zip(judged.reasons.to_pylist(), judged.with_approved.to_pylist(), strict=True)
+        for reason, approved_reason in zip(result.reasons.to_pylist(), result.with_approved.to_pylist(), strict=True)
     ]
 
 
 def _make_codec(topic: Topic, options: Options, reader: SchemaInfo) -> Codec:
-    """Return the codec with the deepest recursion of which a batch has not too many columns; what is deeper is skipped."""
+    """Return the codec with the deepest recursion whose columns fit into a batch; deeper levels are skipped."""
     for depth in _RECURSION_DEPTHS:
         codec = codec_of(topic, replace(options, recursion_depth=depth), reader=reader)
         try:

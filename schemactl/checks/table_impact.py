@@ -1,4 +1,4 @@
-"""Describe the effects of a changed schema on the Parquet folders, Delta and Iceberg tables that its topic feeds."""
+"""Find the effects of a changed schema on the Parquet folders, Delta and Iceberg tables that its topic feeds."""
 
 from __future__ import annotations
 
@@ -107,13 +107,10 @@ class Impact:
 def compare_tables(run: Run, proposal: Proposal, approved_topic: Topic) -> Impact | None:
     """Return the effects on tables with rows of the approved topic, or None if the project does not generate columns."""
     generate = run.project.generate
-    new_schema, old_schema = (
-        _find_reader_schema(proposal, proposal.topic),
-        _find_reader_schema(proposal, approved_topic),
-    )
+    new_schema = _find_reader_schema(proposal, proposal.topic)
+    old_schema = _find_reader_schema(proposal, approved_topic)
     if generate is None or new_schema is None or old_schema is None:
         return None
-
     older_schemas = [version.info for version in reversed(proposal.versions) if version.info]
     return impact(old_schema, new_schema, older=older_schemas, generate=generate, release=run.project.release)
 
@@ -153,12 +150,9 @@ def impact(
             return Impact(refusal=error.what)
         if new_struct is None:
             return None
-        former_names_of_columns = former_names(new, [old, *older], options, release)
-        return Impact(
-            changes(
-                old_struct, new_struct, former_names_of_columns, partial(_read_history, old, older, options, release)
-            )
-        )
+        names = former_names(new, [old, *older], options, release)
+        past = partial(_read_history, old, older, options, release)
+        return Impact(changes(old_struct, new_struct, names, past))
     except (InvalidSchema, UnsupportedBySpark, RecursionError):
         # The schema nests deeper than any table.
         return None
@@ -170,17 +164,14 @@ def _read_history(
     structs = []
     for schema in older:
         with suppress(InvalidSchema, UnsupportedBySpark, RecursionError):
-            struct = struct_of(schema, options, release)
-            structs += [struct] if struct is not None else []
+            if (struct := struct_of(schema, options, release)) is not None:
+                structs.append(struct)
     return _TableHistory(structs, former_names(old, older, options, release))
 
 
 def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterator[Finding]:
     """Yield a finding for each column for which tables must be rewritten, then one for all other effects."""
-    if impact is None:
-        return
-
-    if not impact.changes and not impact.refusal:
+    if impact is None or not (impact.changes or impact.refusal):
         return
     topic = proposal.topic
     pointers = Pointers(proposal.schema, run.project.release) if impact.changes else None
@@ -200,20 +191,20 @@ def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterato
                 "TABLE_REWRITE", f"{pointer}#{change.column}", against=_list_latest_number(proposal)
             ),
         )
-    changes = [change for change in impact.changes if change.effect != "rewrite"]
-    if changes or impact.refusal:
-        lines = [sentence(change) for change in changes[:MAX_SHOWN]] or [
+    other_changes = [change for change in impact.changes if change.effect != "rewrite"]
+    if other_changes or impact.refusal:
+        lines = [sentence(change) for change in other_changes[:MAX_SHOWN]] or [
             f"Spark has no columns for it any more: {impact.refusal}."
         ]
-        if len(changes) > MAX_SHOWN:
-            lines.append(f"The same for {len(changes) - MAX_SHOWN:,} more columns: {summary(changes)}.")
-        pointer = pointers.of(changes[0].path) if pointers and changes else ""
+        if len(other_changes) > MAX_SHOWN:
+            lines.append(f"The same for {len(other_changes) - MAX_SHOWN:,} more columns: {summary(other_changes)}.")
+        pointer = pointers.of(other_changes[0].path) if pointers and other_changes else ""
         yield from run.make_finding(
             "TABLE_CHANGED",
             topic,
-            effects_on(str(topic.name), lines),
+            "\n".join([f"Tables fed by {topic.name}:", *lines]),
             source=proposal.schema.locate(pointer),
-            fix=advice(changes),
+            fix=advice(other_changes),
             fingerprint=proposal.make_fingerprint("TABLE_CHANGED", "", against=_list_latest_number(proposal)),
         )
 
@@ -287,6 +278,8 @@ def changes(
 
 
 class _StructComparison:
+    """A comparison of two structs that reads older rows only if a column is added."""
+
     def __init__(
         self, former_names: Mapping[Path, Sequence[str]], past: Callable[[], _TableHistory] = lambda: _NO_HISTORY
     ) -> None:
@@ -462,11 +455,6 @@ def effects(changes: Sequence[ColumnChange]) -> tuple[Effect, ...]:
     """Return the distinct effects, the worst first."""
     present_effects = {change.effect for change in changes}
     return tuple(effect for effect in ADVICE if effect in present_effects)
-
-
-def effects_on(topic: str, lines: Sequence[str]) -> str:
-    """Return what happens to the tables that a topic feeds, in lines."""
-    return "\n".join([f"Tables fed by {topic}:", *lines])
 
 
 def sentence(change: ColumnChange) -> str:
