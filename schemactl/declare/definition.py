@@ -1,8 +1,8 @@
-"""The `SchemaInfo` of a declared schema: reads its definition from a file, from inline YAML or JSON, or from `.proto` files.
+"""Read the `SchemaInfo` of a declared schema from a file, from inline YAML or JSON, or from `.proto` files.
 
-The text that is uploaded is the text of the file (or of the JSON in YAML) as it stands, with line ends of LF. Where there
-is no such text, because the definition is written as YAML or takes types of other files, it is rendered: JSON indented
-by two spaces, keys in the order they are written, no line end at its end.
+The uploaded text is the unchanged text of the file (or of the JSON in YAML), with LF line ends. A definition that is written as
+YAML, or that uses types of other files, has no such text and is rendered: JSON indented by two spaces, keys in the order they are
+written, without a line end after the last line.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 MAX_DEFINITION_BYTES: Final = 5_242_710
 """The largest definition that a broker was seen to accept."""
 
+_MAX_CACHED_CHARACTERS: Final = 4_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedDefinition:
@@ -68,8 +70,8 @@ class ResolvedDefinition:
     Attributes:
         info: the schema; None if there are problems.
         paths: every file of the definition, including missing ones.
-        unused: the places, in the declaration, of references from which nothing was taken.
-        written: the Avro definitions in files that make it up.
+        unused: the places, in the declaration, of references that the definition does not use.
+        written: the Avro files of the definition: its own file and those whose types it uses.
     """
 
     info: SchemaInfo | None
@@ -77,9 +79,6 @@ class ResolvedDefinition:
     paths: frozenset[str]
     unused: tuple[Tokens, ...] = ()
     written: tuple[AvroFile, ...] = ()
-
-
-_MAX_KEPT_CHARACTERS: Final = 4_000_000
 
 
 class AvroFileCache:
@@ -90,9 +89,9 @@ class AvroFileCache:
         self._characters = 0
 
     def add(self, path: str, blob_id: str, file: tuple[AvroFile, str] | DeclarationError) -> None:
-        """Keep a file; the files so far are dropped when they are too large together."""
+        """Cache a file. All earlier files are dropped if the total size exceeds the limit."""
         size = 100 if isinstance(file, DeclarationError) else 100 + len(file[1])
-        if self._characters + size > _MAX_KEPT_CHARACTERS:
+        if self._characters + size > _MAX_CACHED_CHARACTERS:
             self.files.clear()
             self._characters = 0
         self._characters += size
@@ -100,12 +99,12 @@ class AvroFileCache:
 
 
 class Definitions:
-    """Reads definitions from `files`. Each Avro file is read and parsed once, however many topics use it.
+    """The definitions in `files`. Each Avro file is read and parsed once, however many topics use it.
 
     Args:
         files: one state of a repository.
         shared: files that other states have parsed.
-        blob: returns the blob id of the file at a path, or "" where it is not a file of Git; needed for `shared`.
+        blob: returns the blob id of the file at a path, or "" if Git does not have it; needed for `shared`.
     """
 
     def __init__(
@@ -115,85 +114,85 @@ class Definitions:
         self._shared = shared
         self._blob = blob
         self.missed = 0
-        """The number of files that are named but do not exist."""
+        """The number of unreadable paths in declarations."""
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
-        self._compiled: dict[tuple[str, str], SchemaInfo | InvalidSchema] = {}
+        self._results: dict[tuple[str, str], SchemaInfo | InvalidSchema] = {}
         # The topics of a folder mostly have the same globs.
-        self.matching = cache(partial(files_of, files))
+        self.match_files = cache(partial(files_of, files))
         self.types = DefinedTypes(files, lambda path: self.avro_file(path)[0])
 
     def prepare(self, declarations: Iterable[SchemaDeclaration]) -> None:
         """Compile the `.proto` files of all `declarations` in one go: starting protoc takes longer than its work.
 
         Raises:
-            SchemactlError: protoc is needed and not installed.
+            SchemactlError: if protoc is needed and not installed.
         """
         jobs = {}
         for declaration in declarations:
-            for each in (declaration, declaration.key, declaration.value):
-                proto = _DefinitionReader(self, each).proto() if each else None
+            for part in (declaration, declaration.key, declaration.value):
+                proto = _DefinitionReader(self, part).read_proto() if part else None
                 if proto is not None:
                     jobs[proto.digest(), proto.message] = proto
         if jobs:
-            answers = load("protoc").compile_all(list(jobs.values()))
-            self._compiled.update(zip(jobs, answers, strict=True))
+            results = load("protoc").compile_all(list(jobs.values()))
+            self._results.update(zip(jobs, results, strict=True))
 
-    def compiled(self, proto: Any) -> SchemaInfo:
-        """Return what a `.proto` declares (see `formats.protobuf.protoc.compile_proto`).
+    def compile(self, proto: Any) -> SchemaInfo:
+        """Compile a `.proto` file, or return the result of `prepare` (see `formats.protobuf.protoc.compile_all`).
 
         Raises:
-            InvalidSchema: it does not compile.
+            InvalidSchema: if it does not compile.
         """
         key = proto.digest(), proto.message
-        if key not in self._compiled:
-            [self._compiled[key]] = load("protoc").compile_all([proto])
-        found = self._compiled[key]
-        if isinstance(found, InvalidSchema):
-            raise found
-        return found
+        if key not in self._results:
+            [self._results[key]] = load("protoc").compile_all([proto])
+        result = self._results[key]
+        if isinstance(result, InvalidSchema):
+            raise result
+        return result
 
     def read(self, declaration: SchemaDeclaration) -> ResolvedDefinition:
-        """Return the schema that `declaration` declares, without asking whether a broker would accept it."""
-        reading = _DefinitionReader(self, declaration)
-        info = reading.info()
+        """Read the schema of `declaration`. Whether a broker accepts it is not checked here."""
+        reader = _DefinitionReader(self, declaration)
+        info = reader.read()
         return ResolvedDefinition(
-            None if reading.problems else info,
-            tuple(reading.problems),
-            frozenset(reading.paths),
-            tuple(sorted(reading.unused)),
-            tuple(reading.written),
+            None if reader.problems else info,
+            tuple(reader.problems),
+            frozenset(reader.paths),
+            tuple(sorted(reader.unused)),
+            tuple(reader.written),
         )
 
-    def missing(self, declaration: SchemaDeclaration) -> tuple[Problem, ...]:
-        """Return the problems of the paths in a declaration that has other problems, too."""
-        reading = _DefinitionReader(self, declaration)
-        reading.look_for_files()
-        return tuple(reading.problems)
+    def check_paths(self, declaration: SchemaDeclaration) -> tuple[Problem, ...]:
+        """Return the problems of the paths in a declaration that cannot be read because of other problems."""
+        reader = _DefinitionReader(self, declaration)
+        reader.check_paths()
+        return tuple(reader.problems)
 
-    def _parsed(self, path: str) -> tuple[AvroFile, str] | DeclarationError:
+    def avro_file(self, path: str) -> tuple[AvroFile, str]:
+        """Return the JSON file at `path`, and its text with LF line ends.
+
+        Raises:
+            DeclarationError: if it cannot be read, or is not JSON.
+        """
+        if path not in self._avro:
+            blob_id = self._blob(path) if self._shared else ""
+            cached = self._shared.files.get((path, blob_id)) if self._shared and blob_id else None
+            self._avro[path] = cached or self._parse_avro_file(path)
+            if self._shared and blob_id and not cached:
+                self._shared.add(path, blob_id, self._avro[path])
+        file = self._avro[path]
+        if isinstance(file, DeclarationError):
+            raise file
+        return file
+
+    def _parse_avro_file(self, path: str) -> tuple[AvroFile, str] | DeclarationError:
         try:
             text = decode(path, read_bytes(self.files, path))
             json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
             return AvroFile(path, read_json(json_text), json_text), text.replace("\r\n", "\n")
         except DeclarationError as error:
             return error
-
-    def avro_file(self, path: str) -> tuple[AvroFile, str]:
-        """Return the JSON file at `path`, and its text with line ends of LF.
-
-        Raises:
-            DeclarationError: it cannot be read, or is not JSON.
-        """
-        if path not in self._avro:
-            blob_id = self._blob(path) if self._shared else ""
-            known = self._shared.files.get((path, blob_id)) if self._shared and blob_id else None
-            self._avro[path] = known or self._parsed(path)
-            if self._shared and blob_id and not known:
-                self._shared.add(path, blob_id, self._avro[path])
-        found = self._avro[path]
-        if isinstance(found, DeclarationError):
-            raise found
-        return found
 
 
 class _DefinitionReader:
@@ -207,62 +206,62 @@ class _DefinitionReader:
         self.paths: set[str] = set()
         self.written: list[AvroFile] = []
         self.halves: dict[str, ResolvedDefinition] = {}
-        # The entries of `references`, by their place in the list, and those of which something is taken.
+        # The indexes of the entries of `references`, and of those entries that the definition uses.
         self.listed: set[int] = set()
-        self.taken: set[int] = set()
+        self.used: set[int] = set()
 
     @property
     def unused(self) -> set[Tokens]:
-        """The places of the references from which nothing is taken."""
-        own = {("references", str(index)) for index in self.listed - self.taken}
-        return own | {(half, *at) for half, found in self.halves.items() for at in found.unused}
+        """The places of the references that the definition does not use."""
+        unused = {("references", str(index)) for index in self.listed - self.used}
+        return unused | {(half, *parts) for half, part in self.halves.items() for parts in part.unused}
 
-    def info(self) -> SchemaInfo | None:
-        """Return the schema; to be ignored if there are problems."""
+    def read(self) -> SchemaInfo | None:
+        """Return the schema, which is only valid if there are no problems."""
         match SPECS[self.declaration.type].declared_as:
             case "pair":
-                return self._key_value()
+                return self._read_key_value()
             case "avro" | "protobuf":
-                return self._avro()
+                return self._read_avro()
             case "proto":
-                return self._protobuf_native()
-        return self._made(b"", self.declaration.source, lambda pointer: self.declaration.locate(*tokens(pointer)))
+                return self._read_protobuf_native()
+        return self._build_info(b"", self.declaration.source, lambda pointer: self.declaration.locate(*tokens(pointer)))
 
-    def look_for_files(self) -> None:
-        """Add a problem for each file that is named and missing."""
+    def check_paths(self) -> None:
+        """Add a problem for each path that cannot be read."""
         declared = self.declaration
-        native = declared.is_proto
-        suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else AVRO_SUFFIXES
-        if isinstance(declared.definition, str) and (native or not declared.is_inline):
-            self._path(declared.definition, suffixes, "definition")
+        is_native = declared.is_proto
+        suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if is_native else AVRO_SUFFIXES
+        if isinstance(declared.definition, str) and (is_native or not declared.is_inline):
+            self._resolve_path(declared.definition, suffixes, "definition")
         if declared.proto is not None:
-            self._path(declared.proto, (PROTO_SUFFIX,), "proto")
+            self._resolve_path(declared.proto, (PROTO_SUFFIX,), "proto")
         for index, written in enumerate(declared.references):
             if is_pattern(written):
-                self._matching(index, written)
+                self._match_files(index, written)
             else:
-                self._path(written, (*AVRO_SUFFIXES, PROTO_SUFFIX), "references", str(index))
+                self._resolve_path(written, (*AVRO_SUFFIXES, PROTO_SUFFIX), "references", str(index))
         for half in (declared.key, declared.value):
             if half is not None:
-                self.problems += self.definitions.missing(half)
+                self.problems += self.definitions.check_paths(half)
 
-    def _made(self, schema: bytes, source: Source, locator: Locator) -> SchemaInfo:
+    def _build_info(self, schema: bytes, source: Source, locator: Locator) -> SchemaInfo:
         if len(schema) > MAX_DEFINITION_BYTES:
-            what = f"the definition has {len(schema):,} bytes"
-            self._problem(f"{what}; a broker takes at most {MAX_DEFINITION_BYTES:,}", "definition")
+            size = f"the definition has {len(schema):,} bytes"
+            self._add_problem(f"{size}; a broker takes at most {MAX_DEFINITION_BYTES:,}", "definition")
         return SchemaInfo(self.declaration.type, schema, self.declaration.properties, source, locator)
 
-    def _key_value(self) -> SchemaInfo | None:
+    def _read_key_value(self) -> SchemaInfo | None:
         halves: dict[str, SchemaInfo] = {}
         for half, declaration in (("key", self.declaration.key), ("value", self.declaration.value)):
             if declaration is not None:
-                found = self.definitions.read(declaration)
-                self.problems += found.problems
-                self.paths |= found.paths
-                self.halves[half] = found
-                self.written += found.written
-                if found.info:
-                    halves[half] = found.info
+                definition = self.definitions.read(declaration)
+                self.problems += definition.problems
+                self.paths |= definition.paths
+                self.halves[half] = definition
+                self.written += definition.written
+                if definition.info:
+                    halves[half] = definition.info
         if len(halves) < 2:
             return None
         encoding = cast("Encoding", self.declaration.encoding)
@@ -274,46 +273,47 @@ class _DefinitionReader:
                 return halves[half].locate("".join(f"/{part}" for part in rest)) or self.declaration.source
             return self.declaration.locate(*tokens(pointer))
 
-        info = self._made(joined.schema, self.declaration.source, locate)
+        info = self._build_info(joined.schema, self.declaration.source, locate)
         properties = {**joined.properties, **self.declaration.properties}
         return replace(info, properties=properties, comments=joined.comments)
 
-    def _avro(self) -> SchemaInfo | None:
-        main = self._main()
-        references = list(self._references())
-        if main is None or self.problems:
+    def _read_avro(self) -> SchemaInfo | None:
+        definition = self._read_definition()
+        references = list(self._read_references())
+        if definition is None or self.problems:
             return None
-        file, text = main
+        file, text = definition
         unreadable: list[Problem] = []
-        offered = list(self._offered(unreadable))
+        offered = list(self._read_offered_files(unreadable))
         if self.problems:
-            # Of a folder that matches nothing, every type would be missing.
+            # An empty folder is one problem; each missing type would be another.
             return None
-        inlined = inline(file, [each for _, each in references], [each for _, each in offered])
-        self.problems += inlined.problems or self._unlisted(inlined, file, [*references, *offered])
+        inlined = inline(file, [reference for _, reference in references], [other for _, other in offered])
+        self.problems += inlined.problems or self._find_unlisted_types(inlined, file, [*references, *offered])
         if inlined.unknown:
-            # One of these may define what is missing.
+            # One of these files may define a missing type.
             self.problems += unreadable
-        self.taken |= {index for index, each in (*references, *offered) if each.path in inlined.used}
-        self.paths |= {each.path for _, each in offered if each.path in inlined.used}
-        self.written = [file, *(each for _, each in (*references, *offered) if each.path in inlined.used)]
+        used = [(index, other) for index, other in (*references, *offered) if other.path in inlined.used]
+        self.used |= {index for index, _ in used}
+        self.paths |= {other.path for _, other in used}
+        self.written = [file, *(other for _, other in used)]
         is_here = file.path == self.declaration.text.path
         source = self.declaration.definition_source if is_here else Source(shown(file.path))
         if inlined.used or text is None:
-            text = self._rendered(inlined.value)
-        info = self._made(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
-        return replace(info, proto=self._compiled("proto")) if self.declaration.proto else info
+            text = self._render_json(inlined.value)
+        info = self._build_info(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
+        return replace(info, proto=self._compile_proto("proto")) if self.declaration.proto else info
 
-    def _unlisted(
+    def _find_unlisted_types(
         self, inlined: Inlined, file: AvroFile, references: Iterable[tuple[int, AvroFile]]
     ) -> Iterator[Problem]:
-        """Yield a problem for each type that is defined only in a file that is not listed, or the cycle that listing it would make."""
-        known = [each for _, each in references]
+        """Yield a problem for each type that only an unlisted file defines; listing that file may make a cycle, which is reported instead."""
+        listed = [reference for _, reference in references]
         for name, source in inlined.unknown:
             path = self.definitions.types.definer(name)
-            if path is not None and path not in (file.path, *(each.path for each in known)):
+            if path is not None and path not in (file.path, *(reference.path for reference in listed)):
                 written = posixpath.relpath(path, self.folder or ".")
-                yield from inline(file, [*known, self.definitions.avro_file(path)[0]]).problems or [
+                yield from inline(file, [*listed, self.definitions.avro_file(path)[0]]).problems or [
                     Problem(
                         source,
                         f"`{name}` is defined in `{written}`, which is not listed",
@@ -323,234 +323,234 @@ class _DefinitionReader:
             elif path is None and (near := self.definitions.types.similar(name)):
                 yield Problem(source, f"no file defines `{name}`", f"did you mean `{near}`?")
 
-    def _protobuf_native(self) -> SchemaInfo | None:
+    def _read_protobuf_native(self) -> SchemaInfo | None:
         written = str(self.declaration.definition)
         is_set = written.endswith(DESCRIPTOR_SUFFIX)
-        info = self._descriptor_set(written) if is_set else self._compiled("definition")
+        info = self._read_descriptor_set(written) if is_set else self._compile_proto("definition")
         return replace(info, properties=self.declaration.properties) if info else None
 
-    def _descriptor_set(self, written: str) -> SchemaInfo | None:
-        path = self._path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX), "definition")
+    def _read_descriptor_set(self, written: str) -> SchemaInfo | None:
+        path = self._resolve_path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX), "definition")
         info: SchemaInfo | None = None
-        with self._collecting("definition"):
+        with self._collect_problems("definition"):
             if path is not None:
                 data = read_bytes(self.definitions.files, path)
                 message = self.declaration.message
                 info = load("protoc").read_descriptor_set(data, message, path=shown(path))
         return info
 
-    def _compiled(self, key: str) -> SchemaInfo | None:
-        """Return what the `.proto` that `key` names declares."""
-        proto = self.proto()
-        with self._collecting(key):
-            return self.definitions.compiled(proto) if proto is not None else None
+    def _compile_proto(self, key: str) -> SchemaInfo | None:
+        """Return the compiled `.proto` file that the key `key` names, or None with a problem."""
+        proto = self.read_proto()
+        with self._collect_problems(key):
+            return self.definitions.compile(proto) if proto is not None else None
         return None
 
-    def proto(self) -> Any:
-        """Return the `.proto` of the declaration as protoc takes it; None where it has none, or it cannot be read."""
-        native = self.declaration.is_proto
-        key = "definition" if native else "proto"
-        written = self.declaration.definition if native else self.declaration.proto
+    def read_proto(self) -> Any:
+        """Return the input of protoc for the declaration, or None if it names no `.proto` file or a file cannot be read."""
+        is_native = self.declaration.is_proto
+        key = "definition" if is_native else "proto"
+        written = self.declaration.definition if is_native else self.declaration.proto
         if written is None or str(written).endswith(DESCRIPTOR_SUFFIX):
             return None
-        path = self._path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else (PROTO_SUFFIX,), key)
-        references = self._proto_references()
+        path = self._resolve_path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if is_native else (PROTO_SUFFIX,), key)
+        references = self._list_proto_references()
         if path is None or self.problems:
             return None
         files = None
-        with self._collecting(key):
-            for each, (_, is_listed) in references.items():
+        with self._collect_problems(key):
+            for reference, (_, is_listed) in references.items():
                 if is_listed:
-                    self._proto_text(each)
-            files = gather(path, self._proto_text, [each for each in references if each != path])
+                    self._read_proto_text(reference)
+            files = gather(path, self._read_proto_text, [reference for reference in references if reference != path])
         if files is None or self.problems:
             return None
         if files.ambiguous:
-            name, one, other = files.ambiguous
-            what = f'`import "{name}"` could mean `{one}` or `{other}`'
-            self.problems.append(Problem(Source(shown(path)), what, "import it by a longer part of its path"))
+            name, first, second = files.ambiguous
+            message = f'`import "{name}"` could mean `{first}` or `{second}`'
+            self.problems.append(Problem(Source(shown(path)), message, "import it by a longer part of its path"))
             return None
-        self.taken |= {references[each][0] for each in files.used}
+        self.used |= {references[used_path][0] for used_path in files.used}
         self.paths |= files.used
         return files.to_compile(self.declaration.message)
 
-    def _proto_references(self) -> dict[str, tuple[int, bool]]:
-        """Return the `.proto` files that may be imported, each with the index of its entry, and whether the entry names the file itself."""
-        found: dict[str, tuple[int, bool]] = {}
+    def _list_proto_references(self) -> dict[str, tuple[int, bool]]:
+        """Map each `.proto` file that may be imported to the index of its entry, and whether the entry names the file itself."""
+        entries: dict[str, tuple[int, bool]] = {}
         for index, written in enumerate(self.declaration.references):
             if is_pattern(written):
-                for each in self._matching(index, written, proto=True):
-                    found.setdefault(each, (index, False))
+                for path in self._match_files(index, written, proto=True):
+                    entries.setdefault(path, (index, False))
             elif self.declaration.is_proto or written.endswith(PROTO_SUFFIX):
                 self.listed.add(index)
-                if path := self._path(written, (PROTO_SUFFIX,), "references", str(index)):
-                    found[path] = index, True
-        return found
+                if named_path := self._resolve_path(written, (PROTO_SUFFIX,), "references", str(index)):
+                    entries[named_path] = index, True
+        return entries
 
-    def _main(self) -> tuple[AvroFile, str | None] | None:
-        """Return the definition as it is written, and its text; None for the text where there is none."""
+    def _read_definition(self) -> tuple[AvroFile, str | None] | None:
+        """Return the definition and its text, which is None for a definition written as YAML."""
         definition, path = self.declaration.definition, self.declaration.text.path
         if not isinstance(definition, str):
-            for at in _bare_nulls(definition):
-                what = "`null` without quotes is not a type in YAML"
-                self._problem(what, "definition", *at, fix='write "null"')
-            here = (*self.declaration.parts, "definition")
-            part = YamlPart(self.declaration.text, self.declaration.document, here)
+            for null_parts in _find_bare_nulls(definition):
+                message = "`null` without quotes is not a type in YAML"
+                self._add_problem(message, "definition", *null_parts, fix='write "null"')
+            parts = (*self.declaration.parts, "definition")
+            part = YamlPart(self.declaration.text, self.declaration.document, parts)
             return AvroFile(path, definition, part), None
-        with self._collecting("definition"):
+        with self._collect_problems("definition"):
             if self.declaration.is_inline:
-                json_text = JsonText(definition, self._inside)
+                json_text = JsonText(definition, self._locate_in_text)
                 return AvroFile(path, read_json(json_text), json_text), definition
-            found = self._path(definition, AVRO_SUFFIXES, "definition")
-            return self.definitions.avro_file(found) if found else None
+            file_path = self._resolve_path(definition, AVRO_SUFFIXES, "definition")
+            return self.definitions.avro_file(file_path) if file_path else None
         return None
 
-    def _inside(self, offset: int) -> Source:
+    def _locate_in_text(self, offset: int) -> Source:
         """Return the place of an offset in a definition that is JSON text in YAML."""
         text, parts = self.declaration.text, (*self.declaration.parts, "definition")
         return scalar_place(text.path, text.data, text.node(self.declaration.document, parts), offset)
 
-    def _proto_text(self, path: str) -> bytes:
+    def _read_proto_text(self, path: str) -> bytes:
         data = read_bytes(self.definitions.files, path)
         decode(path, data)
         return data
 
-    def _references(self) -> Iterator[tuple[int, AvroFile]]:
-        """Yield the files whose types may be used, each with its place in the list."""
+    def _read_references(self) -> Iterator[tuple[int, AvroFile]]:
+        """Yield the Avro files that `references` names one by one, each with the index of its entry."""
         for index, written in enumerate(self.declaration.references):
             if is_pattern(written) or (self.declaration.proto and written.endswith(PROTO_SUFFIX)):
                 continue
             self.listed.add(index)
-            at = ("references", str(index))
-            path = self._path(written, AVRO_SUFFIXES, *at)
-            with self._collecting(*at):
+            parts = ("references", str(index))
+            path = self._resolve_path(written, AVRO_SUFFIXES, *parts)
+            with self._collect_problems(*parts):
                 if path is not None:
                     yield index, self.definitions.avro_file(path)[0]
 
-    def _offered(self, unreadable: list[Problem]) -> Iterator[tuple[int, AvroFile]]:
-        """Yield the files that globs and folders mean, each with its entry's place; `unreadable` gets what is wrong with others."""
-        seen = {*self.paths}
+    def _read_offered_files(self, unreadable: list[Problem]) -> Iterator[tuple[int, AvroFile]]:
+        """Yield the Avro files that globs and folders match, each with the index of its entry; add the problems of the others to `unreadable`."""
+        known_paths = {*self.paths}
         for index, written in enumerate(self.declaration.references):
-            for path in self._matching(index, written) if is_pattern(written) else ():
-                if path not in seen:
-                    seen.add(path)
+            for path in self._match_files(index, written) if is_pattern(written) else ():
+                if path not in known_paths:
+                    known_paths.add(path)
                     try:
                         yield index, self.definitions.avro_file(path)[0]
                     except DeclarationError as error:
                         unreadable += error.problems
 
-    def _matching(self, index: int, written: str, *, proto: bool = False) -> list[str]:
-        """Return the files that a glob or folder means; add a problem if there are none."""
+    def _match_files(self, index: int, written: str, *, proto: bool = False) -> list[str]:
+        """Return the files that a glob or folder matches; add a problem if it matches neither Avro nor `.proto` files."""
         self.listed.add(index)
         try:
             self.paths.add(folder_of(self.folder, written))
-            matching = partial(self.definitions.matching, self.folder, written)
-            found, others = matching(proto=proto), matching(proto=not proto)
+            match = partial(self.definitions.match_files, self.folder, written)
+            paths, other_paths = match(proto=proto), match(proto=not proto)
         except ValueError as error:
-            self._problem(str(error), "references", str(index))
+            self._add_problem(str(error), "references", str(index))
             return []
-        if not found and not others:
-            what = f"`{written}` matches no {'.proto' if self.declaration.is_proto else '.avsc'} file"
-            self._problem(what, "references", str(index), fix="correct the path, or add the file")
-        return found
+        if not paths and not other_paths:
+            message = f"`{written}` matches no {'.proto' if self.declaration.is_proto else '.avsc'} file"
+            self._add_problem(message, "references", str(index), fix="correct the path, or add the file")
+        return paths
 
     @contextmanager
-    def _collecting(self, *at: str) -> Iterator[None]:
-        """Collect what is raised as problems; a problem without a place gets that of `at` in the schema."""
+    def _collect_problems(self, *parts: str) -> Iterator[None]:
+        """Turn exceptions into problems; a problem without a place gets the place of `parts` in the schema."""
         try:
             yield
         except DeclarationError as error:
             self.problems += error.problems
         except InvalidSchema as error:
-            place = error.source or self.declaration.locate(*(tokens(error.pointer) or at))
-            self.problems.append(Problem(place, error.what, error.fix))
+            source = error.source or self.declaration.locate(*(tokens(error.pointer) or parts))
+            self.problems.append(Problem(source, error.what, error.fix))
 
-    def _path(self, written: str, suffixes: tuple[str, ...], *at: str) -> str | None:
-        """Return the path that is `written` at `at` of the schema; None, with a problem, if it cannot be read."""
+    def _resolve_path(self, written: str, suffixes: tuple[str, ...], *parts: str) -> str | None:
+        """Return the path that is `written` at `parts` of the schema, or None, with a problem, if it cannot be read."""
         try:
             path = resolve(self.folder, written)
         except ValueError as error:
             name = posixpath.basename(written)
-            is_beside = self.definitions.files.kind(posixpath.join(self.folder, name)) == "file"
-            self._problem(str(error), *at, fix=f"write {name}" if is_beside else "")
+            is_in_folder = self.definitions.files.kind(posixpath.join(self.folder, name)) == "file"
+            self._add_problem(str(error), *parts, fix=f"write {name}" if is_in_folder else "")
             return None
         if path in self.paths:
-            self._problem(f"`{written}` is named twice", *at, fix="remove one of the two")
+            self._add_problem(f"`{written}` is named twice", *parts, fix="remove one of the two")
         self.paths.add(path)
         files = self.definitions.files
-        why = obstacle(files, path)
-        if why is None and not path.endswith(suffixes):
-            why = f"`{written}` is no {' or '.join(suffixes)} file"
-        if why is None:
+        reason = obstacle(files, path)
+        if reason is None and not path.endswith(suffixes):
+            reason = f"`{written}` is no {' or '.join(suffixes)} file"
+        if reason is None:
             return path
         self.definitions.missed += 1
-        # Each time all files are looked through, of which there may be as many.
-        if at[0] == "references" and (instead := said_instead(files, self.folder, written)):
-            self._problem(f"`{written}` is a folder", *at, fix=instead)
+        # Looking for similar names goes through all files, so its number is limited.
+        if parts[0] == "references" and (folder_fix := said_instead(files, self.folder, written)):
+            self._add_problem(f"`{written}` is a folder", *parts, fix=folder_fix)
             return None
-        near = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None
-        is_of_another_type = files.kind(path) == "file" and at == ("definition",)
-        if is_of_another_type and not (near and Path(near).stem == Path(path).stem):
+        similar_path = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None
+        is_of_another_type = files.kind(path) == "file" and parts == ("definition",)
+        if is_of_another_type and not (similar_path and Path(similar_path).stem == Path(path).stem):
             is_proto = path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX))
-            self._problem(why, *at, fix=f"its type is {'PROTOBUF_NATIVE' if is_proto else 'AVRO or JSON'}")
+            self._add_problem(reason, *parts, fix=f"its type is {'PROTOBUF_NATIVE' if is_proto else 'AVRO or JSON'}")
             return None
-        fix = f"write {posixpath.relpath(near, self.folder or '.')}" if near else ""
-        if not near and files.kind(path) == "missing" and path:
+        fix = f"write {posixpath.relpath(similar_path, self.folder or '.')}" if similar_path else ""
+        if not similar_path and files.kind(path) == "missing" and path:
             start = f"`{self.folder}`" if self.folder else "the top folder"
             fix = f"add the file, or correct its path, which starts in {start}"
-        self._problem(why, *at, fix=fix)
+        self._add_problem(reason, *parts, fix=fix)
         return None
 
-    def _rendered(self, value: Any) -> str:
+    def _render_json(self, value: Any) -> str:
         try:
             return json_text(value)
         except ValueError:
-            for at in _not_finite(value):
+            for parts in _find_non_finite(value):
                 fix = "write a text instead"
-                self._problem("infinite numbers and .nan are not JSON", "definition", *at, fix=fix)
+                self._add_problem("infinite numbers and .nan are not JSON", "definition", *parts, fix=fix)
         return ""
 
-    def _problem(self, what: str, *at: str, fix: str = "") -> None:
-        self.problems.append(Problem(self.declaration.locate(*at), what, fix))
+    def _add_problem(self, message: str, *parts: str, fix: str = "") -> None:
+        self.problems.append(Problem(self.declaration.locate(*parts), message, fix))
 
 
-def _not_finite(value: Any, at: Tokens = ()) -> Iterator[Tokens]:
-    """Yield the places of the numbers in `value` that JSON does not have."""
+def _find_non_finite(value: Any, parts: Tokens = ()) -> Iterator[Tokens]:
+    """Yield the places of the infinities and NaNs in `value`, which JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield at
+        yield parts
     elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _not_finite(each, (*at, key))
+        for key, member in value.items():
+            yield from _find_non_finite(member, (*parts, key))
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _not_finite(each, (*at, str(index)))
+        for index, member in enumerate(value):
+            yield from _find_non_finite(member, (*parts, str(index)))
 
 
-def _bare_nulls(schema: Any, at: Tokens = ()) -> Iterator[Tokens]:
-    """Yield the places of every null in an Avro schema that stands where a type should: in YAML, `null` without quotes."""
+def _find_bare_nulls(schema: Any, parts: Tokens = ()) -> Iterator[Tokens]:
+    """Yield the place of every null in an Avro schema where a type is expected: in YAML, `null` without quotes."""
     if schema is None:
-        yield at
+        yield parts
     elif isinstance(schema, list):
         for index, branch in enumerate(schema):
-            yield from _bare_nulls(branch, (*at, str(index)))
+            yield from _find_bare_nulls(branch, (*parts, str(index)))
     elif isinstance(schema, dict):
         for key in ("type", "items", "values"):
             if key in schema:
-                yield from _bare_nulls(schema[key], (*at, key))
+                yield from _find_bare_nulls(schema[key], (*parts, key))
         fields = schema.get("fields")
-        for index, each in enumerate(fields if isinstance(fields, list) else ()):
-            if isinstance(each, dict) and "type" in each:
-                yield from _bare_nulls(each["type"], (*at, "fields", str(index), "type"))
+        for index, field_ in enumerate(fields if isinstance(fields, list) else ()):
+            if isinstance(field_, dict) and "type" in field_:
+                yield from _find_bare_nulls(field_["type"], (*parts, "fields", str(index), "type"))
 
 
 # Strict JSON
 
 
 def read_json(definition: JsonText) -> Any:
-    """Return the value of a definition's text. Comments are allowed, as Avro's parser allows them.
+    """Parse the JSON text of a definition. Comments are allowed, as in Avro's own parser.
 
     Raises:
-        DeclarationError: what is wrong with it: not JSON, repeated keys, nested too deep, a number out of range.
+        DeclarationError: if it is not JSON, repeats a key, is nested too deep, or has a number out of range.
     """
     text = definition.text
     try:
@@ -558,62 +558,64 @@ def read_json(definition: JsonText) -> Any:
             text = without_comments(text)
         value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        problems = list(islice(_problems(definition), MAX_PROBLEMS)) or [
+        problems = list(islice(_find_json_problems(definition), MAX_PROBLEMS)) or [
             Problem(definition.place(0), f"this is not JSON: {error}")
         ]
         raise DeclarationError(problems) from None
-    # Counting is quick; only a text of many brackets can be deep.
+    # Counting brackets is fast; only a text with many of them can be deep.
     if text.count("[") + text.count("{") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
-        raise DeclarationError(list(islice(_problems(definition), MAX_PROBLEMS)))
+        raise DeclarationError(list(islice(_find_json_problems(definition), MAX_PROBLEMS)))
     return value
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a key is repeated")
     return members
 
 
-def _float(digits: str) -> float:
+def _parse_float(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
         raise ValueError("beyond a double")
     return number
 
 
-def _constant(_name: str) -> NoReturn:
+def _reject_constant(_name: str) -> NoReturn:
     raise ValueError("NaN and Infinity are not JSON")
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_build_object, parse_float=_parse_float, parse_constant=_reject_constant
+)
 
 
 def depth_of(value: Any) -> int:
     """Return how deep objects and arrays nest in a JSON value."""
     depth, level = 0, [value]
-    while level := [each for each in level if isinstance(each, dict | list)]:
+    while level := [item for item in level if isinstance(item, dict | list)]:
         depth += 1
-        level = [child for each in level for child in (each.values() if isinstance(each, dict) else each)]
+        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
     return depth
 
 
-def _problems(definition: JsonText) -> Iterator[Problem]:
-    """Yield what a slower pass finds wrong with a text that the decoder rejected."""
+def _find_json_problems(definition: JsonText) -> Iterator[Problem]:
+    """Scan a text that the decoder rejected and yield its problems with their places."""
     try:
-        found = scan(definition.text)
+        result = scan(definition.text)
     except JsonSyntaxError as error:
         yield Problem(definition.place(error.offset), error.what, error.fix)
         return
-    for key, offset in found.duplicates:
+    for key, offset in result.duplicates:
         yield Problem(definition.place(offset), f"the key `{key[:60]}` is repeated", "keep one of the two")
-    for offset in found.offsets:
+    for offset in result.offsets:
         number = SCALAR.match(definition.text, offset)
-        if number and _out_of_range(number[0]):
+        if number and _is_out_of_range(number[0]):
             yield Problem(definition.place(offset), f"the number `{number[0][:20]}...` is out of range")
 
 
-def _out_of_range(digits: str) -> bool:
+def _is_out_of_range(digits: str) -> bool:
     if digits[0] not in "-0123456789":
         return False
     try:
@@ -633,14 +635,14 @@ _IMPORT: Final = re.compile(rb"""import\s*+(?:\b(?:public|weak|option)\b\s*+)?["
 
 @dataclass(frozen=True, slots=True)
 class ProtoFiles:
-    """A `.proto` and what it may import.
+    """A `.proto` file with the files that it imports.
 
     Attributes:
-        entry: the import name of the file itself: its last part, so that moving the file changes nothing.
+        entry: the import name of the file itself: its base name, so that moving the file changes nothing.
         sources: the texts by import name.
-        paths: where they are in the repository, by import name.
-        used: the paths of the references that are imported.
-        ambiguous: an import that could mean two references, with both paths; None: there is none.
+        paths: the paths in the repository, by import name.
+        used: the paths of the imported references.
+        ambiguous: an import that could mean two references, with both paths, or None.
     """
 
     entry: str
@@ -650,48 +652,52 @@ class ProtoFiles:
     ambiguous: tuple[str, str, str] | None = None
 
     def to_compile(self, message: str) -> Any:
-        """Return what to compile, as `formats.protobuf.protoc` takes it."""
+        """Return the input of `formats.protobuf.protoc` for the root message `message`."""
         return load("protoc").Proto(message, self.entry, self.sources, self.paths)
 
 
 def gather(path: str, read: Callable[[str], bytes], references: Iterable[str]) -> ProtoFiles:
-    """Return the files that `path` imports, directly or through others, from `references`; `read` gives the text of each.
+    """Collect the files among `references` that `path` imports, directly or through others; `read` returns the text of a path.
 
     An import means the reference whose path ends in its name: `import "common/money.proto"` finds
-    `namespaces/common/money.proto`, whatever protoc's include path is elsewhere.
+    `namespaces/common/money.proto`, independent of the include path of other builds.
     """
     entry = posixpath.basename(path)
     text = read(path)
     sources, paths = {entry: text}, {entry: path}
     used: set[str] = set()
-    todo = [text]
-    by_last_part: dict[str, list[str]] = {}
-    for each in references:
-        by_last_part.setdefault(posixpath.basename(each), []).append(each)
-    while todo:
-        for name in _imports(todo.pop()):
+    unread_texts = [text]
+    references_by_basename: dict[str, list[str]] = {}
+    for reference in references:
+        references_by_basename.setdefault(posixpath.basename(reference), []).append(reference)
+    while unread_texts:
+        for name in _find_imports(unread_texts.pop()):
             if name in sources:
                 continue
-            near = by_last_part.get(posixpath.basename(name), [])
-            meant = [each for each in near if each == name or each.endswith("/" + name)]
-            if len(meant) > 1:
-                return ProtoFiles(entry, sources, paths, frozenset(used), (name, meant[0], meant[1]))
-            for each in meant:
-                sources[name], paths[name] = read(each), each
-                used.add(each)
-                todo.append(sources[name])
+            candidates = references_by_basename.get(posixpath.basename(name), [])
+            matches = [reference for reference in candidates if reference == name or reference.endswith("/" + name)]
+            if len(matches) > 1:
+                return ProtoFiles(entry, sources, paths, frozenset(used), (name, matches[0], matches[1]))
+            for match in matches:
+                sources[name], paths[name] = read(match), match
+                used.add(match)
+                unread_texts.append(sources[name])
     return ProtoFiles(entry, sources, paths, frozenset(used))
 
 
-def _imports(text: bytes) -> Iterator[str]:
-    """Yield the names that a `.proto` imports, and perhaps some in its comments: what starts a line or follows `;`, `}` or `*/`."""
+def _find_imports(text: bytes) -> Iterator[str]:
+    """Yield the names of the imports that start a line or follow `;`, `}` or `*/`; some may be inside comments."""
     start = 0
-    while found := _IMPORT.search(text, start):
-        # What stands between is looked at once: a pattern that starts with the spaces would try each of them as the first.
-        between = text[start : found.start()]
-        before = between.rstrip()
-        if (not before and start == 0) or b"\n" in between[len(before) :] or before.endswith((b";", b"}", b"*/")):
-            yield found[1].decode("utf-8", "replace")
-            start = found.end()
+    while match := _IMPORT.search(text, start):
+        # The text before a match is checked here: a pattern that starts with spaces would try each of them as its start.
+        between = text[start : match.start()]
+        preceding = between.rstrip()
+        if (
+            (not preceding and start == 0)
+            or b"\n" in between[len(preceding) :]
+            or preceding.endswith((b";", b"}", b"*/"))
+        ):
+            yield match[1].decode("utf-8", "replace")
+            start = match.end()
         else:
-            start = found.start() + len(b"import")
+            start = match.start() + len(b"import")

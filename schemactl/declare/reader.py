@@ -157,7 +157,7 @@ class _Builder:
                 continue
             self.problems += file.problems
             for schema in file.unread:
-                self.problems += self.definitions.missing(schema)
+                self.problems += self.definitions.check_paths(schema)
             made_of = []
             for document in file.documents:
                 if isinstance(document, TopicDocument):
