@@ -1,7 +1,7 @@
-"""The keys and values of every document (pydantic), and the JSON Schema for editors.
+"""Validate the keys and values of every document with pydantic models, and derive the JSON Schemas for editors from them.
 
-The models judge and carry nothing: what passes is used as the plain values it came as. So pydantic is imported here
-alone, and only when something is read. The JSON Schema for editors comes from the same models.
+The models only validate: valid documents are used as plain values. So only this module imports pydantic, and only when a
+file is read.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ MAX_ITEMS: Final = 1_000
 """Lists, and mappings with free keys, have at most this many entries."""
 
 
-def regular(pattern: str) -> re.Pattern[str]:
-    """Return a JSON Schema's `pattern` for `search`: its `$` is the very end of the text, not also before a last line end."""
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile the `pattern` of a JSON Schema. Its `$` matches only at the end of the text, not before a final line end."""
     return re.compile(pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern)
 
 
 NOT_BLANK: Final = r"\S"
-"""The pattern of text that says something."""
+"""The pattern of text with at least one character that is not blank."""
 
 _MOST: Final = 2**31 - 1
-"""The largest whole number: Pulsar's are Java's int."""
+"""The largest integer: Pulsar uses Java's int."""
 
 
 class MappingShape(BaseModel):
@@ -63,14 +63,14 @@ class MappingShape(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def optional(description: str, **more: Any) -> Any:
-    """Return a key that may be absent. Without a value (`key:`) it is rejected, as every wrong type is."""
-    return Field(default=None, description=description, **more)
+def optional(description: str, **options: Any) -> Any:
+    """Return the field of an optional key. A key without a value (`key:`) is rejected, like any wrong type."""
+    return Field(default=None, description=description, **options)
 
 
 @dataclass(frozen=True, eq=False)
 class ValueShape:
-    """A value judged as a whole: `check` raises ValueError (what is wrong, and perhaps a fix) where it does not fit."""
+    """The annotation of a value that `check` validates: it raises ValueError(message) or ValueError(message, fix)."""
 
     check: Callable[[Any], None]
     schema: dict[str, Any]
@@ -85,27 +85,34 @@ class ValueShape:
         try:
             self.check(value)
         except ValueError as error:
-            what, fix = (*error.args, "")[:2]
-            raise PydanticCustomError("own", "{what}", {"what": what, "fix": fix}) from None
+            message, fix = (*error.args, "")[:2]
+            raise PydanticCustomError("own", "{what}", {"what": message, "fix": fix}) from None
         return value
 
 
 def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: str = "") -> ValueShape:
-    """Text in which `pattern` is found; `unquoted` is the fix for what is no text, where that is another one."""
-    found_in = regular(pattern).search
+    """Return the annotation of text that matches `pattern`.
+
+    Args:
+        expected: the noun of the message.
+        pattern: a JSON Schema pattern, searched in the text; "" accepts every text.
+        fix: what to write instead.
+        unquoted: what to write instead of a value that is not text, if this differs from `fix`.
+    """
+    search = _compile_pattern(pattern).search
 
     def check(value: object) -> None:
-        if not isinstance(value, str) or not found_in(value):
-            way_out = fix if isinstance(value, str) else unquoted or fix
+        if not isinstance(value, str) or not search(value):
+            advice = fix if isinstance(value, str) else unquoted or fix
             if value is None:
-                way_out = "write it, or remove the key"
-            raise ValueError(f"expected {expected}, found {found(value)}", way_out)
+                advice = "write it, or remove the key"
+            raise ValueError(f"expected {expected}, found {found(value)}", advice)
 
     return ValueShape(check, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
 
 
 def choice(noun: str, choices: tuple[str, ...]) -> ValueShape:
-    """Return one of `choices`; the message for a near miss names it."""
+    """Return the annotation of one of `choices`; the message for a misspelled choice suggests the right one."""
 
     def check(value: object) -> None:
         if value in choices:
@@ -123,7 +130,14 @@ def choice(noun: str, choices: tuple[str, ...]) -> ValueShape:
 def named(
     parse: Callable[[str], object], expected: str, pattern: str, advice: Callable[[str], str] = lambda _: ""
 ) -> ValueShape:
-    """Return a name that `parse` accepts: at least every text in which `pattern` is found; `advice` is the fix for others."""
+    """Return the annotation of a name that `parse` accepts.
+
+    Args:
+        parse: raises ValueError(message) or ValueError(message, fix).
+        expected: the noun of the message for a value that is not text.
+        pattern: the JSON Schema pattern for editors; `parse` accepts every text that matches it.
+        advice: returns the fix for a name without one.
+    """
 
     def check(value: object) -> None:
         if not isinstance(value, str):
@@ -136,8 +150,8 @@ def named(
     return ValueShape(check, {"type": "string", "pattern": pattern})
 
 
-def _topic_advice(text: str) -> str:
-    """Return what to write for a name that is no topic's; "": that cannot be told."""
+def _suggest_topic(text: str) -> str:
+    """Return the fix for an invalid topic name, or "" if none is likely."""
     rest = re.sub(r"-partition-\d+$", "", text.partition("://")[2] or text)
     missing = ("TENANT", "NAMESPACE")[: max(2 - rest.count("/"), 0)]
     with suppress(ValueError):
@@ -145,20 +159,20 @@ def _topic_advice(text: str) -> str:
     return ""
 
 
-def _namespace_advice(text: str) -> str:
-    """Return what to write for a name that is no namespace's; "": that cannot be told."""
+def _suggest_namespace(text: str) -> str:
+    """Return the fix for an invalid namespace name, or "" if none is likely."""
     parts = (text.partition("://")[2] or text).split("/")
     with suppress(ValueError):
         return f"write {NamespaceName.parse('/'.join(parts[:2]) if len(parts) > 1 else f'TENANT/{parts[0]}')}"
     return ""
 
 
-def whole(expected: str, least: int, *others: str, most: int = _MOST) -> ValueShape:
-    """Return a whole number from `least` to `most`, or one of `others`."""
+def integer(expected: str, least: int, *others: str, most: int = _MOST) -> ValueShape:
+    """Return the annotation of an integer from `least` to `most`, or one of the texts `others`."""
 
     def check(value: object) -> None:
-        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-        if not whole and value not in others:
+        is_in_range = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        if not is_in_range and value not in others:
             is_quoted = isinstance(value, str) and value.isdecimal()
             fix = f"write {others[0]}, or a number" if others else ""
             if isinstance(value, int) and value < least:
@@ -171,18 +185,21 @@ def whole(expected: str, least: int, *others: str, most: int = _MOST) -> ValueSh
     return ValueShape(check, {"oneOf": [number, {"enum": list(others)}]} if others else number)
 
 
-_TRUTHS: Final = {**dict.fromkeys(("yes", "on", "1"), "write true"), **dict.fromkeys(("no", "off", "0"), "write false")}
+_FLAG_FIXES: Final = {
+    **dict.fromkeys(("yes", "on", "1"), "write true"),
+    **dict.fromkeys(("no", "off", "0"), "write false"),
+}
 
 
-def check_flag(value: object) -> None:
-    """ValueError: not a boolean."""
+def _check_flag(value: object) -> None:
+    """Raise ValueError unless `value` is a boolean."""
     if not isinstance(value, bool):
-        fix = _TRUTHS.get(str(value).lower(), "")
+        fix = _FLAG_FIXES.get(str(value).lower(), "")
         raise ValueError(f"expected true or false, found {found(value)}", fix)  # noqa: TRY004  see ValueShape
 
 
-def check_definition(value: object) -> None:
-    """ValueError: neither a path nor a definition."""
+def _check_definition(value: object) -> None:
+    """Raise ValueError unless `value` is a path or a definition."""
     if not isinstance(value, dict | list) and not (isinstance(value, str) and value.strip()):
         raise ValueError(f"expected a file's path, or the definition itself, found {found(value)}")
 
@@ -197,28 +214,30 @@ TopicText = Annotated[
         TopicName.parse,
         "a topic such as persistent://tenant/namespace/topic",
         rf"^((non-)?persistent://)?{_PART}/{_PART}/(?!.*-partition-\d+$)[^\s/\x00-\x1f\x7f]([^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$",
-        _topic_advice,
+        _suggest_topic,
     ),
 ]
 NamespaceText = Annotated[
-    Any, named(NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$", _namespace_advice)
+    Any, named(NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$", _suggest_namespace)
 ]
 TenantText = Annotated[Any, named(parse_tenant, "a tenant's name", f"^{_PART}$")]
 Strategy = Annotated[Any, choice("compatibility strategy", _STRATEGIES)]
 BrokerStrategy = Annotated[
     Any, choice("compatibility strategy of a broker", tuple(s for s in _STRATEGIES if s != "UNDEFINED"))
 ]
-Flag = Annotated[Any, ValueShape(check_flag, {"type": "boolean"})]
+Flag = Annotated[Any, ValueShape(_check_flag, {"type": "boolean"})]
 FilePath = Annotated[Any, text("a file's path")]
 FolderPath = Annotated[Any, text("a folder's path")]
-Definition = Annotated[Any, ValueShape(check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})]
+Definition = Annotated[
+    Any, ValueShape(_check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})
+]
 MessageName = Annotated[
     Any, text("a message's full name, such as package.Message", r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")
 ]
 PropertyText = Annotated[Any, text("text", "", fix="put it in quotes: Pulsar's properties are text")]
 
 
-def _release_of(product: str) -> ValueShape:
+def _annotate_release(product: str) -> ValueShape:
     shape = text(
         'a release such as "4.0"',
         r"^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$",
@@ -229,14 +248,14 @@ def _release_of(product: str) -> ValueShape:
     def check(value: Any) -> None:
         shape.check(value)
         if int(value.partition(".")[0]) < 4:
-            what = f"{product} {value} is older than the supported releases"
-            raise ValueError(what, 'write "4.0" or newer')
+            message = f"{product} {value} is older than the supported releases"
+            raise ValueError(message, 'write "4.0" or newer')
 
     return ValueShape(check, {**shape.schema, "pattern": r"^([4-9]|[1-9][0-9]{1,3})(\.[0-9]{1,4}){1,2}$"})
 
 
-PulsarRelease = Annotated[Any, _release_of("Pulsar")]
-SparkRelease = Annotated[Any, _release_of("Spark")]
+PulsarRelease = Annotated[Any, _annotate_release("Pulsar")]
+SparkRelease = Annotated[Any, _annotate_release("Spark")]
 Variable = Annotated[Any, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")]
 SeverityText = Annotated[Any, choice("severity", ("error", "warning", "off"))]
 
@@ -244,24 +263,24 @@ Properties = Annotated[dict[str, PropertyText], Field(max_length=MAX_ITEMS)]
 References = Annotated[list[FilePath], Field(max_length=MAX_ITEMS)]
 
 
-def tag_of(shape: type[MappingShape]) -> str:
-    """Return the name of a union's branch in pydantic's locations; no key of ours looks like it."""
+def _tag_of(shape: type[MappingShape]) -> str:
+    """Return the name of a union branch in pydantic's locations, which differs from every key."""
     return f"<{shape.__name__}>"
 
 
-# Names that a generated package cannot have, because they would hide another module
+# Reserved names of packages
 
-_STANDARD: Final = frozenset(name.lower() for name in sys.stdlib_module_names) | {
+_STANDARD_MODULES: Final = frozenset(name.lower() for name in sys.stdlib_module_names) | {
     "annotationlib",
     "compression",
-    # What Python's own list leaves out, and what it imports when it starts.
+    # Missing in `sys.stdlib_module_names`, or imported when Python starts.
     "test",
     "sitecustomize",
     "usercustomize",
 }
-"""Python's own modules, those of Python 3.14 among them."""
+"""The modules of the standard library, including those of Python 3.14."""
 
-_IMPORTED: Final = frozenset(
+_IMPORTED_PACKAGES: Final = frozenset(
     [
         "pyspark",
         "py4j",
@@ -279,28 +298,28 @@ _IMPORTED: Final = frozenset(
         "pulsar_schemactl",
     ]
 )
-"""The packages that generated code and its run-time import, and their distributions: a wheel has its package's name."""
+"""The packages that generated code and its runtime import, and their distributions: a wheel has the name of its package."""
 
 
-def advised(package: str) -> str:
-    """Return a name like that of `package` that hides no module known here."""
+def _suggest_package(package: str) -> str:
+    """Return a name similar to `package` that does not hide another module."""
     first, dot, rest = package.lower().partition(".")
     return f"{first.strip('_') or 'pulsar'}_schemas{dot}{rest}"
 
 
-def owner(package: str) -> str:
-    """Return what already has the name that a package would have, or "". The first part of a dotted name counts.
+def _find_owner(package: str) -> str:
+    """Return a noun phrase for the owner of the name `package`, or "" if it is free. Only the first part of a dotted name counts.
 
-    Distributions differ neither by case nor by how many of `-`, `_` and `.` stand in a row, and a wheel is called as its
-    package is.
+    Names of distributions ignore case, and treat runs of `-`, `_` and `.` as equal (PEP 503); a wheel has the name of its
+    package.
     """
     name = re.sub("[-_.]+", "_", package.lower())
     first = package.partition(".")[0].lower()
     if first.startswith("_"):
         return "a name of the kind that Python and generated packages keep for parts of their own"
-    if first in _STANDARD:
+    if first in _STANDARD_MODULES:
         return "a module of Python's own"
-    if {name, first} & _IMPORTED:
+    if {name, first} & _IMPORTED_PACKAGES:
         return "a package that generated code imports"
     return ""
 
@@ -308,19 +327,19 @@ def owner(package: str) -> str:
 # The project file
 
 
-def check_format_version(value: object) -> None:
-    """ValueError: not the version that this program reads."""
+def _check_format_version(value: object) -> None:
+    """Raise ValueError unless `value` is the format version that this release reads."""
     if value != 1 or isinstance(value, bool):
         raise ValueError(f"expected the format's version, 1, found {found(value)}", "write version: 1")
 
 
-def check_module(name: str) -> None:
-    """ValueError: Python cannot import it."""
+def _check_module(name: str) -> None:
+    """Raise ValueError unless `name` can be the name of a generated package."""
     if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first")
-    if whose := owner(name):
-        what = f"`{shortened(name)}` is {whose}: a generated package of that name would take its place"
-        raise ValueError(what, f"write another name, such as {shortened(advised(name))}")
+    if owner := _find_owner(name):
+        message = f"`{shortened(name)}` is {owner}: a generated package of that name would take its place"
+        raise ValueError(message, f"write another name, such as {shortened(_suggest_package(name))}")
 
 
 _MODULE = rf"^(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*$"
@@ -328,21 +347,19 @@ _REF = r"^(?!-)[^\s~^:?*\[\\\x00-\x20]+$"
 _WORD = "[A-Za-z_][A-Za-z0-9_]*"
 _REGISTRY = rf"^(https?://[^@\s]+|sqlite:.*\S.*|memory:|(?!pulsar:){_WORD}(\.{_WORD})*:{_WORD}(\?.*)?)$"
 
-
 CATEGORIES = ("WIRE", "WIRE_JSON")
 """buf's categories of rules about messages."""
 
 _PACKAGE = "org.apache.pulsar.broker.service.schema."
 _CHECKERS = tuple(prefix + name for prefix in ("", _PACKAGE) for name in OPTIONAL_CHECKERS)
-"""As `schemaRegistryCompatibilityCheckers` of broker.conf has them, with or without their package."""
+"""The values of `schemaRegistryCompatibilityCheckers` in broker.conf, with or without their package."""
 
-
-_OF_EVERY_BROKER = frozenset(
+_REQUIRED_CHECKERS = frozenset(
     f"{language}SchemaCompatibilityCheck" for language in ("Avro", "Json", "ProtobufNative", "External", "KeyValue")
 )
 
 
-def check_category(value: object) -> None:
+def _check_category(value: object) -> None:
     """Raise ValueError unless `value` is one of CATEGORIES."""
     if value in ("FILE", "PACKAGE"):
         raise ValueError(
@@ -352,9 +369,9 @@ def check_category(value: object) -> None:
     choice("category of buf's rules", CATEGORIES).check(value)
 
 
-def check_checker(value: object) -> None:
+def _check_checker(value: object) -> None:
     """Raise ValueError unless `value` is one of Pulsar's optional checkers."""
-    if isinstance(value, str) and value.rpartition(".")[2] in _OF_EVERY_BROKER:
+    if isinstance(value, str) and value.rpartition(".")[2] in _REQUIRED_CHECKERS:
         raise ValueError(f"`{value}` is not optional: every broker has this checker", "remove it")
     choice("optional checker of Pulsar", _CHECKERS).check(value)
 
@@ -370,11 +387,11 @@ class DefaultsShape(MappingShape):
 class ProtobufRulesShape(MappingShape):
     """What is asked of protobuf definitions beyond the data verdict."""
 
-    rules: Annotated[Any, ValueShape(check_category, {"enum": list(CATEGORIES)})] = optional(
+    rules: Annotated[Any, ValueShape(_check_category, {"enum": list(CATEGORIES)})] = optional(
         "buf's category whose rules `check` looks for, too (default: none)."
     )
     checkers: Annotated[
-        list[Annotated[Any, ValueShape(check_checker, {"enum": list(_CHECKERS)})]], Field(max_length=MAX_ITEMS)
+        list[Annotated[Any, ValueShape(_check_checker, {"enum": list(_CHECKERS)})]], Field(max_length=MAX_ITEMS)
     ] = optional("The optional checkers that the brokers are configured with (default: none).")
 
 
@@ -391,17 +408,17 @@ class OAuth2Shape(MappingShape):
     client_secret_env: Variable = Field(description="The environment variable that holds the secret.")
 
 
-def check_files(value: object) -> None:
+def _check_files(value: object) -> None:
     """Raise ValueError unless `value` is a file's path, or a list of them."""
     paths = value if isinstance(value, list) else [value]
-    for each in paths or [None]:
-        if not isinstance(each, str) or not each.strip():
-            what = found(each) if paths else "an empty list"
-            raise ValueError(f"expected a file's path, or a list of them, found {what}")
+    for path in paths or [None]:
+        if not isinstance(path, str) or not path.strip():
+            actual = found(path) if paths else "an empty list"
+            raise ValueError(f"expected a file's path, or a list of them, found {actual}")
 
 
-def check_glob(value: object) -> None:
-    """Raise ValueError unless `value` is a glob of topics to be taken, not to be left out."""
+def _check_glob(value: object) -> None:
+    """Raise ValueError unless `value` is a glob of topics without the exclusion mark `!`."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"expected topics such as 'shop/sales/*', found {found(value)}")
     if value.startswith("!"):
@@ -410,7 +427,7 @@ def check_glob(value: object) -> None:
 
 _FILE_OR_FILES = {"oneOf": [{"type": "string", "pattern": NOT_BLANK}, {"type": "array", "items": {"type": "string"}}]}
 _GLOB = {"type": "string", "pattern": r"^[^!]"}
-Globs = Annotated[list[Annotated[Any, ValueShape(check_glob, _GLOB)]], Field(min_length=1, max_length=MAX_ITEMS)]
+Globs = Annotated[list[Annotated[Any, ValueShape(_check_glob, _GLOB)]], Field(min_length=1, max_length=MAX_ITEMS)]
 
 
 class TargetShape(MappingShape):
@@ -433,7 +450,7 @@ class TargetShape(MappingShape):
     namespaces: Annotated[dict[str, NamespaceText], Field(max_length=MAX_ITEMS)] = optional(
         "Declared namespace to its name on this target; it goes before `tenants`."
     )
-    overlays: Annotated[Any, ValueShape(check_files, _FILE_OR_FILES)] = optional(
+    overlays: Annotated[Any, ValueShape(_check_files, _FILE_OR_FILES)] = optional(
         "The file, or files, of namespace and topic documents with the policies and partitions that differ on this target."
     )
     include: Globs = optional("Only these topics are on this target: 'shop/sales/*', 'shop/**' (default: all).")
@@ -458,7 +475,7 @@ class TargetShape(MappingShape):
 class GenerateShape(MappingShape):
     """What `schemactl generate` writes."""
 
-    package: Annotated[Any, named(check_module, "the name of a Python package", _MODULE)] = Field(
+    package: Annotated[Any, named(_check_module, "the name of a Python package", _MODULE)] = Field(
         description="The name to import it by."
     )
     out: FolderPath = optional("The folder it goes to (default: generated).")
@@ -486,17 +503,17 @@ class NameStylesShape(MappingShape):
 
 
 SEVERITY_TAGS = ("<rule>", "<namespace>")
-"""The names that the two kinds of entries under `severities` have in pydantic's locations."""
+"""The tags of rules and namespaces under `severities` in pydantic's locations."""
 
 
-def _severity_tag(value: object) -> str:
+def _tag_severity(value: object) -> str:
     return SEVERITY_TAGS[isinstance(value, dict)]
 
 
 class ProjectShape(MappingShape):
     """The project file, schemactl.yaml."""
 
-    version: Annotated[Any, ValueShape(check_format_version, {"const": 1})] = Field(
+    version: Annotated[Any, ValueShape(_check_format_version, {"const": 1})] = Field(
         description="The version of this file's format: 1."
     )
     roots: Annotated[list[FolderPath], Field(min_length=1, max_length=MAX_ITEMS)] = optional(
@@ -516,7 +533,7 @@ class ProjectShape(MappingShape):
             str,
             Annotated[
                 Annotated[dict[str, SeverityText], Tag("<namespace>")] | Annotated[SeverityText, Tag("<rule>")],
-                Discriminator(_severity_tag),
+                Discriminator(_tag_severity),
             ],
         ],
         Field(max_length=MAX_ITEMS),
@@ -537,8 +554,8 @@ class ProjectShape(MappingShape):
 _DAY: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 
-def check_day(value: object) -> None:
-    """Raise ValueError unless `value` is a day of the calendar, as ISO 8601 writes it."""
+def _check_day(value: object) -> None:
+    """Raise ValueError unless `value` is a day in ISO 8601 format."""
     with suppress(ValueError):
         if isinstance(value, str):
             parse_day(value)
@@ -548,7 +565,7 @@ def check_day(value: object) -> None:
     )
 
 
-Day = Annotated[Any, ValueShape(check_day, {"type": "string", "pattern": _DAY})]
+Day = Annotated[Any, ValueShape(_check_day, {"type": "string", "pattern": _DAY})]
 
 
 class WaiverShape(MappingShape):
@@ -577,8 +594,8 @@ _BUILD_PATTERN: Final = r"^latest$|^[0-9]{1,9}\.\.[0-9]{1,9}$|\.(avsc|json|proto
 _STRATEGY = "Which readers a new version must not break. UNDEFINED or absent: as the level above says."
 
 
-def _types(declared_as: str, *, half: bool = False) -> Any:
-    """Return the annotation of a `type` that has that shape; the shape was picked by it, so nothing is left to check."""
+def _annotate_type(declared_as: str, *, half: bool = False) -> Any:
+    """Return the annotation of `type` for these schema types. It accepts every value: the union has selected the model by `type`."""
     types = sorted(
         type_.name
         for type_, spec in SPECS.items()
@@ -590,7 +607,7 @@ def _types(declared_as: str, *, half: bool = False) -> Any:
 class AvroShape(MappingShape):
     """A schema whose definition is an Avro schema."""
 
-    type: _types("avro")  # type: ignore[valid-type]
+    type: _annotate_type("avro")  # type: ignore[valid-type]
     definition: Definition = Field(description=_AVRO, examples=["orders.avsc"])
     references: References = optional(_TYPES, examples=[["../common/money.avsc"]])
     properties: Properties = optional(_PROPERTIES)
@@ -599,13 +616,13 @@ class AvroShape(MappingShape):
 class ProtobufHalfShape(AvroShape):
     """Protobuf messages that an Avro schema describes (Pulsar's older support), as a half of a KEY_VALUE."""
 
-    type: _types("protobuf", half=True)  # type: ignore[valid-type]
+    type: _annotate_type("protobuf", half=True)  # type: ignore[valid-type]
 
 
 class ProtobufShape(AvroShape):
     """Protobuf messages that an Avro schema describes (Pulsar's older support)."""
 
-    type: _types("protobuf")  # type: ignore[valid-type]
+    type: _annotate_type("protobuf")  # type: ignore[valid-type]
     proto: FilePath = optional("The .proto behind it, for wire rules and codecs only.")
     message: MessageName = optional("The root message in `proto`: package.Message.")
 
@@ -613,7 +630,7 @@ class ProtobufShape(AvroShape):
 class ProtobufNativeShape(MappingShape):
     """Protobuf messages that their own descriptor describes."""
 
-    type: _types("proto")  # type: ignore[valid-type]
+    type: _annotate_type("proto")  # type: ignore[valid-type]
     definition: FilePath = Field(description="A .proto file, or a descriptor set with its imports (.binpb).")
     message: MessageName = Field(description="The root message: package.Message.")
     references: References = optional(
@@ -625,32 +642,32 @@ class ProtobufNativeShape(MappingShape):
 class PlainShape(MappingShape):
     """A schema without definition: its wire form is fixed by Pulsar."""
 
-    type: _types("plain")  # type: ignore[valid-type]
+    type: _annotate_type("plain")  # type: ignore[valid-type]
     properties: Properties = optional(_PROPERTIES)
 
 
 class PlainHalfShape(PlainShape):
     """A half without definition: its wire form is fixed by Pulsar, or plain bytes."""
 
-    type: _types("plain", half=True)  # type: ignore[valid-type]
+    type: _annotate_type("plain", half=True)  # type: ignore[valid-type]
 
 
-def _one_of(shapes: dict[str, type[MappingShape]], *, half: bool) -> Any:
-    """Return the annotation of a schema: one of `shapes`, which are by `TypeSpec.declared_as`, picked by its type."""
+def _annotate_schema(shapes: dict[str, type[MappingShape]], *, half: bool) -> Any:
+    """Return the annotation of a schema: the union of `shapes`, keyed by `TypeSpec.declared_as` and selected by `type`."""
 
     def tag(value: object) -> str | None:
         name = value.get("type") if isinstance(value, dict) else None
         type_ = SchemaType.__members__.get(name) if isinstance(name, str) else None
-        # None, where there is no such type, becomes an error of the union itself.
+        # For None, pydantic reports an error of the union.
         if type_ is None or (SPECS[type_].unfit_half if half else SPECS[type_].undeclarable):
             return None
-        return tag_of(shapes[SPECS[type_].declared_as])
+        return _tag_of(shapes[SPECS[type_].declared_as])
 
-    tagged = tuple(Annotated[shape, Tag(tag_of(shape))] for shape in shapes.values())
-    return Annotated[Union[tagged], Discriminator(tag)]  # noqa: UP007  of as many as there are
+    tagged = tuple(Annotated[shape, Tag(_tag_of(shape))] for shape in shapes.values())
+    return Annotated[Union[tagged], Discriminator(tag)]  # noqa: UP007  a union of a tuple
 
 
-_HALVES: Final[dict[str, type[MappingShape]]] = {
+_HALF_SCHEMAS: Final[dict[str, type[MappingShape]]] = {
     "avro": AvroShape,
     "protobuf": ProtobufHalfShape,
     "proto": ProtobufNativeShape,
@@ -661,16 +678,16 @@ _HALVES: Final[dict[str, type[MappingShape]]] = {
 class KeyValueShape(MappingShape):
     """Two schemas in one: a key and a value."""
 
-    type: _types("pair")  # type: ignore[valid-type]
+    type: _annotate_type("pair")  # type: ignore[valid-type]
     encoding: Annotated[Any, choice("encoding", ("INLINE", "SEPARATED"))] = Field(
         default=None, description="SEPARATED: the key travels as the message's key. INLINE (default): in the payload."
     )
-    key: _one_of(_HALVES, half=True) = Field(description="The schema of the key.")  # type: ignore[valid-type]
-    value: _one_of(_HALVES, half=True) = Field(description="The schema of the value.")  # type: ignore[valid-type]
+    key: _annotate_schema(_HALF_SCHEMAS, half=True) = Field(description="The schema of the key.")  # type: ignore[valid-type]
+    value: _annotate_schema(_HALF_SCHEMAS, half=True) = Field(description="The schema of the value.")  # type: ignore[valid-type]
     properties: Properties = optional(_PROPERTIES)
 
 
-_WHOLE: Final[dict[str, type[MappingShape]]] = {
+_TOPIC_SCHEMAS: Final[dict[str, type[MappingShape]]] = {
     "avro": AvroShape,
     "protobuf": ProtobufShape,
     "proto": ProtobufNativeShape,
@@ -678,12 +695,15 @@ _WHOLE: Final[dict[str, type[MappingShape]]] = {
     "plain": PlainShape,
 }
 
-BRANCHES: Final = {tag_of(shape): shape for shape in (*_WHOLE.values(), *_HALVES.values())}
-"""The shapes of schemas by the names they have in pydantic's locations."""
+BRANCHES: Final = {_tag_of(shape): shape for shape in (*_TOPIC_SCHEMAS.values(), *_HALF_SCHEMAS.values())}
+"""The models of schemas by their tags in pydantic's locations."""
+
+
+_NUMBER: Final = integer("`latest`, a version's number, a range such as 3..5, or a definition's file", 0, "latest")
 
 
 def _check_build(value: object) -> None:
-    """ValueError: not what a client is built with."""
+    """Raise ValueError unless `value` is `latest`, a version, a range of versions or the path of a definition."""
     if isinstance(value, str):
         range_ = re.fullmatch(r"([0-9]{1,9})\.\.([0-9]{1,9})", value)
         if range_ and int(range_[1]) > int(range_[2]):
@@ -693,7 +713,6 @@ def _check_build(value: object) -> None:
     _NUMBER.check(value)
 
 
-_NUMBER: Final = whole("`latest`, a version's number, a range such as 3..5, or a definition's file", 0, "latest")
 _BUILD: Final = ValueShape(
     _check_build, {"oneOf": [_NUMBER.schema["oneOf"][0], {"type": "string", "pattern": _BUILD_PATTERN}]}
 )
@@ -752,37 +771,37 @@ class MetadataShape(MappingShape):
     )
 
 
-Partitions = Annotated[Any, whole("a number of partitions, 1 or more", 1)]
+Partitions = Annotated[Any, integer("a number of partitions, 1 or more", 1)]
 
 
-def _setting(name: str, shape: Whole | Switch | OneOf | Names | Parts) -> Any:
-    """Return the annotation of a value of a setting, or of a part of one, that has this shape."""
+def _annotate_setting(name: str, shape: Whole | Switch | OneOf | Names | Parts) -> Any:
+    """Return the annotation of a setting, or of a part of one, with this shape."""
     match shape:
         case Whole(expected, least, most):
-            return Annotated[Any, whole(expected, least, most=most)]
+            return Annotated[Any, integer(expected, least, most=most)]
         case Switch():
             return Flag
         case OneOf(noun, names):
             return Annotated[Any, choice(noun, names)]
         case Names(noun, pattern):
-            each = Annotated[Any, text(noun, pattern)]
-            return Annotated[list[each], Field(min_length=1, max_length=MAX_ITEMS)]
+            item = Annotated[Any, text(noun, pattern)]
+            return Annotated[list[item], Field(min_length=1, max_length=MAX_ITEMS)]
         case Parts(parts, about):
             fields: dict[str, Any] = {
-                key: (_setting(key, part), Field(description=about[key])) for key, part in parts.items()
+                key: (_annotate_setting(key, part), Field(description=about[key])) for key, part in parts.items()
             }
             words = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
             return create_model(f"{words}Shape", __base__=MappingShape, **fields)
 
 
-def _shape_of_settings(name: str, rows: Iterable[Setting]) -> Any:
-    """Return the shape, called `name`, of what can be set of these rows of the table of settings."""
-    fields: dict[str, Any] = {row.name: (_setting(row.name, row.shape), optional(row.about)) for row in rows}
+def _create_settings_model(name: str, rows: Iterable[Setting]) -> Any:
+    """Create the model `name` with a key for each of these rows of the table of settings."""
+    fields: dict[str, Any] = {row.name: (_annotate_setting(row.name, row.shape), optional(row.about)) for row in rows}
     return create_model(name, __base__=MappingShape, **fields)
 
 
-_NamespaceSettings = _shape_of_settings("NamespaceSettings", SETTINGS.values())
-_TopicSettings = _shape_of_settings("TopicSettings", (row for row in SETTINGS.values() if row.topic_path))
+_NamespaceSettings = _create_settings_model("NamespaceSettings", SETTINGS.values())
+_TopicSettings = _create_settings_model("TopicSettings", (row for row in SETTINGS.values() if row.topic_path))
 
 
 class _OfTopics(MappingShape):
@@ -824,11 +843,11 @@ class TopicShape(MetadataShape, TopicOverlayShape):
         examples=["persistent://shop/sales/orders"],
     )
     partitions: Partitions = optional("Absent: not partitioned. May only grow.")
-    generation: Annotated[Any, whole("a number of generations, 1 or more", 1)] = optional(
+    generation: Annotated[Any, integer("a number of generations, 1 or more", 1)] = optional(
         "Raised by one: the versions so far are deleted, on a topic that retains no message, and nothing is compared with them again."
     )
     renamed_from: TopicText = optional("Check against the versions of that topic, too.")
-    reader: Annotated[Any, whole("`latest` or a version's number", 0, "latest")] = optional(
+    reader: Annotated[Any, integer("`latest` or a version's number", 0, "latest")] = optional(
         "The version that generated readers use: latest (default) or a number."
     )
     lifecycle: Annotated[Any, choice("lifecycle", ("stable", "draft"))] = optional(
@@ -839,7 +858,7 @@ class TopicShape(MetadataShape, TopicOverlayShape):
         examples=[[{"name": "billing", "team": "payments", "role": "consumer", "schema": 3}]],
     )
     # pydantic's own BaseModel has a deprecated method of that name.
-    schema_: _one_of(_WHOLE, half=False) = optional(  # type: ignore[valid-type]
+    schema_: _annotate_schema(_TOPIC_SCHEMAS, half=False) = optional(  # type: ignore[valid-type]
         "Absent: a topic without schema.", alias="schema", examples=[{"type": "AVRO", "definition": "orders.avsc"}]
     )
 
@@ -858,15 +877,15 @@ KINDS: Final[dict[str, type[MappingShape]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A part of a document that does not fit its shape.
+    """A part of a document that does not fit its model.
 
     Attributes:
         parts: the keys and indexes that lead to it.
-        kind: pydantic's name for what is wrong, `own` for ours.
-        value: what was found there.
-        context: what more is known, such as `what` and `fix` of our own.
-        keys: the keys that the mapping around it may have, and what they are for.
-        schema_type: of a schema, the name of its type; else "".
+        kind: pydantic's type of the error, or `own` for a ValueError of this module.
+        value: the value that does not fit.
+        context: pydantic's details of the error; `what` and `fix` for `own`.
+        keys: the allowed keys of the mapping around it, with their descriptions.
+        schema_type: the schema type if the mapping around it is a schema, or "".
     """
 
     parts: Tokens
@@ -878,27 +897,27 @@ class Mismatch:
 
 
 def mismatches(kind: str, value: object) -> list[Mismatch]:
-    """Return everything in `value` that does not fit the shape of `kind` (see KINDS); none: it fits."""
+    """Validate `value` as a document of the kind `kind` (see KINDS), and return all its mismatches."""
     shape = KINDS[kind]
     try:
         shape.model_validate(value)
     except ValidationError as error:
         return [
             Mismatch(
-                tuple(str(part) for part in each["loc"] if part not in BRANCHES and part not in SEVERITY_TAGS),
-                each["type"],
-                each["input"],
-                each.get("ctx", {}),
-                _keys(_shape_at(shape, each["loc"][:-1])),
-                _schema_type(value, each["loc"]),
+                tuple(str(part) for part in detail["loc"] if part not in BRANCHES and part not in SEVERITY_TAGS),
+                detail["type"],
+                detail["input"],
+                detail.get("ctx", {}),
+                _describe_keys(_find_shape(shape, detail["loc"][:-1])),
+                _find_schema_type(value, detail["loc"]),
             )
-            for each in error.errors(include_url=False)
+            for detail in error.errors(include_url=False)
         ]
     return []
 
 
-def _schema_type(value: Any, location: tuple[str | int, ...]) -> str:
-    """Return the type of the schema that pydantic's `location` is a key of; "": it is none."""
+def _find_schema_type(value: Any, location: tuple[str | int, ...]) -> str:
+    """Return the type of the schema around pydantic's `location`, or "" if that mapping is not a schema."""
     if len(location) < 2 or location[-2] not in BRANCHES:
         return ""
     for part in location[:-1]:
@@ -906,54 +925,54 @@ def _schema_type(value: Any, location: tuple[str | int, ...]) -> str:
     return str(value.get("type", ""))
 
 
-def _shape_at(shape: type[MappingShape], location: tuple[str | int, ...]) -> type[MappingShape]:
-    """Return the shape of the mapping at pydantic's `location`, or the last one on the way."""
-    free_key = False
+def _find_shape(shape: type[MappingShape], location: tuple[str | int, ...]) -> type[MappingShape]:
+    """Return the model of the mapping at pydantic's `location`, or the last model on the way."""
+    is_free_key = False
     for part in location:
-        if free_key:
-            free_key = False
+        if is_free_key:
+            is_free_key = False
         elif part in BRANCHES:
             shape = BRANCHES[str(part)]
         else:
             annotation = next(
-                (each.annotation for name, each in shape.model_fields.items() if part in (name, each.alias)), None
+                (field.annotation for name, field in shape.model_fields.items() if part in (name, field.alias)), None
             )
-            inner = _inner(annotation)
+            inner = _find_inner_shape(annotation)
             shape = inner or shape
-            free_key = inner is not None and get_origin(annotation) in (dict, list)
+            is_free_key = inner is not None and get_origin(annotation) in (dict, list)
     return shape
 
 
-def _inner(annotation: object) -> type[MappingShape] | None:
-    """Return the one shape in an annotation; None where there is none, or several (then a tag follows)."""
+def _find_inner_shape(annotation: object) -> type[MappingShape] | None:
+    """Return the model in an annotation, or None if it has none, or a union whose tag follows."""
     if isinstance(annotation, type) and issubclass(annotation, MappingShape):
         return annotation
     if get_origin(annotation) in (dict, list):
-        return _inner(get_args(annotation)[-1])
+        return _find_inner_shape(get_args(annotation)[-1])
     return None
 
 
-def _keys(shape: type[MappingShape]) -> dict[str, str]:
-    return {each.alias or name: each.description or "" for name, each in shape.model_fields.items()}
+def _describe_keys(shape: type[MappingShape]) -> dict[str, str]:
+    return {field.alias or name: field.description or "" for name, field in shape.model_fields.items()}
 
 
-_DOCUMENT_OF_FILES: Final = {
+_EDITOR_SCHEMAS: Final = {
     "project": ("schemactl.yaml", ("project",)),
     "declarations": ("a namespace or a topic", ("namespace", "topic")),
     "overlays": ("what of a namespace or a topic differs on a target", ("namespace overlay", "topic overlay")),
     "waivers": ("the waiver file", ("waiver",)),
 }
-"""What documents of each kind of file are, and the kinds of their shapes."""
+"""The title and the kinds of documents of each kind of file."""
 
 
 def editor_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas for editors, by kind of file: project, declarations, overlays, waivers."""
-    return {name: _editor_schema(title, kinds) for name, (title, kinds) in _DOCUMENT_OF_FILES.items()}
+    """Build the JSON Schemas for editors by kind of file: project, declarations, overlays, waivers."""
+    return {name: _build_editor_schema(title, kinds) for name, (title, kinds) in _EDITOR_SCHEMAS.items()}
 
 
-def _editor_schema(title: str, kinds: tuple[str, ...]) -> dict[str, Any]:
+def _build_editor_schema(title: str, kinds: tuple[str, ...]) -> dict[str, Any]:
     _, schema = models_json_schema([(KINDS[kind], "validation") for kind in kinds], by_alias=True)
-    _clean(schema)
+    _remove_defaults(schema)
     refs = [{"$ref": f"#/$defs/{KINDS[kind].__name__}"} for kind in kinds]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -963,15 +982,15 @@ def _editor_schema(title: str, kinds: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _clean(schema: Any) -> None:
-    """Take out what pydantic adds and no editor needs: titles made from names, `default: null`."""
+def _remove_defaults(schema: Any) -> None:
+    """Remove pydantic's additions that no editor needs: titles made from names, `default: null`."""
     if isinstance(schema, dict):
         if isinstance(schema.get("title"), str):
             del schema["title"]
         if "default" in schema and schema["default"] is None:
             del schema["default"]
         for value in schema.values():
-            _clean(value)
+            _remove_defaults(value)
     elif isinstance(schema, list):
         for value in schema:
-            _clean(value)
+            _remove_defaults(value)
