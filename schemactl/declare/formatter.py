@@ -1,8 +1,8 @@
-"""The layout that `fmt` gives to YAML and JSON files, and the proof that a rewritten file still declares the same.
+"""Format YAML and JSON files for `fmt`, and prove that a rewritten file still declares the same.
 
-Whatever a person chose stays: comments, quotes, numbers as they are spelt, block or flow style, line breaks. Only blanks change, and whole
-entries move. That is why no library writes the file anew: those that keep comments break and join lines by rules of their own, and attach
-a comment to the key before it, which goes wrong where keys change places.
+Comments, quotes, the spelling of numbers, block or flow style and line breaks stay. Only blanks change, and whole entries move. No
+library rewrites the file, because those that keep comments break and join lines by other rules, and attach a comment to the key
+before it, which is wrong when keys change places.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from schemactl.formats.avro.json_text import without_comments
 # The files of a project
 
 _DEFINITION: Final = ".avsc"
-"""How the name of a file ends that is a definition, whether a declaration names it or not."""
+"""The suffix of files that are definitions even if no declaration names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files that are not laid out yet.
+    """The files that are not formatted yet.
 
     Attributes:
-        contents: by path, the text as it is laid out.
-        refused: the paths of files that would declare something else when laid out, which is a bug of schemactl.
-        seen: the number of files looked at.
+        contents: the formatted text by path.
+        refused: the paths of files whose formatted text would declare something else, which is a bug of schemactl.
+        seen: the number of files read.
     """
 
     contents: dict[str, bytes]
@@ -64,35 +64,35 @@ class Layout:
 
 
 def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Layout:
-    """Lay out the files of a project that are not laid out yet.
+    """Format the files of a project that are not formatted yet.
 
-    What they declare is looked at only where there is one.
+    The declarations are read only if a file changes.
 
     Args:
-        files: among which they are.
-        project: whose files they are.
-        wanted: only these of them, and those in these folders; each ends with `/`, and "" is the top of the repository.
+        files: the files of the repository.
+        project: the project.
+        wanted: the files and folders to format; each ends with `/`, and "" is the top of the repository.
 
     Raises:
-        DeclarationError: files have problems.
+        DeclarationError: if files have problems.
     """
     contents: dict[str, bytes] = {}
     problems: list[Problem] = []
-    refused, seen = [], 0
+    refused, read_count = [], 0
     for path in sorted({*paths(files, project)}):
-        if not any(f"{path}/".startswith(each) for each in wanted):
+        if not any(f"{path}/".startswith(prefix) for prefix in wanted):
             continue
-        seen += 1
+        read_count += 1
         try:
             text = decode(path, read_bytes(files, path))
-            new = _laid_out(path, text)
+            new = _format_file(path, text)
         except DeclarationError as error:
             problems += error.problems
             continue
         if new == text:
             continue
-        value = _yaml_value if path.endswith(YAML_SUFFIXES) else _json_value
-        if value(path, text) == value(path, new):
+        parse = _parse_yaml if path.endswith(YAML_SUFFIXES) else _parse_json
+        if parse(path, text) == parse(path, new):
             contents[path] = new.encode()
         else:
             refused.append(path)
@@ -100,17 +100,17 @@ def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Lay
         raise DeclarationError(problems)
     if contents:
         declared = reader.load_all(files, project)
-        kept = proved(files, project, declared, contents, is_same)
-        refused += sorted(contents.keys() - kept.keys())
-        contents = kept
-    return Layout(contents, tuple(refused), seen)
+        proved_contents = proved(files, project, declared, contents, is_same)
+        refused += sorted(contents.keys() - proved_contents.keys())
+        contents = proved_contents
+    return Layout(contents, tuple(refused), read_count)
 
 
 def paths(files: Files, project: Project) -> Iterator[str]:
-    """Yield the paths of the files that have a layout: the project's YAML files, and its Avro definitions as JSON."""
-    of_project = {project.path, project.waivers}
-    of_project |= {path for target in project.targets.values() for path in target.overlays}
-    yield from (path for path in of_project if files.kind(path) == "file")
+    """Yield the paths of the files that `fmt` formats: the YAML files of the project, and its Avro definitions as JSON."""
+    project_files = {project.path, project.waivers}
+    project_files |= {path for target in project.targets.values() for path in target.overlays}
+    yield from (path for path in project_files if files.kind(path) == "file")
     for path in files.paths():
         if not in_roots(path, project) or files.kind(path) != "file":
             continue
@@ -118,30 +118,38 @@ def paths(files: Files, project: Project) -> Iterator[str]:
             yield path
         elif path.endswith(YAML_SUFFIXES):
             yield path
-            yield from (each for each in _definitions(files, path) if files.kind(each) == "file")
+            yield from (named for named in _find_definitions(files, path) if files.kind(named) == "file")
 
 
-def _definitions(files: Files, path: str) -> Iterator[str]:
-    """Yield the Avro files that the declarations in a YAML file name, wherever these are."""
+def _find_definitions(files: Files, path: str) -> Iterator[str]:
+    """Yield the Avro files that the declarations in a YAML file name, inside and outside the roots."""
     for document in read_documents(path, read_bytes(files, path)).documents:
         schema = document.schema if isinstance(document, TopicDocument) else None
-        for each in (schema, schema.key, schema.value) if schema else ():
-            for written in (each.definition, *each.references) if each else ():
+        for part in (schema, schema.key, schema.value) if schema else ():
+            for written in (part.definition, *part.references) if part else ():
                 if isinstance(written, str):
                     with suppress(ValueError):
-                        yield from _named(files, posixpath.dirname(path), written)
+                        yield from _resolve_definitions(files, posixpath.dirname(path), written)
 
 
-def _named(files: Files, folder: str, written: str) -> Iterator[str]:
-    """Yield the Avro files that a path, glob or folder in a file of `folder` means. Raise ValueError where it leads elsewhere."""
+def _resolve_definitions(files: Files, folder: str, written: str) -> Iterator[str]:
+    """Yield the Avro files that a path, glob or folder in a file of `folder` names.
+
+    Raises:
+        ValueError: if it leads out of the repository.
+    """
     if is_pattern(written):
         yield from files_of(files, folder, written)
     elif written.endswith(AVRO_SUFFIXES):
         yield resolve(folder, written)
 
 
-def _laid_out(path: str, text: str) -> str:
-    """Return the text of a file laid out. Raise DeclarationError if it is neither YAML nor JSON."""
+def _format_file(path: str, text: str) -> str:
+    """Format the text of a file.
+
+    Raises:
+        DeclarationError: if it is neither YAML nor JSON.
+    """
     if path.endswith(YAML_SUFFIXES):
         return laid_out_yaml(path, text)
     try:
@@ -151,28 +159,28 @@ def _laid_out(path: str, text: str) -> str:
         raise DeclarationError([problem]) from None
 
 
-def is_same(one: SchemaInfo, other: SchemaInfo) -> bool:
-    """Return whether two schemas are one version in the same words."""
-    return identity(one) == identity(other) and same_text(one, other)
+def is_same(old: SchemaInfo, new: SchemaInfo) -> bool:
+    """Return whether two schemas are the same version with the same text."""
+    return identity(old) == identity(new) and same_text(old, new)
 
 
-def _yaml_value(path: str, text: str) -> list[str]:
-    """Return the values of a YAML file's documents, without the order of keys."""
+def _parse_yaml(path: str, text: str) -> list[str]:
+    """Return the values of the documents of a YAML file, as JSON with sorted keys."""
     documents, _ = read_yaml(path, text.encode())
     return [json.dumps(document.value, sort_keys=True) for document in documents]
 
 
-def _json_value(_path: str, text: str) -> str:
-    """Return what a JSON text says, with the order of its keys."""
-    return json.dumps(json.loads(without_comments(text), parse_float=_spelt, parse_int=_spelt))
+def _parse_json(_path: str, text: str) -> str:
+    """Return a JSON text without comments and blanks; the order of keys and the digits of numbers stay."""
+    return json.dumps(json.loads(without_comments(text), parse_float=_keep_digits, parse_int=_keep_digits))
 
 
-def _spelt(digits: str) -> list[str]:
-    """Return a number as it is spelt, in a form that differs from the same text."""
+def _keep_digits(digits: str) -> list[str]:
+    """Return the digits of a number, in a form that differs from a string of these digits."""
     return ["number", digits]
 
 
-# Rewriting that keeps what is declared
+# Proof of a rewrite
 
 
 def proved(
@@ -182,74 +190,73 @@ def proved(
     contents: Mapping[str, bytes],
     holds: Callable[[SchemaInfo, SchemaInfo], bool],
 ) -> dict[str, bytes]:
-    """Return those of `contents` that keep everything declared as it is, except for changes of schemas that `holds` allows.
+    """Return the rewrites in `contents` that do not change any declaration, apart from changes of schemas that `holds` allows.
 
     Args:
         files: the files before the change.
-        project: whose files they are.
-        before: what they declare; without problems.
-        contents: the new contents of some of them.
-        holds: whether a topic's schema may change into another; nothing else of a topic may change.
+        project: the project.
+        before: the declarations of `files`, without problems.
+        contents: the new contents by path.
+        holds: returns whether the first schema of a topic may become the second; nothing else of a topic may change.
     """
-    kept = dict(contents)
-    while kept:
-        after = reader.read(ChangedFiles(kept, files), project)
-        wrong = {problem.source.path for problem in after.problems} & kept.keys()
-        if after.problems and not wrong:
+    remaining = dict(contents)
+    while remaining:
+        after = reader.read(ChangedFiles(remaining, files), project)
+        rejected = {problem.source.path for problem in after.problems} & remaining.keys()
+        if after.problems and not rejected:
             return {}
-        for name, topic in before.catalog.topics.items():
-            now = after.catalog.topics.get(name)
-            if now is None or not _is_kept(topic, now, holds):
-                wrong |= {*before.dependencies.get(name, ())} & kept.keys()
-                wrong |= {topic.source.path} & kept.keys() if topic.source else set()
-        if not wrong:
-            return {} if before.catalog.namespaces != after.catalog.namespaces else kept
-        kept = {path: content for path, content in kept.items() if path not in wrong}
-    return kept
+        for name, old_topic in before.catalog.topics.items():
+            new_topic = after.catalog.topics.get(name)
+            if new_topic is None or not _is_unchanged(old_topic, new_topic, holds):
+                rejected |= {*before.dependencies.get(name, ())} & remaining.keys()
+                rejected |= {old_topic.source.path} & remaining.keys() if old_topic.source else set()
+        if not rejected:
+            return {} if before.catalog.namespaces != after.catalog.namespaces else remaining
+        remaining = {path: content for path, content in remaining.items() if path not in rejected}
+    return remaining
 
 
-def _is_kept(topic: Topic, now: Topic, holds: Callable[[SchemaInfo, SchemaInfo], bool]) -> bool:
-    one, other = topic.schema, now.schema
-    if one is None or other is None:
-        return topic == now
-    return replace(topic, schema=None) == replace(now, schema=None) and holds(one, other)
+def _is_unchanged(old: Topic, new: Topic, holds: Callable[[SchemaInfo, SchemaInfo], bool]) -> bool:
+    if old.schema is None or new.schema is None:
+        return old == new
+    return replace(old, schema=None) == replace(new, schema=None) and holds(old.schema, new.schema)
 
 
 def write(top: str, contents: Mapping[str, bytes]) -> None:
-    """Write each file whole, with the permissions it has as far as the umask leaves them, below the repository's `top`."""
+    """Write each file atomically below the repository's `top`; its permissions stay, as far as the umask allows."""
     below = atomic_files.top_of(top)
     for path, content in contents.items():
-        place = Path(top, path)
-        atomic_files.write(place, content, below=below, mode=place.stat().st_mode & 0o777)
+        file = Path(top, path)
+        atomic_files.write(file, content, below=below, mode=file.stat().st_mode & 0o777)
 
 
 # JSON
 
 WIDTH: Final = 110
-"""Of a line, in characters: what fits stands on one."""
+"""The width of a line in characters: a value that fits is written on one line."""
 
 _JSON_STEP: Final = "  "
 _COMMENT: Final = re.compile(r"//[^\r\n]*+|/\*.*?\*/|\n(?=[ \t\r]*\n)|\n", re.DOTALL)
-"""What blanks between two tokens may hold; two line ends in a row are a blank line."""
+"""The comments and line ends between two tokens; two line ends in a row are a blank line."""
 
 
 @dataclass(slots=True)
 class _Item:
-    """A member of an object or list, or what ends one.
+    """A member of an object or list, or the end of one.
 
     Attributes:
-        before: comments on lines of their own before it; "" is a blank line.
-        text: key and value where both are on one line; the key alone, with its colon, where the value is not; "": the end.
-        value: the container that is the value; None: it has no parts.
-        width: of all of it on one line, in characters.
-        behind: comments that stand behind it on its line.
+        before: the comments on the lines before it; "" is a blank line.
+        text: the key and the value, or only the key with its colon if the value is a container; "" for the end.
+        value: the container that is the value, or None for a scalar.
+        width: the width of the item on one line, in characters.
+        after: the comments after it on its line.
     """
 
     before: list[str] = field(default_factory=list)
     text: str = ""
     value: _Container | None = None
     width: int = 0
-    behind: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -258,36 +265,35 @@ class _Container:
 
     Attributes:
         brackets: `{}` or `[]`.
-        behind: comments behind its opening bracket.
-        items: its members, and an end, which has none but comments.
-        is_long: it is never put on one line: a record with fields, the list of these, what holds a comment, and what is around them.
+        after: the comments after its opening bracket.
+        items: its members, and the end, which has only comments.
+        is_long: whether it is never written on one line: it contains a comment or the fields of a record.
     """
 
     brackets: str
-    behind: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
     items: list[_Item] = field(default_factory=list)
     is_long: bool = False
 
 
 def laid_out_json(text: str) -> str:
-    """Return the JSON `text`, in which comments may stand, as it is laid out: a record and its fields on lines of their own.
+    """Format the JSON `text`, which may have comments. Each field of a record starts on a new line.
 
     Raises:
-        JsonSyntaxError: it is not JSON.
+        JsonSyntaxError: if it is not JSON.
     """
     text = text.replace("\r\n", "\n")
-    found = scan(text)
+    values = scan(text)
     root = _Item()
-    comments = [*_comments(text[: found.offsets[0]])]
-    root.before = [comment for comment in comments if comment != "\n"]
-    _fill(root, found, 0, "")
-    after = [each for each in _comments(text[found.stops[0] :]) if each not in ("\n", "")]
-    return "\n".join([*root.before, *_lines(root, "", ""), *after]) + "\n"
+    root.before = [comment for comment in _split_comments(text[: values.offsets[0]]) if comment != "\n"]
+    _fill_item(root, values, 0, "")
+    after = [comment for comment in _split_comments(text[values.stops[0] :]) if comment not in ("\n", "")]
+    return "\n".join([*root.before, *_format_item(root, "", ""), *after]) + "\n"
 
 
-def _fill(item: _Item, found: Scan, number: int, key: str) -> None:
-    """Make `item` the value of that number, behind `key`."""
-    text, start, stop = found.text, found.offsets[number], found.stops[number]
+def _fill_item(item: _Item, values: Scan, number: int, key: str) -> None:
+    """Set `item` to the value with this number, after `key`."""
+    text, start, stop = values.text, values.offsets[number], values.stops[number]
     item.text = f"{key}: " if key else ""
     opening = text[start]
     if opening not in "{[":
@@ -296,89 +302,91 @@ def _fill(item: _Item, found: Scan, number: int, key: str) -> None:
         return
     container = _Container("{}" if opening == "{" else "[]")
     item.value = container
-    at, last = start + 1, None
-    for member in found.members_of(number):
-        begin = found.keys[member] if opening == "{" else found.offsets[member]
-        each = _Item()
-        _share(text[at:begin], container.behind if last is None else last.behind, each.before)
+    offset, previous = start + 1, None
+    for member_number in values.members_of(number):
+        begin = values.keys[member_number] if opening == "{" else values.offsets[member_number]
+        member = _Item()
+        _share_comments(text[offset:begin], container.after if previous is None else previous.after, member.before)
         name = ""
         if opening == "{":
-            end = found.key_end(member)
+            end = values.key_end(member_number)
             name = text[begin:end]
-            each.before += [one for one in _comments(text[end : found.offsets[member]]) if one not in ("\n", "")]
-        _fill(each, found, member, name)
-        container.items.append(each)
-        at, last = found.stops[member], each
-    end_of_all = _Item()
-    _share(text[at : stop - 1], container.behind if last is None else last.behind, end_of_all.before)
-    while end_of_all.before and not end_of_all.before[-1]:
-        end_of_all.before.pop()
-    container.items.append(end_of_all)
-    members = container.items[:-1]
-    item.width = len(item.text) + 2 + sum(each.width for each in members) + 2 * max(0, len(members) - 1)
-    is_fields = key == '"fields"' and opening == "[" and len(container.items) > 1
-    container.is_long = bool(is_fields or container.behind) or any(
-        each.behind or any(each.before) or (each.value is not None and each.value.is_long) for each in container.items
+            comments = _split_comments(text[end : values.offsets[member_number]])
+            member.before += [comment for comment in comments if comment not in ("\n", "")]
+        _fill_item(member, values, member_number, name)
+        container.items.append(member)
+        offset, previous = values.stops[member_number], member
+    end_item = _Item()
+    _share_comments(text[offset : stop - 1], container.after if previous is None else previous.after, end_item.before)
+    while end_item.before and not end_item.before[-1]:
+        end_item.before.pop()
+    members = [*container.items]
+    container.items.append(end_item)
+    item.width = len(item.text) + 2 + sum(member.width for member in members) + 2 * max(0, len(members) - 1)
+    is_field_list = key == '"fields"' and opening == "[" and bool(members)
+    container.is_long = bool(is_field_list or container.after) or any(
+        member.after or any(member.before) or (member.value is not None and member.value.is_long)
+        for member in container.items
     )
 
 
-def _share(gap: str, behind: list[str], before: list[str]) -> None:
-    """Give the comments between two tokens to the one before, on whose line they stand, or to the one after."""
-    to = behind
-    for comment in _comments(gap):
+def _share_comments(gap: str, after: list[str], before: list[str]) -> None:
+    """Add the comments between two tokens to `after`, if they are on the line of the first token, or else to `before`."""
+    comments = after
+    for comment in _split_comments(gap):
         if comment == "\n":
-            to = before
-        elif comment or to is before:
-            to.append(comment)
-            # What follows `//` is on the next line.
-            to = before if comment.startswith("//") else to
+            comments = before
+        elif comment or comments is before:
+            comments.append(comment)
+            # A `//` comment ends its line.
+            comments = before if comment.startswith("//") else comments
 
 
-def _comments(gap: str) -> Iterator[str]:
-    """Yield each comment of blanks; a line end for one or more of them, and "" behind it for a blank line."""
-    ends = 0
+def _split_comments(gap: str) -> Iterator[str]:
+    """Yield each comment between two tokens, a line feed for one or more line ends, and "" after it for a blank line."""
+    line_ends = 0
     for match in _COMMENT.finditer(gap):
         if match[0] != "\n":
-            ends = 0
+            line_ends = 0
             yield match[0].rstrip()
             continue
-        ends += 1
-        if ends == 1:
+        line_ends += 1
+        if line_ends == 1:
             yield "\n"
-        elif ends == 2:
+        elif line_ends == 2:
             yield ""
 
 
-def _flat(item: _Item) -> str:
-    """Return an item on one line."""
+def _format_flat(item: _Item) -> str:
+    """Format an item on one line."""
     if item.value is None:
         return item.text
     opening, closing = tuple(item.value.brackets)
-    return f"{item.text}{opening}{', '.join(_flat(each) for each in item.value.items[:-1])}{closing}"
+    return f"{item.text}{opening}{', '.join(_format_flat(member) for member in item.value.items[:-1])}{closing}"
 
 
-def _lines(item: _Item, indent: str, comma: str) -> Iterator[str]:
-    """Yield the lines of an item, which `comma` ends."""
-    behind = "".join(f" {comment}" for comment in item.behind)
+def _format_item(item: _Item, indent: str, comma: str) -> Iterator[str]:
+    """Yield the lines of an item that ends with `comma`."""
+    after = "".join(f" {comment}" for comment in item.after)
     container = item.value
     if container is None:
-        yield f"{indent}{item.text}{comma}{behind}"
+        yield f"{indent}{item.text}{comma}{after}"
         return
     fits = len(indent) + item.width + len(comma) <= WIDTH or len(container.items) == 1
     if fits and not container.is_long:
-        yield f"{indent}{_flat(item)}{comma}{behind}"
+        yield f"{indent}{_format_flat(item)}{comma}{after}"
         return
     opening, closing = tuple(container.brackets)
-    yield f"{indent}{item.text}{opening}" + "".join(f" {comment}" for comment in container.behind)
+    yield f"{indent}{item.text}{opening}" + "".join(f" {comment}" for comment in container.after)
     inner = indent + _JSON_STEP
     *members, end = container.items
-    for number, each in enumerate(members):
-        # No blank line behind a bracket.
-        before = each.before if number else [comment for comment in each.before if comment]
+    for number, member in enumerate(members):
+        # No blank line after an opening bracket.
+        before = member.before if number else [comment for comment in member.before if comment]
         yield from (f"{inner}{comment}" if comment else "" for comment in before)
-        yield from _lines(each, inner, "," if number < len(members) - 1 else "")
+        yield from _format_item(member, inner, "," if number < len(members) - 1 else "")
     yield from (f"{inner}{comment}" if comment else "" for comment in end.before)
-    yield f"{indent}{closing}{comma}{behind}"
+    yield f"{indent}{closing}{comma}{after}"
 
 
 # YAML
@@ -396,18 +404,15 @@ _ORDERS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "schema": (*("type", "encoding", "key", "value", "definition", "proto", "message", "references", ""), "properties"),
 }
-"""The keys of each kind of mapping as docs/reference/declarations.md lists them; "" stands for all others, in their order."""
+"""The keys of each kind of mapping as docs/reference/declarations.md lists them; "" means all other keys, in their order."""
 
-_INSIDE: Final[Mapping[str, Sequence[str]]] = {"topic": ("schema",), "schema": ("key", "value")}
-"""Which keys of it hold a schema."""
+_SCHEMA_KEYS: Final[Mapping[str, Sequence[str]]] = {"topic": ("schema",), "schema": ("key", "value")}
+"""The keys of each kind of mapping whose values are schemas."""
 
 _FIXED: Final = re.compile(r"&|[|>][0-9]?\+")
-"""What has its place: an anchor, which must come before its alias, and a text that the blank lines behind it are part of."""
+"""Text that must not move: an anchor, which must precede its alias, and a block scalar that includes the blank lines after it."""
 
 _OTHER_LINE_ENDS: Final = ("\r", "\x85", "\u2028", "\u2029")
-
-_PLACED: Final = (yaml.KeyToken, yaml.BlockEntryToken)
-"""What stands at the indentation of its level."""
 
 _OPENING: Final = (yaml.FlowMappingStartToken, yaml.FlowSequenceStartToken)
 _CLOSING: Final = (yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
@@ -419,30 +424,30 @@ _VISIBLE: Final = (
 
 
 def laid_out_yaml(path: str, text: str) -> str:
-    """Return the YAML `text` of the file `path` laid out.
+    """Format the YAML `text` of the file `path`.
 
-    Declarations of topics and namespaces get their keys in order. A text with explicit keys (`? `), directives, a block
-    (`|`, `>`) without words or line ends of other systems comes back as it is.
+    The keys of topics and namespaces are sorted. A text with explicit keys (`? `), directives, an empty block scalar
+    (`|`, `>`) or other line ends than LF and CRLF is returned unchanged.
     """
     text = text.replace("\r\n", "\n")
     if any(mark in text for mark in _OTHER_LINE_ENDS):
         return text
     if not text.endswith("\n"):
-        # A text in block style that ends with the file would get a line end of its own.
-        if _last_is_block(path, text):
+        # A final line end would become part of a block scalar at the end of the file.
+        if _ends_with_block(path, text):
             return text
         text += "\n"
-    layout = _Layout(text)
-    placed = layout.text()
-    if layout.is_odd:
+    indenter = _YamlIndenter(text)
+    indented = indenter.format()
+    if indenter.is_unsupported:
         return text
-    # After that, a blank line that goes with an entry becomes no part of a text that it comes to stand behind.
-    ordered = _ordered(path, placed)
-    return placed if ordered == placed else _Layout(ordered).text()
+    # Sorting comes second: blank lines that move with an entry cannot become part of a block scalar of the indented text.
+    ordered = _sort_keys(path, indented)
+    return indented if ordered == indented else _YamlIndenter(ordered).format()
 
 
-def _last_is_block(path: str, text: str) -> bool:
-    """Return whether a text in block style ends the file."""
+def _ends_with_block(path: str, text: str) -> bool:
+    """Return whether the file ends with a block scalar."""
     nodes = compose(path, text.encode())
     if not nodes:
         return False
@@ -453,27 +458,27 @@ def _last_is_block(path: str, text: str) -> bool:
     return isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
 
 
-# YAML: the order of keys
+# Order of YAML keys
 
 
-def _ordered(path: str, text: str) -> str:
-    """Return the text with the entries of each declaration in the order of `_ORDERS`."""
+def _sort_keys(path: str, text: str) -> str:
+    """Sort the entries of each declaration in the order of `_ORDERS`."""
     lines = text.split("\n")
     for root in compose(path, text.encode()):
         if not isinstance(root, yaml.MappingNode):
             continue
         names = {key.value for key, _ in root.value}
-        kind = next((each for each in ("topic", "namespace") if each in names), None)
+        kind = next((kind for kind in ("topic", "namespace") if kind in names), None)
         if kind and not any(map(_FIXED.search, lines[root.start_mark.line : root.end_mark.line + 1])):
-            _order(lines, root, kind, is_root=True)
+            _sort_entries(lines, root, kind, is_root=True)
     return "\n".join(lines)
 
 
-def _order(lines: list[str], node: yaml.MappingNode, kind: str, *, is_root: bool = False) -> None:
-    """Put the entries of a mapping in order, and those of the schemas in it, where each begins a line of its own."""
+def _sort_entries(lines: list[str], node: yaml.MappingNode, kind: str, *, is_root: bool = False) -> None:
+    """Sort the entries of a mapping and of its schemas in `lines`, unless several entries share a line."""
     for key, value in node.value:
-        if key.value in _INSIDE.get(kind, ()) and isinstance(value, yaml.MappingNode):
-            _order(lines, value, "schema")
+        if key.value in _SCHEMA_KEYS.get(kind, ()) and isinstance(value, yaml.MappingNode):
+            _sort_entries(lines, value, "schema")
     starts = [key.start_mark.line for key, _ in node.value]
     if node.flow_style or any(lines[key.start_mark.line][: key.start_mark.column].strip() for key, _ in node.value):
         return
@@ -481,49 +486,51 @@ def _order(lines: list[str], node: yaml.MappingNode, kind: str, *, is_root: bool
     ranks = [order.index(key.value if key.value in order else "") for key, _ in node.value]
     if ranks == sorted(ranks):
         return
-    ends = [_after(lines, _last_line(value) + 1, node.start_mark.column) for _, value in node.value]
+    ends = [_skip_comments(lines, _find_last_line(value) + 1, node.start_mark.column) for _, value in node.value]
     first = starts[0]
     while not is_root and lines[first - 1].lstrip().startswith("#"):
         first -= 1
     entries = [lines[start:end] for start, end in zip([first, *ends[:-1]], ends, strict=True)]
-    moved = sorted(range(len(entries)), key=lambda number: ranks[number])
-    lines[first : ends[-1]] = [line for number in moved for line in entries[number]]
+    order_of_entries = sorted(range(len(entries)), key=lambda number: ranks[number])
+    lines[first : ends[-1]] = [line for number in order_of_entries for line in entries[number]]
 
 
-def _after(lines: Sequence[str], line: int, column: int) -> int:
-    """Return the number of the first line from `line` on that is no comment further right than `column`."""
+def _skip_comments(lines: Sequence[str], line: int, column: int) -> int:
+    """Return the number of the first line, from `line` on, that is not a comment further right than `column`."""
     while line < len(lines) and lines[line].lstrip().startswith("#") and lines[line].index("#") > column:
         line += 1
     return line
 
 
-def _last_line(node: yaml.Node) -> int:
-    """Return the number of the last line of a value; blank lines after a text are none of it."""
+def _find_last_line(node: yaml.Node) -> int:
+    """Return the number of the last line of a value, without the blank lines after a block scalar."""
     if isinstance(node, yaml.ScalarNode):
         if node.style in ("|", ">"):
-            return int(node.start_mark.line) + max(1, _rows(node))
+            return int(node.start_mark.line) + max(1, _count_block_lines(node))
         return int(node.end_mark.line)
     if not isinstance(node, yaml.CollectionNode) or node.flow_style or not node.value:
         return int(node.end_mark.line)
     last = node.value[-1]
-    return _last_line(last[1] if isinstance(node, yaml.MappingNode) else last)
+    return _find_last_line(last[1] if isinstance(node, yaml.MappingNode) else last)
 
 
-def _rows(node: yaml.ScalarNode) -> int:
-    """Return how many lines a text in block style has below its first."""
+def _count_block_lines(node: yaml.ScalarNode) -> int:
+    """Return the number of lines of a block scalar below its header."""
     return int(node.end_mark.line) - int(node.start_mark.line) - (0 if node.end_mark.column else 1)
 
 
-# YAML: indentation and blank lines
+# Indentation and blank lines of YAML
 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A block collection: the column where its entries stand, and the one where they will.
+    """A block collection.
 
     Attributes:
-        is_sequence: of a list, which may stand as far left as the key that it belongs to.
-        is_implied: the scanner has no token for it.
+        old: the column of its entries in the source.
+        new: the column of its entries in the formatted text.
+        is_sequence: whether it is a list, which may start in the column of its key.
+        is_implied: whether the scanner has no token for its start.
     """
 
     old: int
@@ -533,18 +540,18 @@ class _Level:
 
     @property
     def content(self) -> int:
-        """The column that an entry's own lines go from."""
+        """The column where the content of an entry starts."""
         return self.new + (_YAML_STEP if self.is_sequence else 0)
 
 
 @dataclass(slots=True)
 class _Row:
-    """Tokens that follow one another on one line, or on several where one of them goes over lines.
+    """The tokens of one line, or of several lines if a token spans them.
 
     Attributes:
-        first, last: the numbers of its lines in the text.
-        old, new: its indentation.
-        columns: where what stands in it may have comments of its own: old column to new.
+        first, last: the numbers of its lines in the source.
+        old, new: its indentation in the source and in the formatted text.
+        columns: the new column of comments below it, by their old column.
     """
 
     first: int
@@ -555,8 +562,8 @@ class _Row:
     columns: dict[int, int] = field(default_factory=dict)
 
 
-class _Layout:
-    """One run over the tokens of a text."""
+class _YamlIndenter:
+    """One pass over the tokens of a text."""
 
     def __init__(self, text: str) -> None:
         self.source = text
@@ -564,102 +571,101 @@ class _Layout:
         self.levels: list[_Level] = []
         self.depth = 0
         self.rows: list[_Row] = []
-        self.before: Any = None
-        self.is_odd = False
+        self.previous: Any = None
+        self.is_unsupported = False
 
-    def text(self) -> str:
-        """Return the text as it is laid out."""
+    def format(self) -> str:
+        """Return the formatted text, or the source if it is not supported."""
         scanner = COMPOSER(self.source)
         while scanner.check_token():
-            self._token(scanner.get_token())
-            if self.is_odd:
+            self._add_token(scanner.get_token())
+            if self.is_unsupported:
                 return self.source
         if self.rows:
             self._end_row()
-        lines = [line.rstrip() if row is None else line for line, row in self._lines()]
+        lines = [line.rstrip() if row is None else line for line, row in self._format_lines()]
         return "".join(f"{line}\n" for line in lines)
 
-    def _token(self, token: Any) -> None:
+    def _add_token(self, token: Any) -> None:
         is_block = isinstance(token, yaml.ScalarToken) and token.style in ("|", ">")
         if isinstance(token, yaml.DirectiveToken) or (is_block and not token.value.strip()):
-            self.is_odd = True
+            self.is_unsupported = True
         elif isinstance(token, yaml.BlockMappingStartToken | yaml.BlockSequenceStartToken):
-            self._open(token, is_sequence=isinstance(token, yaml.BlockSequenceStartToken))
+            self._open_level(token, is_sequence=isinstance(token, yaml.BlockSequenceStartToken))
         elif isinstance(token, yaml.BlockEndToken):
-            self._drop_implied()
+            self._close_implied_level()
             self.levels.pop()
         elif isinstance(token, yaml.KeyToken) and not self.depth:
-            self._drop_implied()
+            self._close_implied_level()
         elif isinstance(token, yaml.BlockEntryToken) and not self.levels[-1].is_sequence:
-            self._open(token, is_sequence=True, is_implied=True)
+            self._open_level(token, is_sequence=True, is_implied=True)
         if isinstance(token, _VISIBLE):
-            self._add(token)
+            self._append_token(token)
         elif isinstance(token, yaml.KeyToken):
-            self.is_odd |= self.source[token.start_mark.index : token.end_mark.index] == "?"
+            self.is_unsupported |= self.source[token.start_mark.index : token.end_mark.index] == "?"
 
-    def _open(self, token: Any, *, is_sequence: bool, is_implied: bool = False) -> None:
+    def _open_level(self, token: Any, *, is_sequence: bool, is_implied: bool = False) -> None:
         new = self.levels[-1].new + _YAML_STEP if self.levels else 0
         self.levels.append(_Level(token.start_mark.column, new, is_sequence, is_implied))
 
-    def _drop_implied(self) -> None:
+    def _close_implied_level(self) -> None:
         if self.levels and self.levels[-1].is_implied:
             self.levels.pop()
 
-    def _add(self, token: Any) -> None:
-        """Put a token behind the one before it, or on a line of its own."""
+    def _append_token(self, token: Any) -> None:
+        """Append a token to the row of the previous one, or start a new row."""
         start, end = token.start_mark, token.end_mark
         if isinstance(token, _CLOSING):
             self.depth -= 1
-        if self.before is None or self._last_line_of(self.before) != start.line:
+        if self.previous is None or self._find_last_line(self.previous) != start.line:
             if self.rows:
                 self._end_row()
-            self.rows.append(_Row(start.line, start.column, self._indentation(token)))
+            self.rows.append(_Row(start.line, start.column, self._indent_token(token)))
         else:
-            self.rows[-1].text += self._gap(token)
+            self.rows[-1].text += self._get_gap(token)
         row = self.rows[-1]
         if self.levels and not self.depth:
             row.columns.setdefault(self.levels[-1].old, self.levels[-1].new)
-        row.text += self._written(token, self.source[start.index : end.index])
-        row.last = self._last_line_of(token)
+        row.text += self._render_token(token, self.source[start.index : end.index])
+        row.last = self._find_last_line(token)
         if isinstance(token, _OPENING):
             self.depth += 1
-        self.before = token
+        self.previous = token
 
     def _end_row(self) -> None:
-        """Add the comment at the end of its line to the last row."""
-        end = self.before.end_mark
-        if end.column == 0 and end.index and isinstance(self.before, yaml.ScalarToken):
+        """Append the comment at the end of its line to the last row."""
+        end = self.previous.end_mark
+        if end.column == 0 and end.index and isinstance(self.previous, yaml.ScalarToken):
             return
-        rest = self.lines[end.line][end.column :].rstrip()
-        self.rows[-1].text += rest
+        self.rows[-1].text += self.lines[end.line][end.column :].rstrip()
 
-    def _last_line_of(self, token: Any) -> int:
-        """Return the number of the line that the token ends on; of a text in block style the last one that is not blank."""
+    def _find_last_line(self, token: Any) -> int:
+        """Return the number of the last line of a token; for a block scalar, of its last line that is not blank."""
         if isinstance(token, yaml.ScalarToken) and token.style in ("|", ">"):
-            return int(token.start_mark.line) + self._block(token).count("\n")
+            return int(token.start_mark.line) + self._read_block(token).count("\n")
         return int(token.end_mark.line)
 
-    def _block(self, token: Any) -> str:
-        """Return the text of a block scalar, its header with it, without what ends the last line of it."""
+    def _read_block(self, token: Any) -> str:
+        """Return the header and the text of a block scalar, without its final line end."""
         written: str = self.source[token.start_mark.index : token.end_mark.index]
         header, _, content = written.partition("\n")
         lines = content.removesuffix("\n").split("\n")
-        # With `+` the blank lines at its end are part of it, and so are those that go further right than the text.
+        # With `+`, blank lines at the end are part of the text, and so are blank lines that are longer than its indentation.
         if "+" not in header.partition("#")[0]:
-            column = self._block_column(header, lines)
+            column = self._find_block_column(header, lines)
             while lines and not lines[-1].strip(" ") and len(lines[-1]) <= column:
                 lines.pop()
         return "\n".join([header, *lines])
 
-    def _block_column(self, header: str, lines: Sequence[str]) -> int:
-        """Return the column where the lines of a text in block style start."""
-        said = next((int(letter) for letter in header.partition("#")[0] if letter.isdigit()), None)
-        if said is not None:
-            return said + (self.levels[-1].old if self.levels else 0)
+    def _find_block_column(self, header: str, lines: Sequence[str]) -> int:
+        """Return the column where the lines of a block scalar start."""
+        indicator = next((int(letter) for letter in header.partition("#")[0] if letter.isdigit()), None)
+        if indicator is not None:
+            return indicator + (self.levels[-1].old if self.levels else 0)
         return next((len(line) - len(line.lstrip(" ")) for line in lines if line.strip(" ")), 0)
 
-    def _indentation(self, token: Any) -> int:
-        """Return the new column of a token that begins a line."""
+    def _indent_token(self, token: Any) -> int:
+        """Return the new column of the first token of a row."""
         level = self.levels[-1] if self.levels else None
         if level is None or isinstance(token, yaml.DocumentStartToken | yaml.DocumentEndToken):
             return _YAML_STEP * self.depth
@@ -672,20 +678,19 @@ class _Layout:
         return level.content + (0 if level.is_sequence else _YAML_STEP)
 
     def _is_key(self, token: Any) -> bool:
-        """Whether a token begins an entry of the innermost mapping."""
+        """Return whether a token starts an entry of the innermost mapping."""
         return not self.levels[-1].is_sequence and token.start_mark.column == self.levels[-1].old
 
-    def _gap(self, token: Any) -> str:
-        """Return the blanks between the token before and this one on the same line."""
-        before = self.before
+    def _get_gap(self, token: Any) -> str:
+        """Return the blanks between the previous token and this one on the same line."""
         if isinstance(token, yaml.ValueToken):
-            return " " if isinstance(before, yaml.AliasToken) else ""
-        if isinstance(before, _OPENING) or isinstance(token, (*_CLOSING, yaml.FlowEntryToken)):
+            return " " if isinstance(self.previous, yaml.AliasToken) else ""
+        if isinstance(self.previous, _OPENING) or isinstance(token, (*_CLOSING, yaml.FlowEntryToken)):
             return ""
         return " "
 
-    def _written(self, token: Any, written: str) -> str:
-        """Return the token's own text, whose further lines stand below its level."""
+    def _render_token(self, token: Any, written: str) -> str:
+        """Return the text of a token; its second and further lines are indented below its level."""
         if not isinstance(token, yaml.ScalarToken) or "\n" not in written:
             return written
         column = (self.levels[-1].content if self.levels else 0) + _YAML_STEP * self.depth
@@ -694,26 +699,27 @@ class _Layout:
         if token.style not in ("|", ">"):
             first, *rest = written.split("\n")
             return "\n".join(
-                [first.rstrip(" ") if not first.endswith("\\ ") else first, *(_set(line, inner) for line in rest)]
+                [
+                    first.rstrip(" ") if not first.endswith("\\ ") else first,
+                    *(_indent_line(line, inner) for line in rest),
+                ]
             )
-        header, *lines = self._block(token).split("\n")
-        return "\n".join([header.rstrip(), *self._shifted(header, lines, inner)])
+        header, *lines = self._read_block(token).split("\n")
+        return "\n".join([header.rstrip(), *self._indent_block(header, lines, inner)])
 
-    def _shifted(self, header: str, lines: Sequence[str], column: int) -> Iterator[str]:
-        """Yield the lines of a text in block style, which starts at `column` unless its header says how far it is indented."""
-        old = self._block_column(header, lines)
+    def _indent_block(self, header: str, lines: Sequence[str], column: int) -> Iterator[str]:
+        """Yield the lines of a block scalar, which start at `column` unless its header has an indentation indicator."""
+        old = self._find_block_column(header, lines)
         if self.levels and any(letter.isdigit() for letter in header.partition("#")[0]):
             column = old - self.levels[-1].old + self.levels[-1].new
         for line in lines:
             yield " " * column + line[old:] if len(line) > old else ""
 
-    # The lines.
-
-    def _lines(self) -> Iterator[tuple[str, _Row | None]]:
-        """Yield every line, with the row that it is of; None: it is blank, or a comment."""
-        at, was_blank = 0, True
+    def _format_lines(self) -> Iterator[tuple[str, _Row | None]]:
+        """Yield every line with its row, or None for a blank line or comment."""
+        next_line, was_blank = 0, True
         for number, row in enumerate(self.rows):
-            between = [*self._between(at, row.first, number)]
+            between = [*self._format_comments(next_line, row.first, number)]
             # No blank line at the start of a document or before its end.
             if row.text.startswith(("---", "...")) and row.new == 0:
                 while between and not between[-1]:
@@ -724,8 +730,8 @@ class _Layout:
                 was_blank = not line
             yield " " * row.new + row.text, row
             was_blank = row.text.partition(" ")[0] in ("---", "...")
-            at = row.last + 1
-        rest = [*self._between(at, len(self.lines), len(self.rows))]
+            next_line = row.last + 1
+        rest = [*self._format_comments(next_line, len(self.lines), len(self.rows))]
         while rest and not rest[-1]:
             rest.pop()
         for line in rest:
@@ -733,15 +739,15 @@ class _Layout:
                 yield line, None
             was_blank = not line
 
-    def _between(self, first: int, last: int, number: int) -> Iterator[str]:
-        """Yield the comments and blank lines of these lines, which stand before the row of that number."""
+    def _format_comments(self, first: int, last: int, number: int) -> Iterator[str]:
+        """Yield the comments and blank lines from line `first` up to line `last`, which precede the row with this number."""
         for line in self.lines[first:last]:
             comment = line.strip()
             column = len(line) - len(line.lstrip())
-            yield " " * self._comment_column(column, number) + comment if comment else ""
+            yield " " * self._find_comment_column(column, number) + comment if comment else ""
 
-    def _comment_column(self, old: int, number: int) -> int:
-        """Return the new column of a comment: that of the row below it, or of what above it stands as far right."""
+    def _find_comment_column(self, old: int, number: int) -> int:
+        """Return the new column of a comment: the column of the row below it, or of a token above it in the same old column."""
         below = self.rows[number] if number < len(self.rows) else None
         if below and below.old == old:
             return below.new
@@ -753,7 +759,7 @@ class _Layout:
         return below.new if below else 0
 
 
-def _set(line: str, column: int) -> str:
-    """Return a further line of a text that goes over lines, which starts at `column`."""
+def _indent_line(line: str, column: int) -> str:
+    """Indent the second or a further line of a plain or quoted scalar to `column`."""
     stripped = line.lstrip(" \t")
     return " " * column + stripped if stripped else ""

@@ -39,12 +39,12 @@ from schemactl.formats import SPECS, spec
 # Reading
 
 MAX_NUMBER: Final = 100_000
-"""The highest number that can be recorded: no registry is asked for more versions of a topic."""
+"""The highest recorded number: schemactl reads no more versions of a topic from a registry."""
 
 KEYS: Final = ("git", "foreign", "type", "properties", "deleted", "reason", "accepted", "owner")
 _STATES: Final = ("unmanaged", "undeclarable", "policies")
-_ACCEPTED: Final = (*_STATES, "fingerprint", "reason", "owner", "accepted", "until")
-_SHAPES: Final = "{git: 3}, {foreign: foreign/orders-4.avsc, type: AVRO} or {deleted: true}"
+_ACCEPTANCE_KEYS: Final = (*_STATES, "fingerprint", "reason", "owner", "accepted", "until")
+_ENTRY_EXAMPLES: Final = "{git: 3}, {foreign: foreign/orders-4.avsc, type: AVRO} or {deleted: true}"
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]*")
 _FINGERPRINT: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -53,15 +53,17 @@ _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 def numbers_path(project: Project, target: Target) -> str:
     """Return the path of the target's numbers file, relative to the repository's top level.
 
-    Raise ValueError if the target's name is no file name, and the project file names no file for it.
+    Raises:
+        ValueError: if the project file names no numbers file, and the target's name is not a valid file name.
     """
     return target.numbers or resolve(project.folder, f"numbers/{target.name}.yaml")
 
 
 def read_numbers(files: Files, project: Project, target: Target) -> TargetNumbers | None:
-    """Return what the target's numbers file among `files` records; None if there is no such file.
+    """Read the target's numbers file among `files`, or return None if it does not exist.
 
-    Raise DeclarationError with all problems of the file.
+    Raises:
+        DeclarationError: all problems of the file.
     """
     try:
         path = numbers_path(project, target)
@@ -69,8 +71,8 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
         return None
     if files.kind(path) == "missing":
         return None
-    if why := obstacle(files, path):
-        raise DeclarationError([Problem(Source(shown(path)), why, "put the file itself here")])
+    if reason := obstacle(files, path):
+        raise DeclarationError([Problem(Source(shown(path)), reason, "put the file itself here")])
     documents, problems = read_yaml(path, read_bytes(files, path), number_keys=True)
     if not documents and not problems:
         return TargetNumbers(target.name, path)
@@ -79,18 +81,18 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
             Problem(node_place(shown(path), documents[1].node), "a numbers file has one document", "remove `---`")
         )
     reader = _NumbersReader(files, path)
-    topics = reader.topics(documents[0]) if documents else {}
+    topics = reader.read_topics(documents[0]) if documents else {}
     if problems := [*problems, *reader.problems]:
         raise DeclarationError(capped(problems))
     return TargetNumbers(target.name, path, topics, reader.accepted)
 
 
 _Item = tuple[yaml.ScalarNode, yaml.Node, Any]
-"""A key of a mapping, and its value."""
+"""A key of a mapping, and the node and value of its value."""
 
 
 class _NumbersReader:
-    """Reads one file; `accepted` collects the entries that are not about numbers, `problems` everything wrong."""
+    """Reads one file. `accepted` collects the accepted drift, `problems` all problems."""
 
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
@@ -99,30 +101,30 @@ class _NumbersReader:
         self.accepted: dict[NamespaceName | TopicName, Acceptance] = {}
         self.problems: list[Problem] = []
 
-    def topics(self, document: YamlDocument) -> dict[TopicName, TopicNumbers]:
-        """Return the document's topics; none if it is empty."""
-        found_topics: dict[TopicName, TopicNumbers] = {}
+    def read_topics(self, document: YamlDocument) -> dict[TopicName, TopicNumbers]:
+        """Read the topics of the document, which may be empty."""
+        topics: dict[TopicName, TopicNumbers] = {}
         if document.value is None:
-            return found_topics
-        for key, value_node, value in self._items(document.node, document.value, "topics"):
+            return topics
+        for key, value_node, value in self._iterate_items(document.node, document.value, "topics"):
             try:
                 name = parse_name(key.value)
             except ValueError as error:
                 self._report(key, str(error), "write persistent://tenant/namespace/topic, or tenant/namespace")
                 continue
-            items = [*self._items(value_node, value, "version numbers")]
-            entries = dict(self._entries(items, is_topic=isinstance(name, TopicName)))
-            if name in found_topics or name in self.accepted:
+            items = [*self._iterate_items(value_node, value, "version numbers")]
+            entries = dict(self._read_entries(items, is_topic=isinstance(name, TopicName)))
+            if name in topics or name in self.accepted:
                 self._report(key, f"{name} is recorded twice", "put all of it under one of the two")
                 continue
-            self._accept(name, key, items)
+            self._read_acceptance(name, key, items)
             if isinstance(name, TopicName) and (entries or name not in self.accepted):
-                found_topics[name] = TopicNumbers(entries, node_place(shown(self.path), key))
-        return found_topics
+                topics[name] = TopicNumbers(entries, node_place(shown(self.path), key))
+        return topics
 
-    def _entries(self, items: Iterable[_Item], *, is_topic: bool) -> Iterator[tuple[int, NumberEntry]]:
+    def _read_entries(self, items: Iterable[_Item], *, is_topic: bool) -> Iterator[tuple[int, NumberEntry]]:
         for key, entry_node, entry in items:
-            if key.value in _ACCEPTED:
+            if key.value in _ACCEPTANCE_KEYS:
                 continue
             if not is_topic:
                 self._report(key, f"a namespace has no `{shortened(key.value)}`", "write {unmanaged: true}")
@@ -132,29 +134,29 @@ class _NumbersReader:
                     key,
                     f"expected a version number of the target, found `{shortened(key.value)}`",
                     f"write a number from 0 to {MAX_NUMBER}, as a message carries it; the keys beside numbers are "
-                    f"{', '.join(_ACCEPTED)}",
+                    f"{', '.join(_ACCEPTANCE_KEYS)}",
                 )
                 continue
             number = int(key.value)
-            if read := self._entry(number, key, entry_node, entry):
-                yield number, read
+            if number_entry := self._read_entry(number, key, entry_node, entry):
+                yield number, number_entry
 
-    def _entry(self, number: int, key: yaml.Node, node: yaml.Node, value: Any) -> NumberEntry | None:
-        before = len(self.problems)
+    def _read_entry(self, number: int, key: yaml.Node, node: yaml.Node, value: Any) -> NumberEntry | None:
+        problem_count = len(self.problems)
         nodes: dict[str, yaml.Node] = {}
-        for each, value_node, _ in self._items(node, value, "what the number stands for"):
-            if each.value in KEYS:
-                nodes[each.value] = value_node
+        for item_key, value_node, _ in self._iterate_items(node, value, "what the number stands for"):
+            if item_key.value in KEYS:
+                nodes[item_key.value] = value_node
             else:
-                # Looking for near misses takes longer than all else, and no more problems are reported.
-                near = meant(each.value, KEYS) if len(self.problems) < MAX_PROBLEMS else None
+                # Finding similar keys is slow, and only MAX_PROBLEMS problems are reported.
+                near = meant(item_key.value, KEYS) if len(self.problems) < MAX_PROBLEMS else None
                 fix = f"write `{near}`" if near else f"the keys here are {', '.join(KEYS)}"
-                self._report(each, f"unknown key `{shortened(each.value)}`", fix)
-        if len(self.problems) == before:
-            self._check(number, key, nodes, value)
-        if len(self.problems) > before:
+                self._report(item_key, f"unknown key `{shortened(item_key.value)}`", fix)
+        if len(self.problems) == problem_count:
+            self._check_entry(number, key, nodes, value)
+        if len(self.problems) > problem_count:
             return None
-        foreign, path = self._foreign(nodes["foreign"], value) if "foreign" in nodes else (None, None)
+        foreign, path = self._read_foreign(nodes["foreign"], value) if "foreign" in nodes else (None, None)
         return NumberEntry(
             number,
             git=value.get("git"),
@@ -167,29 +169,29 @@ class _NumbersReader:
             path=path,
         )
 
-    def _accept(self, name: NamespaceName | TopicName, at: yaml.Node, items: Iterable[_Item]) -> None:
-        """Read the keys beside the numbers of a namespace or topic into `accepted`, or report what is wrong with them."""
-        nodes = {key.value: (node, value) for key, node, value in items if key.value in _ACCEPTED}
-        before = len(self.problems)
+    def _read_acceptance(self, name: NamespaceName | TopicName, name_node: yaml.Node, items: Iterable[_Item]) -> None:
+        """Read the accepted drift of a namespace or topic into `accepted`, or report its problems."""
+        nodes = {key.value: (node, value) for key, node, value in items if key.value in _ACCEPTANCE_KEYS}
+        problem_count = len(self.problems)
         for key, (node, value) in nodes.items():
-            fits, expected = _VALUES[key]
+            fits, expected = _VALUE_CHECKS[key]
             if not fits(value):
                 self._report(node, f"expected {expected}, found {found(value)}", "")
-        if len(self.problems) > before or not nodes:
+        if len(self.problems) > problem_count or not nodes:
             return
         states = [key for key in _STATES if key in nodes]
         is_of_schemas = bool({"unmanaged", "undeclarable"} & nodes.keys()) and isinstance(name, TopicName)
         if not states:
-            self._report(at, f"nothing says what is accepted of {name}", "write {unmanaged: true}")
+            self._report(name_node, f"nothing says what is accepted of {name}", "write {unmanaged: true}")
         elif states[:2] == ["unmanaged", "undeclarable"] or (
             "undeclarable" in states and isinstance(name, NamespaceName)
         ):
             self._report(nodes["undeclarable"][0], "`undeclarable` is for a topic, instead of `unmanaged`", "keep one")
         elif is_of_schemas != ("fingerprint" in nodes):
             fix = "`schemactl drift --accept` writes it" if is_of_schemas else "remove it"
-            self._report(at, "a `fingerprint` belongs to `unmanaged` and `undeclarable` of a topic", fix)
+            self._report(name_node, "a `fingerprint` belongs to `unmanaged` and `undeclarable` of a topic", fix)
         elif missing := [key for key in ("reason", "accepted") if key not in nodes]:
-            self._report(at, f"what is accepted of {name} needs its `{missing[0]}`", f"add {missing[0]}: ...")
+            self._report(name_node, f"what is accepted of {name} needs its `{missing[0]}`", f"add {missing[0]}: ...")
         else:
             values = {key: value for key, (_, value) in nodes.items()}
             self.accepted[name] = Acceptance(
@@ -203,12 +205,14 @@ class _NumbersReader:
                     date.fromisoformat(values["accepted"]),
                     date.fromisoformat(values["until"]) if "until" in values else None,
                 ),
-                node_place(shown(self.path), at),
+                node_place(shown(self.path), name_node),
             )
 
-    def _check(self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node], value: Mapping[str, Any]) -> None:
-        """Report what is wrong with the values of an entry whose keys are known."""
-        for name, (fits, expected) in _VALUES.items():
+    def _check_entry(
+        self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node], value: Mapping[str, Any]
+    ) -> None:
+        """Report the problems of the values of an entry with valid keys."""
+        for name, (fits, expected) in _VALUE_CHECKS.items():
             if name in nodes and not fits(value[name]):
                 self._report(nodes[name], f"expected {expected}, found {found(value[name])}", "")
         if "git" in nodes and "foreign" in nodes:
@@ -216,15 +220,15 @@ class _NumbersReader:
                 nodes["foreign"], "a number stands for one version: `git` and `foreign` exclude each other", "keep one"
             )
         elif not nodes.keys() & {"git", "foreign", "deleted"}:
-            self._report(key, f"nothing says what number {number} stands for", f"write {_SHAPES}")
+            self._report(key, f"nothing says what number {number} stands for", f"write {_ENTRY_EXAMPLES}")
         for name in ("type", "properties"):
             if name in nodes and "foreign" not in nodes:
                 self._report(nodes[name], f"`{name}` belongs to a `foreign` definition", "remove it")
         if "foreign" in nodes and "type" not in nodes:
             self._report(nodes["foreign"], "a foreign definition needs its `type`", "add it: type: AVRO")
 
-    def _foreign(self, node: yaml.Node, value: Mapping[str, Any]) -> tuple[SchemaInfo | None, str | None]:
-        """Return the foreign definition and its path; None where that is a problem."""
+    def _read_foreign(self, node: yaml.Node, value: Mapping[str, Any]) -> tuple[SchemaInfo | None, str | None]:
+        """Return the foreign definition and its path, or (None, None) with a problem."""
         written = value["foreign"]
         try:
             path = resolve(self.folder, written)
@@ -238,35 +242,37 @@ class _NumbersReader:
                 "move the definition there: foreign/...",
             )
             return None, None
-        if why := obstacle(self.files, path):
-            self._report(node, why, "`schemactl drift --accept` writes the definition again; commit it with this file")
+        if reason := obstacle(self.files, path):
+            self._report(
+                node, reason, "`schemactl drift --accept` writes the definition again; commit it with this file"
+            )
             return None, None
         try:
             data = read_bytes(self.files, path)
-            return _info(path, data, SchemaType[value["type"]], value.get("properties", {})), path
+            return _build_info(path, data, SchemaType[value["type"]], value.get("properties", {})), path
         except DeclarationError as error:
             self.problems += error.problems
         except (InvalidSchema, UnicodeDecodeError) as error:
             self.problems.append(Problem(Source(shown(path)), str(error), "take it from the registry again"))
         return None, None
 
-    def _items(self, node: yaml.Node, value: Any, what: str) -> Iterator[_Item]:
-        """Yield the keys of a mapping with their values; repeated ones were reported when the file was read."""
+    def _iterate_items(self, node: yaml.Node, value: Any, noun: str) -> Iterator[_Item]:
+        """Yield the items of a mapping; `read_yaml` has reported repeated keys."""
         if not isinstance(value, dict) or not isinstance(node, yaml.MappingNode):
-            self._report(node, f"expected {what} as a mapping, found {found(value)}", "")
+            self._report(node, f"expected {noun} as a mapping, found {found(value)}", "")
             return
-        seen = set()
+        keys = set()
         for key, value_node in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value not in seen:
-                seen.add(key.value)
+            if isinstance(key, yaml.ScalarNode) and key.value not in keys:
+                keys.add(key.value)
                 yield key, value_node, value[key.value]
 
-    def _report(self, node: yaml.Node, what: str, fix: str) -> None:
-        self.problems.append(Problem(node_place(shown(self.path), node), what, fix))
+    def _report(self, node: yaml.Node, message: str, fix: str) -> None:
+        self.problems.append(Problem(node_place(shown(self.path), node), message, fix))
 
 
-def _info(path: str, data: bytes, kind: SchemaType, properties: Mapping[str, str]) -> SchemaInfo:
-    """Return the definition in the file `path`: the admin API's text, unless the file is a `.bin`."""
+def _build_info(path: str, data: bytes, kind: SchemaType, properties: Mapping[str, str]) -> SchemaInfo:
+    """Build the definition in the file `path`. A KEY_VALUE definition is the admin API's text, unless the file is a `.bin`."""
     if SPECS[kind].language == "pair" and not path.endswith(".bin"):
         read = SPECS[kind].from_text(kind, data.decode(), properties)
         return SchemaInfo(kind, read.schema, dict(properties), Source(shown(path)))
@@ -288,20 +294,20 @@ def _is_number(value: Any) -> bool:
 
 
 def _are_properties(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
 def _are_policies(value: Any) -> bool:
     if not isinstance(value, dict) or not value or not value.keys() <= {*Policies.names()}:
         return False
-    others = {key: each for key, each in value.items() if key not in SETTINGS}
-    strategy = others.pop("schema_compatibility_strategy", CompatibilityStrategy.FULL.name)
+    other_policies = {key: policy for key, policy in value.items() if key not in SETTINGS}
+    strategy = other_policies.pop("schema_compatibility_strategy", CompatibilityStrategy.FULL.name)
     is_strategy = isinstance(strategy, str) and strategy in CompatibilityStrategy.__members__
     fits = all(row.shape.fits(value[name]) for name, row in SETTINGS.items() if name in value)
-    return fits and is_strategy and all(isinstance(each, bool) for each in others.values())
+    return fits and is_strategy and all(isinstance(policy, bool) for policy in other_policies.values())
 
 
-_VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+_VALUE_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "git": (_is_number, "the number of a version of Git's"),
     "foreign": (lambda value: isinstance(value, str) and bool(value.strip()), "a file's path"),
     "type": (lambda value: isinstance(value, str) and value in SchemaType.__members__, "a schema type such as AVRO"),
@@ -324,12 +330,12 @@ _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
         "a fingerprint such as sha256:0f3a..., as `schemactl drift --accept` writes it",
     ),
 }
-"""What each key of an entry may hold, and how that is called."""
+"""For each key, a predicate for its value, and the noun of the message for other values."""
 
 
 # Writing
 
-_HEAD: Final = """\
+_HEADER: Final = """\
 # Which version each number of {target} stands for, where the two differ, and what else of it is accepted. `schemactl drift
 # --target {target} --accept` writes this file; what counts is the one at the tip of the approved ref.
 """
@@ -339,43 +345,45 @@ _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 def write_numbers(numbers: TargetNumbers, top: Path) -> list[str]:
     """Write the numbers file, and missing foreign definitions, below `top`; return their paths, relative to `top`.
 
-    The definitions come first, so that the file never names what does not exist. Raise SchemactlError if a path leads through a
-    link, or cannot be written.
+    The definitions are written first, so that the file never names a missing definition.
+
+    Raises:
+        SchemactlError: if a path leads through a link, or cannot be written.
     """
     files = WorktreeFiles(str(top))
     top = top.resolve()
     topics = {
-        name: TopicNumbers({number: _placed(numbers, name, entry) for number, entry in recorded.entries.items()})
+        name: TopicNumbers({number: _add_path(numbers, name, entry) for number, entry in recorded.entries.items()})
         for name, recorded in sorted(numbers.topics.items())
     }
-    written = []
+    written_paths = []
     for recorded in topics.values():
         for entry in recorded.entries.values():
             if entry.foreign and entry.path:
-                data = _content(entry.foreign, entry.path)
+                data = _encode_foreign(entry.foreign, entry.path)
                 if files.kind(entry.path) != "file" or files.read(entry.path) != data:
                     _write(top, entry.path, data)
-                    written.append(entry.path)
+                    written_paths.append(entry.path)
     text = numbers_text(replace(numbers, topics=topics))
     _write(top, numbers.path, text.encode())
-    return [*written, numbers.path]
+    return [*written_paths, numbers.path]
 
 
 def numbers_text(numbers: TargetNumbers) -> str:
-    """Return the file's text: a line for each number."""
-    lines = [_HEAD.format(target=shown(numbers.target))]
+    """Render the numbers file, with a line for each number."""
+    lines = [_HEADER.format(target=shown(numbers.target))]
     folder = posixpath.dirname(numbers.path)
     for name in sorted({*numbers.topics, *numbers.accepted}, key=str):
         lines.append(f"{scalar(str(name))}:\n")
         recorded = numbers.topics.get(name) if isinstance(name, TopicName) else None
         for number, entry in recorded.entries.items() if recorded else ():
-            lines.append(f"  {number}: {{{', '.join(_parts(entry, folder))}}}\n")
+            lines.append(f"  {number}: {{{', '.join(_format_entry(entry, folder))}}}\n")
         if accepted := numbers.accepted.get(name):
-            lines += [f"  {line}\n" for line in _accepted(accepted)]
+            lines += [f"  {line}\n" for line in _format_acceptance(accepted)]
     return "".join(lines)
 
 
-def _accepted(acceptance: Acceptance) -> Iterator[str]:
+def _format_acceptance(acceptance: Acceptance) -> Iterator[str]:
     if acceptance.unmanaged:
         yield "unmanaged: true"
     if acceptance.undeclarable:
@@ -384,49 +392,48 @@ def _accepted(acceptance: Acceptance) -> Iterator[str]:
         yield f'fingerprint: "{acceptance.fingerprint}"'
     if policies := policy_words(acceptance.policies):
         yield f"policies: {{{', '.join(f'{policy}: {value}' for policy, value in policies.items())}}}"
-    yield from _decision(acceptance.decision)
+    yield from _format_reason(acceptance.decision)
 
 
-def _decision(decision: AcceptanceReason) -> Iterator[str]:
+def _format_reason(decision: AcceptanceReason) -> Iterator[str]:
     if decision.reason:
-        yield f"reason: {_quoted(decision.reason)}"
+        yield f"reason: {_quote(decision.reason)}"
     if decision.owner:
-        yield f"owner: {_quoted(decision.owner)}"
+        yield f"owner: {_quote(decision.owner)}"
     if decision.accepted:
         yield f"accepted: {decision.accepted.isoformat()}"
     if decision.until:
         yield f"until: {decision.until.isoformat()}"
 
 
-def _parts(entry: NumberEntry, folder: str) -> Iterator[str]:
+def _format_entry(entry: NumberEntry, folder: str) -> Iterator[str]:
     if entry.git is not None:
         yield f"git: {entry.git}"
     if entry.foreign and entry.path:
         yield f"foreign: {scalar(entry.path.removeprefix(f'{folder}/' if folder else ''))}"
         yield f"type: {entry.foreign.type.name}"
         if entry.foreign.properties:
-            written = sorted(entry.foreign.properties.items())
-            yield f"properties: {{{', '.join(f'{_quoted(key)}: {_quoted(value)}' for key, value in written)}}}"
+            properties = sorted(entry.foreign.properties.items())
+            yield f"properties: {{{', '.join(f'{_quote(key)}: {_quote(value)}' for key, value in properties)}}}"
     if entry.deleted:
         yield "deleted: true"
-    yield from _decision(entry.decision)
+    yield from _format_reason(entry.decision)
 
 
-def _quoted(text: str) -> str:
-    """Return a text in quotes; half a surrogate pair, which has no UTF-8, becomes a question mark."""
-    plain = text.encode(errors="replace").decode()
-    written = scalar(plain)
+def _quote(text: str) -> str:
+    """Quote a text. A lone surrogate, which UTF-8 cannot encode, becomes a question mark."""
+    written = scalar(text.encode(errors="replace").decode())
     return written if written.startswith('"') else f'"{written}"'
 
 
-def _placed(numbers: TargetNumbers, name: TopicName, entry: NumberEntry) -> NumberEntry:
-    """Return the entry with the path of its foreign definition, a new one where it has none yet."""
+def _add_path(numbers: TargetNumbers, name: TopicName, entry: NumberEntry) -> NumberEntry:
+    """Return the entry with a path for its foreign definition, if it has one without a path."""
     if entry.foreign is None or entry.path:
         return entry
     parts = (numbers.target, name.tenant, name.namespace, name.topic)
     label = ".".join(parts[1:])
     if not all(map(_PLAIN.fullmatch, parts[1:])) or name.domain != "persistent":
-        # Names that a file system may take for one another, or not take at all.
+        # A file system may reject such names, or treat two of them as equal.
         label = (
             f"{re.sub('[^A-Za-z0-9_-]+', '_', name.topic)[:60]}-{hashlib.sha256(str(name).encode()).hexdigest()[:12]}"
         )
@@ -434,26 +441,26 @@ def _placed(numbers: TargetNumbers, name: TopicName, entry: NumberEntry) -> Numb
         numbers.target if _PLAIN.fullmatch(numbers.target) else hashlib.sha256(numbers.target.encode()).hexdigest()[:12]
     )
     content = hashlib.sha256(entry.foreign.schema).hexdigest()[:8]
-    file = f"foreign/{target}/{label}-{entry.number}-{content}{_suffix(entry.foreign)}"
+    file = f"foreign/{target}/{label}-{entry.number}-{content}{_choose_suffix(entry.foreign)}"
     return replace(entry, path=posixpath.join(posixpath.dirname(numbers.path), file))
 
 
-def _suffix(info: SchemaInfo) -> str:
-    return ".bin" if spec(info).language == "pair" and not _pair_text(info) else spec(info).suffix
+def _choose_suffix(info: SchemaInfo) -> str:
+    return ".bin" if spec(info).language == "pair" and not _encode_pair_text(info) else spec(info).suffix
 
 
-def _content(info: SchemaInfo, path: str) -> bytes:
+def _encode_foreign(info: SchemaInfo, path: str) -> bytes:
     if spec(info).language == "pair" and not path.endswith(".bin"):
-        return _pair_text(info)
+        return _encode_pair_text(info)
     return info.schema
 
 
-def _pair_text(info: SchemaInfo) -> bytes:
-    """Return the admin API's text of a definition; nothing where that would not restore its bytes."""
+def _encode_pair_text(info: SchemaInfo) -> bytes:
+    """Return the admin API's text of a definition, or b"" if reading this text would give other bytes."""
     try:
         text = spec(info).text(info) or ""
-        same = spec(info).from_text(info.type, text, info.properties).schema == info.schema
-        return text.encode() if same else b""
+        restores_bytes = spec(info).from_text(info.type, text, info.properties).schema == info.schema
+        return text.encode() if restores_bytes else b""
     except (InvalidSchema, ValueError):
         return b""
 
@@ -473,27 +480,27 @@ def accept(
     before: TopicNumbers | None,
     decision: AcceptanceReason,
 ) -> TopicNumbers | None:
-    """Return the record of what a registry holds of a topic; None if its numbers are Git's.
+    """Record the versions that a registry has of a topic, or return None if its numbers equal Git's.
 
-    The record lists every number that is not Git's, and the last number, so that later ones count from there. A number that the
-    registry does not show is recorded as deleted, without its meaning so far: the list may have begun anew. An entry that is
-    still right stays as it is.
+    The record lists every number that differs from Git's, and the last number, so that later ones count from there. A number that
+    the registry does not show is recorded as deleted, without its earlier meaning, because the list may have restarted. An entry
+    that is still right does not change.
 
     Args:
         git: Git's versions.
-        entries: the registry's list, in order of number, tombstones among them.
-        before: the record so far.
+        entries: the registry's list in order of number, including tombstones.
+        before: the current record.
         decision: why it is accepted; it does not expire.
     """
     old = before.entries if before else {}
-    known, ended = Generations(git), last_tombstone(git)
+    generations, last_tombstone_number = Generations(git), last_tombstone(git)
     readable = {entry.number for entry in live(entries)}
-    found: dict[int, NumberEntry] = {}
+    new_entries: dict[int, NumberEntry] = {}
     for entry in entries:
         number = entry.number
-        version = known.find(entry)
-        # Of an earlier generation in Git, too.
-        has_ended = number <= ended and number not in readable and number not in old
+        version = generations.find(entry)
+        # The version belongs to an earlier generation in the registry and in Git.
+        has_ended = number <= last_tombstone_number and number not in readable and number not in old
         new = NumberEntry(
             number,
             git=number if has_ended else version.number if version else None,
@@ -503,23 +510,25 @@ def accept(
             accepted=decision.accepted,
             owner=decision.owner,
         )
-        still = number in old and old[number].deleted == new.deleted and _holds(old[number], entry, known)
-        found[number] = old[number] if still else new
-    listed = {number: each for number, each in found.items() if each.git != number or each.deleted}
+        is_still_right = (
+            number in old and old[number].deleted == new.deleted and _has_same_meaning(old[number], entry, generations)
+        )
+        new_entries[number] = old[number] if is_still_right else new
+    listed = {number: entry for number, entry in new_entries.items() if entry.git != number or entry.deleted}
     if not listed:
         return None
-    last = max(found)
-    return TopicNumbers(dict(sorted({**listed, last: found[last]}.items())))
+    last = max(new_entries)
+    return TopicNumbers(dict(sorted({**listed, last: new_entries[last]}.items())))
 
 
-def _holds(old: NumberEntry, entry: SchemaVersion, known: Generations) -> bool:
+def _has_same_meaning(old: NumberEntry, entry: SchemaVersion, generations: Generations) -> bool:
     """Return whether the recorded meaning of a number is still right; a foreign version may have been approved since."""
     if entry.info is None:
         return True
     if old.foreign:
         return content_identity(old.foreign) == content_identity(entry.info)
-    found = known.find(entry)
-    return found is not None and found.number == old.git
+    version = generations.find(entry)
+    return version is not None and version.number == old.git
 
 
 # Checks before approval
@@ -532,10 +541,10 @@ class JudgedNumbers:
     """The numbers files among the checked files.
 
     Attributes:
-        records: one for each target whose file has no problems.
-        problems: everything that is wrong with a file by itself.
+        records: the content of each file without problems.
+        problems: the problems of each file by itself.
         paths: the existing files and their foreign definitions.
-        places: the same, and the paths of files that do not exist.
+        places: the same, with the paths of missing files.
     """
 
     records: tuple[TargetNumbers, ...]
@@ -554,7 +563,7 @@ def judge_files(files: Files, project: Project) -> JudgedNumbers:
         try:
             path = numbers_path(project, target)
         except ValueError:
-            # A name that makes no file's name has no numbers file.
+            # A target whose name is not a valid file name has no numbers file.
             continue
         places.add(path)
         if files.kind(path) == "file":
@@ -566,8 +575,8 @@ def judge_files(files: Files, project: Project) -> JudgedNumbers:
             continue
         if numbers:
             records.append(numbers)
-            paths |= {entry.path for entry in _entries(numbers) if entry.path}
-            problems |= {*_useless(numbers)}
+            paths |= {entry.path for entry in _iterate_entries(numbers) if entry.path}
+            problems |= {*_find_unusable_entries(numbers)}
     return JudgedNumbers(tuple(records), tuple(sorted(problems)), frozenset(paths), frozenset(paths | places))
 
 
@@ -582,68 +591,70 @@ def contradictions(
         histories: the approved history, and other forms that it may take.
     """
     catalogs = tuple(histories)
-    known: dict[TopicName, frozenset[int]] = {}
+    known_numbers: dict[TopicName, frozenset[int]] = {}
     problems: set[Problem] = set()
     for numbers in records:
         for name, recorded in numbers.topics.items():
-            if not any(name in each.topics for each in (declared, *catalogs)):
+            if not any(name in catalog.topics for catalog in (declared, *catalogs)):
                 if recorded.source:
-                    what = f"{name} is declared nowhere, and never was"
+                    message = f"{name} is declared nowhere, and never was"
                     fix = "write the name that Git declares, not the target's own; else remove the entry"
-                    problems.add(Problem(recorded.source, what, fix))
+                    problems.add(Problem(recorded.source, message, fix))
                 continue
             for entry in recorded.entries.values():
                 if entry.git is None or not entry.source:
                     continue
-                if name not in known:
-                    known[name] = _versions(name, declared, catalogs)
-                if entry.git not in known[name]:
-                    problems.add(Problem(entry.source, _no_version(name, entry, known[name]), _VERSION))
+                if name not in known_numbers:
+                    known_numbers[name] = _list_versions(name, declared, catalogs)
+                if entry.git not in known_numbers[name]:
+                    problems.add(
+                        Problem(entry.source, _describe_missing_version(name, entry, known_numbers[name]), _VERSION)
+                    )
     return tuple(sorted(problems))
 
 
-def _no_version(name: TopicName, entry: NumberEntry, known: frozenset[int]) -> str:
-    there = f"its versions are {min(known)} to {max(known)}" if known else "it has none"
-    return f"number {entry.number} is recorded as version {entry.git} of {name}, which Git does not have: {there}"
+def _describe_missing_version(name: TopicName, entry: NumberEntry, known_numbers: frozenset[int]) -> str:
+    versions = f"its versions are {min(known_numbers)} to {max(known_numbers)}" if known_numbers else "it has none"
+    return f"number {entry.number} is recorded as version {entry.git} of {name}, which Git does not have: {versions}"
 
 
-def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) -> frozenset[int]:
-    """Return the numbers of Git's versions of the topic, with that of the declared one."""
+def _list_versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) -> frozenset[int]:
+    """Return the numbers of Git's versions of the topic, including the number that its declared schema will have."""
     topic = declared.topics.get(name)
     schema = topic.schema if topic else None
-    found: set[int] = set()
+    numbers: set[int] = set()
     for catalog in histories:
         versions = catalog.versions(name)
-        found |= {version.number for version in versions}
+        numbers |= {version.number for version in versions}
         if schema and Contents(versions).find(schema.load()) is None:
-            found.add(next_number(versions))
-    return frozenset(found)
+            numbers.add(next_number(versions))
+    return frozenset(numbers)
 
 
-def _useless(numbers: TargetNumbers) -> Iterator[Problem]:
-    """Yield a problem for each foreign definition with which messages cannot be read, unless `drift --accept` wrote it."""
-    for entry in _entries(numbers):
-        if entry.foreign is None or entry.source is None or _is_accepted(entry, entry.foreign):
+def _find_unusable_entries(numbers: TargetNumbers) -> Iterator[Problem]:
+    """Yield a problem for each foreign definition that cannot decode messages, unless `drift --accept` wrote it."""
+    for entry in _iterate_entries(numbers):
+        if entry.foreign is None or entry.source is None or _is_written_by_accept(entry, entry.foreign):
             continue
         if spec(entry.foreign).undeclarable:
-            why = f"no message has a version of the type {entry.foreign.type.name}"
-        elif spec(entry.foreign).payload == "unknown" or not (wrong := unusable(entry.foreign)):
+            reason = f"no message has a version of the type {entry.foreign.type.name}"
+        elif spec(entry.foreign).payload == "unknown" or not (problem := unusable(entry.foreign)):
             continue
         else:
-            why = f"its definition in {entry.path} cannot be used: {wrong}"
+            reason = f"its definition in {entry.path} cannot be used: {problem}"
         fix = "`schemactl drift --accept` writes what the registry holds; where nobody knows it, write {deleted: true}"
-        yield Problem(entry.source, f"number {entry.number} is foreign, and {why}", fix)
+        yield Problem(entry.source, f"number {entry.number} is foreign, and {reason}", fix)
 
 
-def _is_accepted(entry: NumberEntry, foreign: SchemaInfo) -> bool:
-    """Return whether the definition's file has the name that `drift --accept` gives it, which ends with a digest of its bytes.
+def _is_written_by_accept(entry: NumberEntry, foreign: SchemaInfo) -> bool:
+    """Return whether `drift --accept` named the file of the definition: the name ends with a digest of its bytes.
 
-    A registry may hold anything, and it must be possible to record what it holds.
+    A registry may have any definition, and `drift --accept` must be able to record it.
     """
     stem = posixpath.splitext(entry.path or "")[0]
     return stem.endswith(f"-{entry.number}-{hashlib.sha256(foreign.schema).hexdigest()[:8]}")
 
 
-def _entries(numbers: TargetNumbers) -> Iterator[NumberEntry]:
+def _iterate_entries(numbers: TargetNumbers) -> Iterator[NumberEntry]:
     for recorded in numbers.topics.values():
         yield from recorded.entries.values()
