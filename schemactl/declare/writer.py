@@ -30,16 +30,29 @@ from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf import load
 
-# Declarations of a registry's topics and namespaces
+NAMESPACE_FILE: Final = "namespace"
+"""The name, without suffix, of the file that declares a namespace."""
 
-_IMPORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.proto")
+_IMPORT_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.proto")
+_UNSAFE_CHARACTER: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_DEFINITION_SUFFIXES: Final = (".avsc", ".proto", ".binpb")
+_SUFFIXES: Final = (
+    "",
+    ".yaml",
+    *(f"{half}{suffix}" for half in ("", ".key", ".value") for suffix in _DEFINITION_SUFFIXES),
+    ".key",
+    ".value",
+)
+"""The suffixes of all files and folders of a topic."""
+
+# Declarations of registered topics and namespaces
 
 Files: TypeAlias = Mapping[str, bytes]
-"""The files of one declaration by path; the first one is the YAML file."""
+"""The files of one declaration by path; the first is the YAML file."""
 
 
 def namespace_text(namespace: Namespace) -> bytes:
-    """Return the declaration of a namespace with all policies set on it."""
+    """Render the declaration of a namespace with all its policies."""
     managed: dict[str, Value] = {}
     for policy, value in namespace.policies.managed().items():
         if value != CompatibilityStrategy.UNDEFINED:
@@ -50,11 +63,18 @@ def namespace_text(namespace: Namespace) -> bytes:
 def declared_topic_files(
     topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bool = True, shared: CommonTypes | None = None
 ) -> Files:
-    """Return the declaration of `topic` with the definition `info`, in files whose paths start with `stem`.
+    """Render the declaration of `topic` with the definition `info`, in files whose paths start with `stem`.
 
-    With `printed`, definitions are laid out, protobuf's as `.proto` files; else they stay as they are, protobuf's as a
-    descriptor set. Types of `shared` stand in its files, which are returned with the others. Raise InvalidSchema for a
-    definition that cannot be parsed or printed.
+    Args:
+        topic: the registered topic.
+        info: its definition, or None for a topic without schema.
+        stem: the start of the paths.
+        printed: whether to format definitions, and to print protobuf definitions as `.proto` files. Otherwise definitions keep
+            their bytes, and protobuf definitions are written as descriptor sets.
+        shared: types that are defined in files of their own, which are included in the result.
+
+    Raises:
+        InvalidSchema: if the definition cannot be parsed or printed.
     """
     values: dict[str, Value] = {"topic": str(topic.name)}
     if topic.partitions is not None:
@@ -64,14 +84,14 @@ def declared_topic_files(
         values["schema_compatibility_strategy"] = str(strategy)
     files: dict[str, bytes] = {}
     if info is not None and info.type not in WITHOUT_SCHEMA:
-        values["schema"] = _declared_schema(unstamped(info), stem, files, printed=printed, shared=shared)
+        values["schema"] = _build_schema(unstamped(info), stem, files, printed=printed, shared=shared)
     return {f"{stem}.yaml": yaml_text(values).encode(), **files}
 
 
-def _declared_schema(
+def _build_schema(
     info: SchemaInfo, stem: str, files: dict[str, bytes], *, printed: bool, shared: CommonTypes | None
 ) -> dict[str, Value]:
-    """Return the `schema` of a declaration, and add the files it names to `files`."""
+    """Build the `schema` of a declaration, and add the files that it names to `files`."""
     properties = dict(info.properties)
     values: dict[str, Value] = {"type": info.type.name}
     name = stem.rpartition("/")[2]
@@ -80,79 +100,64 @@ def _declared_schema(
         values["definition"] = f"{name}.avsc"
         files[f"{stem}.avsc"] = info.schema
         if printed:
-            files[f"{stem}.avsc"], needed = _laid_out(info, shared)
+            files[f"{stem}.avsc"], needed = _format_avro(info, shared)
             if needed:
                 files |= needed
-                values["references"] = [_relative(each, stem) for each in needed]
+                values["references"] = [_make_relative(path, stem) for path in needed]
     elif kind == "protobuf":
-        values |= _protobuf(info, stem, files, shared) if printed else _descriptor_set(info, stem, files)
+        values |= _print_protobuf(info, stem, files, shared) if printed else _write_descriptor_set(info, stem, files)
     elif both := pair_of(info):
         values["encoding"] = both.encoding
-        values["key"] = _declared_schema(both.key, f"{stem}.key", files, printed=printed, shared=shared)
-        values["value"] = _declared_schema(both.value, f"{stem}.value", files, printed=printed, shared=shared)
-        # These follow from what is declared; the names of halves nobody compares.
+        values["key"] = _build_schema(both.key, f"{stem}.key", files, printed=printed, shared=shared)
+        values["value"] = _build_schema(both.value, f"{stem}.value", files, printed=printed, shared=shared)
+        # `join` writes these again. The names of the key and the value are not compared.
         derived = join(key=both.key, value=both.value, encoding=both.encoding).properties
         properties = {key: value for key, value in properties.items() if key not in derived}
     return {**values, "properties": properties}
 
 
-def _laid_out(info: SchemaInfo, shared: CommonTypes | None) -> tuple[bytes, Files]:
-    """Return an Avro definition as the tool prints it, and the files of shared types that it needs.
-
-    That is JSON as `fmt` lays it out, keys in their order.
-    """
+def _format_avro(info: SchemaInfo, shared: CommonTypes | None) -> tuple[bytes, Files]:
+    """Format an Avro definition like `fmt`, and return it with the files of the shared types that it needs."""
     try:
         value = read(decode(info.schema))
-        value, needed = shared.outside(value) if shared else (value, {})
+        value, needed = shared.extract(value) if shared else (value, {})
         return laid_out_json(json_text(value)).encode(), needed
     except (ValueError, RecursionError) as error:
         raise InvalidSchema("the definition cannot be printed as JSON") from error
 
 
-def _protobuf(info: SchemaInfo, stem: str, files: dict[str, bytes], shared: CommonTypes | None) -> dict[str, Value]:
-    """Add the root's `.proto` file, and its imports in a folder under the names by which they are imported."""
+def _print_protobuf(
+    info: SchemaInfo, stem: str, files: dict[str, bytes], shared: CommonTypes | None
+) -> dict[str, Value]:
+    """Add the `.proto` file of the root message and its imports, which are in a folder under their import names."""
     if not load("protoc").has_protoc():
         raise InvalidSchema("the printed definition could not be compiled again")
-    definition, text = load("definition").parse(info.schema), load("definition").proto_text
-    files[f"{stem}.proto"] = text(definition.root.file.proto).encode()
+    definition = load("definition").parse(info.schema)
+    files[f"{stem}.proto"] = load("definition").proto_text(definition.root.file.proto).encode()
     references = []
-    for each, printed in imports(info).items():
-        if not _IMPORT.fullmatch(each) or ".." in each:
-            raise InvalidSchema(f"{each} is no path to write to")
-        path = (shared and shared.import_path(each)) or f"{stem}/{each}"
-        files[path] = printed.encode()
-        references.append(_relative(path, stem))
+    for name, proto_text in imports(info).items():
+        if not _IMPORT_NAME.fullmatch(name) or ".." in name:
+            raise InvalidSchema(f"{name} is no path to write to")
+        path = (shared and shared.import_path(name)) or f"{stem}/{name}"
+        files[path] = proto_text.encode()
+        references.append(_make_relative(path, stem))
     values: dict[str, Value] = {"definition": f"{stem.rpartition('/')[2]}.proto", "message": definition.root.full_name}
     return {**values, "references": references} if references else values
 
 
-def _relative(path: str, stem: str) -> str:
-    """Return `path` relative to the declaration whose files start with `stem`."""
+def _make_relative(path: str, stem: str) -> str:
+    """Make `path` relative to the folder of the declaration whose files start with `stem`."""
     return posixpath.relpath(path, posixpath.dirname(stem) or ".")
 
 
-def _descriptor_set(info: SchemaInfo, stem: str, files: dict[str, bytes]) -> dict[str, Value]:
+def _write_descriptor_set(info: SchemaInfo, stem: str, files: dict[str, bytes]) -> dict[str, Value]:
     data, message = load("definition").descriptor_set(info.schema)
     files[f"{stem}.binpb"] = data
     return {"definition": f"{stem.rpartition('/')[2]}.binpb", "message": message}
 
 
-NAMESPACE_FILE = "namespace"
-"""The name, without suffix, of a namespace's own file."""
-
-_OTHER = re.compile(r"[^A-Za-z0-9_.-]")
-_DEFINITIONS = (".avsc", ".proto", ".binpb")
-_SUFFIXES = (
-    "",
-    ".yaml",
-    *(f"{half}{suffix}" for half in ("", ".key", ".value") for suffix in _DEFINITIONS),
-    ".key",
-    ".value",
-)
-
-
 class Paths:
-    """Unused paths below `root`, also on file systems that ignore case."""
+    """Chooses unused paths below `root`, which also differ on file systems that ignore case."""
 
     def __init__(self, root: str, exists: Callable[[str], bool]) -> None:
         self._root = root
@@ -160,77 +165,87 @@ class Paths:
         self._taken: set[str] = set()
 
     def of_namespace(self, name: NamespaceName) -> str:
-        """Return the path of the namespace's file, without suffix."""
-        return self._free(f"{self._folder(name)}/{NAMESPACE_FILE}")
+        """Choose the path, without suffix, of a file that declares a namespace."""
+        return self._find_unused(f"{self._build_folder(name)}/{NAMESPACE_FILE}")
 
     def of_topic(self, name: TopicName) -> str:
-        """Return the common start of the paths of all the topic's files."""
+        """Choose the common start of the paths of all files of a topic."""
         local = file_name(name.topic)
-        return self._free(f"{self._folder(name.namespace_name)}/{local if local != NAMESPACE_FILE else local + '_'}")
+        return self._find_unused(
+            f"{self._build_folder(name.namespace_name)}/{local if local != NAMESPACE_FILE else local + '_'}"
+        )
 
     def of_shared(self, name: str) -> str:
-        """Return the path for the shared file called `name`, which has slashes between its parts."""
-        return self._free(self._below_root("/".join(file_name(part) or "_" for part in ("shared", *name.split("/")))))
+        """Choose the path of the shared file `name`, whose parts are separated by slashes."""
+        return self._find_unused(
+            self._add_root("/".join(file_name(part) or "_" for part in ("shared", *name.split("/"))))
+        )
 
-    def _folder(self, name: NamespaceName) -> str:
-        return self._below_root(f"{file_name(name.tenant)}/{file_name(name.name)}")
+    def _build_folder(self, name: NamespaceName) -> str:
+        return self._add_root(f"{file_name(name.tenant)}/{file_name(name.name)}")
 
-    def _below_root(self, path: str) -> str:
+    def _add_root(self, path: str) -> str:
         return f"{self._root}/{path}" if self._root else path
 
-    def _free(self, stem: str) -> str:
-        free, number = stem, 1
-        while free.lower() in self._taken or any(self._exists(free + suffix) for suffix in _SUFFIXES):
+    def _find_unused(self, stem: str) -> str:
+        candidate, number = stem, 1
+        while candidate.lower() in self._taken or any(self._exists(candidate + suffix) for suffix in _SUFFIXES):
             number += 1
-            free = f"{stem}-{number}"
-        self._taken.add(free.lower())
-        return free
+            candidate = f"{stem}-{number}"
+        self._taken.add(candidate.lower())
+        return candidate
 
 
 def file_name(part: str) -> str:
-    """Return `part` in characters that need no quotes; neither a hidden file nor a topic's second half (`x.key`)."""
-    plain = _OTHER.sub("_", part)
+    """Return `part` as a file name without special characters, which is neither hidden nor ends with `.key` or `.value`."""
+    plain = _UNSAFE_CHARACTER.sub("_", part)
     if plain.startswith((".", "-")):
         plain = f"_{plain[1:]}"
     return re.sub(r"\.(key|value)$", r"_\1", plain, flags=re.IGNORECASE)[:150]
 
 
 def misread(
-    made: Mapping[TopicName, tuple[Files, SchemaInfo | None]], *, root: str, release: Release, strictly: bool
+    declarations: Mapping[TopicName, tuple[Files, SchemaInfo | None]], *, root: str, release: Release, strictly: bool
 ) -> dict[TopicName, str]:
-    """Return, by topic, why its files do not declare the definition that they were made from; {} if all do.
+    """Map each topic whose files do not declare the definition that they were rendered from to the reason.
 
-    With `strictly`, they must not have what `check` rejects either, such as a default that does not fit.
+    Args:
+        declarations: the rendered files and the definition of each topic.
+        root: the folder of the declarations.
+        release: the Pulsar release whose rules apply.
+        strictly: whether problems that `check` reports, such as an invalid default, count as well.
     """
-    owners = {path: name for name, (files, _) in made.items() for path in files}
-    contents = {path: text for files, _ in made.values() for path, text in files.items()}
+    topics_by_path = {path: name for name, (files, _) in declarations.items() for path in files}
+    contents = {path: text for files, _ in declarations.values() for path, text in files.items()}
     declared = reader.read(declare_files.ChangedFiles(contents), Project(roots=(root,), release=release))
-    found: dict[TopicName, str] = {}
-    for name, (_, info) in made.items():
-        read = declared.catalog.topics.get(name)
-        if read is None:
-            found[name] = "it cannot be declared"
-        elif (read.schema and content_identity(read.schema)) != (info and content_identity(spec(info).declared(info))):
-            found[name] = "its declaration would have a different content"
+    reasons: dict[TopicName, str] = {}
+    for name, (_, info) in declarations.items():
+        topic = declared.catalog.topics.get(name)
+        if topic is None:
+            reasons[name] = "it cannot be declared"
+        elif (topic.schema and content_identity(topic.schema)) != (
+            info and content_identity(spec(info).declared(info))
+        ):
+            reasons[name] = "its declaration would have a different content"
     for problem in reversed(declared.problems):
-        owner = owners.get(problem.source.path)
-        if owner and (strictly or owner in found):
-            found[owner] = problem.what
-    return found
+        name_of_file = topics_by_path.get(problem.source.path)
+        if name_of_file and (strictly or name_of_file in reasons):
+            reasons[name_of_file] = problem.what
+    return reasons
 
 
 def project_text(*, root: str, target: str, registry: str, release: Release) -> bytes:
-    """Return a project file that declares what is in the folder `root`, with one target."""
+    """Render a project file for the declarations in the folder `root`, with one target."""
     targets = {target: {"registry": registry}}
     return yaml_text({"version": 1, "roots": [root], "pulsar": release.value, "targets": targets}).encode()
 
 
-# New declarations, for a person to go on from; `check` accepts them as they are
+# New declarations, which `check` accepts before anyone edits them
 
 EDITOR_FOLDER: Final = ".schemas"
-"""Where a project has the JSON Schemas for editors, beside its project file."""
+"""The folder of the JSON Schemas for editors, next to the project file."""
 
-_AVRO: Final = """\
+_AVRO_TEMPLATE: Final = """\
 {
   "type": "record",
   "name": "%(record)s",
@@ -246,7 +261,7 @@ _AVRO: Final = """\
   ]
 }
 """
-_AVRO_OF_PROTOBUF: Final = """\
+_AVRO_OF_PROTOBUF_TEMPLATE: Final = """\
 {
   "type": "record",
   "name": "%(record)s",
@@ -263,7 +278,7 @@ _AVRO_OF_PROTOBUF: Final = """\
   ]
 }
 """
-_PROTO: Final = """\
+_PROTO_TEMPLATE: Final = """\
 syntax = "proto3";
 
 package %(package)s;
@@ -280,13 +295,13 @@ message %(record)s {
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The start of a new topic's definition.
+    """The first definition of a new topic.
 
     Attributes:
-        type: the schema type; None for no schema.
-        key, value: the schema types of a KEY_VALUE's halves.
-        given: the path of a definition that is there already, from the folder of the declaration; "": one is written.
-        message: of a given `.proto`, its root message.
+        type: the schema type, or None for no schema.
+        key, value: the schema types of the key and value of a KEY_VALUE schema.
+        given: the path of an existing definition, relative to the folder of the declaration, or "" to write a new one.
+        message: the root message of an existing `.proto` file.
     """
 
     type: SchemaType | None
@@ -297,65 +312,69 @@ class Start:
 
 
 def namespace_folder(name: NamespaceName, catalog: Catalog, project: Project) -> str:
-    """Return the folder for what is declared of a namespace: where most of it is, else one laid out as those of others are."""
-    used = Counter(_folders(name, catalog))
-    if used:
-        return min(used, key=lambda folder: (-used[folder], folder))
+    """Return the folder for declarations of a namespace: the one with most of its files, or one named like the folders of other namespaces."""
+    file_counts = Counter(_list_folders(name, catalog))
+    if file_counts:
+        return min(file_counts, key=lambda folder: (-file_counts[folder], folder))
     root = project.roots[0]
     with_tenant = file_name(name.tenant), file_name(name.name)
-    others = {each: {*_folders(each, catalog)} for each in catalog.namespaces}
+    folders_by_namespace = {other: {*_list_folders(other, catalog)} for other in catalog.namespaces}
     plain = posixpath.join(root, with_tenant[1])
     has_tenants = any(
-        posixpath.join(file_name(each.tenant), file_name(each.name)) == posixpath.relpath(folder, root or ".")
-        for each, folders in others.items()
+        posixpath.join(file_name(other.tenant), file_name(other.name)) == posixpath.relpath(folder, root or ".")
+        for other, folders in folders_by_namespace.items()
         for folder in folders
     )
-    return posixpath.join(root, *with_tenant) if has_tenants or plain in set().union(*others.values()) else plain
+    return (
+        posixpath.join(root, *with_tenant)
+        if has_tenants or plain in set().union(*folders_by_namespace.values())
+        else plain
+    )
 
 
-def _folders(name: NamespaceName, catalog: Catalog) -> list[str]:
+def _list_folders(name: NamespaceName, catalog: Catalog) -> list[str]:
     """Return the folder of each declaration of a namespace and of its topics."""
-    space = catalog.namespaces.get(name)
-    topics = (topic for each, topic in catalog.topics.items() if each.namespace_name == name)
-    return [posixpath.dirname(held.source.path) for held in (space, *topics) if held and held.source]
+    namespace = catalog.namespaces.get(name)
+    topics = (topic for topic_name, topic in catalog.topics.items() if topic_name.namespace_name == name)
+    return [posixpath.dirname(item.source.path) for item in (namespace, *topics) if item and item.source]
 
 
-def namespace_files(name: NamespaceName, folder: str, strategy: str, said: Mapping[str, Value]) -> dict[str, str]:
-    """Return the file that declares a namespace without automatic updates, with this strategy; "" declares none."""
+def namespace_files(name: NamespaceName, folder: str, strategy: str, metadata: Mapping[str, Value]) -> dict[str, str]:
+    """Render the declaration of a namespace without automatic updates; the strategy "" is not declared."""
     policies = {"schema_compatibility_strategy": strategy} if strategy else {}
-    text = yaml_text({"namespace": str(name), **policies, "is_allow_auto_update_schema": False, **said})
+    text = yaml_text({"namespace": str(name), **policies, "is_allow_auto_update_schema": False, **metadata})
     return {posixpath.join(folder, f"{NAMESPACE_FILE}.yaml"): text}
 
 
 def topic_stem(name: TopicName, folder: str) -> str:
-    """Return the common start of the paths of a topic's files in that folder."""
+    """Return the common start of the paths of a topic's files in the folder."""
     local = file_name(name.topic)
     return posixpath.join(folder, f"{local}_" if local == NAMESPACE_FILE else local)
 
 
 def new_topic_files(
-    name: TopicName, stem: str, start: Start, values: Mapping[str, Value], said: Mapping[str, Value]
+    name: TopicName, stem: str, start: Start, values: Mapping[str, Value], metadata: Mapping[str, Value]
 ) -> dict[str, str]:
-    """Return the files that declare a topic, by path; the first is the declaration.
+    """Render the files that declare a topic, by path; the first is the declaration.
 
     Args:
-        name: of the topic.
-        stem: what their paths begin with.
-        start: of its definition.
-        values: what is declared before what is said for people, which is `said`.
-        said: as that.
+        name: the topic.
+        stem: the start of the paths.
+        start: the definition to write or to name.
+        values: the keys before the metadata, such as `partitions`.
+        metadata: the owner, description, labels and links.
     """
     files: dict[str, str] = {}
     schema = {"schema": _new_schema(start.type, name, stem, start, files)} if start.type else {}
-    text = yaml_text({"topic": str(name), **values, **said, **schema})
+    text = yaml_text({"topic": str(name), **values, **metadata, **schema})
     return {f"{stem}.yaml": text, **files}
 
 
 def _new_schema(type_: SchemaType, name: TopicName, stem: str, start: Start, files: dict[str, str]) -> dict[str, Value]:
-    """Return the `schema` of a declaration, or a half of one, and add the definitions that it needs to `files`."""
-    words = {
-        "record": _record(name.topic),
-        "package": ".".join(_identifier(part) for part in (name.tenant, name.namespace)),
+    """Build the `schema` of a new declaration, or its key or value, and add the new definitions to `files`."""
+    names = {
+        "record": _make_record_name(name.topic),
+        "package": ".".join(_make_identifier(part) for part in (name.tenant, name.namespace)),
         "topic": str(name),
         "doc": json.dumps(f"A message of {name}."),
     }
@@ -373,59 +392,61 @@ def _new_schema(type_: SchemaType, name: TopicName, stem: str, start: Start, fil
     elif kind != "plain":
         avro, proto = f"{stem}.avsc", f"{stem}.proto"
         if kind != "proto":
-            files[avro] = (_AVRO if kind == "avro" else _AVRO_OF_PROTOBUF) % words
+            files[avro] = (_AVRO_TEMPLATE if kind == "avro" else _AVRO_OF_PROTOBUF_TEMPLATE) % names
         if kind != "avro":
-            files[proto] = _PROTO % words
+            files[proto] = _PROTO_TEMPLATE % names
         values["definition"] = posixpath.basename(proto if kind == "proto" else avro)
         if kind == "protobuf" and not stem.endswith((".key", ".value")):
             values["proto"] = posixpath.basename(proto)
         if kind == "proto" or "proto" in values:
-            values["message"] = f"{words['package']}.{words['record']}"
+            values["message"] = f"{names['package']}.{names['record']}"
         else:
             files.pop(proto, None)
     return values
 
 
-def _record(text: str) -> str:
-    """Return the name of a record for what is called `text`: `page-views` is `PageViews`."""
+def _make_record_name(text: str) -> str:
+    """Make the name of a record from the name of a topic: `page-views` becomes `PageViews`."""
     parts = re.findall("[A-Za-z0-9]+", text)
-    return _identifier("".join(part[0].upper() + part[1:] for part in parts) or "Message")
+    return _make_identifier("".join(part[0].upper() + part[1:] for part in parts) or "Message")
 
 
-def _identifier(text: str) -> str:
-    """Return `text` as a valid name in Avro and protobuf."""
+def _make_identifier(text: str) -> str:
+    """Make a valid name in Avro and protobuf from `text`."""
     plain = re.sub("[^A-Za-z0-9_]", "_", text)
     return f"_{plain}" if plain[0].isdigit() else plain
 
 
-_PACKAGE: Final = re.compile(r"^package\s+([\w.]+)\s*;", re.MULTILINE)
-_MESSAGE: Final = re.compile(r"^message\s+(\w+)", re.MULTILINE)
+_PACKAGE_LINE: Final = re.compile(r"^package\s+([\w.]+)\s*;", re.MULTILINE)
+_MESSAGE_LINE: Final = re.compile(r"^message\s+(\w+)", re.MULTILINE)
 
 
 def messages(proto: str) -> list[str]:
-    """Return the full names of the messages at the top level of a `.proto` text, as far as they begin a line."""
-    package = _PACKAGE.search(proto)
-    return [f"{package[1]}.{each}" if package else each for each in _MESSAGE.findall(proto)]
+    """List the full names of the top-level messages of a `.proto` text whose `message` starts a line."""
+    package = _PACKAGE_LINE.search(proto)
+    return [f"{package[1]}.{name}" if package else name for name in _MESSAGE_LINE.findall(proto)]
 
 
 def editor_line(path: str, folder: str, kind: str) -> str:
-    """Return the comment that tells editors the JSON Schema of the file `path`, in a project in `folder`."""
+    """Return the comment that names the JSON Schema of the file `path` for editors, in a project in `folder`."""
     schema = posixpath.join(folder, EDITOR_FOLDER, f"{kind}.schema.json")
     return f"# yaml-language-server: $schema={posixpath.relpath(schema, posixpath.dirname(path) or '.')}\n"
 
 
-# Shared definitions: named Avro types, one in a file, and `.proto` files
+# Shared definitions: named Avro types, each in a file, and `.proto` files
+
+_NO_FILE: Final = AvroFile("", None, JsonText("", lambda _: Source("")))
 
 
 @dataclass(slots=True)
-class _FoundType:
-    """One type or file as the definitions of a registry have it.
+class _TypeUsage:
+    """One named type or `.proto` file, with its definitions in all versions.
 
     Attributes:
-        texts: the ways it is defined, as a file would have it, with the types inside it by their names; by what is the
-            same for two that differ in the order of keys alone.
-        topics: the topics that have it.
-        uses: the other types that it needs.
+        texts: the different definitions, as texts of a file that refers to other types by name. The keys are equal for
+            definitions that differ only in the order of keys.
+        topics: the topics that use it.
+        uses: the other types that it refers to.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -434,110 +455,111 @@ class _FoundType:
 
     @property
     def is_shared(self) -> bool:
-        """Whether two or more topics define it, all in the same way."""
+        """Whether two or more topics use it, all with the same definition."""
         return len(self.topics) > 1 and len(self.texts) == 1
 
     @property
     def text(self) -> str:
-        """The one way in which it is defined."""
+        """Its only definition."""
         (text,) = self.texts.values()
         return text
 
 
 class CommonTypes:
-    """The named Avro types and imported `.proto` files that two or more topics have, alike in all their versions.
+    """The named Avro types and imported `.proto` files that two or more topics use with one definition in all their versions.
 
-    A type that needs another one is shared only together with it, and types that need each other are not: files cannot.
+    A type is shared only if all types that it refers to are shared. Types that refer to each other are not shared, because files
+    cannot reference each other.
 
     Attributes:
         files: the text of each file, by path.
     """
 
     def __init__(self, versions: Iterable[tuple[TopicName, SchemaInfo]], free_path: Callable[[str], str]) -> None:
-        """Find them among `versions`, which are all to declare.
+        """Find the shared definitions among `versions`.
 
         Args:
-            versions: topics and their definitions.
-            free_path: returns an unused path without suffix, for a name below the folder of shared files.
+            versions: the topics and definitions to declare.
+            free_path: returns an unused path, without suffix, for a name below the folder of shared files.
         """
-        found: dict[str, _FoundType] = {}
-        imported: dict[str, _FoundType] = {}
+        types: dict[str, _TypeUsage] = {}
+        imported: dict[str, _TypeUsage] = {}
         for topic, info in versions:
-            for half in _halves(info):
-                for name, value, uses in _inner_types(half):
-                    each = found.setdefault(name, _FoundType())
-                    each.texts.setdefault(json.dumps(value, sort_keys=True), laid_out_json(json_text(value)))
-                    each.topics.add(topic)
-                    each.uses |= uses
+            for half in _split_definition(info):
+                for name, value, uses in _find_inner_types(half):
+                    usage = types.setdefault(name, _TypeUsage())
+                    usage.texts.setdefault(json.dumps(value, sort_keys=True), laid_out_json(json_text(value)))
+                    usage.topics.add(topic)
+                    usage.uses |= uses
                 for name, text in imports(half).items():
-                    each = imported.setdefault(name, _FoundType())
-                    each.texts[text] = text
-                    each.topics.add(topic)
+                    usage = imported.setdefault(name, _TypeUsage())
+                    usage.texts[text] = text
+                    usage.topics.add(topic)
         self._needs: dict[str, set[str]] = {}
-        while more := [
+        while shared_names := [
             name
-            for name, each in found.items()
-            if name not in self._needs and each.is_shared and each.uses <= self._needs.keys()
+            for name, usage in types.items()
+            if name not in self._needs and usage.is_shared and usage.uses <= self._needs.keys()
         ]:
-            for name in more:
-                uses = found[name].uses
-                self._needs[name] = uses.union(*(self._needs[each] for each in uses))
+            for name in shared_names:
+                uses = types[name].uses
+                self._needs[name] = uses.union(*(self._needs[used_name] for used_name in uses))
         self._paths = {name: f"{free_path(name.replace('.', '/'))}.avsc" for name in sorted(self._needs)}
-        self.files = {path: found[name].text.encode() for name, path in self._paths.items()}
+        self.files = {path: types[name].text.encode() for name, path in self._paths.items()}
         self._imports: dict[str, str] = {}
-        for name, each in sorted(imported.items()):
-            # An import finds the file whose path ends in its name, so that any other path is of no use.
+        for name, usage in sorted(imported.items()):
+            # An import means the file whose path ends with its name.
             path = f"{free_path(name.removesuffix('.proto'))}.proto"
-            if each.is_shared and path.endswith(f"/{name}"):
+            if usage.is_shared and path.endswith(f"/{name}"):
                 self._imports[name] = path
-                self.files[path] = each.text.encode()
+                self.files[path] = usage.text.encode()
 
-    def outside(self, value: Any) -> tuple[Any, dict[str, bytes]]:
-        """Return a definition with the shared types taken out, and the files that it then needs."""
-        taken: set[str] = set()
+    def extract(self, value: Any) -> tuple[Any, dict[str, bytes]]:
+        """Replace the shared types in a definition by their names, and return it with the files that it then needs."""
+        used_names: set[str] = set()
 
         def is_shared(name: str) -> bool:
             if name in self._needs:
-                taken.update((name,), self._needs[name])
+                used_names.update((name,), self._needs[name])
             return name in self._needs
 
-        short = _without(value, None, is_shared)
-        paths = sorted(self._paths[name] for name in taken)
-        return short, {path: self.files[path] for path in paths}
+        definition = _replace_types(value, None, is_shared)
+        paths = sorted(self._paths[name] for name in used_names)
+        return definition, {path: self.files[path] for path in paths}
 
     def import_path(self, name: str) -> str | None:
-        """Return the path of the `.proto` file that is imported by this name; None if it is not shared."""
+        """Return the path of the shared `.proto` file with this import name, or None."""
         return self._imports.get(name)
 
 
 def imports(info: SchemaInfo) -> dict[str, str]:
-    """Return the `.proto` files that a protobuf definition imports, printed, by name; not those that protoc ships."""
+    """Print the `.proto` files that a protobuf definition imports, by import name, without the files that protoc ships."""
     if spec(info).language != "protobuf":
         return {}
     try:
         definition = load("definition").parse(info.schema)
         return {
-            each: load("definition").proto_text(definition.image.files[each].proto)
-            for each in definition.reachable
-            if each != definition.root.file.name and not load("definition").is_shipped(each)
+            name: load("definition").proto_text(definition.image.files[name].proto)
+            for name in definition.reachable
+            if name != definition.root.file.name and not load("definition").is_shipped(name)
         }
     except InvalidSchema:
         return {}
 
 
-def _halves(info: SchemaInfo) -> Iterator[SchemaInfo]:
-    """Yield a definition, or the two of a KEY_VALUE, unless it has none."""
+def _split_definition(info: SchemaInfo) -> Iterator[SchemaInfo]:
+    """Yield a definition, or the key and value of a KEY_VALUE; nothing for a schema without definition."""
     if both := pair_of(info):
-        yield from _halves(both.key)
-        yield from _halves(both.value)
+        yield from _split_definition(both.key)
+        yield from _split_definition(both.value)
     elif info.type not in WITHOUT_SCHEMA:
         yield info
 
 
-def _inner_types(info: SchemaInfo) -> Iterator[tuple[str, Any, set[str]]]:
-    """Yield the name of each named type inside a definition, its definition in a file of its own, and what it needs.
+def _find_inner_types(info: SchemaInfo) -> Iterator[tuple[str, Any, set[str]]]:
+    """Yield the name, the standalone definition and the used type names of each named type inside an Avro definition.
 
-    Nothing for a definition that is no JSON, is nested too deeply, or has numbers that JSON does not have.
+    A definition that is not JSON, is nested too deep, or has numbers that JSON does not have yields nothing.
     """
     if spec(info).language == "avro":
         try:
@@ -545,14 +567,14 @@ def _inner_types(info: SchemaInfo) -> Iterator[tuple[str, Any, set[str]]]:
             json_text(value)
         except (ValueError, InvalidSchema):
             return
-        for named in named_types(_FILE, value):
+        for named in named_types(_NO_FILE, value):
             if named.value is not value:
                 uses: set[str] = set()
-                alone = _without(named.value, named.around, lambda _: True, uses, is_whole=True)
+                alone = _replace_types(named.value, named.around, lambda _: True, uses, is_whole=True)
                 yield named.full_name, qualified(alone, named.around), uses - {named.full_name}
 
 
-def _without(
+def _replace_types(
     value: Any,
     namespace: str | None,
     is_taken: Callable[[str], bool],
@@ -560,25 +582,25 @@ def _without(
     *,
     is_whole: bool = False,
 ) -> Any:
-    """Return a definition in which each type for which `is_taken` holds is replaced by its name.
+    """Replace each inner type for which `is_taken` is true by its name.
 
     Args:
         value: the definition as JSON.
-        namespace: the namespace in force around it.
-        is_taken: asked with the full name of each named type inside it.
-        uses: gets the full name of every named type that the result refers to.
-        is_whole: `value` itself is not replaced, whatever its name.
+        namespace: the enclosing namespace.
+        is_taken: called with the full name of each named type inside the definition.
+        uses: receives the full name of every named type that the result refers to.
+        is_whole: whether `value` is the whole definition, which is not replaced itself.
     """
     uses = set() if uses is None else uses
     match value:
         case str() if value not in PRIMITIVE_TYPES:
             uses.add(qualify(value, namespace)[0])
         case [*branches]:
-            return [_without(each, namespace, is_taken, uses) for each in branches]
+            return [_replace_types(branch, namespace, is_taken, uses) for branch in branches]
         case {"type": ("array" | "map") as kind}:
             key = "items" if kind == "array" else "values"
             if key in value:
-                return {**value, key: _without(value[key], namespace, is_taken, uses)}
+                return {**value, key: _replace_types(value[key], namespace, is_taken, uses)}
         case {"type": str(kind), "name": str()} if kind in NAMED:
             full_name, within = own_names(value, namespace)
             if not is_whole and is_taken(full_name):
@@ -589,15 +611,12 @@ def _without(
                 return {
                     **value,
                     "fields": [
-                        {**each, "type": _without(each["type"], within, is_taken, uses)}
-                        if isinstance(each, dict) and "type" in each
-                        else each
-                        for each in fields
+                        {**part, "type": _replace_types(part["type"], within, is_taken, uses)}
+                        if isinstance(part, dict) and "type" in part
+                        else part
+                        for part in fields
                     ],
                 }
         case {"type": str(name)} if name not in PRIMITIVE_TYPES:
             uses.add(qualify(name, namespace)[0])
     return value
-
-
-_FILE: Final = AvroFile("", None, JsonText("", lambda _: Source("")))
