@@ -44,7 +44,7 @@ from schemactl.declare.references import (
     folder_of,
     inline,
     is_pattern,
-    said_instead,
+    suggest_pattern,
 )
 from schemactl.declare.source_location import MAX_DEPTH, SCALAR, JsonSyntaxError, JsonText, Tokens, place, scan, tokens
 from schemactl.declare.yaml_parser import YamlPart, scalar_place
@@ -310,7 +310,7 @@ class _DefinitionReader:
         """Yield a problem for each type that only an unlisted file defines; listing that file may make a cycle, which is reported instead."""
         listed = [reference for _, reference in references]
         for name, source in inlined.unknown:
-            path = self.definitions.types.definer(name)
+            path = self.definitions.types.find_definer(name)
             if path is not None and path not in (file.path, *(reference.path for reference in listed)):
                 written = posixpath.relpath(path, self.folder or ".")
                 yield from inline(file, [*listed, self.definitions.avro_file(path)[0]]).problems or [
@@ -320,7 +320,7 @@ class _DefinitionReader:
                         f"list that file under `references`: [{written}]",
                     )
                 ]
-            elif path is None and (near := self.definitions.types.similar(name)):
+            elif path is None and (near := self.definitions.types.find_similar(name)):
                 yield Problem(source, f"no file defines `{name}`", f"did you mean `{near}`?")
 
     def _read_protobuf_native(self) -> SchemaInfo | None:
@@ -485,7 +485,7 @@ class _DefinitionReader:
             return path
         self.definitions.missed += 1
         # Looking for similar names goes through all files, so its number is limited.
-        if parts[0] == "references" and (folder_fix := said_instead(files, self.folder, written)):
+        if parts[0] == "references" and (folder_fix := suggest_pattern(files, self.folder, written)):
             self._add_problem(f"`{written}` is a folder", *parts, fix=folder_fix)
             return None
         similar_path = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None

@@ -1,4 +1,4 @@
-"""Read one YAML file of topic and namespace documents, and word the problems in it. Definitions are not read here."""
+"""Read one YAML file of topic and namespace documents, and describe its problems. Definitions are not read here."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 
 
 RESERVED_PROPERTIES: Final = ("schemactl.",)
-"""What the names of declared properties do not start with: `apply` stamps uploads with such."""
+"""The prefixes that declared properties must not have: `apply` writes properties of uploads with them."""
 
 PROTO_FILES: Final = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX)
-_ONE_FILE: Final = ("avro", "protobuf")
-"""How a topic's schema is declared of which a client may have a definition of its own, besides a `.proto`."""
+_AVRO_KINDS: Final = ("avro", "protobuf")
+"""The values of `TypeSpec.declared_as` for which a client may have its own Avro definition."""
 
 _KEY_VALUE_PROPERTIES: Final = ("key.schema.", "value.schema.", "kv.encoding.type")
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaDeclaration:
-    """A `schema:`, or a half of one, as it is written.
+    """The value of `schema:`, or its key or value.
 
     Attributes:
-        source: where it stands.
+        source: its place.
         text, document, parts: the file, the number of the document, and the place of the schema in it.
         definition: the path of a file as written, or the definition itself (text, or the value of YAML).
-        definition_source: where that stands.
-        encoding, key, value: of a KEY_VALUE schema.
-        proto, message: of a PROTOBUF schema; PROTOBUF_NATIVE has `message` alone.
+        definition_source: the place of the definition.
+        encoding, key, value: only for KEY_VALUE.
+        proto, message: only for PROTOBUF; PROTOBUF_NATIVE has only `message`.
     """
 
     type: SchemaType
@@ -65,7 +65,7 @@ class SchemaDeclaration:
 
     @property
     def is_proto(self) -> bool:
-        """Whether `definition` names a `.proto`, or a descriptor set."""
+        """Whether `definition` names a `.proto` file or a descriptor set."""
         return SPECS[self.type].declared_as == "proto"
 
     @property
@@ -86,7 +86,7 @@ class TopicDocument:
     schema: SchemaDeclaration | None
     source: Source
     clients: Mapping[str, SchemaDeclaration] = field(default_factory=dict)
-    """The definitions of their own that clients are built with, by the clients' names."""
+    """The own definitions of clients, by the names of the clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,10 @@ class NamespaceDocument:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """What one YAML file declares, and what is wrong with it. A document with problems of its own is left out.
+    """The documents of one YAML file without problems, and all problems of the file.
 
-    Of the schemas of such documents `unread` has the files they name.
+    Attributes:
+        unread: the schemas of documents with problems, with only the keys that name files.
     """
 
     path: str
@@ -111,142 +112,144 @@ class Documents:
 
 
 def read_documents(path: str, data: bytes) -> Documents:
-    """Return what the YAML file `path` with content `data` declares. The result depends on these two alone."""
+    """Read the YAML file `path` with the content `data`. The result depends only on these two."""
     try:
-        found, problems = read_yaml(path, data)
+        yaml_documents, problems = read_yaml(path, data)
     except DeclarationError as error:
         return Documents(path, (), error.problems)
-    if not found:
+    if not yaml_documents:
         problems = [Problem(Source(shown(path)), "the file is empty", "declare a topic or a namespace, or delete it")]
     text = YamlText(path, data)
     documents = []
     unread = []
-    # What is wrong with a key or value as such needs no second word about its shape.
+    # A key or value that the YAML reader rejected gets no second problem from validation.
     places = {problem.source for problem in problems}
-    for number, document in enumerate(found):
-        errors = _problems(document, shown(path))
+    for number, document in enumerate(yaml_documents):
+        errors = _validate_document(document, shown(path))
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
             documents.append(to_document(document, text, number))
-        elif isinstance(document.value, dict) and (named := _files_named(document.value.get("schema"))):
-            unread.append(_schema(named, document.node, text, number, ("schema",)))
+        elif isinstance(document.value, dict) and (schema := _keep_file_keys(document.value.get("schema"))):
+            unread.append(_build_schema(schema, document.node, text, number, ("schema",)))
     return Documents(path, tuple(documents), capped(problems), tuple(unread))
 
 
 def capped(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Return the problems of one file by place, at most MAX_PROBLEMS."""
+    """Sort the problems of one file by place, and replace those after MAX_PROBLEMS by their number."""
     first = sorted(set(problems))
     if len(first) > MAX_PROBLEMS:
-        more = len(first) - MAX_PROBLEMS
+        omitted_count = len(first) - MAX_PROBLEMS
         first[MAX_PROBLEMS:] = [
-            Problem(first[MAX_PROBLEMS].source, f"{more:,} more problems in this file from here on")
+            Problem(first[MAX_PROBLEMS].source, f"{omitted_count:,} more problems in this file from here on")
         ]
     return tuple(first)
 
 
-def _problems(document: YamlDocument, path: str) -> list[Problem]:
+def _validate_document(document: YamlDocument, path: str) -> list[Problem]:
     value, root = document.value, document.node
     if not isinstance(value, dict):
-        what = "this document is empty" if value is None else f"expected a mapping, found {found(value)}"
-        return [Problem(node_place(path, root), what, "declare a topic or a namespace: `topic: ...`")]
+        message = "this document is empty" if value is None else f"expected a mapping, found {found(value)}"
+        return [Problem(node_place(path, root), message, "declare a topic or a namespace: `topic: ...`")]
     if "topic" not in value and "namespace" not in value:
-        what = "this document has neither `topic` nor `namespace`, so it declares nothing"
-        near = ((key, meant(key, ("topic", "namespace"))) for key in value)
-        fixes = (f"write `{right}` for `{key}`" for key, right in near if right)
+        message = "this document has neither `topic` nor `namespace`, so it declares nothing"
+        matches = ((key, meant(key, ("topic", "namespace"))) for key in value)
+        fixes = (f"write `{match}` for `{key}`" for key, match in matches if match)
         fix = next(fixes, "add one of the two keys")
-        return [Problem(node_place(path, root), what, fix)]
-    kind, between = ("topic", _between) if "topic" in value else ("namespace", _in_namespace)
-    return problems_of(kind, value, root, path, between)
+        return [Problem(node_place(path, root), message, fix)]
+    if "topic" in value:
+        return problems_of("topic", value, root, path, _check_topic)
+    return problems_of("namespace", value, root, path, _check_namespace)
 
 
-def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
+def _check_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield contradictions between the values of a topic, each of which is valid by itself."""
     yield from settings_misfits(topic)
     if "renamed_from" in topic and TopicName.parse(topic["renamed_from"]) == TopicName.parse(topic["topic"]):
         fix = "write its former name, or remove the key"
         yield Misfit.of(("renamed_from",), "the topic is renamed from itself", fix)
-    yield from _in_metadata(topic)
+    yield from _check_metadata(topic)
     names: set[str] = set()
     for index, client in enumerate(topic.get("clients", ())):
         if client["name"] in names:
-            at = ("clients", str(index), "name")
-            yield Misfit.of(at, f"a second client is called `{client['name']}`", "give it another name")
+            parts = ("clients", str(index), "name")
+            yield Misfit.of(parts, f"a second client is called `{client['name']}`", "give it another name")
         names.add(client["name"])
     schema = topic.get("schema", {})
-    yield from _in_builds(topic.get("clients", ()), schema)
-    yield from _in_properties(schema, ("schema",))
+    yield from _check_client_definitions(topic.get("clients", ()), schema)
+    yield from _check_properties(schema, ("schema",))
     for half in ("key", "value"):
-        yield from _in_properties(schema.get(half, {}), ("schema", half))
+        yield from _check_properties(schema.get(half, {}), ("schema", half))
     if ("proto" in schema) != ("message" in schema) and SPECS[SchemaType[schema["type"]]].declared_as == "protobuf":
-        given, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
-        fix = f"add `{missing}`, or remove `{given}`"
-        yield Misfit.of(("schema", given), f"`{given}` needs `{missing}`", fix)
+        present, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
+        fix = f"add `{missing}`, or remove `{present}`"
+        yield Misfit.of(("schema", present), f"`{present}` needs `{missing}`", fix)
 
 
-def _in_builds(clients: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield clients with a definition of their own that does not fit the topic's schema type."""
+def _check_client_definitions(clients: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Yield clients whose own definition does not fit the topic's schema type."""
     declared_as = SPECS[SchemaType[schema["type"]]].declared_as if schema else ""
     for index, client in enumerate(clients):
         file = Client.parse(client["name"], client["role"], client.get("schema", "latest")).file
         if not file:
             continue
-        fits = PROTO_FILES if declared_as == "proto" else AVRO_SUFFIXES if declared_as in _ONE_FILE else ()
-        if not file.endswith(fits):
+        suffixes = PROTO_FILES if declared_as == "proto" else AVRO_SUFFIXES if declared_as in _AVRO_KINDS else ()
+        if not file.endswith(suffixes):
             kind = f"whose schema is {schema['type']}" if schema else "without schema"
-            fix = f"name a file that ends with {' or '.join(fits)}" if fits else "write a version's number"
-            what = f"a client of a topic {kind} cannot be built with `{file[:60]}`"
-            yield Misfit.of(("clients", str(index), "schema"), what, fix)
+            fix = f"name a file that ends with {' or '.join(suffixes)}" if suffixes else "write a version's number"
+            message = f"a client of a topic {kind} cannot be built with `{file[:60]}`"
+            yield Misfit.of(("clients", str(index), "schema"), message, fix)
 
 
-def _in_namespace(values: Mapping[str, Any]) -> Iterator[Misfit]:
+def _check_namespace(values: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield contradictions between the values of a namespace, each of which is valid by itself."""
     yield from settings_misfits(values)
-    yield from _in_metadata(values)
+    yield from _check_metadata(values)
 
 
-def _in_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
+def _check_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield contradictions in the metadata of a topic or namespace."""
-    said = {"since": "", "remove_after": "", **values.get("deprecated", {})}
-    if said["since"] > said["remove_after"] != "":
+    deprecated = {"since": "", "remove_after": "", **values.get("deprecated", {})}
+    if deprecated["since"] > deprecated["remove_after"] != "":
         kind = "topic" if "topic" in values else "namespace"
-        what = f"the {kind} is deprecated since {said['since']}, and would be removed before that"
-        yield Misfit.of(("deprecated", "remove_after"), what, "write a later day")
-    if "use" in said and "topic" in values and TopicName.parse(said["use"]) == TopicName.parse(values["topic"]):
+        message = f"the {kind} is deprecated since {deprecated['since']}, and would be removed before that"
+        yield Misfit.of(("deprecated", "remove_after"), message, "write a later day")
+    replacement = deprecated.get("use")
+    if replacement and "topic" in values and TopicName.parse(replacement) == TopicName.parse(values["topic"]):
         fix = "write another topic, or remove the key"
         yield Misfit.of(("deprecated", "use"), "the topic is to be replaced by itself", fix)
 
 
 def settings_misfits(holder: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield settings of a namespace or topic that have the right shape, but that Pulsar rejects."""
+    """Yield settings of a namespace or topic that fit the model, but that Pulsar rejects."""
     for name, row in SETTINGS.items():
-        if name in holder and (wrong := row.wrong(holder[name])):
-            yield Misfit.of((name,), wrong, "write -1 for no limit, or 0 for both")
+        if name in holder and (message := row.wrong(holder[name])):
+            yield Misfit.of((name,), message, "write -1 for no limit, or 0 for both")
 
 
-def _in_properties(schema: Mapping[str, Any], at: Tokens) -> Iterator[Misfit]:
+def _check_properties(schema: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:
     """Yield properties that a declared schema must not have."""
     for name in schema.get("properties", ()):
-        here = (*at, "properties", name)
+        property_parts = (*parts, "properties", name)
         if name.startswith(RESERVED_PROPERTIES):
-            what = f"the property `{name}` is written by schemactl itself"
-            yield Misfit.of(here, what, "give it another name")
+            message = f"the property `{name}` is written by schemactl itself"
+            yield Misfit.of(property_parts, message, "give it another name")
         elif "key" in schema and name.startswith(_KEY_VALUE_PROPERTIES):
-            what = f"the property `{name}` follows from `key`, `value` and `encoding`"
-            yield Misfit.of(here, what, "remove it")
+            message = f"the property `{name}` follows from `key`, `value` and `encoding`"
+            yield Misfit.of(property_parts, message, "remove it")
 
 
 def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDocument | NamespaceDocument:
-    """Return what a document without problems declares."""
+    """Convert a document without problems to a declaration; `number` is its position in the file."""
     value = document.value
-    named_by = "topic" if "topic" in value else "namespace"
-    source = node_place(shown(text.path), node_at(document.node, (named_by,)))
+    name_key = "topic" if "topic" in value else "namespace"
+    source = node_place(shown(text.path), node_at(document.node, (name_key,)))
     keys = frozenset(value)
 
     def locate(pointer: str) -> Source:
         parts = tokens(pointer)
         return text.locate(number, parts) if keys.intersection(parts[:1]) else source
 
-    if named_by == "namespace":
+    if name_key == "namespace":
         name = NamespaceName.parse(value["namespace"])
         return NamespaceDocument(Namespace(name, Policies.of(value), Metadata.parse(value), source, locate), source)
     topic = Topic(
@@ -258,35 +261,39 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
         reader=value.get("reader", "latest"),
         lifecycle=value.get("lifecycle", "stable"),
         metadata=Metadata.parse(value),
-        clients=tuple(map(_client, value.get("clients", ()))),
+        clients=tuple(map(_build_client, value.get("clients", ()))),
         source=source,
         locator=locate,
     )
-    schema = _schema(value["schema"], document.node, text, number, ("schema",)) if "schema" in value else None
-    own = {}
+    schema = _build_schema(value["schema"], document.node, text, number, ("schema",)) if "schema" in value else None
+    client_definitions = {}
     for index, client in enumerate(topic.clients):
         if client.file and schema:
-            at = node_place(shown(text.path), node_at(document.node, ("clients", str(index), "schema")))
-            own[client.name] = replace(
+            client_source = node_place(shown(text.path), node_at(document.node, ("clients", str(index), "schema")))
+            client_definitions[client.name] = replace(
                 schema,
                 parts=("clients", str(index)),
-                source=at,
-                definition_source=at,
+                source=client_source,
+                definition_source=client_source,
                 definition=client.file,
                 proto=None,
             )
-    return TopicDocument(topic, schema, source, own)
+    return TopicDocument(topic, schema, source, client_definitions)
 
 
-def _client(value: Mapping[str, Any]) -> Client:
-    said = {key: value[key] for key in ("team", "language", "contact") if key in value}
-    known = Client.parse(value["name"], value["role"], value.get("schema", "latest"))
-    return replace(known, targets=tuple(value.get("targets", ())), **said)
+def _build_client(value: Mapping[str, Any]) -> Client:
+    metadata = {key: value[key] for key in ("team", "language", "contact") if key in value}
+    client = Client.parse(value["name"], value["role"], value.get("schema", "latest"))
+    return replace(client, targets=tuple(value.get("targets", ())), **metadata)
 
 
-def _schema(value: Mapping[str, Any], root: yaml.Node, text: YamlText, number: int, parts: Tokens) -> SchemaDeclaration:
+def _build_schema(
+    value: Mapping[str, Any], root: yaml.Node, text: YamlText, number: int, parts: Tokens
+) -> SchemaDeclaration:
     halves = {
-        half: _schema(value[half], root, text, number, (*parts, half)) for half in ("key", "value") if half in value
+        half: _build_schema(value[half], root, text, number, (*parts, half))
+        for half in ("key", "value")
+        if half in value
     }
     return SchemaDeclaration(
         SchemaType[value["type"]],
@@ -306,30 +313,30 @@ def _schema(value: Mapping[str, Any], root: yaml.Node, text: YamlText, number: i
     )
 
 
-def _files_named(schema: object) -> dict[str, Any]:
-    """Return the type of a schema and its keys that name files, whatever else is wrong with it; {} if it names none."""
+def _keep_file_keys(schema: object) -> dict[str, Any]:
+    """Reduce a schema with problems to its type and the keys that name files; {} if it names none."""
     type_ = SchemaType.__members__.get(str(schema.get("type"))) if isinstance(schema, dict) else None
     if type_ is None or not isinstance(schema, dict) or SPECS[type_].declared_as == "plain":
         return {}
-    named: dict[str, Any]
+    file_keys: dict[str, Any]
     if SPECS[type_].declared_as == "pair":
-        named = {half: found for half in ("key", "value") if (found := _files_named(schema.get(half)))}
+        file_keys = {half: part for half in ("key", "value") if (part := _keep_file_keys(schema.get(half)))}
     else:
         keys = ("definition", "proto") if SPECS[type_].declared_as == "protobuf" else ("definition",)
-        named = {key: schema[key] for key in keys if _is_path(schema.get(key))}
+        file_keys = {key: schema[key] for key in keys if _is_path(schema.get(key))}
         references = schema.get("references")
-        named["references"] = [each for each in references if _is_path(each)] if isinstance(references, list) else []
-    return {"type": type_.name, **named}
+        file_keys["references"] = list(filter(_is_path, references)) if isinstance(references, list) else []
+    return {"type": type_.name, **file_keys}
 
 
 def _is_path(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-# Messages for values that do not fit
+# Problems of values that do not fit
 
 Message = tuple[str, str]
-"""What is wrong, and what to write ("" where nothing is known)."""
+"""The problem, and the fix or ""."""
 
 
 class Misfit(NamedTuple):
@@ -337,8 +344,8 @@ class Misfit(NamedTuple):
 
     Attributes:
         parts: the keys and indexes that lead to it.
-        message: makes its message.
-        of_key: it is the key that is wrong, not its value.
+        message: returns its message; called only for problems that are shown.
+        of_key: whether the problem is the key, not its value.
     """
 
     parts: Tokens
@@ -346,23 +353,22 @@ class Misfit(NamedTuple):
     of_key: bool = False
 
     @classmethod
-    def of(cls, parts: Tokens, what: str, fix: str = "", *, of_key: bool = False) -> Misfit:
-        """Return one whose message is known already."""
-        return cls(parts, lambda: (what, fix), of_key)
+    def of(cls, parts: Tokens, message: str, fix: str = "", *, of_key: bool = False) -> Misfit:
+        """Return a misfit with this message and fix."""
+        return cls(parts, lambda: (message, fix), of_key)
 
 
 def located(misfits: Iterable[Misfit], root: yaml.Node, path: str) -> list[Problem]:
-    """Return misfits of a document as problems, by place.
+    """Convert the misfits of a document to problems, sorted by place.
 
-    After MAX_PROBLEMS of them the rest have no messages of their own; they are only counted.
+    After MAX_PROBLEMS, all problems have the same message, because they are only counted and finding similar names is slow.
     """
-    placed = sorted(((_place(root, each, path), each) for each in misfits), key=itemgetter(0))
-    # No more of one file are shown, and looking for near misses takes longer than all else.
-    shown = [Problem(place, *misfit.message()) for place, misfit in placed[:MAX_PROBLEMS]]
-    return shown + [Problem(place, "this does not belong here") for place, _ in placed[MAX_PROBLEMS:]]
+    located_misfits = sorted(((_locate_misfit(root, misfit, path), misfit) for misfit in misfits), key=itemgetter(0))
+    problems = [Problem(source, *misfit.message()) for source, misfit in located_misfits[:MAX_PROBLEMS]]
+    return problems + [Problem(source, "this does not belong here") for source, _ in located_misfits[MAX_PROBLEMS:]]
 
 
-def _place(root: yaml.Node, misfit: Misfit, path: str) -> Source:
+def _locate_misfit(root: yaml.Node, misfit: Misfit, path: str) -> Source:
     node = node_at(root, misfit.parts)
     if misfit.of_key:
         node = key_node(node_at(root, misfit.parts[:-1]), misfit.parts[-1]) or node
@@ -370,43 +376,44 @@ def _place(root: yaml.Node, misfit: Misfit, path: str) -> Source:
 
 
 def validation_errors(kind: str, value: object) -> Iterator[Misfit]:
-    """Yield everything in `value` that does not fit the shape of `kind` (see `models.KINDS`)."""
-    # pydantic is imported when something is read.
+    """Yield everything in `value` that does not fit the model of the kind `kind` (see `models.KINDS`)."""
+    # Importing pydantic is slow, and only needed here.
     from schemactl.declare.models import mismatches
 
-    for each in mismatches(kind, value):
-        of_type = ("type",) if each.kind.startswith("union_tag") else ()
-        yield Misfit((*each.parts, *of_type), partial(_message, each), each.kind == "extra_forbidden")
+    for mismatch in mismatches(kind, value):
+        type_parts = ("type",) if mismatch.kind.startswith("union_tag") else ()
+        message = partial(_describe_mismatch, mismatch)
+        yield Misfit((*mismatch.parts, *type_parts), message, mismatch.kind == "extra_forbidden")
 
 
 def problems_of(
-    kind: str, value: Any, node: yaml.Node, path: str, between: Callable[[Any], Iterable[Misfit]]
+    kind: str, value: Any, node: yaml.Node, path: str, check: Callable[[Any], Iterable[Misfit]]
 ) -> list[Problem]:
-    """Return the problems of a value: where it does not fit the shape of `kind`, or else the contradictions that `between` finds."""
-    return located(validation_errors(kind, value), node, path) or located(between(value), node, path)
+    """Return the problems of a value: its mismatches with the model of `kind`, or, if it fits, the misfits that `check` yields."""
+    return located(validation_errors(kind, value), node, path) or located(check(value), node, path)
 
 
 def unknown_rule(name: str, known: Iterable[str]) -> Message:
-    """Return the message for the name of a rule that is not among `known`."""
+    """Return the message for a rule that is not among the rules `known`."""
     near = meant(name, known)
     fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
     return f"`{shortened(name)}` is not a rule", fix
 
 
-def _message(mismatch: Mismatch) -> Message:
-    """Return the message, by pydantic's name of what is wrong."""
+def _describe_mismatch(mismatch: Mismatch) -> Message:
+    """Return the message for a mismatch by pydantic's type of the error."""
     value = mismatch.value
     match mismatch.kind:
         case "own":
             return mismatch.context["what"], mismatch.context["fix"]
         case "extra_forbidden":
-            return _unknown_key(mismatch.parts[-1], mismatch)
+            return _describe_unknown_key(mismatch.parts[-1], mismatch)
         case "missing":
             key = mismatch.parts[-1]
             purpose = mismatch.keys[key]
             return f"the key `{key}` is missing", f"add `{key}`" + (f": {purpose}" if purpose else "")
         case "union_tag_not_found" | "union_tag_invalid":
-            return _type_message(value, is_half=len(mismatch.parts) > 1)
+            return _describe_type(value, is_half=len(mismatch.parts) > 1)
         case "list_type":
             fix = f"write [{value}]" if isinstance(value, str) and len(value) < 40 else ""
             return f"expected a list, found {found(value)}", fix
@@ -431,16 +438,16 @@ HOMES: Final = {
     "proto": "`schema`, with the type PROTOBUF",
     "message": "`schema`, with the type PROTOBUF_NATIVE (or PROTOBUF with `proto`)",
 }
-"""Where a key belongs that stands in the wrong mapping."""
+"""The mapping that each key belongs to, for keys in the wrong mapping."""
 
 
-def _unknown_key(key: str, mismatch: Mismatch) -> Message:
+def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
     home = HOMES.get(key, "")
     if mismatch.schema_type and "`schema`" in home:
         is_half = SPECS[SchemaType[mismatch.schema_type]].declared_as == "protobuf" and len(mismatch.parts) > 2
         where = " as a half of a KEY_VALUE schema" if is_half else ""
         return f"{mismatch.schema_type} has no {key}{where}", "remove it"
-    # A key that is right elsewhere is not misspelt.
+    # A key of another mapping is not misspelled.
     if home:
         return f"`{key}` does not belong here", f"it belongs to {home}"
     near = meant(key, mismatch.keys)
@@ -449,8 +456,8 @@ def _unknown_key(key: str, mismatch: Mismatch) -> Message:
     return f"unknown key `{shortened(key)}`", f"the keys here are {', '.join(mismatch.keys)}"
 
 
-def _type_message(schema: Any, *, is_half: bool) -> Message:
-    """Return the message for the `type` of a schema that selects no shape."""
+def _describe_type(schema: Any, *, is_half: bool) -> Message:
+    """Return the message for a `type` that selects no model."""
     if not isinstance(schema, dict):
         return f"expected a mapping with a `type`, found {found(schema)}", "write {type: STRING}, for example"
     if "type" not in schema:

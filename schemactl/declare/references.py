@@ -1,10 +1,10 @@
-"""Inline Avro types of other files where they are first used, and find the files that a folder or glob in `references` means.
+"""Inline Avro types of other files at their first use, and find the files that a folder or glob in `references` matches.
 
-Files know each other's types by name alone, whatever folder they are in, as long as the declaration lists them. A type
-used by nobody is left out. Which place in the result came from which file is remembered, so that findings point there.
+Files refer to types of other files by name, independent of folders, if the declaration lists these files. Unused types are omitted.
+The result records the file and place of each inlined type, so that findings point there.
 
-What is listed that way is a choice: a definition takes from it the types it needs, and whatever else is there makes no difference.
-So a definition is made of the files it takes types of, and of the folder itself, which is written with a `/` at its end.
+A folder or glob offers files: a definition uses some of their types, and the other types do not change it. So the files of a
+definition are the files whose types it uses, and the folder itself, which is written with a `/` at its end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _INSIDE: Final = {"array": "items", "map": "values"}
 
 @dataclass(frozen=True, eq=False)
 class AvroFile:
-    """A definition as it stands in a file: its path, its value, and the text that says where its parts are."""
+    """A definition in a file: its path, its value, and the text that locates its parts."""
 
     path: str
     value: Any
@@ -46,13 +46,13 @@ class AvroFile:
 
     @cached_property
     def types(self) -> tuple[ReferencedType, ...]:
-        """Every type that it defines, itself first, in document order; found once, however many topics are offered the file."""
+        """Every type that it defines, itself first, in document order."""
         return tuple(named_types(self, self.value))
 
 
 @dataclass(frozen=True, slots=True)
 class ReferencedType:
-    """A type that a file defines: its definition, and the namespace in force around it."""
+    """A type that a file defines: its definition, and the enclosing namespace."""
 
     full_name: str
     file: AvroFile
@@ -63,12 +63,12 @@ class ReferencedType:
 
 @dataclass(slots=True)
 class Inlined:
-    """A definition that stands alone.
+    """A definition with all types that it needs.
 
     Attributes:
-        value: the definition with the types it needs.
+        value: the definition as JSON.
         used: the paths of the files whose types were inlined.
-        origins: by place in `value`, the file that it came from and the place there.
+        origins: the file and the place in it, by place in `value`.
         problems: types defined twice, files that use each other.
         unknown: names that no file defines, with their places.
     """
@@ -87,28 +87,30 @@ class Inlined:
 
 
 def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequence[AvroFile] = ()) -> Inlined:
-    """`definition` with every type of `references` that it uses, directly or through them, defined at its first use.
+    """Inline every type that `definition` uses, directly or through other types, at its first use.
 
-    The definition itself comes back where nothing had to be inlined. Names resolve as Avro resolves them: in the
-    namespace around them, then as they stand. A type that one of the files `offered` defines, too, which nobody listed one by
-    one, is a problem where it is used.
+    Names are resolved as in Avro: first in the enclosing namespace, then unchanged.
+
+    Args:
+        definition: the definition, which is returned unchanged if it needs no other file.
+        references: the files that the declaration lists one by one. A type that two of them define is a problem.
+        offered: the files of folders and globs. A type that one of them defines as well is a problem only if it is used.
     """
     types: dict[str, ReferencedType] = {}
     problems = []
     ambiguous: dict[str, Problem] = {}
     for file in (definition, *references, *offered):
-        for named in file.types:
-            known = types.setdefault(named.full_name, named)
-            # What one file defines twice is for Avro's parser to judge.
-            if known.file is not file:
-                first = known.file.locate((*known.parts, "name"))
+        for type_ in file.types:
+            first = types.setdefault(type_.full_name, type_)
+            # Avro's parser reports a type that one file defines twice.
+            if first.file is not file:
                 problem = Problem(
-                    file.locate((*named.parts, "name")),
-                    f"{named.full_name} is defined here and at {first}",
+                    file.locate((*type_.parts, "name")),
+                    f"{type_.full_name} is defined here and at {first.file.locate((*first.parts, 'name'))}",
                     "keep one of the two definitions, and refer to it",
                 )
                 if file in offered:
-                    ambiguous.setdefault(named.full_name, problem)
+                    ambiguous.setdefault(type_.full_name, problem)
                 else:
                     problems.append(problem)
     result = Inlined(definition.value, origins={(): (definition, ())}, problems=problems)
@@ -118,7 +120,7 @@ def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequen
 
 
 class _Inliner:
-    """One walk through a definition and what it uses, in document order."""
+    """Walks through a definition and the types that it uses, in document order."""
 
     def __init__(self, result: Inlined, types: dict[str, ReferencedType], ambiguous: dict[str, Problem]) -> None:
         self.result = result
@@ -126,41 +128,41 @@ class _Inliner:
         self.ambiguous = ambiguous
         self.defined: set[str] = set()
         self.files: list[AvroFile] = []
-        # How each of the files was entered: the place in the one before it, and the type that it defines.
+        # For each of the files, the place of the reference in the previous file, and the referenced type.
         self.entries: list[tuple[Tokens, str]] = []
 
     def run(self, definition: AvroFile) -> None:
         self.files.append(definition)
         self.entries.append(((), ""))
-        self.result.value = self._schema(definition.value, None, (), ())
+        self.result.value = self._inline_schema(definition.value, None, (), ())
 
-    def _schema(self, value: Any, namespace: str | None, at: Tokens, origin: Tokens) -> Any:
-        """`value`, which stands at `at` in the result and at `origin` in the innermost file, with what it needs."""
-        if len(at) > MAX_DEPTH:
-            what = f"with its references, the definition is nested more than {MAX_DEPTH} levels deep"
-            self.result.problems.append(Problem(self.files[-1].locate(origin), what))
+    def _inline_schema(self, value: Any, namespace: str | None, parts: Tokens, origin: Tokens) -> Any:
+        """Inline a schema that is at `parts` in the result and at `origin` in the current file."""
+        if len(parts) > MAX_DEPTH:
+            message = f"with its references, the definition is nested more than {MAX_DEPTH} levels deep"
+            self.result.problems.append(Problem(self.files[-1].locate(origin), message))
         elif isinstance(value, str):
-            value = self._reference(value, value, namespace, at, origin)
+            value = self._resolve_reference(value, value, namespace, parts, origin)
         elif isinstance(value, list):
             value = [
-                self._schema(branch, namespace, (*at, str(index)), (*origin, str(index)))
+                self._inline_schema(branch, namespace, (*parts, str(index)), (*origin, str(index)))
                 for index, branch in enumerate(value)
             ]
         elif isinstance(value, dict):
             kind = value.get("type")
             if kind in NAMED:
-                value = self._definition(value, namespace, at, origin)
+                value = self._inline_definition(value, namespace, parts, origin)
             elif isinstance(kind, str) and (key := _INSIDE.get(kind, "")) in value:
-                value = {**value, key: self._schema(value[key], namespace, (*at, key), (*origin, key))}
+                value = {**value, key: self._inline_schema(value[key], namespace, (*parts, key), (*origin, key))}
             elif isinstance(kind, str):
-                value = self._reference(kind, value, namespace, at, (*origin, "type"))
+                value = self._resolve_reference(kind, value, namespace, parts, (*origin, "type"))
         return value
 
-    def _definition(self, value: dict[str, Any], namespace: str | None, at: Tokens, origin: Tokens) -> Any:
+    def _inline_definition(self, value: dict[str, Any], namespace: str | None, parts: Tokens, origin: Tokens) -> Any:
         full_name, within = own_names(value, namespace)
-        known = self.types.get(full_name)
-        if full_name in self.defined and known and known.file is self.files[-1] and known.parts == origin:
-            # It was used before this, its place of definition, and stands there.
+        type_ = self.types.get(full_name)
+        if full_name in self.defined and type_ and type_.file is self.files[-1] and type_.parts == origin:
+            # An earlier use of the type in another file has inlined the definition.
             return full_name
         self.defined.add(full_name)
         if full_name in self.ambiguous:
@@ -168,46 +170,49 @@ class _Inliner:
         fields = value.get("fields")
         if not isinstance(fields, list):
             return value
-        return {**value, "fields": [self._field(each, within, index, at, origin) for index, each in enumerate(fields)]}
+        return {
+            **value,
+            "fields": [self._inline_field(field_, within, index, parts, origin) for index, field_ in enumerate(fields)],
+        }
 
-    def _field(self, value: Any, namespace: str | None, index: int, at: Tokens, origin: Tokens) -> Any:
+    def _inline_field(self, value: Any, namespace: str | None, index: int, parts: Tokens, origin: Tokens) -> Any:
         if not isinstance(value, dict) or "type" not in value:
             return value
-        inside = ("fields", str(index), "type")
-        return {**value, "type": self._schema(value["type"], namespace, at + inside, origin + inside)}
+        type_parts = ("fields", str(index), "type")
+        return {**value, "type": self._inline_schema(value["type"], namespace, parts + type_parts, origin + type_parts)}
 
-    def _reference(self, name: str, written: Any, namespace: str | None, at: Tokens, origin: Tokens) -> Any:
-        """`written`, which refers to `name`, or the definition of that type at its first use."""
+    def _resolve_reference(self, name: str, written: Any, namespace: str | None, parts: Tokens, origin: Tokens) -> Any:
+        """Return `written`, which refers to `name`, or the definition of the type at its first use."""
         if name in PRIMITIVE_TYPES:
             return written
-        here = self.files[-1]
+        file = self.files[-1]
         full_name = qualify(name, namespace)[0]
-        named = self.types.get(full_name) or self.types.get(name)
-        if named is None:
-            self.result.unknown.append((full_name, here.locate(origin)))
+        type_ = self.types.get(full_name) or self.types.get(name)
+        if type_ is None:
+            self.result.unknown.append((full_name, file.locate(origin)))
             if full_name != name:
-                self.result.unknown.append((name, here.locate(origin)))
-        if named is None or named.file is here is self.files[0]:
+                self.result.unknown.append((name, file.locate(origin)))
+        if type_ is None or type_.file is file is self.files[0]:
             return written
-        if named.file is not here and named.file in self.files:
-            self._add_cycle(origin, named)
+        if type_.file is not file and type_.file in self.files:
+            self._add_cycle(origin, type_)
             return written
-        if named.full_name in self.defined:
+        if type_.full_name in self.defined:
             return written
-        self.result.used.add(named.file.path)
-        self.result.origins[at] = (named.file, named.parts)
-        self.files.append(named.file)
-        self.entries.append((origin, named.full_name))
-        value = self._schema(named.value, named.around, at, named.parts)
+        self.result.used.add(type_.file.path)
+        self.result.origins[parts] = (type_.file, type_.parts)
+        self.files.append(type_.file)
+        self.entries.append((origin, type_.full_name))
+        value = self._inline_schema(type_.value, type_.around, parts, type_.parts)
         self.files.pop()
         self.entries.pop()
-        return value if named.around == namespace else qualified(value, named.around)
+        return value if type_.around == namespace else qualified(value, type_.around)
 
-    def _add_cycle(self, origin: Tokens, named: ReferencedType) -> None:
-        """Add the problem of files that need each other: the same one, wherever the cycle was entered."""
-        start = self.files.index(named.file)
-        files, entries = self.files[start:], [*self.entries[start + 1 :], (origin, named.full_name)]
-        first = min(range(len(files)), key=lambda at: files[at].path)
+    def _add_cycle(self, origin: Tokens, type_: ReferencedType) -> None:
+        """Add a problem for files that need each other. The problem does not depend on the first file of the cycle."""
+        start = self.files.index(type_.file)
+        files, entries = self.files[start:], [*self.entries[start + 1 :], (origin, type_.full_name)]
+        first = min(range(len(files)), key=lambda index: files[index].path)
         files, entries = files[first:] + files[:first], entries[first:] + entries[:first]
         uses = [f"{name} of `{other.path}`" for (_, name), other in zip(entries, [*files[1:], files[0]], strict=True)]
         self.result.problems.append(
@@ -221,32 +226,37 @@ class _Inliner:
 
 def defined_names(file: AvroFile) -> Iterator[str]:
     """Yield the full name of every type that a file defines."""
-    return (named.full_name for named in file.types)
+    return (type_.full_name for type_ in file.types)
 
 
 class DefinedTypes:
-    """The types that the Avro files of a repository define; `read` reads one of them."""
+    """The types that the Avro files of a repository define.
+
+    Args:
+        files: the files of the repository.
+        read: reads the Avro file at a path.
+    """
 
     def __init__(self, files: Files, read: Callable[[str], AvroFile]) -> None:
         self._files = files
         self._read = read
 
-    def definer(self, name: str) -> str | None:
-        """Return the path of the first file that defines the type `name`; None: there is none."""
-        return self._paths.get(name)
+    def find_definer(self, name: str) -> str | None:
+        """Return the path of the first file that defines the type `name`, or None."""
+        return self._paths_by_name.get(name)
 
-    def similar(self, name: str) -> str | None:
-        """Return the type that was probably meant by `name`; None: there is none."""
-        return meant(name, self._paths, likeness=0.85)
+    def find_similar(self, name: str) -> str | None:
+        """Return the defined type with the most similar name, or None."""
+        return meant(name, self._paths_by_name, likeness=0.85)
 
     @cached_property
-    def _paths(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for path in sorted(each for each in self._files.paths() if each.endswith(AVRO_SUFFIXES)):
+    def _paths_by_name(self) -> dict[str, str]:
+        paths_by_name: dict[str, str] = {}
+        for path in sorted(path for path in self._files.paths() if path.endswith(AVRO_SUFFIXES)):
             with suppress(DeclarationError):
                 for name in defined_names(self._read(path)):
-                    found.setdefault(name, path)
-        return found
+                    paths_by_name.setdefault(name, path)
+        return paths_by_name
 
 
 def named_types(
@@ -255,10 +265,10 @@ def named_types(
     """Yield every type that `value` defines, itself first, in document order.
 
     Args:
-        file: the file that `value` stands in.
+        file: the file of `value`.
         value: a definition as JSON.
-        namespace: the namespace in force around it.
-        parts: where in the file it stands.
+        namespace: the enclosing namespace.
+        parts: the place of `value` in the file.
     """
     if isinstance(value, list):
         for index, branch in enumerate(value):
@@ -270,63 +280,65 @@ def named_types(
         yield ReferencedType(full_name, file, parts, value, namespace)
         namespace = within
     fields = value.get("fields")
-    for index, each in enumerate(fields if isinstance(fields, list) else ()):
-        if isinstance(each, dict):
-            yield from named_types(file, each.get("type"), namespace, (*parts, "fields", str(index), "type"))
+    for index, field_ in enumerate(fields if isinstance(fields, list) else ()):
+        if isinstance(field_, dict):
+            yield from named_types(file, field_.get("type"), namespace, (*parts, "fields", str(index), "type"))
     for key in ("items", "values"):
         yield from named_types(file, value.get(key), namespace, (*parts, key))
 
 
 def own_names(value: dict[str, Any], namespace: str | None) -> tuple[str, str | None]:
-    """Return the full name of a definition, and the namespace in force inside it."""
-    space, name = value.get("namespace"), value.get("name")
+    """Return the full name of a definition, and the enclosing namespace of its parts."""
+    declared_namespace, name = value.get("namespace"), value.get("name")
     full_name, _, inside = qualify(
-        name if isinstance(name, str) else "", space if isinstance(space, str) else namespace
+        name if isinstance(name, str) else "", declared_namespace if isinstance(declared_namespace, str) else namespace
     )
     return full_name, inside
 
 
 def qualified(value: Any, namespace: str | None) -> Any:
-    """Return the definition with its namespace written out: it is no longer inside it."""
+    """Add the enclosing namespace to a definition that is moved out of it."""
     if not isinstance(value, dict) or isinstance(value.get("namespace"), str) or "." in value["name"]:
         return value
-    spelled: dict[str, Any] = {}
-    for key, each in value.items():
-        spelled[key] = each
+    definition: dict[str, Any] = {}
+    for key, member in value.items():
+        definition[key] = member
         if key == "name":
-            spelled["namespace"] = namespace or ""
-    return spelled
+            definition["namespace"] = namespace or ""
+    return definition
 
 
 # Globs and folders
 
 
 def is_pattern(written: str) -> bool:
-    """Return whether an entry of `references` is a glob or a folder, and no file's path."""
+    """Return whether an entry of `references` is a glob or a folder, not the path of a file."""
     return written.endswith("/") or "*" in written or "?" in written
 
 
 def folder_of(here: str, written: str) -> str:
-    """Return the folder, with `/` at its end, below which a pattern in a file of the folder `here` finds all its files.
+    """Return the folder, with `/` at its end, that contains all matches of a pattern in a file of the folder `here`.
 
     Raises:
-        ValueError: it leads out of the repository, or means all of it; says why.
+        ValueError: if the pattern leads out of the repository, or the folder is the top folder.
     """
     path = resolve(here, written)
-    fixed = path if written.endswith("/") else "/".join(takewhile(lambda part: not is_pattern(part), path.split("/")))
-    if not fixed:
+    folder = path if written.endswith("/") else "/".join(takewhile(lambda part: not is_pattern(part), path.split("/")))
+    if not folder:
         raise ValueError(f"`{written}` is the top folder of the repository; name a folder in it")
-    return f"{fixed}/"
+    return f"{folder}/"
 
 
 def files_of(files: Files, here: str, written: str, *, proto: bool = False) -> list[str]:
-    """Return the files that a pattern means, sorted: `.avsc`, or `.json` where it says so; or `.proto`.
+    """Return the files that a pattern matches, sorted: `.avsc`, `.json` only if the pattern ends with it, or else `.proto` files.
 
-    Hidden files are left out, and so are links and other repositories, which are not followed. Raise ValueError as
-    `folder_of`, and for a range that runs backwards.
+    Hidden files, links and files of other repositories do not match.
+
+    Raises:
+        ValueError: if the pattern leads out of the repository, matches its top folder, or has a range that runs backwards.
     """
     folder = folder_of(here, written)
-    # What is written before the first `*` or `?` is a folder's name, brackets included.
+    # Brackets before the first `*` or `?` are part of the name of a folder.
     glob = "**" if written.endswith("/") else resolve(here, written).removeprefix(folder)
     try:
         expression = glob_expression(glob, of_files=True)
@@ -345,41 +357,41 @@ def files_of(files: Files, here: str, written: str, *, proto: bool = False) -> l
 
 
 def is_folder(path: str) -> bool:
-    """Return whether what a definition is made of is a folder: any file below it may be."""
+    """Return whether a dependency of a definition is a folder."""
     return path.endswith("/")
 
 
 def folders_above(path: str) -> list[str]:
-    """Return the folders that the file at `path` is in, each with `/` at its end."""
+    """Return the folders around the file at `path`, each with `/` at its end."""
     parts = path.split("/")
     return ["/".join(parts[:depth]) + "/" for depth in range(1, len(parts))]
 
 
-def is_among(path: str, made_of: Collection[str]) -> bool:
-    """Return whether the file at `path` is one of the files `made_of`, or in one of the folders."""
-    return path in made_of or any(each in made_of for each in folders_above(path))
+def is_among(path: str, dependencies: Collection[str]) -> bool:
+    """Return whether the file at `path` is one of the dependencies, or is in one of their folders."""
+    return path in dependencies or any(folder in dependencies for folder in folders_above(path))
 
 
-def among(paths: AbstractSet[str], made_of: Collection[str]) -> set[str]:
-    """Return those of the files at `paths` that are `made_of`, or in one of its folders: quick where few files are among many."""
-    folders = tuple(filter(is_folder, made_of))
-    found = {path for path in paths if path.startswith(folders)} if folders else set[str]()
-    return found | {path for path in made_of if path in paths}
+def among(paths: AbstractSet[str], dependencies: Collection[str]) -> set[str]:
+    """Return the files at `paths` that are dependencies, or are in one of their folders. Faster than `is_among` for many paths."""
+    folders = tuple(filter(is_folder, dependencies))
+    matches = {path for path in paths if path.startswith(folders)} if folders else set[str]()
+    return matches | {path for path in dependencies if path in paths}
 
 
-def written_out(made_of: Iterable[str], files: Files) -> set[str]:
-    """Return the files `made_of`, with those in the folders in place of the folders."""
-    found: set[str] = set()
-    for path in made_of:
-        found.update(files.below(path.removesuffix("/")) if is_folder(path) else [path])
-    return found
+def written_out(dependencies: Iterable[str], files: Files) -> set[str]:
+    """Replace the folders in `dependencies` by the files below them."""
+    paths: set[str] = set()
+    for path in dependencies:
+        paths.update(files.below(path.removesuffix("/")) if is_folder(path) else [path])
+    return paths
 
 
-def said_instead(files: Files, here: str, written: str) -> str:
-    """Return what to write in place of a path that is a folder's; "" where it is none."""
+def suggest_pattern(files: Files, here: str, written: str) -> str:
+    """Return the fix for a path that names a folder, or "" if it does not."""
     try:
         path = resolve(here, written)
     except ValueError:
         return ""
-    is_there = path and next(iter(files.below(path)), path) != path
-    return f"write `{posixpath.normpath(written)}/` for all files of the folder" if is_there else ""
+    is_folder_with_files = path and next(iter(files.below(path)), path) != path
+    return f"write `{posixpath.normpath(written)}/` for all files of the folder" if is_folder_with_files else ""
