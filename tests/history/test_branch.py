@@ -12,7 +12,7 @@ from property_runs import REPOSITORIES
 from scratch import Scratch
 
 from schemactl.history.git import Repository
-from schemactl.history.merge import branch
+from schemactl.history.merge import read_branch
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
             tip, head = repository.commit(scratch.id(one)), repository.commit(scratch.id(other))
             assert tip
             assert head
-            found = branch(repository, head=head, tip=tip)
+            found = read_branch(repository, head=head, tip=tip)
             left = repository.merge_base(head, tip)
             assert left
             assert left.id in scratch.git("merge-base", "--all", tip.id, head.id).split()

@@ -22,7 +22,7 @@ from schemactl import history
 from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
 from schemactl.history.cache import Cache
-from schemactl.history.versions import derived_from, fingerprint
+from schemactl.history.versions import encode_inputs, fingerprint
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def kept(path: Path) -> Path:
 
 
 def opened(path: Path, project: Project = PROJECT) -> Cache | None:
-    return Cache.open(history.Store(path / ".git", project.path), derived_from(project))
+    return Cache.open(history.Store(path / ".git", project.path), encode_inputs(project))
 
 
 @pytest.fixture

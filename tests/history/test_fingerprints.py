@@ -10,7 +10,7 @@ from scratch import Scratch, declared, record
 
 from schemactl import history
 from schemactl.history.cache import Cache
-from schemactl.history.versions import derived_from, fingerprint
+from schemactl.history.versions import encode_inputs, fingerprint
 
 PLAIN = '{"type": "record", "name": "Order", "fields": [%s]}'
 
@@ -85,7 +85,7 @@ def test_a_shared_definition_makes_versions_of_those_that_use_it(
     assert len(found) == versions
     assert [b"Money" in version.info.schema for version in found if version.info] == [True] * versions
     # Put together from the files, a fingerprint is that of the definition written out.
-    cache = Cache.open(history.Store(scratch.path / ".git", PROJECT.path), derived_from(PROJECT))
+    cache = Cache.open(history.Store(scratch.path / ".git", PROJECT.path), encode_inputs(PROJECT))
     assert cache
     kept = [each.fingerprint for each in cache.versions(ORDERS.schema_id)]
     assert kept == [fingerprint(version.info) for version in found if version.info]
