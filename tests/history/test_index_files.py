@@ -133,7 +133,7 @@ def test_an_unfinished_merge_is_an_error_that_names_the_file(scratch: Scratch) -
     scratch.git("merge", "-q", "side", check=False)
     with pytest.raises(HistoryError, match=r"merge is not finished: a\.yaml has conflicts") as caught:
         index(scratch.path)
-    assert "git add a.yaml" in caught.value.fix
+    assert "git add -- a.yaml" in caught.value.fix
 
 
 def test_a_conflict_in_a_file_that_is_no_declaration_does_not_matter(scratch: Scratch) -> None:
