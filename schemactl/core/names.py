@@ -1,4 +1,4 @@
-"""Parse the names of tenants, namespaces and topics, translate them to those of a target, and match them with topic globs."""
+"""Names of tenants, namespaces and topics: parse them, translate them to the names on a target, and select topics by pattern."""
 
 from __future__ import annotations
 
@@ -13,9 +13,20 @@ from schemactl.core.errors import SchemactlError, UsageError, did_you_mean, firs
 
 _PART = re.compile(r"[-=:.\w]+", re.ASCII)
 
+_GLOB_PARTS = re.compile(r"(?:^|(?<=/))\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
+
+# Unicode's Default_Ignorable_Code_Point without the characters of the category Cf, which `find_invisible_characters` knows.
+_IGNORABLE = re.compile(
+    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2065\\u3164\\ufe00-\\ufe0f\\uffa0\\ufff0-\\ufff8\\U000e0000-\\U000e0fff]"
+)
+
 
 def parse_tenant(text: str) -> str:
-    """Return `text`; ValueError says why Pulsar rejects it as the name of a tenant, or of a namespace in one (NamedEntity)."""
+    """Check the name of a tenant, or of a namespace in a tenant, and return it (NamedEntity in Pulsar).
+
+    Raises:
+        ValueError: Pulsar rejects the name.
+    """
     if not _PART.fullmatch(text):
         raise ValueError(f"{text!r} is not a name Pulsar accepts: letters, digits and -=:._ only")
     return text
@@ -30,7 +41,11 @@ class NamespaceName:
 
     @classmethod
     def parse(cls, text: str) -> NamespaceName:
-        """Return the name in `text`; ValueError says why Pulsar rejects it (NamespaceName, NamedEntity)."""
+        """Parse `tenant/namespace` (NamespaceName and NamedEntity in Pulsar).
+
+        Raises:
+            ValueError: Pulsar rejects the name.
+        """
         parts = text.split("/")
         if len(parts) != 2:
             raise ValueError(f"{text!r} is not a namespace: expected tenant/namespace")
@@ -38,7 +53,7 @@ class NamespaceName:
 
     @property
     def namespace_name(self) -> NamespaceName:
-        """The namespace itself, as a topic has its own."""
+        """The name itself; a topic name has the name of its namespace here."""
         return self
 
     def __str__(self) -> str:
@@ -47,7 +62,7 @@ class NamespaceName:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TopicName:
-    """`domain://tenant/namespace/topic`. The registry's key is `schema_id`: domains share one list of schemas."""
+    """`domain://tenant/namespace/topic`. The key in the registry is `schema_id`: both domains share one list of versions."""
 
     tenant: str
     namespace: str
@@ -55,9 +70,13 @@ class TopicName:
     domain: Literal["persistent", "non-persistent"] = "persistent"
 
     @classmethod
-    @lru_cache(maxsize=16_384)  # a history names the same topics again and again
+    @lru_cache(maxsize=16_384)  # a history contains the same names many times
     def parse(cls, text: str) -> TopicName:
-        """Return the name in `text` (`tenant/namespace/topic` is persistent); ValueError says what is wrong with it."""
+        """Parse a full topic name, or `tenant/namespace/topic` of a persistent topic.
+
+        Raises:
+            ValueError: Pulsar rejects the name, or it names one partition.
+        """
         domain, separator, rest = text.partition("://")
         if not separator:
             domain, rest = "persistent", text
@@ -77,12 +96,12 @@ class TopicName:
 
     @property
     def namespace_name(self) -> NamespaceName:
-        """The namespace that holds the topic."""
+        """The namespace of the topic."""
         return NamespaceName(self.tenant, self.namespace)
 
     @property
     def schema_id(self) -> str:
-        """`tenant/namespace/topic`, the registry's key: without domain and partition."""
+        """`tenant/namespace/topic`, the key in the registry: without domain and partition."""
         return f"{self.tenant}/{self.namespace}/{self.topic}"
 
     @property
@@ -95,14 +114,256 @@ class TopicName:
         return f"{self.domain}://{self.schema_id}"
 
 
-# Unicode's Default_Ignorable_Code_Point without the characters of the category Cf, which `find_invisible_characters` knows.
-_IGNORABLE = re.compile(
-    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2065\\u3164\\ufe00-\\ufe0f\\uffa0\\ufff0-\\ufff8\\U000e0000-\\U000e0fff]"
-)
+def parse_name(text: str) -> NamespaceName | TopicName:
+    """Parse the name of a namespace or a topic.
+
+    Raises:
+        ValueError: Pulsar rejects the name.
+    """
+    return NamespaceName.parse(text) if text.count("/") == 1 else TopicName.parse(text)
+
+
+Named = TypeVar("Named", bound=NamespaceName | TopicName)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetNames:
+    """The names that declared namespaces and topics have on a target.
+
+    Without `tenants` and `namespaces`, all names are as declared. Otherwise a namespace has a name on the target only if one of them
+    contains it or its tenant.
+
+    Attributes:
+        target: the name of the target.
+        tenants: the target's tenant for each declared tenant.
+        namespaces: the target's namespace for each declared namespace; these override `tenants`.
+    """
+
+    target: str = ""
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    namespaces: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Return whether names can differ from the declared ones."""
+        return bool(self.tenants or self.namespaces)
+
+    def there(self, name: Named) -> Named:
+        """Translate a declared name to the name on the target.
+
+        Raises:
+            SchemactlError: its namespace does not have a name on the target.
+        """
+        if not self:
+            return name
+        namespace = name.namespace_name
+        self.require([namespace])
+        return _replace_namespace(name, self._translate(namespace) or namespace)
+
+    def declared(self, name: Named) -> Named | None:
+        """Translate a name on the target to the declared name, or return None if no declared name leads to it."""
+        if not self:
+            return name
+        namespace = name.namespace_name
+        candidates = [own for own, on_target in self.namespaces.items() if on_target == namespace]
+        candidates += [
+            NamespaceName(own, namespace.name)
+            for own, on_target in self.tenants.items()
+            if on_target == namespace.tenant
+        ]
+        for candidate in candidates:
+            if self._translate(candidate) == namespace:
+                return _replace_namespace(name, candidate)
+        return None
+
+    def has(self, name: NamespaceName) -> bool:
+        """Return whether the declared namespace has a name on the target."""
+        return not self or self._translate(name) is not None
+
+    def require(self, names: Iterable[NamespaceName]) -> None:
+        """Raise SchemactlError if one of these namespaces does not have a name on the target, or two have the same."""
+        names = sorted({*names}) if self else []
+        missing = [name for name in names if self._translate(name) is None]
+        if missing:
+            tenants = {**self.tenants, **{name.tenant: name.tenant for name in missing}}
+            entries = ", ".join(f"{own}: {on_target}" for own, on_target in tenants.items())
+            raise SchemactlError(
+                f"target {self.target}: neither its `tenants` nor its `namespaces` say what is {first_of(missing, 3)} there",
+                fix=f"write `tenants: {{{entries}}}` in the target, with the names that are used there",
+            )
+
+        first_names: dict[NamespaceName | None, NamespaceName] = {}
+        for name in names:
+            first = first_names.setdefault(self._translate(name), name)
+            if first != name:
+                raise SchemactlError(
+                    f"target {self.target}: {first} and {name} would both be {self._translate(name)} there",
+                    fix="give each a name of its own under `namespaces` of the target",
+                )
+
+    def _translate(self, namespace: NamespaceName) -> NamespaceName | None:
+        tenant = self.tenants.get(namespace.tenant)
+        return self.namespaces.get(namespace) or (replace(namespace, tenant=tenant) if tenant else None)
+
+
+def _replace_namespace(name: Named, namespace: NamespaceName) -> Named:
+    if isinstance(name, TopicName):
+        return cast("Named", replace(name, tenant=namespace.tenant, namespace=namespace.name))
+    return cast("Named", namespace)
+
+
+# Topic patterns of all commands: a full name, its last parts, or a glob
+
+
+def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) -> list[TopicName]:
+    """Return the topics of `names` that match `pattern`, sorted.
+
+    A pattern is a topic's full name, `tenant/namespace/topic`, or the last parts of that (`sales/orders`, `orders`), and can be a
+    glob: `*`, `?` and `[...]` do not match `/`, `**` does. A name in full matches only that topic; the name of a partition matches
+    its topic. Without `globs`, wildcards are plain text: some options that destroy data do not accept globs.
+    """
+    text = re.sub("-partition-[0-9]+$", "", pattern)
+    sorted_names = sorted(names)
+    exact = [name for name in sorted_names if text in (str(name), name.schema_id)]
+    if exact:
+        return exact
+    try:
+        expression = glob_expression(text) if globs else re.compile(re.escape(text))
+    except re.error:  # a range that runs backwards, such as [z-a]
+        return []
+    return [
+        name
+        for name in sorted_names
+        if any(map(expression.fullmatch, (str(name), name.schema_id, f"{name.namespace}/{name.topic}", name.topic)))
+    ]
+
+
+def glob_expression(glob: str, *, of_files: bool = False) -> re.Pattern[str]:
+    """Compile a glob: `*`, `?` and `[...]` do not match `/`, `**` does; with `of_files`, `**/` matches any folders, or none.
+
+    The text between two `**`, and within it between two `*`, is matched at its first occurrence only: a rest that fits after a later
+    occurrence fits after the first one as well. So a glob is fast even with many wildcards.
+
+    Raises:
+        re.error: a range is reversed.
+    """
+    # A stretch begins at each `**`: the expression of the `**`, and the expressions between the `*` that follow.
+    stretches: list[tuple[str, list[str]]] = [("", [""])]
+    for part in _GLOB_PARTS.findall(glob):
+        if part == "**/" and of_files:
+            stretches.append(("(?:.*?/)??", [""]))
+        elif part.startswith("**"):
+            stretches.append((".*?", [_compile_part(letter) for letter in part[2:]] or [""]))
+        elif part == "*":
+            stretches[-1][1].append("")
+        else:
+            stretches[-1][1][-1] += _compile_part(part)
+    expression = ""
+    for number, (wildcard, (first, *others)) in enumerate(stretches, start=1):
+        is_last = number == len(stretches)
+        inner = [f"(?>[^/]*?{other})" for other in others]
+        if is_last and others:
+            inner[-1] = f"[^/]*?{others[-1]}"
+        whole = f"{wildcard}{first}{''.join(inner)}"
+        expression += whole if is_last else f"(?>{whole})"
+    return re.compile(expression, re.DOTALL)
+
+
+def is_glob(pattern: str, names: Iterable[TopicName]) -> bool:
+    """Return whether `pattern` is a glob, and not itself the name of a topic."""
+    return any(wildcard in pattern for wildcard in "*?[") and not matching(pattern, names, globs=False)
+
+
+def select(
+    names: Iterable[TopicName], patterns: Sequence[str] = (), namespaces: Sequence[str] = ()
+) -> frozenset[TopicName]:
+    """Select the topics in one of `namespaces` that match one of `patterns` and no `!PATTERN`; an empty list selects all."""
+    in_namespaces = [name for name in names if not namespaces or str(name.namespace_name) in namespaces]
+    included = [pattern for pattern in patterns if not pattern.startswith("!")]
+    excluded = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    selected = {*in_namespaces}
+    if included:
+        selected = {name for pattern in included for name in matching(pattern, in_namespaces)}
+    return frozenset(selected.difference(*(matching(pattern, in_namespaces) for pattern in excluded)))
+
+
+def select_known(
+    names: Collection[TopicName],
+    patterns: Sequence[str],
+    namespaces: Sequence[str],
+    *,
+    where: str = "the approved history",
+    known_namespaces: Iterable[str] = (),
+) -> frozenset[TopicName]:
+    """Select topics as `select` does.
+
+    Args:
+        names: the topics to select from.
+        patterns: topic patterns.
+        namespaces: names of namespaces.
+        where: a description of `names` for errors.
+        known_namespaces: namespaces that need not have a topic in `names`.
+
+    Raises:
+        UsageError: one of `patterns` or `namespaces` matches nothing, or no topic matches all of them.
+    """
+    all_namespaces = {str(name.namespace_name) for name in names} | {*known_namespaces}
+    for namespace in namespaces:
+        if namespace not in all_namespaces:
+            hint = did_you_mean(namespace, all_namespaces)
+            raise UsageError(f"--namespace {namespace}: there is no such namespace in {where}{hint}")
+    for pattern in patterns:
+        plain = pattern.removeprefix("!")
+        if not select(names, [plain], namespaces):
+            inside = f" in {', '.join(namespaces)}" if namespaces else ""
+            raise UsageError(f"no topic of {where} matches {plain!r}{inside}{_suggest_names(plain, names)}")
+    selected = select(names, patterns, namespaces)
+    if patterns and not selected:
+        raise UsageError(f"{' '.join(patterns)}: these leave no topic")
+    return selected
+
+
+def find_one(
+    text: str, names: Collection[TopicName], *, globs: bool = True, where: str = "the approved history"
+) -> TopicName:
+    """Find the one topic of `names` that matches `text`; `where` describes `names` in errors.
+
+    Raises:
+        UsageError: no topic or several topics match; the message lists similar names.
+    """
+    matches = matching(text, names, globs=globs)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UsageError(f"{text!r} names {len(matches)} topics: {first_of(matches)}", fix="write more of its name")
+    if not names:
+        raise UsageError(f"there is no topic {text!r}: {where} declares none yet")
+    raise UsageError(f"there is no topic {text!r} in {where}{_suggest_names(text, names)}")
+
+
+def _compile_part(part: str) -> str:
+    """Return the regular expression of a character, `?` or `[...]` in a glob."""
+    if part == "?":
+        return "[^/]"
+    if len(part) > 1:
+        inside = part[1:-1].replace("\\", r"\\").replace("^", r"\^").replace("[", r"\[")
+        return f"[^/{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
+    return re.escape(part)
+
+
+def _suggest_names(text: str, names: Collection[TopicName]) -> str:
+    """Return the end of a message with the names that are similar to `text`, or with some of `names`."""
+    # Compare as many parts of each name as `text` has, so that omitted parts make no difference.
+    parts = 0 if "://" in text else text.count("/") + 1
+    full_names = {"/".join(str(name).split("/")[-parts:]): str(name) for name in names}
+    known = f"; known: {first_of(sorted(names, key=str))}" if names else ""
+    return did_you_mean(text, full_names, shown=full_names, most=3) or known
+
+
+# Characters that a reader cannot see
 
 
 def find_invisible_characters(text: str) -> list[str]:
-    """Return the characters of `text`, in order, that a reader cannot see or takes for a plain space.
+    """Return the characters of `text`, in order, that a reader cannot see or cannot tell from a plain space.
 
     These are the Unicode categories Cc, Cf, Zl, Zp and Zs without U+0020, and the code points that Unicode calls ignorable by default.
     """
@@ -128,217 +389,3 @@ def has_visible_letter(text: str) -> bool:
 def describe_characters(letters: Iterable[str]) -> str:
     """Return characters as code points, each with its Unicode name if it has one: `U+200B ZERO WIDTH SPACE`."""
     return ", ".join(f"U+{ord(letter):04X} {unicodedata.name(letter, '')}".strip() for letter in letters)
-
-
-Named = TypeVar("Named", bound=NamespaceName | TopicName)
-
-
-def parse_name(text: str) -> NamespaceName | TopicName:
-    """Return the name in `text`; ValueError says why it is neither a topic's nor a namespace's."""
-    return NamespaceName.parse(text) if text.count("/") == 1 else TopicName.parse(text)
-
-
-@dataclass(frozen=True, slots=True)
-class TargetNames:
-    """The names that what is declared has on a target.
-
-    Attributes:
-        target: the target's name.
-        tenants: declared to the target's, as `namespaces`, which go before them. Without either a name is the declared one; else what
-            is in neither has no name there.
-    """
-
-    target: str = ""
-    tenants: Mapping[str, str] = field(default_factory=dict)
-    namespaces: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        """Whether names may differ from the declared ones."""
-        return bool(self.tenants or self.namespaces)
-
-    def there(self, name: Named) -> Named:
-        """Return the target's name of the namespace or topic declared as `name`. Raise SchemactlError where it has none."""
-        if not self:
-            return name
-        space = name.namespace_name
-        self.require([space])
-        return _moved(name, self._known(space) or space)
-
-    def declared(self, name: Named) -> Named | None:
-        """Return the declared name of the namespace or topic that is `name` on the target; None: nothing declared is called so."""
-        if not self:
-            return name
-        space = name.namespace_name
-        ours = [own for own, theirs in self.namespaces.items() if theirs == space]
-        ours += [NamespaceName(own, space.name) for own, theirs in self.tenants.items() if theirs == space.tenant]
-        return next((_moved(name, own) for own in ours if self._known(own) == space), None)
-
-    def has(self, name: NamespaceName) -> bool:
-        """Return whether the declared namespace has a name on the target."""
-        return not self or self._known(name) is not None
-
-    def require(self, names: Iterable[NamespaceName]) -> None:
-        """Raise SchemactlError where one of these namespaces has no name on the target, or two have the same."""
-        names = sorted({*names}) if self else []
-        missing = [name for name in names if self._known(name) is None]
-        if missing:
-            tenants = {**self.tenants, **{name.tenant: name.tenant for name in missing}}
-            entries = ", ".join(f"{own}: {theirs}" for own, theirs in tenants.items())
-            raise SchemactlError(
-                f"target {self.target}: neither its `tenants` nor its `namespaces` say what is {first_of(missing, 3)} there",
-                fix=f"write `tenants: {{{entries}}}` in the target, with the names that are used there",
-            )
-
-        taken: dict[NamespaceName | None, NamespaceName] = {}
-        for name in names:
-            first = taken.setdefault(self._known(name), name)
-            if first != name:
-                raise SchemactlError(
-                    f"target {self.target}: {first} and {name} would both be {self._known(name)} there",
-                    fix="give each a name of its own under `namespaces` of the target",
-                )
-
-    def _known(self, space: NamespaceName) -> NamespaceName | None:
-        tenant = self.tenants.get(space.tenant)
-        return self.namespaces.get(space) or (replace(space, tenant=tenant) if tenant else None)
-
-
-def _moved(name: Named, space: NamespaceName) -> Named:
-    moved = replace(name, tenant=space.tenant, namespace=space.name) if isinstance(name, TopicName) else space
-    return cast("Named", moved)
-
-
-# Topic patterns, the same in every command: a full name, its last parts, or a glob
-
-_GLOB_PARTS = re.compile(r"(?:^|(?<=/))\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
-
-
-def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) -> list[TopicName]:
-    """Return the topics of `names` that `pattern` names, sorted.
-
-    A pattern is a topic's full name, `tenant/namespace/topic`, or any right-hand part of that (`sales/orders`, `orders`), and
-    may be a glob: `*`, `?` and `[...]` stop at `/`, `**` does not. A name that is written out names that topic alone; a
-    partition stands for its topic. Without `globs`, which few options that destroy something take, they are plain text.
-    """
-    text = re.sub("-partition-[0-9]+$", "", pattern)
-    known = sorted(names)
-    exact = [name for name in known if text in (str(name), name.schema_id)]
-    if exact:
-        return exact
-    try:
-        expression = glob_expression(text) if globs else re.compile(re.escape(text))
-    except re.error:  # a range that runs backwards, such as [z-a]
-        return []
-    return [name for name in known if any(expression.fullmatch(spelled) for spelled in _spellings(name))]
-
-
-def glob_expression(glob: str, *, of_files: bool = False) -> re.Pattern[str]:
-    """Return what matches a glob: `*`, `?` and `[...]` stop at `/`, `**` does not; `of_files`, `**/` is any folder, or none.
-
-    The text between two `**`, and in that between two `*`, is matched at its first place only: whatever fits behind a
-    later place fits behind that one, too. So a glob is fast, however many wildcards a stranger puts into it.
-
-    Raises:
-        re.error: for a range that runs backwards.
-    """
-    # By `**`, what stands before its part; the parts of each by `*`.
-    stretches: list[tuple[str, list[str]]] = [("", [""])]
-    for part in _GLOB_PARTS.findall(glob):
-        if part == "**/" and of_files:
-            stretches.append(("(?:.*?/)??", [""]))
-        elif part.startswith("**"):
-            stretches.append((".*?", [_expression(each) for each in part[2:]] or [""]))
-        elif part == "*":
-            stretches[-1][1].append("")
-        else:
-            stretches[-1][1][-1] += _expression(part)
-    expression = ""
-    for number, (wildcard, (first, *others)) in enumerate(stretches, start=1):
-        is_last = number == len(stretches)
-        inner = [f"(?>[^/]*?{each})" for each in others]
-        if is_last and others:
-            inner[-1] = f"[^/]*?{others[-1]}"
-        whole = f"{wildcard}{first}{''.join(inner)}"
-        expression += whole if is_last else f"(?>{whole})"
-    return re.compile(expression, re.DOTALL)
-
-
-def is_glob(pattern: str, names: Iterable[TopicName]) -> bool:
-    """Return whether `pattern` is a glob, and not itself the name of a topic."""
-    return any(each in pattern for each in "*?[") and not matching(pattern, names, globs=False)
-
-
-def select(
-    names: Iterable[TopicName], patterns: Sequence[str] = (), namespaces: Sequence[str] = ()
-) -> frozenset[TopicName]:
-    """Return the topics in one of `namespaces` that match one of `patterns` and no `!PATTERN`; without any, all."""
-    found = [name for name in names if not namespaces or str(name.namespace_name) in namespaces]
-    wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
-    chosen = {name for pattern in wanted for name in matching(pattern, found)} if wanted else set(found)
-    return frozenset(
-        chosen.difference(*(matching(pattern[1:], found) for pattern in patterns if pattern.startswith("!")))
-    )
-
-
-def select_known(
-    names: Collection[TopicName],
-    patterns: Sequence[str],
-    namespaces: Sequence[str],
-    *,
-    where: str = "the approved history",
-    known_namespaces: Iterable[str] = (),
-) -> frozenset[TopicName]:
-    """Return what `select` does; raise UsageError if one of `patterns` or `namespaces` matches nothing, or nothing all of them."""
-    spaces = {str(name.namespace_name) for name in names} | {*known_namespaces}
-    for text in namespaces:
-        if text not in spaces:
-            raise UsageError(f"--namespace {text}: there is no such namespace in {where}{did_you_mean(text, spaces)}")
-    for pattern in (each.removeprefix("!") for each in patterns):
-        if not select(names, [pattern], namespaces):
-            inside = f" in {', '.join(namespaces)}" if namespaces else ""
-            raise UsageError(f"no topic of {where} matches {pattern!r}{inside}{_near(pattern, names)}")
-    found = select(names, patterns, namespaces)
-    if patterns and not found:
-        raise UsageError(f"{' '.join(patterns)}: these leave no topic")
-    return found
-
-
-def find_one(
-    text: str, names: Collection[TopicName], *, globs: bool = True, where: str = "the approved history"
-) -> TopicName:
-    """Return the one topic of `names` that `text` names; `where` describes them.
-
-    Raises:
-        UsageError: there is none, or several; the message lists what comes near.
-    """
-    found = matching(text, names, globs=globs)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"{text!r} names {len(found)} topics: {first_of(found)}", fix="write more of its name")
-    if not names:
-        raise UsageError(f"there is no topic {text!r}: {where} declares none yet")
-    raise UsageError(f"there is no topic {text!r} in {where}{_near(text, names)}")
-
-
-def _spellings(name: TopicName) -> tuple[str, ...]:
-    return str(name), name.schema_id, f"{name.namespace}/{name.topic}", name.topic
-
-
-def _expression(part: str) -> str:
-    """Return the regular expression of one part of a glob."""
-    if part == "?":
-        return "[^/]"
-    if len(part) > 1:
-        inside = part[1:-1].replace("\\", r"\\").replace("^", r"\^").replace("[", r"\[")
-        return f"[^/{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
-    return re.escape(part)
-
-
-def _near(text: str, names: Collection[TopicName]) -> str:
-    """Return, as the end of a message, which of `names` was probably meant, or what names there are."""
-    # What was left out is no difference: the name is compared with as many parts as it has.
-    parts = 0 if "://" in text else text.count("/") + 1
-    spelled = {"/".join(str(name).split("/")[-parts:]): str(name) for name in names}
-    known = f"; known: {first_of(sorted(names, key=str))}" if names else ""
-    return did_you_mean(text, spelled, shown=spelled, most=3) or known
