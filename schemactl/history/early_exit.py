@@ -1,8 +1,10 @@
-"""The early exit of `check --staged` for a commit that stages no schema file, as most commits do.
+"""Exit early from `check --staged` if no schema file is staged, which is true for most commits.
 
-A complete check that passed records HEAD, the user's attributes, and which paths concern schemas. While the index has the same
-there as that commit and as HEAD, and the attributes are the same, there is nothing to check. Anything unusual is left to the complete check. This runs before every commit, so the
-module imports next to nothing: no `subprocess`, `pathlib`, `typing` or `argparse`.
+A complete check that passed records HEAD, the user's attributes and the paths that concern schemas. If the index is the same at
+these paths as that commit and as HEAD, and the attributes are the same, there is nothing to check. Anything unusual needs the
+complete check.
+
+This runs before every commit, so it imports next to nothing: no `subprocess`, `pathlib`, `typing` or `argparse`.
 """
 
 from __future__ import annotations
@@ -18,30 +20,26 @@ if TYPE_CHECKING:
 MESSAGE = "nothing that concerns a schema is staged"
 
 _KIND = "staged"
-_MAX_BYTES = 16_000
-"""Of a file of attributes; a longer one is left to the complete check."""
 
-_USUAL = (
+_MAX_ATTRIBUTES_BYTES = 16_000
+"""Size limit of an attributes file; a longer one needs the complete check."""
+
+_USUAL_VARIABLES = (
     *("GIT_INDEX_FILE", "GIT_PREFIX", "GIT_EXEC_PATH", "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_REFLOG_ACTION"),
     *("GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_PAGER", "GIT_ASKPASS", "GIT_TERMINAL_PROMPT", "GIT_TRACE"),
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_SSL_", "GIT_SSH", "GIT_HTTP_", "GIT_MERGE_AUTOEDIT"),
 )
-"""Variables that do not move the repository: git sets some for its hooks, users set others."""
-
-
-def in_ci() -> bool:
-    """Return whether this runs on a build server, whose checkout does not say which base to compare with."""
-    return os.environ.get("CI", "").lower() not in ("", "0", "false")
+"""Prefixes of variables that do not redirect git to another repository: git sets some for its hooks, users set others."""
 
 
 def is_nothing_staged() -> bool:
-    """Return whether the schemas at HEAD have passed a check and none of their files is staged; False: check completely."""
+    """Return whether the schemas at HEAD have passed a check and none of their files is staged; else a complete check is needed."""
     if in_ci() or not _is_usual():
         return False
-    commit, _, rest = bytes(_store().read(_KIND) or b"").partition(b"\0")
+    commit, _, rest = bytes(_open_store().read(_KIND) or b"").partition(b"\0")
     attributes, *watched = rest.split(b"\0")
-    is_known = bool(watched) and attributes == _own_attributes()
-    return is_known and all(_is_index_as_in(each, watched) for each in ("HEAD", commit.decode()))
+    is_known = bool(watched) and attributes == _read_user_attributes()
+    return is_known and all(_is_index_as_in(revision, watched) for revision in ("HEAD", commit.decode()))
 
 
 def record(head: str, watched: Iterable[str]) -> None:
@@ -52,55 +50,60 @@ def record(head: str, watched: Iterable[str]) -> None:
         watched: the files and folders that declarations are made of, also those that do not exist yet.
     """
     paths = sorted(map(os.fsencode, watched))
-    if not _is_usual() or (attributes := _own_attributes()) is None:
+    if not _is_usual() or (attributes := _read_user_attributes()) is None:
         return
     if _is_index_as_in(head, paths):
-        _store().write(_KIND, b"\0".join([head.encode(), attributes, *paths]))
+        _open_store().write(_KIND, b"\0".join([head.encode(), attributes, *paths]))
 
 
-def _store() -> store.Store:
+def in_ci() -> bool:
+    """Return whether this runs on a build server, whose checkout does not tell which base to compare with."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+def _open_store() -> store.Store:
     return store.Store(".git", identify_code=store.installation)
 
 
 def _is_usual() -> bool:
-    """Return whether this is the top of a plain working tree without attributes of its own, and no variable redirects git."""
+    """Return whether this is the top of a plain working tree without `.git/info/attributes`, and no variable redirects git."""
     is_plain = os.path.isdir(".git") and not os.path.islink(".git") and not os.path.lexists(".git/info/attributes")
-    return is_plain and all(name.startswith(_USUAL) for name in os.environ if name.startswith("GIT_"))
+    return is_plain and all(name.startswith(_USUAL_VARIABLES) for name in os.environ if name.startswith("GIT_"))
 
 
 def _is_index_as_in(commit: str, watched: Collection[bytes]) -> bool:
-    """Return whether the index differs from a commit in none of the watched paths, nor in attributes, by which Git changes files."""
-    differences = _git(*git_environment.DIFF_INDEX, commit)
+    """Return whether the index equals a commit in the watched paths and in attributes files, by which Git converts contents."""
+    differences = _run_git(*git_environment.DIFF_INDEX, commit)
     return differences is not None and not any(
         path.endswith(b".gitattributes")
-        or any(path == each or path.startswith(each + b"/") or each.startswith(path + b"/") for each in watched)
+        or any(path == other or path.startswith(other + b"/") or other.startswith(path + b"/") for other in watched)
         for path in differences.split(b"\0")[1::2]
     )
 
 
-def _own_attributes() -> bytes | None:
-    """Return the attributes from the user's and the system's files; None if they are unusual, or git failed."""
-    named = _git("config", "--type=path", "--default=", "core.attributesFile")
-    if named is None:
+def _read_user_attributes() -> bytes | None:
+    """Read the user's and the system's attributes files, or return None if they are unusual or git failed."""
+    configured = _run_git("config", "--type=path", "--default=", "core.attributesFile")
+    if configured is None:
         return None
-    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    own = os.fsdecode(named).removesuffix("\n") or f"{settings}/git/attributes"
-    found = []
-    for path in (own, "/etc/gitattributes"):
+    config_folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    user_path = os.fsdecode(configured).removesuffix("\n") or f"{config_folder}/git/attributes"
+    contents = []
+    for path in (user_path, "/etc/gitattributes"):
         content = b""
         try:
             with open(path, "rb") as file:
-                content = file.read(_MAX_BYTES)
+                content = file.read(_MAX_ATTRIBUTES_BYTES)
         except OSError:
-            pass  # There is none, as for git.
-        if len(content) == _MAX_BYTES or b"\0" in content:
+            pass  # Git ignores a missing file as well.
+        if len(content) == _MAX_ATTRIBUTES_BYTES or b"\0" in content:
             return None
-        found.append(content)
-    return b"\1".join(found)
+        contents.append(content)
+    return b"\1".join(contents)
 
 
-def _git(*arguments: str) -> bytes | None:
-    """Return the standard output of a git command; None if it failed: the complete check will explain that."""
+def _run_git(*arguments: str) -> bytes | None:
+    """Run git and return its standard output, or None if it failed; the complete check will report that."""
     command = ("git", *git_environment.OPTIONS, *arguments)
     reader, writer = os.pipe()
     with open(reader, "rb", buffering=0) as output:
@@ -116,10 +119,10 @@ def _git(*arguments: str) -> bytes | None:
         finally:
             os.close(writer)
         try:
-            answer = output.readall()
+            stdout = output.readall()
         except BaseException:
             os.kill(process, 9)
             raise
         finally:
             status = os.waitpid(process, 0)[1]
-    return None if status else answer
+    return None if status else stdout

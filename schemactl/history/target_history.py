@@ -1,4 +1,4 @@
-"""The approved history as a target has it: its topics, overlays and version numbers."""
+"""View the approved history on a target: the topics that it includes, with its overlays and its version numbers."""
 
 from __future__ import annotations
 
@@ -45,239 +45,280 @@ def read_effective(
     whole: History | None = None,
     progress: Progress = no_progress,
 ) -> History:
-    """Return the approved history of the project as a target has it.
+    """Read the approved history of the project as a target has it.
 
     Args:
         repository: of the project.
         project: as it was approved.
-        target: None returns everything, as it is declared.
-        at: the last commit, as a ref or id; None: the target's position.
+        target: the target; None for all topics, as they are declared.
+        at: the last commit, as a ref or id; by default the target's position.
         whole: the whole history as it is declared, if it has been read already.
         progress: as for `approved_history.read`.
 
     Raises:
-        HistoryError: Git cannot say what was approved, or where the target is; or that is no commit of the approved line.
-        DeclarationError: the target's overlays there have problems.
+        HistoryError: Git cannot tell what was approved or where the target is, or the commit is not on the approved line.
+        DeclarationError: the target's overlays at that commit have problems.
     """
-    found = whole = whole or read_history(repository, project, progress=progress)
+    whole = whole or read_history(repository, project, progress=progress)
     if target is None:
         return whole
+    history = whole
     if at or target.promoted:
-        there = whole.position(at, "with --at") if at else whole.promoted(target)
-        found = whole.until(there)
-    return view_on_target(repository, found, project, target)
+        history = whole.until(whole.position(at, "with --at") if at else whole.promoted(target))
+    return view_on_target(repository, history, project, target)
 
 
 def view_on_target(
     repository: Repository, history: History, project: Project, target: Target, files: Files | None = None
 ) -> History:
-    """Return `history` as `target` has it, the whole of it, too; its overlays are those of the same commit, or among `files`.
+    """Return `history`, and the whole history that it is part of, as `target` has them.
 
-    What the project file says of the target is as of today: at an older commit an overlay may not be there yet.
+    Overlays are read from the newest commit of each history, or from `files`. The settings of the target are those of `project`, so
+    an overlay may not exist yet at an older commit.
     """
-    past = _past_overlays(history.whole, project, target)
-    if not (differs(target) or past):
+    whole = history.whole
+    past_policies = _collect_overlay_policies(whole, project, target)
+    if not (differs(target) or past_policies):
         return history
 
-    def shown(each: History) -> Catalog:
-        found = files or CommitFiles(repository, each.tip)
-        may_miss = each is not history.whole or each.tip is None
-        laid = effective(each.catalog, target, read_overlays(found, project, target, may_miss=may_miss))
-        return _with_former(laid, past if each is history.whole else _past_overlays(each, project, target))
+    def view_catalog(part: History) -> Catalog:
+        overlay_files = files or CommitFiles(repository, part.tip)
+        may_miss = part is not whole or part.tip is None
+        catalog = effective(part.catalog, target, read_overlays(overlay_files, project, target, may_miss=may_miss))
+        past = past_policies if part is whole else _collect_overlay_policies(part, project, target)
+        return _add_former_policies(catalog, past)
 
-    if history.whole is history:
-        return history.with_catalog(shown(history))
-    return history.with_catalog(shown(history), whole=history.whole.with_catalog(shown(history.whole)))
+    if whole is history:
+        return history.with_catalog(view_catalog(history))
+    return history.with_catalog(view_catalog(history), whole=whole.with_catalog(view_catalog(whole)))
 
 
-def _past_overlays(history: History, project: Project, target: Target) -> dict[NamespaceName | TopicName, Policies]:
-    """Return the policies that overlays of `target` ever set in a history, each with its last value.
+def differs(target: Target) -> bool:
+    """Return whether a target can differ from the declared topics."""
+    return bool(target.overlays or target.include or target.exclude)
 
-    Which files these were, the project file of the time says. What could not be read there said nothing.
+
+def _collect_overlay_policies(
+    history: History, project: Project, target: Target
+) -> dict[NamespaceName | TopicName, Policies]:
+    """Collect the policies that overlays of `target` ever set in a history, each with its last value.
+
+    The project file of each commit names the overlays; overlays that cannot be read are skipped.
     """
 
-    def then(files: Files) -> Target:
+    def read_target(files: Files) -> Target:
         with suppress(DeclarationError):
             data = read_bytes(files, project.path)
             if target.overlays or b"overlays" in data:
                 return read_project(project.path, data).targets.get(target.name, target)
         return target
 
-    paths = {*target.overlays}.union(*(then(files).overlays for files in history.revisions(project.path)))
-    found: dict[NamespaceName | TopicName, Policies] = {}
+    paths = {*target.overlays}.union(*(read_target(files).overlays for files in history.revisions(project.path)))
+    policies: dict[NamespaceName | TopicName, Policies] = {}
     for files in history.revisions(project.path, *paths) if paths else ():
         try:
-            overlays = read_overlays(files, project, then(files), may_miss=True)
+            overlays = read_overlays(files, project, read_target(files), may_miss=True)
         except DeclarationError:
             continue
         holders: list[Namespace | Topic] = [*overlays.namespaces.values(), *overlays.topics.values()]
-        for each in holders:
-            found[each.name] = each.policies.overlaid(found.get(each.name, Policies()))
-    return found
+        for holder in holders:
+            # Newer revisions come first, and keep their values.
+            policies[holder.name] = holder.policies.overlaid(policies.get(holder.name, Policies()))
+    return policies
 
 
-def _with_former(catalog: Catalog, past: Mapping[NamespaceName | TopicName, Policies]) -> Catalog:
-    """Return `catalog` with former policies that include those that overlays set in the `past` and nothing sets now."""
+def _add_former_policies(catalog: Catalog, past: Mapping[NamespaceName | TopicName, Policies]) -> Catalog:
+    """Return `catalog` whose former policies include those that overlays set in the `past` and nothing sets now."""
 
-    def former(name: NamespaceName | TopicName) -> Policies | None:
-        held = catalog.get(name)
-        if held is None and name not in catalog.former:
+    def read_former(name: NamespaceName | TopicName) -> Policies | None:
+        holder = catalog.get(name)
+        if holder is None and name not in catalog.former:
             return None
         last = catalog.former.get(name, Policies()).overlaid(past.get(name, Policies()))
-        left = last.without(held.policies) if held else last
-        return None if left == Policies() else left
+        former = last.without(holder.policies) if holder else last
+        return None if former == Policies() else former
 
-    named = dict.fromkeys([*catalog.former, *past])
-    lost = LazyMapping(lambda: [name for name in named if former(name)], former)
-    return replace(catalog, former=lost) if past else catalog
-
-
-def differs(target: Target) -> bool:
-    """Whether a target differs from what is declared."""
-    return bool(target.overlays or target.include or target.exclude)
+    names = dict.fromkeys([*catalog.former, *past])
+    former = LazyMapping(lambda: [name for name in names if read_former(name)], read_former)
+    return replace(catalog, former=former) if past else catalog
 
 
 def effective(
     catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS, *, further: Sequence[TopicName] = ()
 ) -> Catalog:
-    """Return the part of `catalog` that `target` includes, and the topics `further`, with `overlays` applied."""
-    chosen = part_of(catalog, target.globs) if target.globs else catalog
-    if not {*further} <= {*chosen.topics}:
-        kept = {*chosen.topics, *further, *chosen.namespaces, *(name.namespace_name for name in further)}
-        chosen = replace(only(catalog, lambda name: name in kept), former=chosen.former)
+    """Select the part of `catalog` that `target` includes, and the topics `further`, and apply `overlays`."""
+    selected = part_of(catalog, target.globs) if target.globs else catalog
+    if not {*further} <= {*selected.topics}:
+        names = {*selected.topics, *further, *selected.namespaces, *(name.namespace_name for name in further)}
+        selected = replace(only(catalog, lambda name: name in names), former=selected.former)
     if overlays == NO_OVERLAYS:
-        return chosen
+        return selected
 
-    def topic(name: TopicName) -> Topic | None:
-        declared, overlay = chosen.topics.get(name), overlays.topics.get(name)
+    def read_topic(name: TopicName) -> Topic | None:
+        declared, overlay = selected.topics.get(name), overlays.topics.get(name)
         if declared is None or overlay is None or declared.deleted:
             return declared
-        return replace(_overlaid(declared, overlay), partitions=overlay.partitions or declared.partitions)
+        return replace(_apply_overlay(declared, overlay), partitions=overlay.partitions or declared.partitions)
 
-    def namespace(name: NamespaceName) -> Namespace | None:
-        declared, overlay = chosen.namespaces.get(name), overlays.namespaces.get(name)
-        return _overlaid(declared, overlay) if declared and overlay else declared
+    def read_namespace(name: NamespaceName) -> Namespace | None:
+        declared, overlay = selected.namespaces.get(name), overlays.namespaces.get(name)
+        return _apply_overlay(declared, overlay) if declared and overlay else declared
 
-    def former(name: NamespaceName | TopicName) -> Policies | None:
+    def read_former(name: NamespaceName | TopicName) -> Policies | None:
         overlay = overlays.get(name)
-        found = chosen.former.get(name)
-        left = found.without(overlay.policies) if found and overlay else found
-        return None if left == Policies() else left
+        former = selected.former.get(name)
+        remaining = former.without(overlay.policies) if former and overlay else former
+        return None if remaining == Policies() else remaining
 
     return Catalog(
-        LazyMapping(lambda: [*chosen.namespaces], namespace),
-        LazyMapping(lambda: [*chosen.topics], topic),
-        LazyMapping(lambda: [name for name in chosen.former if former(name)], former),
+        LazyMapping(lambda: [*selected.namespaces], read_namespace),
+        LazyMapping(lambda: [*selected.topics], read_topic),
+        LazyMapping(lambda: [name for name in selected.former if read_former(name)], read_former),
     )
 
 
-def _overlaid(declared: D, overlay: D) -> D:
-    """Return what is declared, with its policies replaced by those of `overlay`; each value keeps its place."""
-    keys = {key for key, value in (*overlay.policies.managed().items(), *_partitions(overlay)) if value is not None}
+def _apply_overlay(declared: D, overlay: D) -> D:
+    """Return a declared namespace or topic with the policies of `overlay`; each value keeps its source location."""
+    values: dict[str, object] = dict(overlay.policies.managed())
+    if isinstance(overlay, Topic):
+        values["partitions"] = overlay.partitions
+    overlaid_keys = {key for key, value in values.items() if value is not None}
 
     def locate(pointer: str) -> Source:
-        found = (overlay if keys.intersection(tokens(pointer)[:1]) else declared).locate(pointer)
-        assert found  # noqa: S101  both come from files
-        return found
+        holder = overlay if overlaid_keys.intersection(tokens(pointer)[:1]) else declared
+        source = holder.locate(pointer)
+        assert source  # noqa: S101  both are declared in files
+        return source
 
     locator: Locator | None = locate if declared.source else None
     return replace(declared, policies=declared.policies.overlaid(overlay.policies), locator=locator)
 
 
-def _partitions(overlay: Namespace | Topic) -> list[tuple[str, int | None]]:
-    return [("partitions", overlay.partitions)] if isinstance(overlay, Topic) else []
-
-
 # Version numbers of a target
 
 
+def numbers_of(target: Target, project: Project, repository: Repository, approved: History) -> TargetNumbers | None:
+    """Read the numbers file of `target` at the tip of the whole approved history, or return None if there is no such file.
+
+    Raises:
+        DeclarationError: the numbers file has problems; it lists all of them.
+    """
+    tip = approved.whole.tip
+    return None if tip is None else read_numbers(CommitFiles(repository, tip), project, target)
+
+
 def expect_agreement(records: Iterable[TargetNumbers], declared: Catalog, forked: Forked) -> None:
-    """Raise DeclarationError where a numbers file contradicts Git."""
+    """Raise DeclarationError if a numbers file contradicts Git."""
     histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
     if problems := contradictions(records, declared, histories):
         raise DeclarationError(problems)
 
 
+def recorded_elsewhere(
+    topics: Iterable[TopicName], records: Iterable[TargetNumbers | None]
+) -> dict[TopicName, tuple[str, ...]]:
+    """Find the topics whose version numbers on some targets differ from Git's, so that decoding needs `--target`.
+
+    Args:
+        topics: the topics to look up.
+        records: the numbers files of the targets; None for a target without one.
+
+    Returns:
+        The names of these targets, by topic.
+    """
+    present_records = [record for record in records if record]
+    targets_by_topic = {}
+    for name in topics:
+        targets = tuple(record.target for record in present_records if records_other_numbers(record.topics.get(name)))
+        if targets:
+            targets_by_topic[name] = targets
+    return targets_by_topic
+
+
 def numbered(
     record: TargetNumbers, declared: Declared, forked: Forked, note: Callable[[object], None]
 ) -> tuple[Declared, Forked]:
-    """Return the declarations and the history with the version numbers of a target, as its numbers file records them.
+    """Renumber the versions of the declarations and the history as the numbers file of a target records them.
 
     `note` is called for versions that cannot be compared.
     """
-    git = forked.approved.catalog
-    for name, number in _incomparable(record):
+    approved_catalog = forked.approved.catalog
+    for name, number in _list_incomparable_versions(record):
         note(f"{record.target}'s version {number} of {name} is not compared with: its definition does not parse")
 
-    def seen(history: History) -> History:
-        return history.with_catalog(with_target_numbers(history.catalog, record, git))
+    def renumber(history: History) -> History:
+        return history.with_catalog(with_target_numbers(history.catalog, record, approved_catalog))
 
-    approved = seen(forked.approved)
-    base = approved if forked.base is forked.approved else seen(forked.base)
-    stepwise = seen(forked.stepwise) if forked.stepwise else None
+    approved = renumber(forked.approved)
+    base = approved if forked.base is forked.approved else renumber(forked.base)
+    stepwise = renumber(forked.stepwise) if forked.stepwise else None
     return (
-        replace(declared, catalog=with_target_numbers(declared.catalog, record, git)),
+        replace(declared, catalog=with_target_numbers(declared.catalog, record, approved_catalog)),
         forked._replace(approved=approved, base=base, stepwise=stepwise),
     )
 
 
 def with_target_numbers(catalog: Catalog, numbers: TargetNumbers, approved: Catalog) -> Catalog:
-    """Return `catalog` with the lists of versions that the target of `numbers` has once everything approved is applied.
+    """Return `catalog` with the version lists that the target of `numbers` has after all approved versions are applied.
 
-    A number taken by a deletion is a tombstone. The versions that readers are pinned to, and clients are built with, get the
-    target's numbers, too. A definition that does not parse is left out.
+    A number taken by a deletion is a tombstone. Pinned reader versions and the versions of clients get the target's numbers as
+    well. A definition that does not parse is omitted.
     """
 
-    def topic(name: TopicName) -> Topic | None:
-        found = catalog.topics.get(name)
-        if found is None or name not in numbers.topics:
-            return found
-        git = approved.versions(name)
-        meant = target_versions(replace(found, versions=git), numbers)
+    def read_topic(name: TopicName) -> Topic | None:
+        topic = catalog.topics.get(name)
+        if topic is None or name not in numbers.topics:
+            return topic
+        approved_versions = approved.versions(name)
+        on_target = target_versions(replace(topic, versions=approved_versions), numbers)
+        reader = topic.reader
+        if reader != "latest":
+            reader = _to_target_number(reader, on_target, approved_versions)
         return replace(
-            found,
-            versions=tuple(_versions(found, numbers)),
-            reader=found.reader if found.reader == "latest" else _number(found.reader, meant, git),
-            clients=tuple(_client(each, meant, git) for each in found.clients),
+            topic,
+            versions=tuple(_list_versions(topic, numbers)),
+            reader=reader,
+            clients=tuple(_renumber_client(client, on_target, approved_versions) for client in topic.clients),
         )
 
-    return replace(catalog, topics=LazyMapping(lambda: [*catalog.topics], topic))
+    return replace(catalog, topics=LazyMapping(lambda: [*catalog.topics], read_topic))
 
 
-def _incomparable(numbers: TargetNumbers) -> Iterator[tuple[TopicName, int]]:
+def _list_versions(topic: Topic, numbers: TargetNumbers) -> list[SchemaVersion]:
+    entries = numbers.topics[topic.name].entries
+    versions = []
+    for version in target_versions(topic, numbers):
+        entry = entries.get(version.number)
+        info = version.info or (entry.foreign if entry else None)
+        if version.deleted or (version.git and version.git.info is None):
+            versions.append(SchemaVersion(version.number, None))
+        elif info and (version.git or _is_comparable(info)):
+            versions.append(SchemaVersion(version.number, info, version.commit))
+    return versions
+
+
+def _renumber_client(client: Client, on_target: Sequence[TargetVersion], approved: Sequence[SchemaVersion]) -> Client:
+    if client.versions is None:
+        return client
+    first, last = (_to_target_number(number, on_target, approved) for number in client.versions)
+    return replace(client, versions=(first, last))
+
+
+def _to_target_number(number: int, on_target: Sequence[TargetVersion], approved: Sequence[SchemaVersion]) -> int:
+    """Return the target's number for a version number of Git, which may follow all approved ones."""
+    if not on_target:
+        return number
+    target_version_number = target_number(on_target, number)
+    if target_version_number is None:
+        return on_target[-1].number + 1 + number - len(approved)
+    return target_version_number
+
+
+def _list_incomparable_versions(numbers: TargetNumbers) -> Iterator[tuple[TopicName, int]]:
     for name, recorded in sorted(numbers.topics.items()):
         for entry in recorded.entries.values():
             if entry.foreign and not entry.deleted and not _is_comparable(entry.foreign):
                 yield name, entry.number
-
-
-def _versions(topic: Topic, numbers: TargetNumbers) -> list[SchemaVersion]:
-    entries = numbers.topics[topic.name].entries
-    found = []
-    for each in target_versions(topic, numbers):
-        entry = entries.get(each.number)
-        info = each.info or (entry.foreign if entry else None)
-        if each.deleted or (each.git and each.git.info is None):
-            found.append(SchemaVersion(each.number, None))
-        elif info and (each.git or _is_comparable(info)):
-            found.append(SchemaVersion(each.number, info, each.commit))
-    return found
-
-
-def _client(client: Client, meant: Sequence[TargetVersion], versions: Sequence[SchemaVersion]) -> Client:
-    """Return the client as it is built by the target's numbers."""
-    if client.versions is None:
-        return client
-    first, last = (_number(each, meant, versions) for each in client.versions)
-    return replace(client, versions=(first, last))
-
-
-def _number(git: int, meant: Sequence[TargetVersion], versions: Sequence[SchemaVersion]) -> int:
-    """Return the target's number for Git's version `git`, which may be one that comes after all of these."""
-    if not meant:
-        return git
-    known = target_number(meant, git)
-    return meant[-1].number + 1 + git - len(versions) if known is None else known
 
 
 def _is_comparable(info: SchemaInfo) -> bool:
@@ -286,26 +327,3 @@ def _is_comparable(info: SchemaInfo) -> bool:
     except InvalidSchema:
         return False
     return True
-
-
-def numbers_of(target: Target, project: Project, repository: Repository, approved: History) -> TargetNumbers | None:
-    """Return the record of `target` at the tip of the whole approved history; None if there is none.
-
-    Raise DeclarationError with all problems of the numbers file.
-    """
-    tip = approved.whole.tip
-    return None if tip is None else read_numbers(CommitFiles(repository, tip), project, target)
-
-
-def recorded_elsewhere(
-    topics: Iterable[TopicName], records: Iterable[TargetNumbers | None]
-) -> dict[TopicName, tuple[str, ...]]:
-    """Return those of `topics` whose numbers are not Git's on some targets, with the names of these targets.
-
-    Reading their messages needs `--target`. `records` are those of the targets; None: a target has none.
-    """
-    known = [each for each in records if each]
-    found = {
-        name: tuple(each.target for each in known if records_other_numbers(each.topics.get(name))) for name in topics
-    }
-    return {name: targets for name, targets in found.items() if targets}
