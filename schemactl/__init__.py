@@ -2,20 +2,20 @@
 
 The Python API, described in docs/reference/python-api.md:
 
-    parse_schema(text, type)                    a definition, or InvalidSchema with its place
+    parse_schema(text, type)                    a definition, or InvalidSchema with the location of the problem
     compare(existing, new, strategy, release)   both verdicts on a definition after others
-    judge(versions, new, strategy, release)     the same, on versions with their own numbers
-    explain(breakage, new=..., old=...)         a breakage for people
+    judge(versions, new, strategy, release)     the same, for versions with given numbers
+    explain(breakage, new=..., old=...)         a readable explanation of a breaking change
     counterexample(breakage, new=..., old=...)  a message that proves it
-    identity(info)                              equal for two definitions exactly when they are one version
-    load_project(folder), check(folder)         a project, and what `schemactl check` says of it
+    identity(info)                              equal for two definitions exactly if they are the same version
+    load_project(folder), check(folder)         a project, and the result of `schemactl check`
 
 Everything is loaded on use: `import schemactl` alone costs nothing.
 """
 
-# `python -m schemactl` finds its first imports in the working directory, where anybody's modules may lie: this module and
-# `__main__` import nothing before that folder is left out, not even `__future__`, which is a module like others.
-# `typing` takes longer to import than the hook may take.
+# `python -m schemactl` looks for modules in the working directory first, which may contain foreign modules: this module and
+# `__main__` import nothing before that folder is removed from the path, not even `__future__`, which is a module like others.
+# The import of `typing` takes longer than the hook may take.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -108,12 +108,12 @@ _MODULES = {
     "explain": "formats",
     "identity": "formats",
 }
-"""The module of a name, which is loaded on use."""
+"""The module that defines a name; it is loaded on use."""
 
 
 def __getattr__(name: str) -> "Any":
     if name not in __all__:
-        # Modules are asked for here before they come by themselves, by the hook, too.
+        # The import system looks up submodules here before it loads them, also when the hook runs.
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""The parts of the Python API that are not plain re-exports: load a project, check it, parse a definition."""
+"""Functions of the Python API that no other module defines: load a project, check it, parse a definition."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def load_project(directory: str | Path = ".", *, config: str | None = None) -> Project:
-    """Return the project that `directory` belongs to.
+    """Load the project that `directory` belongs to.
 
     Args:
         directory: a folder of the project.
-        config: the project file; None: the nearest schemactl.yaml in `directory` or above, within the repository.
+        config: the project file; by default the nearest schemactl.yaml in `directory` or above, within the repository.
 
     Raises:
-        SchemactlError: there is none.
-        DeclarationError: it has problems.
+        SchemactlError: the project file does not exist.
+        DeclarationError: the project file has problems.
     """
     from schemactl.declare import project
 
@@ -43,21 +43,21 @@ def check(
     config: str | None = None,
     timeout_s: float = DEFAULT_S,
 ) -> CheckReport:
-    """Compare declared files with the approved history, as `schemactl check` does.
+    """Check the declared topics against the approved history, as `schemactl check` does.
 
     Args:
         directory: a folder of the project.
-        staged: the index is checked, not the working tree.
-        base: HEAD is checked, against this approved ref.
-        topics: only these, as `--topic` takes them.
-        namespaces: only these.
-        target: judge for this target alone; None: for all.
+        staged: whether the index is checked instead of the working tree.
+        base: the approved ref; if given, HEAD is checked instead of the working tree.
+        topics: patterns as for `--topic`; by default all topics.
+        namespaces: names of namespaces; by default all namespaces.
+        target: the only target to check for; by default all targets.
         config: the project file, as in `load_project`.
-        timeout_s: how long it may take.
+        timeout_s: the time limit.
 
     Raises:
-        DeclarationError: the files have problems; `problems` holds all of them.
-        SchemactlError: it could not be decided.
+        DeclarationError: the files have problems; `problems` contains all of them.
+        SchemactlError: the check could not be completed.
     """
     from schemactl.checks.project_check import CheckRequest, check_project
 
@@ -76,17 +76,17 @@ def parse_schema(
     properties: Mapping[str, str] = EMPTY,
     release: Release = Release.R5_0,
 ) -> SchemaInfo:
-    """Return a definition as Pulsar stores it.
+    """Parse a definition to a schema as Pulsar stores it.
 
     Args:
-        definition: the text, or the JSON itself; of PROTOBUF_NATIVE the text of a `.proto`.
-        schema_type: its type.
+        definition: the text, or the parsed JSON; for PROTOBUF_NATIVE the text of a `.proto`.
+        schema_type: the schema type.
         message: the full name of the root message in a `.proto`.
-        properties: the SchemaInfo's properties; KEY_VALUE has the types of its halves there.
-        release: whose rules it must follow.
+        properties: the properties of the SchemaInfo; for KEY_VALUE they contain the types of key and value.
+        release: the Pulsar release whose rules the definition must follow.
 
     Raises:
-        InvalidSchema: the definition does not parse; `pointer` says where.
+        InvalidSchema: the definition does not parse; `pointer` is the location.
     """
     from schemactl.formats import InvalidInput, described, problems
 

@@ -1,4 +1,7 @@
-"""The run-time of generated packages: what a topic's module holds becomes functions on messages. Spark is imported on use."""
+"""The runtime of generated packages: a topic's module passes its schemas to a `Topic`, which reads and writes messages.
+
+Spark is imported on use.
+"""
 
 from __future__ import annotations
 
@@ -64,9 +67,13 @@ Kind = TypeVar("Kind")
 
 
 class SchemaFile(NamedTuple):
-    """A schema of a topic: Pulsar's type, and the file in `schemas` beside the module that says the rest.
+    """A schema of a topic.
 
-    `charset` is that of a STRING; `proto` the file that describes the payloads of a PROTOBUF schema.
+    Attributes:
+        type: the schema type in Pulsar.
+        file: the file of the definition, in the folder `schemas` next to the module.
+        charset: the charset of a STRING schema.
+        proto: the file that describes the payloads of a PROTOBUF schema.
     """
 
     type: str
@@ -76,7 +83,7 @@ class SchemaFile(NamedTuple):
 
 
 class KeyValueFiles(NamedTuple):
-    """Two schemas in one; `encoding` says whether the key travels in the payload or as the message's key."""
+    """The two schemas of a KEY_VALUE schema; with the encoding INLINE, the payload contains the key."""
 
     key: SchemaFile
     value: SchemaFile
@@ -84,15 +91,15 @@ class KeyValueFiles(NamedTuple):
 
 
 class GeneratedTopic(Generic[Row]):
-    """The messages of a topic; `Topic` in a generated package, where `Row` is what a message's value is in Python.
+    """The messages of a topic; `Topic` in a generated package, where `Row` is the Python type of a message's value.
 
-    A message without a version is taken as written with the reader's schema, as Pulsar's consumers do.
+    A message without a version is read as if written with the reader's schema, as Pulsar's consumers do.
 
     Attributes:
         name: the topic's full name.
-        schema: the columns as Spark DDL; "": there are none.
-        former_names: what columns were called in older versions, the newest name first, by their paths.
-        numbers: whose numbers the versions have; None: Git's.
+        schema: the columns as Spark DDL; "" for a topic without columns.
+        former_names: the names of columns in older versions, the newest name first, by path.
+        numbers: the version numbers of a target; None for Git's numbers.
     """
 
     def __init__(
@@ -108,18 +115,18 @@ class GeneratedTopic(Generic[Row]):
         foreign: Sequence[int] = (),
         options: Options | None = None,
     ) -> None:
-        """Keep what the module holds; schemas are read when they are needed.
+        """Create the topic of a generated module; its schemas are read when they are needed.
 
         Args:
             name: the topic's full name.
-            module: the generated module's.
-            versions: every schema that messages are read by, by its number.
-            reader: what messages are read into: one of these, or the text that it has now.
+            module: the full name of the generated module.
+            versions: every schema that messages can be written with, by version number.
+            reader: the schema that messages are read into: a version number, or a schema that is not a version.
             schema: see above.
             former_names: see above.
             numbers: see above.
-            foreign: those that somebody else uploaded to the target whose numbers they are.
-            options: of reading and writing.
+            foreign: the numbers of versions on the target that were not approved in Git.
+            options: for reading and writing.
         """
         self.name = name
         self.schema = schema
@@ -139,10 +146,10 @@ class GeneratedTopic(Generic[Row]):
         """The codec behind all methods."""
         return Codec(
             [
-                Version(number, self._definition(files), foreign=number in self._foreign)
+                Version(number, self._read_definition(files), foreign=number in self._foreign)
                 for number, files in self._versions.items()
             ],
-            reader=self._definition(self._reader),
+            reader=self._read_definition(self._reader),
             options=self._options,
             numbers=self.numbers,
         )
@@ -155,20 +162,21 @@ class GeneratedTopic(Generic[Row]):
         return struct_of_ddl(self.schema)
 
     def commit(self, version: int) -> str:
-        """Return the id of the commit that brought `version`.
+        """Return the id of the commit that added `version`.
 
-        Raises LookupError: the package was made without `--with-commits`, or has no such version.
+        Raises:
+            LookupError: the package was generated without `--with-commits`, or does not have this version.
         """
         package = self._module.rsplit(".", 3)[0]
         try:
             data = pkgutil.get_data(package, "versions.json")
         except OSError:
             raise LookupError(f"{package} names no commits: make it with --with-commits") from None
-        found: str = json.loads(data or b"{}")[self.name][str(version)]["commit"]
-        return found
+        commit_id: str = json.loads(data or b"{}")[self.name][str(version)]["commit"]
+        return commit_id
 
     def decode_one(self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None) -> Row:
-        """Return the value of one message (see `Codec.decode_one`)."""
+        """Decode the value of one message (see `Codec.decode_one`)."""
         value: Row = self.codec.decode_one(payload, version, key)
         return value
 
@@ -178,7 +186,7 @@ class GeneratedTopic(Generic[Row]):
         versions: pa.Array | pa.ChunkedArray | None = None,
         keys: pa.Array | pa.ChunkedArray | None = None,
     ) -> Decoded:
-        """Return many messages at once as Arrow columns (see `Codec.decode_batch`)."""
+        """Decode many messages at once to Arrow columns (see `Codec.decode_batch`)."""
         return self.codec.decode_batch(payloads, versions, keys)
 
     @overload
@@ -191,39 +199,46 @@ class GeneratedTopic(Generic[Row]):
     def encode_one(self, value: Any, version: int) -> bytes | None: ...
 
     def encode_one(self, value: Any, version: int | None = None) -> bytes | None:
-        """Return the payload of a value, or of an instance of one of the classes of the package, written as `version` or as the reader's (see `Codec.encode_one`)."""
+        """Encode a value, or an instance of a class of the package, with the schema of `version` or by default the reader's.
+
+        See `Codec.encode_one`.
+        """
         return self.codec.encode_one(to_value(value), version)
 
     def encode_key(self, value: Any, version: int | None = None) -> bytes | None:
-        """Return the message's key for a value, where keys are not part of the payload (see `Codec.encode_key`)."""
+        """Encode the key of a message whose payload does not contain the key (see `Codec.encode_key`)."""
         return self.codec.encode_key(to_value(value), version)
 
     def decode_as(
         self, kind: type[Kind], payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
     ) -> Kind:
-        """Return one message, of a pair its value, as an instance of a class of the package (see `Codec.decode_one`)."""
+        """Decode one message, or the value of a key-value pair, to an instance of a class of the package (see `Codec.decode_one`)."""
         value = self.codec.decode_one(payload, version, key)
         is_pair = isinstance(self.codec.reader, KeyValueDefinition)
         return from_value(kind, value["value"] if is_pair else value)
 
     def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
-        """Return the payloads of Arrow columns (see `Codec.encode_batch`)."""
+        """Encode Arrow columns to payloads (see `Codec.encode_batch`)."""
         return self.codec.encode_batch(rows, version)
 
     def read_as(self, version: int) -> Codec:
-        """Return a codec that gives each message as the producer of `version` saw it, as AUTO_CONSUME does."""
+        """Return a codec that decodes each message to the schema of `version`, as AUTO_CONSUME does."""
         return self.codec.read_as(version)
 
     def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
-        """Raise Unreadable unless `payload` is a message of `version` to the last byte (see `Codec.validate`)."""
+        """Check that `payload` is a message of `version` to the last byte (see `Codec.validate`).
+
+        Raises:
+            Unreadable: it is not.
+        """
         self.codec.validate(payload, version, key)
 
     def pulsar_schema(
         self, client: Any, version: int | None = None, *, mode: Mode | None = None, topic: str | None = None
     ) -> TopicSchema:
-        """Return the schema for a producer or consumer of pulsar-client (see `codec.pulsar_client.topic_schema`).
+        """Create the schema for a producer or consumer of pulsar-client (see `codec.pulsar_client.topic_schema`).
 
-        Producers take what `encode_one` does. `topic` is the name where the client is, if it has another one there.
+        Producers accept the same values as `encode_one`. `topic` is the name on the client's cluster, if it differs.
         """
         from .codec.pulsar_client import topic_schema
 
@@ -253,9 +268,9 @@ class GeneratedTopic(Generic[Row]):
     ) -> Column: ...
 
     def decode(self, messages: Any, /, *columns: Any, **options: Any) -> Any:
-        """Return the messages' values as columns; a row that cannot be read says so in `__error` (see `spark.decode`).
+        """Decode messages to columns; a row that cannot be read has the reason in `__error` (see `spark.decode`).
 
-        Of columns with payloads and versions (and keys), return a column `struct<value, error>` (see `spark.decode_column`).
+        Columns with payloads and versions (and keys) are decoded to a column `struct<value, error>` (see `spark.decode_column`).
         """
         from pyspark.sql import Column
 
@@ -266,13 +281,13 @@ class GeneratedTopic(Generic[Row]):
         return decode(messages, self.codec, **options)
 
     def split(self, decoded: DataFrame) -> Split:
-        """Return what `decode` gave, parted into rows and rejected messages (see `spark.split`)."""
+        """Split the result of `decode` into rows and rejected messages (see `spark.split`)."""
         from .spark.dataframes import split
 
         return split(decoded, self.codec)
 
     def encode(self, rows: DataFrame, *, version: int | None = None) -> DataFrame:
-        """Return the rows as messages; what cannot be written says why in `__error` (see `spark.encode`)."""
+        """Encode rows to messages; a row that cannot be written has the reason in `__error` (see `spark.encode`)."""
         from .spark.dataframes import encode
 
         return encode(rows, self.codec, version=version)
@@ -283,13 +298,13 @@ class GeneratedTopic(Generic[Row]):
         path: str | PathLike[str],
         *,
         mode: SaveMode = "append",
-        txnVersion: int | None = None,  # noqa: N803  as Spark's Delta spells it
+        txnVersion: int | None = None,  # noqa: N803  the name in Spark's Delta
         **options: Unpack[LandingOptions],
     ) -> Landed:
         """Write the messages to a folder of Parquet, a Delta or an Iceberg table (see `spark.land`)."""
         from .spark.landing import land
 
-        return land(messages, self.codec, path, mode=mode, txnVersion=txnVersion, **self._named(options))
+        return land(messages, self.codec, path, mode=mode, txnVersion=txnVersion, **self._add_former_names(options))
 
     def land_stream(
         self, messages: DataFrame, path: str | PathLike[str], **options: Unpack[LandingOptions]
@@ -297,19 +312,19 @@ class GeneratedTopic(Generic[Row]):
         """Return a writer of a stream that lands each batch as `land` does (see `spark.land_stream`)."""
         from .spark.landing import land_stream
 
-        return land_stream(messages, self.codec, path, **self._named(options))
+        return land_stream(messages, self.codec, path, **self._add_former_names(options))
 
     def sink(self, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Sink:
         """Return a function for a stream's `foreachBatch` that lands each batch as `land` does (see `spark.sink`)."""
         from .spark.landing import sink
 
-        return sink(self.codec, path, **self._named(options))
+        return sink(self.codec, path, **self._add_former_names(options))
 
     def replay(self, spark: SparkSession, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Landed:
-        """Make rows of those rejected messages that this package can read (see `spark.replay`)."""
+        """Turn the rejected messages that this package can read into rows (see `spark.replay`)."""
         from .spark.landing import replay
 
-        return replay(spark, self.codec, path, **self._named(options))
+        return replay(spark, self.codec, path, **self._add_former_names(options))
 
     def view(
         self,
@@ -320,44 +335,47 @@ class GeneratedTopic(Generic[Row]):
         former: bool = False,
         name: str | None = None,
     ) -> DataFrame:
-        """Return the rows that any version landed in `path`, with the columns of this one (see `spark.view`)."""
+        """Read the rows that packages of any version landed in `path`, with the columns of this package (see `spark.view`)."""
         from .spark.views import view
 
         names = self.former_names
         return view(spark, self.codec, path, format=format, former_names=names, former=former, name=name)
 
-    def _named(self, options: LandingOptions) -> LandingOptions:
-        """Return the options with what columns were called."""
+    def _add_former_names(self, options: LandingOptions) -> LandingOptions:
         return {"former_names": self.former_names, **options}
 
-    def _definition(self, files: SchemaFile | KeyValueFiles) -> Any:
-        """Return the schema, read from its files."""
+    def _read_definition(self, files: SchemaFile | KeyValueFiles) -> Any:
         if isinstance(files, KeyValueFiles):
-            return KeyValueDefinition(self._definition(files.key), self._definition(files.value), files.encoding)
+            key, value = self._read_definition(files.key), self._read_definition(files.value)
+            return KeyValueDefinition(key, value, files.encoding)
         properties = {"__charset": files.charset} if files.charset else {}
-        return Definition(files.type, self._text(files.file), properties, self._text(files.proto))
+        return Definition(files.type, self._read_text(files.file), properties, self._read_text(files.proto))
 
-    def _text(self, file: str) -> str:
+    def _read_text(self, file: str) -> str:
         data = pkgutil.get_data(self._module, f"schemas/{file}") if file else None
         return (data or b"").decode()
 
 
 def finder(topics: Mapping[str, str]) -> Callable[[str], GeneratedTopic[Any]]:
-    """Return what finds a topic of the package; `topics` says each one's module."""
+    """Create the function `topic` of a generated package; `topics` maps full names to module names."""
 
     def topic(name: str) -> GeneratedTopic[Any]:
-        """Return the topic of that full name, or of that partition. Raise KeyError: the package has no such topic."""
+        """Return the topic with a full name, or of a partition.
+
+        Raises:
+            KeyError: the package does not have this topic.
+        """
         name = re.sub("-partition-[0-9]+$", "", name)
         if name not in topics:
             raise KeyError(f"no topic of the package is called {name}: TOPICS has the full names")
         module = topics[name]
-        found: GeneratedTopic[Any] = getattr(import_module(module), module.rpartition(".")[2].upper())
-        return found
+        generated_topic: GeneratedTopic[Any] = getattr(import_module(module), module.rpartition(".")[2].upper())
+        return generated_topic
 
     return topic
 
 
-# As packages call them.
+# The names in generated packages.
 Topic = GeneratedTopic
 Schema = SchemaFile
 KeyValue = KeyValueFiles
