@@ -1,4 +1,4 @@
-"""The generated package: what it holds, that it works where nothing else is, and what installers make of its wheel."""
+"""The generated package: what it holds, its classes, that it works where nothing else is, and what installers make of its wheel."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from dataclasses import replace
 from email import message_from_string
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+import shop
+from command import schemactl
 from imported_package import imported
 from topics_to_generate import ALL, GENERATE, ODD, ODD_TEXTS, ORDERS, approved
 
-import schemactl
+from schemactl.classes.extraction import extract
 from schemactl.codec import CodecUnavailable, UnknownVersion, Unreadable
 from schemactl.codegen.package import (
     Difference,
@@ -40,13 +42,14 @@ from schemactl.codegen.package import (
 )
 from schemactl.codegen.topics import Approved, OnTarget
 from schemactl.core.errors import SchemactlError, UsageError
-from schemactl.core.project import Generate
+from schemactl.core.project import ClassKind, Generate
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType
+from schemactl.formats import identity
 from schemactl.formats.key_value import join
 
 pytestmark = pytest.mark.slow
 
-SOURCE = Path(schemactl.__file__).parent
+REPOSITORY = Path(__file__).parents[2]
 ORDERS_FILE = "shop_schemas/shop/sales/orders.py"
 
 
@@ -226,7 +229,7 @@ def test_importing_every_module_imports_numpy_and_pyarrow_alone(tmp_path: Path) 
     pack(complete(files_of(), "shop_schemas", ALL), tmp_path / "packed.zip")
     for place, runtime in (("here", ["schemactl"]), ("packed.zip", [])):
         command = [sys.executable, "-c", IMPORTED, str(tmp_path / place)]
-        environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         assert done.stdout.splitlines() == [str(["numpy", "pyarrow", *runtime, "shop_schemas"]), "False", "True"]
 
@@ -263,8 +266,8 @@ def test_the_run_time_is_carried_unchanged_and_no_more_than_is_used() -> None:
     folder = "shop_schemas/_runtime/"
     for files in (all_of_it, part):
         for path in ("generated.py", "codec/topic.py", "spark/landing.py", "spark/landing_stream.py"):
-            assert files[folder + path].endswith((SOURCE / path).read_text(encoding="utf-8"))
-        assert files[f"{folder}LICENSE"] == (SOURCE.parent / "LICENSE").read_text(encoding="utf-8")
+            assert files[folder + path].endswith((REPOSITORY / "schemactl" / path).read_text(encoding="utf-8"))
+        assert files[f"{folder}LICENSE"] == (REPOSITORY / "LICENSE").read_text(encoding="utf-8")
         assert not [name for name in files if "spark/pulsar/" in name]
         assert "shop_schemas/_runtime.py" not in files
     only_used = {name.removeprefix(folder) for name in all_of_it.keys() - part.keys() if folder in name}
@@ -440,3 +443,87 @@ def test_pip_installs_it_where_nothing_else_is_and_it_is_all_there(tmp_path: Pat
 def test_topics_are_in_its_description() -> None:
     text = wheel_of(ALL).files["shop_schemas-2026.3.1.509.dist-info/METADATA"]
     assert all(f"* {topic.topic.name}\n" in text for topic in ALL)
+
+
+PACKAGE_WITH_CLASSES = "classy_schemas"
+
+
+@pytest.fixture(params=get_args(ClassKind))
+def package_with_classes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ModuleType]:
+    generate = replace(GENERATE, package=PACKAGE_WITH_CLASSES, classes=request.param)
+    files = package_files(ALL, generate, release=Release.R4_0)
+    write(files, tmp_path, compare(files, tmp_path))
+    with imported(tmp_path, PACKAGE_WITH_CLASSES) as module:
+        yield module
+
+
+def classes_of(topic: str) -> Any:
+    return importlib.import_module(f"{PACKAGE_WITH_CLASSES}.shop.sales.classes.{topic}")
+
+
+def test_an_instance_is_written_and_every_version_read_as_one(package_with_classes: ModuleType) -> None:
+    orders, order = package_with_classes.topic("persistent://shop/sales/orders"), classes_of("orders").Order
+    instance = order(id=1, customer=2)
+    payload = orders.encode_one(instance)
+    assert orders.decode_one(payload) == {"id": 1, "customer": 2, "tags": {}, "größe": "\"'\\ M"}
+    assert orders.decode_as(order, payload) == instance
+    oldest = orders.encode_one({"id": 1, "customer_id": 2}, 0)
+    assert orders.decode_as(order, oldest, 0) == instance
+    (version,) = (version for version in orders.codec.versions if version.number == 2)
+    info = SchemaInfo(SchemaType.AVRO, version.schema.text.encode())
+    assert identity(extract(order, release=Release.R4_0)) == identity(info)
+
+
+def test_json_and_the_halves_of_key_value_have_classes_and_nothing_else_has(package_with_classes: ModuleType) -> None:
+    views, view = package_with_classes.topic("persistent://shop/sales/views"), classes_of("views").Order
+    assert json.loads(views.encode_one(view(id=3))) == {"id": 3}
+    stock, order = package_with_classes.topic("persistent://shop/sales/stock"), classes_of("stock").Order
+    payload = stock.encode_one({"key": "a", "value": order(id=1, customer_id=2)})
+    assert stock.decode_one(payload) == {"key": "a", "value": {"id": 1, "customer_id": 2}}
+    assert stock.decode_as(order, payload) == order(id=1, customer_id=2)
+    levels, key = package_with_classes.topic("persistent://shop/sales/stock-levels"), classes_of("stock_levels").Order
+    assert levels.encode_key({"key": key(id=1, customer_id=2), "value": 5}) == b"\x02\x04"
+    for topic in ("notes", "clicks", "bills", "plain"):
+        with pytest.raises(ModuleNotFoundError):
+            classes_of(topic)
+
+
+def test_a_packed_package_brings_what_its_classes_need(tmp_path: Path) -> None:
+    kinds: tuple[ClassKind, ...] = get_args(ClassKind)
+    for kind in kinds:
+        generate = replace(GENERATE, package=PACKAGE_WITH_CLASSES, classes=kind)
+        files = complete(package_files(ALL, generate, release=Release.R4_0), PACKAGE_WITH_CLASSES, ALL)
+        package_wheel = wheel(files, PACKAGE_WITH_CLASSES, ALL, tip=None, version="1")
+        (metadata,) = (text for name, text in package_wheel.files.items() if name.endswith("METADATA"))
+        assert ("Requires-Dist: pydantic" in metadata) is (kind == "pydantic")
+        pack(files, tmp_path / "packed.zip")
+        script = (
+            f"import sys; sys.path.insert(0, {str(tmp_path / 'packed.zip')!r})\n"
+            f"from {PACKAGE_WITH_CLASSES}.shop.sales.orders import ORDERS\n"
+            f"from {PACKAGE_WITH_CLASSES}.shop.sales.classes.orders import Order\n"
+            "print(ORDERS.decode_as(Order, ORDERS.encode_one(Order(id=1, customer=2))).customer)\n"
+            "print(any(name.partition('.')[0] == 'schemactl' for name in sys.modules))\n"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        assert done.stdout == "2\nFalse\n"
+
+
+def test_generate_writes_classes_where_the_project_or_the_command_says_so(tmp_path: Path) -> None:
+    work = shop.make(tmp_path)
+    orders = work / "generated/shop_schemas/shop/sales/classes/orders.py"
+    schemactl(work, "generate", "--classes", "pydantic")
+    assert "class Order(BaseModel):" in orders.read_text()
+    assert (
+        "stale: generated/shop_schemas/shop/sales/classes/orders.py"
+        in schemactl(work, "generate", "--check", code=100).out
+    )
+    project = work / "schemactl.yaml"
+    project.write_text(project.read_text() + "  classes: dataclass\n")
+    schemactl(work, "generate")
+    assert "@dataclass(kw_only=True)\nclass Order:" in orders.read_text()
+    schemactl(work, "generate", "--check")
+    oldest = schemactl(work, "generate", "orders@0", "--classes", "dataclass").out
+    assert "The records of persistent://shop/sales/orders, version 0." in oldest
+    compile(oldest, "orders", "exec")
+    assert "is PROTOBUF_NATIVE, and no record of Avro's" in schemactl(work, "generate", "clicks", code=1).err
+    assert "one version alone is for --classes" in schemactl(work, "generate", "orders@0", "--check", code=64).err
