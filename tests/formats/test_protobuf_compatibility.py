@@ -1,22 +1,26 @@
-"""The data verdict of PROTOBUF_NATIVE, compared with protobuf's own parser."""
+"""The data verdict of PROTOBUF_NATIVE, compared with protobuf's own parser; and the rules, places and messages of `buf breaking`."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
-from protobuf_corpus import definition, public
+from corpora import rows
+from protobuf_corpus import definition, images, public
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage
+from schemactl.core.project import ProtoCategory
+from schemactl.core.rules import rules
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf.advanced_checker import advanced_violations
-from schemactl.formats.protobuf.compatibility import fields_of
+from schemactl.formats.protobuf.compatibility import CATEGORIES, fields_of, proto_rules
 from schemactl.formats.protobuf.counterexample import encode_required, make_message_class
 from schemactl.formats.protobuf.definition import parse
-from schemactl.formats.protobuf.descriptor import BYTES, ENUM, MAP, STRING, ProtoField, ProtoMessage
+from schemactl.formats.protobuf.descriptor import BYTES, ENUM, MAP, STRING, Image, ProtoField, ProtoMessage
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +31,7 @@ PROTO3 = 'syntax = "proto3"; '
 EDITION = 'edition = "2023"; '
 
 
-def rules(*, reader: SchemaInfo, writer: SchemaInfo) -> list[tuple[str, str]]:
+def list_incompatibilities(*, reader: SchemaInfo, writer: SchemaInfo) -> list[tuple[str, str]]:
     return [
         (incompatibility.rule, incompatibility.pointer)
         for incompatibility in FORMAT.resolve(reader=reader, writer=writer)
@@ -38,8 +42,8 @@ def both_ways(old: str, new: str, message: str = "M") -> tuple[list[str], list[s
     """Return the rules that the new schema breaks as a reader of the old one, and the old schema as a reader of the new one."""
     before, after = definition(old, message), definition(new, message)
     return (
-        [rule for rule, _ in rules(reader=after, writer=before)],
-        [rule for rule, _ in rules(reader=before, writer=after)],
+        [rule for rule, _ in list_incompatibilities(reader=after, writer=before)],
+        [rule for rule, _ in list_incompatibilities(reader=before, writer=after)],
     )
 
 
@@ -113,7 +117,7 @@ def test_delimited_encoding_is_other_bytes() -> None:
 def test_a_root_message_of_another_name_in_another_package_reads_the_same_bytes() -> None:
     old = definition(f"{PROTO3} package a; message Old {{ N n = 1; }} message N {{ int32 x = 1; }}", "a.Old")
     new = definition(f"{PROTO3} package b; message New {{ X n = 1; }} message X {{ int32 x = 1; }}", "b.New")
-    assert rules(reader=new, writer=old) == []
+    assert list_incompatibilities(reader=new, writer=old) == []
 
 
 def test_what_no_field_leads_to_is_not_judged() -> None:
@@ -127,12 +131,14 @@ def test_what_no_field_leads_to_is_not_judged() -> None:
 def test_a_message_met_at_many_places_is_judged_once() -> None:
     old = f"{PROTO3} message M {{ N a = 1; N b = 2; M m = 3; }} message N {{ int32 x = 1; }}"
     new = f"{PROTO3} message M {{ N a = 1; N b = 2; M m = 3; }} message N {{ string x = 1; }}"
-    assert rules(reader=definition(new), writer=definition(old)) == [(TYPE, "/messages/N/fields/1/type")]
+    assert list_incompatibilities(reader=definition(new), writer=definition(old)) == [
+        (TYPE, "/messages/N/fields/1/type")
+    ]
 
 
 def test_every_public_definition_reads_itself() -> None:
     for _, old, new in public():
-        assert rules(reader=old, writer=old) == rules(reader=new, writer=new) == []
+        assert list_incompatibilities(reader=old, writer=old) == list_incompatibilities(reader=new, writer=new) == []
 
 
 def test_every_breakage_of_a_public_pair_has_a_counterexample() -> None:
@@ -187,7 +193,7 @@ def test_a_tangle_of_circles_is_rejected() -> None:
 
 
 def test_a_long_circle_is_followed_to_its_end() -> None:
-    assert rules(reader=definition(circle(2000)), writer=definition(circle(2000))) == []
+    assert list_incompatibilities(reader=definition(circle(2000)), writer=definition(circle(2000))) == []
 
 
 def test_messages_that_require_each_other_for_ever_have_no_counterexample() -> None:
@@ -301,3 +307,90 @@ class Entry:
     def get(self, field: ProtoField) -> Any:
         part = self.key if field.proto.number == 1 else self.value
         return [part] if field.is_message else part
+
+
+EVERY: tuple[ProtoCategory, ...] = ("WIRE", "WIRE_JSON")
+
+
+def list_violations(old: Image, new: Image, category: ProtoCategory) -> list[tuple[str, int | None, str]]:
+    return [
+        (violation.rule, violation.line, violation.message)
+        for violation in proto_rules(old=old, new=new, category=category)
+    ]
+
+
+def by_buf(message: str) -> str:
+    """Return a message of buf with the error in one of its format strings ("%sq moved") corrected."""
+    return message.replace('"q moved', '" moved')
+
+
+def test_every_public_pair_is_judged_as_buf_judges_it() -> None:
+    pairs = [(row, {"a.proto": row["before"]}, {"a.proto": row["after"]}) for row, _, _ in public()]
+    compiled = iter(images(*(files for _, before, after in pairs for files in (before, after))))
+    for row, _, _ in pairs:
+        old, new = next(compiled), next(compiled)
+        for category in EVERY:
+            expected = row["buf"][category]["violations"]
+            assert sorted(list_violations(old, new, category), key=str) == sorted(
+                ((one["rule"], one["line"], by_buf(one["message"])) for one in expected), key=str
+            ), (row["id"], category)
+
+
+def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
+    recorded = rows("proto_buf")
+    fired_rules: set[str] = set()
+    compiled = iter(images(*(files for row in recorded for files in (row["old"], row["new"]))))
+    for row in recorded:
+        old, new = next(compiled), next(compiled)
+        for category in EVERY:
+            expected = [[*place, by_buf(message)] for *place, message in row["buf"][category]]
+            violations = proto_rules(old=old, new=new, category=category)
+            assert [
+                [violation.rule, violation.file, violation.line, violation.column, violation.message]
+                for violation in violations
+            ] == expected, (row["id"], category)
+            fired_rules |= {violation.rule for violation in violations}
+    assert fired_rules == set().union(*CATEGORIES.values())
+
+
+def test_a_definition_breaks_nothing_of_its_own() -> None:
+    recorded = rows("proto_buf")[:40]
+    for one, same in zip(
+        images(*(row["old"] for row in recorded)), images(*(row["old"] for row in recorded)), strict=True
+    ):
+        assert all(proto_rules(old=one, new=same, category=category) == [] for category in EVERY)
+
+
+def test_the_categories_are_as_large_as_bufs() -> None:
+    assert {name: len(rules) for name, rules in CATEGORIES.items()} == {"WIRE": 15, "WIRE_JSON": 22}
+
+
+def test_every_rule_has_a_page_of_the_catalogue() -> None:
+    assert set().union(*CATEGORIES.values()) <= rules().keys()
+
+
+def test_many_findings_in_a_large_file_are_all_found() -> None:
+    count = 1000
+    fields = "".join(f"string f{n} = {n}; map<string, int32> m{n} = {n + count};" for n in range(1, count))
+    reserved = "".join(f"reserved {2 * n + 20_000};" for n in range(count))
+    body = f"message M {{ {reserved} {fields} }}"
+    changed = body.replace("int32", "double").replace("reserved 2", "reserved 3")
+    old, new = images(*({"a.proto": f'syntax = "proto3"; {text}'} for text in (body, changed)))
+    violations_by_rule = Counter(violation.rule for violation in proto_rules(old=old, new=new, category="WIRE"))
+    assert violations_by_rule["FIELD_WIRE_COMPATIBLE_TYPE"] == count - 1
+    assert violations_by_rule["RESERVED_MESSAGE_NO_DELETE"] == count
+
+
+def test_a_default_may_change_in_a_file_that_did_not() -> None:
+    shared = 'syntax = "proto2"; package web; enum Kind {{ {} }}'
+    user = 'syntax = "proto2"; package web; import "kind.proto"; message Click { optional Kind kind = 1; }'
+    old, new = images(
+        {"kind.proto": shared.format("AD = 0; LINK = 1;"), "click.proto": user},
+        {"kind.proto": shared.format("LINK = 1; AD = 0;"), "click.proto": user},
+    )
+    [violation] = proto_rules(old=old, new=new, category="WIRE")
+    assert (violation.rule, violation.file, violation.pointer) == (
+        "FIELD_SAME_DEFAULT",
+        "click.proto",
+        "/messages/web.Click/fields/1/default",
+    )
