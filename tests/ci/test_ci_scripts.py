@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
-import code_host
 import pytest
 import yaml
-from code_host import BOT, TOKEN, CodeHost
 from command import schemactl
 from estate import ORDERS
 from scratch import ENVIRONMENT, Scratch, declared, record
@@ -30,6 +32,117 @@ ROOT = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 STRING = "topic: shop/sales/notes\nschema: {type: STRING}\n"
 HOSTS = ("github", "gitlab")
+TOKEN = "secret-of-the-job"  # noqa: S105  of nobody
+BOT = {"id": 41, "type": "Bot"}
+
+
+class CodeHost:
+    """A code host with one repository and one pull request: the REST paths of GitHub and GitLab for comments, statuses and merges.
+
+    Attributes:
+        comments: of the pull request.
+        statuses: by commit, the newest first.
+        merged: the pull requests that were merged, as the host's API says it.
+        url: of the API.
+    """
+
+    def __init__(self) -> None:
+        self.comments: list[dict[str, Any]] = []
+        self.statuses: dict[str, list[dict[str, Any]]] = {}
+        self.merged: list[dict[str, Any]] = []
+        self.url = ""
+
+    def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> Any:
+        """Return the response of the API.
+
+        Raises:
+            KeyError: if the API has no such path.
+        """
+        for path_method, pattern, act in _PATHS:
+            if path_method == method and (match := re.fullmatch(pattern, path)):
+                response = act(self, body, *match.groups())
+                if not isinstance(response, list):
+                    return response
+                size, page = int(query["per_page"][0]), int(query["page"][0])
+                return response[size * (page - 1) : size * page]
+        raise KeyError(f"{method} {path}")
+
+    def add_comment(self, body: Any) -> Any:
+        """Add a comment of the bot, and return it."""
+        self.comments.append({"id": 100 + len(self.comments), "user": BOT, "author": BOT, **body})
+        return self.comments[-1]
+
+    def edit_comment(self, body: Any, number: str) -> Any:
+        """Replace the text of a comment, and return it."""
+        (comment,) = (comment for comment in self.comments if comment["id"] == int(number))
+        comment.update(body)
+        return comment
+
+    def add_status(self, body: Any, commit: str, creator: dict[str, Any] = BOT) -> Any:
+        """Add a status of a commit, and return it."""
+        statuses = self.statuses.setdefault(commit, [])
+        statuses.insert(0, {**body, "id": len(statuses), "creator": creator, "author": creator})
+        return statuses[0]
+
+
+_Act = Callable[..., Any]
+_GITHUB, _GITLAB = "/repos/acme/schemas", "/projects/7"
+_PATHS: list[tuple[str, str, _Act]] = [
+    ("GET", f"{_GITHUB}/issues/1/comments", lambda host, _: host.comments),
+    ("POST", f"{_GITHUB}/issues/1/comments", CodeHost.add_comment),
+    ("PATCH", rf"{_GITHUB}/issues/comments/(\d+)", CodeHost.edit_comment),
+    ("POST", rf"{_GITHUB}/statuses/(\w+)", CodeHost.add_status),
+    ("GET", rf"{_GITHUB}/commits/(\w+)/statuses", lambda host, _, commit: host.statuses.get(commit, [])),
+    ("GET", rf"{_GITHUB}/commits/\w+/pulls", lambda host, _: host.merged),
+    ("GET", "/user", lambda _host, _body: BOT),
+    ("GET", f"{_GITLAB}/merge_requests/1/notes", lambda host, _: host.comments),
+    ("POST", f"{_GITLAB}/merge_requests/1/notes", CodeHost.add_comment),
+    ("PUT", rf"{_GITLAB}/merge_requests/1/notes/(\d+)", CodeHost.edit_comment),
+    ("POST", rf"{_GITLAB}/statuses/(\w+)", CodeHost.add_status),
+    ("GET", rf"{_GITLAB}/repository/commits/(\w+)/statuses", lambda host, _, commit: host.statuses.get(commit, [])),
+    ("GET", rf"{_GITLAB}/repository/commits/\w+/merge_requests", lambda host, _: host.merged),
+]
+
+
+@contextmanager
+def run_code_host() -> Iterator[CodeHost]:
+    """Serve a code host on the loopback interface that accepts requests with TOKEN."""
+    host = CodeHost()
+
+    class Handler(BaseHTTPRequestHandler):
+        def handle_one(self) -> None:
+            url = urlsplit(self.path)
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            is_authorized = TOKEN in (self.headers.get("PRIVATE-TOKEN"), (self.headers.get("Authorization") or "")[7:])
+            try:
+                code, response = (
+                    (200, host.answer(self.command, url.path, parse_qs(url.query), body))
+                    if is_authorized
+                    else (403, {})
+                )
+            except KeyError as error:
+                code, response = 404, {"message": str(error)}
+            data = json.dumps(response).encode()
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PATCH = do_PUT = handle_one  # noqa: N815
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        host.url = f"http://127.0.0.1:{server.server_port}"
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield host
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 class Ended(NamedTuple):
@@ -140,7 +253,7 @@ class Team:
         path = self.clone(commit or "refs/pull/1/merge")
         temporary = path.with_name(f"{path.name}-temporary")
         (temporary / "schemactl/bin").mkdir(parents=True)
-        for name, target in (("python3", sys.executable), ("schemactl", ROOT / ".venv/bin/schemactl")):
+        for name, target in (("python3", sys.executable), ("schemactl", Path(sys.executable).with_name("schemactl"))):
             (temporary / "schemactl/bin" / name).symlink_to(target)
         event = temporary / "event.json"
         source = "stranger/schemas" if fork else "acme/schemas"
@@ -260,7 +373,7 @@ class Team:
 
 @pytest.fixture
 def team(tmp_path: Path) -> Iterator[Team]:
-    with code_host.running() as host:
+    with run_code_host() as host:
         yield Team(tmp_path, host)
 
 
