@@ -1,16 +1,27 @@
-"""The command line as people and scripts meet it: exit codes, streams, help."""
+"""The command line as people and scripts meet it: exit codes, streams, help, and wrong usage, where each message suggests a correction.
+
+All messages of wrong usage are in `usage_messages.txt`; `python tests/cli/test_command_line.py` writes that file again.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
+import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import command
 import pytest
 import shop
+from command import process
 
 from schemactl import cli
+from schemactl.cli.parser import COMMANDS, GROUPS
+from schemactl.core.terminal import fit, table
 
 pytestmark = pytest.mark.slow
 
@@ -138,3 +149,199 @@ def test_a_pinned_reader_that_is_no_version_stops_generate_with_one_error(tmp_pa
     shop.git(folder, "commit", "-q", "-a", "--no-verify", "-m", "Pin a reader that is not there")
     done = shop.run(folder, "generate", code=1)
     assert "names no version" in done.err
+
+
+GOLDEN = Path(__file__).parent / "usage_messages.txt"
+
+COMMANDS_THAT_FAIL = (
+    "chekc",
+    "-C spark nonsense",
+    "check --formt json",
+    "check --format jsn",
+    "check --topic ordrs",
+    "check --stag",
+    "waive abcd --reasn x",
+    "waive abcd --reason x",
+    "check --namespace shop/sale",
+    "log ordrs",
+    "log orders@99",
+    "log orders@x",
+    "log shop/sles/orders",
+    "log 'order*'",
+    "log 'x*'",
+    "show oders@1",
+    "diff orders paymnts",
+    "explain NAME_MISMATHC",
+    "plan --target locl",
+    "plan --topic nothing*",
+    "plan show",
+    "plan show plan.json --topic orders",
+    "plan --allow-delete 'order*'",
+    "drift --target prod",
+    "generate --topic 'nothing*'",
+    "decode orders --read-as 5",
+    "spark decode orders --messages x --out y",
+    "spark land orders --refused x",
+    "spark lnd orders",
+    "registry gt orders",
+    "admit prodcer orders",
+    "completion fsh",
+    "compare --pulsar 4.1",
+    "",
+    "check --staged --base main",
+    "check --format sarif=",
+    "check --format text --format json",
+    "-C no-such-folder check",
+    "init extra",
+    "check orders",
+    "import http://localhost:8080",
+    "promote --target prod --to main",
+    "new topic sals/refunds",
+    "log",
+    "rollout ordrs",
+    "rollout nothing",
+    "apply --parallel 65",
+    "spark land orders --messages x --out y --files-at-once 0",
+    "generate --recursion-depth -1",
+)
+
+
+def read_message(folder: Path, line: str) -> str:
+    """Return the message on standard error, without the usage that argparse prints first."""
+    printed = command.schemactl(folder, *shlex.split(line), code=64)
+    assert printed.out == ""
+    lines = printed.err.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("schemactl"))
+    return "\n".join(lines[start:])
+
+
+def render_screens(folder: Path) -> str:
+    return "\n".join(f"$ schemactl {line}\n{read_message(folder, line)}\n" for line in COMMANDS_THAT_FAIL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shop.make(tmp_path_factory.mktemp("usage"))
+
+
+def test_every_message_of_wrong_usage_is_as_it_was(folder: Path) -> None:
+    assert render_screens(folder) == GOLDEN.read_text(encoding="utf-8")
+
+
+def read_help(*words: str) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        return shop.run(Path(), *words, "--help").out
+
+
+def test_the_help_has_every_command_in_its_group() -> None:
+    help_text = read_help()
+    for group in GROUPS:
+        block = help_text.partition(f"\n{group}: ")[2].partition("\n\n")[0]
+        names = [line.split()[0] for line in block.splitlines()[1:] if not line.startswith("   ")]
+        assert names == [name for name, entry in COMMANDS.items() if entry.group == group]
+    assert "usage: schemactl [OPTION]... COMMAND" in help_text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *((name,) for name in COMMANDS),
+        ("registry", "get"),
+        ("spark", "land"),
+        ("spark", "verify"),
+        ("new", "topic"),
+        (),
+    ],
+)
+def test_help_wraps_and_ends_with_examples(words: tuple[str, ...]) -> None:
+    help_text = read_help(*words)
+    # Only the help of the command line has the groups of commands.
+    assert ("\ndeploy: " in help_text) == (not words)
+    assert help_text.rpartition("\n\n")[2].startswith("examples:\n  schemactl ")
+    description = help_text.partition("\n\n")[2].partition("\n\n")[0]
+    assert max(map(len, description.splitlines())) <= 80
+    commands = [line for line in help_text.splitlines() if line.startswith("  schemactl ")]
+    assert not [line for line in commands if len(line) > 80 and "  " in line.strip()]
+    if len(words) > 1:
+        assert all(line.startswith(f"  schemactl {' '.join(words)} ") for line in commands)
+
+
+def run_in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
+    """Return the lines that a terminal with this number of columns shows."""
+    leader, follower = pty.openpty()
+    environment = {**shop.environment(), "COLUMNS": str(columns), "TERM": "dumb"}
+    done = subprocess.run(
+        [sys.executable, "-m", "schemactl", *words],
+        cwd=folder,
+        env=environment,
+        stdout=follower,
+        stderr=subprocess.PIPE,
+        check=True,
+    )
+    assert done.stderr == b""
+    os.close(follower)
+    output = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(leader, 1 << 16):
+            output += chunk
+    os.close(leader)
+    return output.decode().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [(80, ("plan", "--topic", "orders")), (80, ("log", "orders", "--target", "local")), (60, ("log", "orders"))],
+)
+def test_reports_fit_the_terminal(folder: Path, columns: int, words: tuple[str, ...]) -> None:
+    lines = run_in_terminal(folder, columns, *words)
+    assert lines
+    assert max(map(len, lines)) <= columns
+
+
+def test_elsewhere_nothing_is_shortened() -> None:
+    rows = [("A", "B"), ("x" * 200, "1")]
+    assert table(rows) == ["A" + " " * 201 + "B", "x" * 200 + "  1"]
+    assert table(rows, width=20)[1] == "xxxxxxxx…xxxxxxxx  1"
+    assert fit("word " * 50, None) == "word " * 50
+
+
+def test_a_long_line_is_broken_with_its_indentation() -> None:
+    assert fit("  ~ one two three", 12) == "  ~ one two\n    three"
+    assert fit("\x1b[32mone\x1b[0m two", 7) == "\x1b[32mone\x1b[0m two"
+
+
+def test_a_command_is_not_broken_so_that_it_can_be_pasted() -> None:
+    command = "schemactl waive 4ee94166e8ab --until 2027-01-31"
+    assert fit(f"  To approve it: {command}", 20) == f"  To approve it:\n    {command}"
+    assert fit(f"Next: `{command}`, then merge", 20) == f"Next:\n  `{command}`,\n  then merge"
+    assert fit("an `unpaired one two three", 12) == "an `unpaired\n  one two\n  three"
+
+
+def test_a_plan_file_is_shown_without_asking_anybody(folder: Path, tmp_path: Path) -> None:
+    done = shop.run(folder, "plan", "--out", f"{tmp_path}/")
+    assert shop.run(folder, "plan", "show", f"{tmp_path}/plan.json").out == done.out
+
+
+def test_the_target_may_stand_in_the_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SCHEMACTL_TARGET", "locl")
+    assert cli.main(["-C", str(folder), "plan"]) == 64
+    assert "SCHEMACTL_TARGET=locl: schemactl.yaml has local; did you mean local?" in capsys.readouterr().err
+    assert cli.main(["-C", str(folder), "plan", "--target", "local", "-v"]) == 0
+    assert "target: local (sqlite:" in capsys.readouterr().err
+    assert cli.main(["-C", str(folder), "check"]) == 0
+
+
+def test_debug_shows_git_commands_and_where_a_problem_comes_from(folder: Path) -> None:
+    done = process(folder, "--debug", "log", "ordrs")
+    assert done.code == 64
+    assert "debug: " in done.err
+    assert " s: git " in done.err.replace("/usr/bin/", "")
+    assert "Traceback" in done.err
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        GOLDEN.write_text(render_screens(shop.make(Path(place))), encoding="utf-8")
