@@ -1,15 +1,26 @@
-"""One way to name topics: exact names, right-hand parts and globs."""
+"""The names of topics and namespaces: exact names, right-hand parts and globs, and the names that a target has for them."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+from estate import Estate
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemactl.core.errors import UsageError
-from schemactl.core.names import TopicName, find_one, glob_expression, matching, select, select_known
+from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.names import (
+    NamespaceName,
+    TargetNames,
+    TopicName,
+    find_one,
+    glob_expression,
+    matching,
+    select,
+    select_known,
+)
 
 NAMES = [
     TopicName.parse(text)
@@ -99,3 +110,51 @@ def test_a_glob_of_many_wildcards_is_decided(glob: str, *, of_files: bool) -> No
     """Each glob would take too long if it were tried at every position."""
     for text in ("a" * 200 + "b", "a/" * 100 + "b"):
         assert not glob_expression(glob, of_files=of_files).fullmatch(text)
+
+
+SALES, WEB = NamespaceName("shop", "sales"), NamespaceName("shop", "web")
+TARGET_NAMES = TargetNames("prod", {"shop": "live", "lab": "shop"}, {SALES: NamespaceName("eu", "sales")})
+
+
+@pytest.mark.parametrize(
+    ("declared", "there"),
+    [("shop/sales", "eu/sales"), ("shop/web", "live/web"), ("lab/sales", "shop/sales"), ("lab/x", "shop/x")],
+)
+def test_a_namespaces_own_entry_goes_before_its_tenants(declared: str, there: str) -> None:
+    ours, theirs = NamespaceName.parse(declared), NamespaceName.parse(there)
+    assert TARGET_NAMES.there(ours) == theirs
+    assert TARGET_NAMES.declared(theirs) == ours
+    topic = TopicName.parse(f"non-persistent://{declared}/orders")
+    assert str(TARGET_NAMES.there(topic)) == f"non-persistent://{there}/orders"
+    assert TARGET_NAMES.declared(TARGET_NAMES.there(topic)) == topic
+
+
+def test_what_no_entry_names_has_no_name() -> None:
+    with pytest.raises(SchemactlError) as raised:
+        TARGET_NAMES.there(TopicName.parse("web/clicks/clicks"))
+    assert str(raised.value) == (
+        "target prod: neither its `tenants` nor its `namespaces` say what is web/clicks there\n"
+        "  Fix: write `tenants: {shop: live, lab: shop, web: web}` in the target, with the names that are used there"
+    )
+    # The tenant's entry would lead there, but the namespace has one of its own.
+    assert TARGET_NAMES.declared(NamespaceName("live", "sales")) is None
+    assert TARGET_NAMES.declared(NamespaceName("web", "clicks")) is None
+
+
+def test_without_entries_names_are_the_declared_ones() -> None:
+    assert TargetNames("prod").there(WEB) == WEB == TargetNames("prod").declared(WEB)
+
+
+@pytest.mark.parametrize(
+    "command", [("plan",), ("apply", "--yes"), ("drift",), ("rebuild",), ("log", "refunds", "--target", "prod")]
+)
+def test_a_forgotten_entry_stops_every_command_before_the_registry(tmp_path: Path, command: tuple[str, ...]) -> None:
+    project = 'version: 1\ntargets: {prod: {registry: "sqlite:prod.db", namespaces: {shop/sales: live/sales}}}\n'
+    estate = Estate(tmp_path / "shop", project=project)
+    estate.scratch.commit({"namespaces/web.yaml": "topic: shop/web/refunds\nschema: {type: STRING}\n"})
+    error = estate.run(*command, code=1).err
+    assert "target prod: neither its `tenants` nor its `namespaces` say what is shop/web there" in error
+    assert not (estate.scratch.path / "prod.db").exists()
+    completed = project.replace("namespaces:", "tenants: {shop: shop}, namespaces:")
+    estate.scratch.commit({"schemactl.yaml": completed})
+    assert "live/sales/orders" in estate.run("plan").out
