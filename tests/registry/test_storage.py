@@ -1,26 +1,33 @@
-"""Every storage, including the documented example, fulfills the contract and supports a registry."""
+"""Every storage, including the documented example, fulfills the contract and supports a registry; and the registry's file is made when needed, refused when foreign, whole after a kill, and shared by processes."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import sqlite3
 import struct
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
+from forks import Say, assert_killed, forked
 
+from schemactl.core.catalog import Catalog
 from schemactl.core.errors import RegistryError, SchemaRejected, UsageError
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import BrokerDefaults
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.project import Target
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.registry import open_registry
 from schemactl.registry.embedded import LARGEST_BYTES, EmbeddedRegistry, entry, version
 from schemactl.registry.interface import Registry, Scope
-from schemactl.registry.storage import Database, SchemaStorage, SqliteStorage, StoredSchema, number_of
+from schemactl.registry.storage import FORMAT_VERSION, Database, SchemaStorage, SqliteStorage, StoredSchema, number_of
 from schemactl.registry.storage_contract import StorageContract
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "storage.md"
@@ -214,3 +221,216 @@ def test_the_largest_definition_is_a_ledger_entrys() -> None:
         with pytest.raises(SchemaRejected, match="non-faulty bookies"):
             registry.put_schema(ORDERS, padded(LARGEST_BYTES + 1))
         assert registry.put_schema(ORDERS, padded(LARGEST_BYTES)) == 0
+
+
+EVERYTHING = Scope(frozenset({SALES}), frozenset({ORDERS}))
+
+
+def writer(path: Path, name: str, count: int) -> tuple[int, IO[str]]:
+    """Start a process that uploads `count` definitions and prints the version number of each."""
+
+    def write(say: Say) -> None:
+        registry = EmbeddedRegistry(str(path))
+        registry.create_namespace(SALES)
+        for text in written(name, range(count)):
+            say(registry.put_schema(ORDERS, SchemaInfo(SchemaType.AVRO, text.encode())))
+
+    return forked(write)
+
+
+def numbers_of(process: int, output: IO[str]) -> list[int]:
+    """The numbers that a writer got, at its end."""
+    with output:
+        numbers = [int(line) for line in output]
+    assert os.waitpid(process, 0)[1] == 0
+    return numbers
+
+
+def texts(path: Path) -> list[str]:
+    topic = read(path).topics.get(ORDERS)
+    versions = topic.versions if topic else ()
+    assert [version.number for version in versions] == list(range(len(versions)))
+    return [version.info.schema.decode() for version in versions if version.info]
+
+
+def written(name: str, numbers: Sequence[int]) -> list[str]:
+    return [f'{{"type": "record", "name": "R", "fields": [], "{name}": {number}}}' for number in numbers]
+
+
+def read(path: Path) -> Catalog:
+    with closing(EmbeddedRegistry(str(path))) as registry:
+        return registry.read(EVERYTHING)
+
+
+def make(path: Path) -> None:
+    """The registry at `path` has the namespace SALES."""
+    with closing(EmbeddedRegistry(str(path))) as registry:
+        registry.create_namespace(SALES)
+
+
+def test_reading_makes_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "registry.db"
+    assert read(path) == Catalog()
+    with closing(EmbeddedRegistry(str(path))) as registry:
+        assert registry.strategy(ORDERS) is CompatibilityStrategy.FULL
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writing_makes_the_file_with_its_folders(tmp_path: Path) -> None:
+    path = tmp_path / "two words" / "Größe" / "registry.db"
+    make(path)
+    assert path.is_file()
+    assert list(read(path).namespaces) == [SALES]
+
+
+def test_a_closed_registry_leaves_one_file(tmp_path: Path) -> None:
+    make(tmp_path / "registry.db")
+    assert [path.name for path in tmp_path.iterdir()] == ["registry.db"]
+
+
+def test_an_empty_file_becomes_a_registry(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    path.touch()
+    assert read(path).namespaces == {}
+    make(path)
+    assert list(read(path).namespaces) == [SALES]
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all, but long enough to look", b"SQLite format 3\x00" + b"\xff" * 4096]
+)
+def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "registry.db"
+    path.write_bytes(content)
+    for use in (read, make):
+        with pytest.raises(RegistryError, match=r"registry\.db is not a readable SQLite file"):
+            use(path)
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_registry_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    make(path)
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\x5a" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(RegistryError, match="is not a readable SQLite file") as raised:
+        read(path)
+    assert "schemactl apply" in raised.value.fix
+
+
+def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE accounts (id INTEGER)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(RegistryError, match="is a database of some other program"):
+        make(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("more", "fix"), [(1, "upgrade schemactl"), (-1, "move the file away")])
+def test_another_format_is_refused_untouched(tmp_path: Path, more: int, fix: str) -> None:
+    path = tmp_path / "registry.db"
+    make(path)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA user_version = {FORMAT_VERSION + more}")
+    for use in (read, make):
+        with pytest.raises(RegistryError, match=f"has format {FORMAT_VERSION + more}") as raised:
+            use(path)
+        assert fix in raised.value.fix
+
+
+def test_a_file_without_properties_of_namespaces_gets_them(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    make(path)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("ALTER TABLE namespaces DROP COLUMN properties")
+    before = read(path)
+    assert before == read(path)
+    with closing(EmbeddedRegistry(str(path))) as registry:
+        (space,) = registry.namespaces()
+        registry.set_namespace_properties(space, {"k": "v"})
+        assert registry.need_namespace(space).properties == {"k": "v"}
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RegistryError, match="cannot be used: unable to open database file"):
+        make(tmp_path)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RegistryError, match=r"the folder .* cannot be created"):
+        make(tmp_path / "file" / "registry.db")
+
+
+def test_a_url_opens_relative_to_the_project(tmp_path: Path) -> None:
+    target = Target("local", "sqlite:.schemactl/registry.db")
+    with closing(open_registry(target, release=Release.R4_2, defaults=BrokerDefaults(), folder=tmp_path)) as registry:
+        registry.create_namespace(SALES)
+        assert (tmp_path / ".schemactl" / "registry.db").is_file()
+        assert registry.release is Release.R4_2
+        assert registry.url == "sqlite:.schemactl/registry.db"
+
+
+@pytest.mark.parametrize("url", ["registry.db", "sqlite", "sqlite:", "mysql://host/db"])
+def test_another_url_is_wrong_usage(tmp_path: Path, url: str) -> None:
+    with pytest.raises(UsageError, match="registry URL"):
+        open_registry(Target("prod", url), release=Release.R4_0, defaults=BrokerDefaults(), folder=tmp_path)
+
+
+def test_the_project_defaults_stand_for_the_brokers_own(tmp_path: Path) -> None:
+    defaults = BrokerDefaults(schema_compatibility_strategy=CompatibilityStrategy.BACKWARD)
+    target = Target("local", "sqlite::memory:")
+    with closing(open_registry(target, release=Release.R4_0, defaults=defaults, folder=tmp_path)) as registry:
+        assert registry.strategy(ORDERS) is CompatibilityStrategy.BACKWARD
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_at_once_lose_nothing_and_keep_each_ones_order(tmp_path: Path) -> None:
+    path, count, names = tmp_path / "registry.db", 12, ["a", "b", "c"]
+    writers = {name: writer(path, name, count) for name in names}
+    numbers = {name: numbers_of(*writer_process) for name, writer_process in writers.items()}
+    stored = texts(path)
+    assert len(stored) == count * len(names)
+    for name in names:
+        assert [stored[number] for number in numbers[name]] == written(name, range(count))
+        assert numbers[name] == sorted(numbers[name])
+
+
+def test_processes_with_one_list_register_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    writers = [writer(path, "same", 12) for _ in range(3)]
+    assert [numbers_of(*writer_process) for writer_process in writers] == [list(range(12))] * 3
+    assert texts(path) == written("same", range(12))
+
+
+def test_threads_share_one_open_registry() -> None:
+    contents = [SchemaInfo(SchemaType.AVRO, text.encode()) for text in written("n", range(40))]
+    with closing(EmbeddedRegistry(":memory:")) as registry, ThreadPoolExecutor(8) as threads:
+        registry.create_namespace(SALES)
+        registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
+        numbers = list(threads.map(lambda info: registry.put_schema(ORDERS, info), contents * 2))
+        stored = registry.read(EVERYTHING).topics[ORDERS].versions
+    assert numbers[:40] == numbers[40:]
+    assert [version.number for version in stored] == list(range(40))
+    assert [stored[number].info for number in numbers[:40]] == contents
+
+
+def test_a_killed_writer_leaves_a_whole_registry(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    for wait_lines in (1, 3, 8, 15):
+        process, output = writer(path, "same", 1000)
+        for _ in range(wait_lines):
+            output.readline()
+        time.sleep(wait_lines / 1000)
+        os.kill(process, signal.SIGKILL)
+        assert_killed(process, output)
+        stored = texts(path)
+        assert stored == written("same", range(len(stored)))
+        assert len(stored) >= wait_lines
+        with sqlite3.connect(path) as opened_again:
+            assert opened_again.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        opened_again.close()
