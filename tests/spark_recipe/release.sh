@@ -22,6 +22,6 @@ if [ ! -f "$environment/.complete" ]; then
 fi
 sh "$here/jars.sh" "$version" >/dev/null
 cd "$root"
-[ $# -gt 0 ] || set -- tests/spark tests/codegen/test_struct.py
+[ $# -gt 0 ] || set -- tests/spark tests/codegen/test_topic_struct.py
 echo "Spark $version" >&2
 "$environment/bin/python" -m pytest -q -p no:cacheprovider "$@"
