@@ -80,7 +80,7 @@ class PlainOrder:
 @pytest.mark.parametrize("release", ["4.0", "4.2"])
 def test_extracted_and_registered_by_the_client_they_are_one_version(release: str) -> None:
     broker = brokers.running(release)
-    click = load("counterexample").message_class(load("definition").parse(CLICK.schema))
+    click = load("counterexample").make_message_class(load("definition").parse(CLICK.schema))
     kinds: list[tuple[Any, SchemaType, Any]] = [
         (Order, SchemaType.AVRO, client_schema.AvroSchema(Order)),
         (Order, SchemaType.JSON, client_schema.JsonSchema(Order)),

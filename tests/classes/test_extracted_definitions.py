@@ -285,7 +285,7 @@ def test_a_record_of_the_client_is_to_the_byte_what_the_client_registers(
 
 
 def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
-    click = load("counterexample").message_class(load("definition").parse(CLICK.schema))
+    click = load("counterexample").make_message_class(load("definition").parse(CLICK.schema))
     extracted = extract(click, release=Release.R4_0)
     assert extracted.schema == client.ProtobufNativeSchema(click).schema_info().schema().encode()
     assert identity(extracted) == identity(CLICK)

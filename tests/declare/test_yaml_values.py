@@ -144,7 +144,7 @@ HOSTILE: dict[bytes, str] = {
     b"a: 1\nb: \x07\n": "2:4: the character U+0007 is not allowed in YAML",
     "a: é\x80".encode(): "1:5: the character U+0080 is not allowed in YAML",
     b"\r\ra: [1 2\r3": "4:2: expected `,` or `]` of the list that starts at line 3",
-    "a: [1\x85\u2028b: [".encode(): "1:9: expected",
+    "a: [1\x85\u2028b: [".encode(): "1:12: this is not YAML",
     b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n": "1:1: this is a Git LFS pointer",
 }
 
