@@ -81,8 +81,13 @@ SPECS.update(
 
 
 def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-    """Yield every reason not to declare `info` (see TypeSpec.problems)."""
-    return spec(info).problems(info, release)
+    """Yield every reason not to declare `info` (see TypeSpec.problems), with the reasons for the `.proto` of a PROTOBUF definition."""
+    yield from spec(info).problems(info, release)
+    if info.proto:
+        for problem in spec(info.proto).problems(info.proto, release):
+            # The pointer of a part of the `.proto` means nothing in the Avro definition.
+            source = info.proto.locate(problem.pointer)
+            yield InvalidSchema(f"{source}: {problem.what}" if source else problem.what, fix=problem.fix)
 
 
 def identity(info: SchemaInfo) -> Hashable:

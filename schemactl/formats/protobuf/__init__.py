@@ -45,12 +45,24 @@ class ProtobufNativeSpec(TypeSpec):
     suffix: str = ".json"
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-        """Yield the reason why brokers of every release reject it, if they do."""
+        """Yield the reason why brokers of every release reject it, if they do, or each message that must contain itself.
+
+        Brokers store a definition with such a message, but it can never be written.
+        """
         del release
         try:
-            _parse(info.schema)
+            root = _parse(info.schema).root
         except InvalidSchema as error:
             yield error
+            return
+        for cycle in load("definition").find_required_cycles(root):
+            path = ".".join([cycle[0].message.full_name, *(field.proto.name for field in cycle)])
+            noun = "field" if len(cycle) == 1 else "fields"
+            yield InvalidSchema(
+                f"{cycle[0].message.full_name} must contain itself by the required {noun} {path}: it can never be written",
+                pointer=cycle[0].pointer,
+                fix="make a field on the way optional or repeated",
+            )
 
     def identity(self, info: SchemaInfo) -> Hashable:
         """Return a key of the root's name and the declarations; the names of files and the origin of the descriptors do not count."""

@@ -49,6 +49,7 @@ from schemactl.formats.protobuf.descriptor import (
     ENUM,
     MAP,
     REPEATED,
+    REQUIRED,
     Element,
     EnumValue,
     File,
@@ -252,6 +253,51 @@ def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> 
         pointer="/message",
         fix=f"write {'one of ' if len(names) > 1 else ''}{choices}" if choices else "declare it in the definition",
     )
+
+
+def find_required_cycles(root: ProtoMessage) -> Iterator[list[ProtoField]]:
+    """Yield the required fields by which a message that `root` reaches must contain itself, from that message back to it.
+
+    No such message can be written. If a message has several such fields, its first one counts.
+    """
+    required_fields: dict[str, list[ProtoField]] = {}
+    users: dict[str, list[str]] = {}
+    pending = [root]
+    while pending:
+        message = pending.pop()
+        if message.full_name in required_fields:
+            continue
+        fields = [field for field in message.fields().values() if field.is_message]
+        required_fields[message.full_name] = [field for field in fields if field.cardinality == REQUIRED]
+        for field in required_fields[message.full_name]:
+            users.setdefault(field.type_name, []).append(message.full_name)
+        pending.extend(field.message_type for field in reversed(fields))
+
+    # A message can be written as soon as all its required fields can be.
+    counts = {name: len(fields) for name, fields in required_fields.items()}
+    writable = [name for name, count in counts.items() if not count]
+    for name in writable:
+        for user in users.get(name, ()):
+            counts[user] -= 1
+            if not counts[user]:
+                writable.append(user)
+
+    # Each other message has a required field of an unwritable type: the way along these fields ends in a cycle.
+    next_fields = {
+        name: next(field for field in fields if counts[field.type_name])
+        for name, fields in required_fields.items()
+        if counts[name]
+    }
+    visited: set[str] = set()
+    for start in next_fields:
+        way: list[str] = []
+        name = start
+        while name not in visited:
+            visited.add(name)
+            way.append(name)
+            name = next_fields[name].type_name
+        if name in way:
+            yield [next_fields[member] for member in way[way.index(name) :]]
 
 
 def is_shipped(name: str) -> bool:
