@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from corpora import rows
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 from protobuf_corpus import definition, descriptor_sets, public
 
 from schemactl.core.errors import InvalidSchema, Source
@@ -283,6 +284,109 @@ def test_message_that_must_contain_itself_is_an_error_for_the_proto_of_an_avro_d
     info = SchemaInfo(SchemaType.PROTOBUF, avro, proto=definition('syntax = "proto2"; message M { required M m = 1; }'))
     [problem] = problems(info, Release.R4_0)
     assert "M must contain itself by the required field M.m" in problem.what
+
+
+RELATIVE = """
+syntax = "proto2"; package a.b;
+import "c.proto";
+message M {
+  extensions 100 to 200;
+  enum Kind { NONE = 0; }
+  message Kind2 { optional M up = 1; }
+  optional Kind kind = 1;
+  optional Kind2 kind2 = 2;
+  map<string, Kind2> kinds = 3;
+  optional group G = 4 { optional Kind kind = 1; }
+  oneof o { Other other = 5; }
+  optional c.Shared shared = 6;
+  optional Outer outer = 7;
+  optional Public public = 8;
+  extend Other { optional M nested_extension = 100; }
+}
+message Other { extensions 100 to 200; }
+extend M { optional Other extension = 100; }
+service S { rpc Get(M) returns (M.Kind2); }
+"""
+
+# The names of the types above without a leading dot, by the full names: "a.b.M" can be M, b.M or a.b.M in its own package.
+SPELLINGS = [
+    lambda name: name,
+    lambda name: name.removeprefix("a."),
+    lambda name: name.removeprefix("a.").removeprefix("b."),
+    lambda name: name.removeprefix("a.b."),
+    lambda name: name.removeprefix("a.b.M.").removeprefix("a.b."),
+]
+
+
+def users_of_types(file: FileDescriptorProto) -> Iterator[tuple[Any, str]]:
+    """Yield the descriptors that name a type, each with the attribute."""
+    for service in file.service:
+        for method in service.method:
+            yield from ((method, "input_type"), (method, "output_type"))
+    pending: list[Any] = [file]
+    while pending:
+        parent = pending.pop()
+        pending += parent.message_type if parent is file else parent.nested_type
+        for field in [*parent.extension, *([] if parent is file else parent.field)]:
+            yield from ((field, attribute) for attribute in ("type_name", "extendee") if getattr(field, attribute))
+
+
+@pytest.fixture(scope="module")
+def complete() -> SchemaInfo:
+    """The definition of RELATIVE as protoc writes it: with a dot before each type name."""
+    texts = {
+        "m.proto": RELATIVE,
+        "c.proto": 'syntax = "proto2"; package a.b.c; import public "d.proto"; message Shared {}',
+        "d.proto": 'syntax = "proto2"; package a; message Outer {} message Public {}',
+    }
+    return compile_proto(Proto("a.b.M", "m.proto", {name: text.encode() for name, text in texts.items()}))
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("with_type", [True, False])
+def test_type_name_without_a_leading_dot_is_resolved_from_the_innermost_scope(
+    complete: SchemaInfo, spelling: Callable[[str], str], *, with_type: bool
+) -> None:
+    files = files_of(complete)
+    [file] = [file for file in files.file if file.name == "m.proto"]
+    for user, attribute in users_of_types(file):
+        name = getattr(user, attribute).removeprefix(".")
+        # The service cannot see the messages inside M.
+        setattr(user, attribute, spelling(name) if attribute != "output_type" else name)
+        if (
+            attribute == "type_name"
+            and user.type in (FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_ENUM)
+            and not with_type
+        ):
+            user.ClearField("type")
+    info = with_files(complete, files)
+
+    assert not list(FORMAT.problems(info, Release.R4_0))
+    read, expected = parse(info.schema), parse(complete.schema)
+    assert read.image.files["m.proto"].proto == expected.image.files["m.proto"].proto
+    assert not list(FORMAT.resolve(reader=info, writer=complete))
+    assert dict(FORMAT.outline(info)) == dict(FORMAT.outline(complete))
+    assert files_of(SchemaInfo(info.type, render(read.root))) == files, "the stored names are registered"
+    assert identity(info) != identity(complete), "a broker stores both, because their bytes differ"
+
+
+@pytest.mark.parametrize(
+    "name", ["Missing", "M.Missing", "b.Missing", "a.b.S", "Kind.NONE", "kind", "b.c.M", "Kind2.M"]
+)
+def test_type_name_that_is_not_defined_in_its_scope_is_a_problem(complete: SchemaInfo, name: str) -> None:
+    files = files_of(complete)
+    [file] = [file for file in files.file if file.name == "m.proto"]
+    file.message_type[0].field[0].type_name = name
+    assert refusal(with_files(complete, files)) == f"m.proto names the type {name}, which is not defined in its scope"
+
+
+def test_innermost_scope_with_the_first_part_of_a_type_name_decides() -> None:
+    info = definition('syntax = "proto2"; message M { message B {} optional B b = 1; } message B { message C {} }')
+    files = files_of(info)
+    files.file[0].message_type[0].field[0].type_name = "B.C"
+    assert refusal(with_files(info, files)).endswith("names the type B.C, which is not defined in its scope")
+    files.file[0].message_type[0].field[0].type_name = ".B.C"
+    assert not list(FORMAT.problems(with_files(info, files), Release.R4_0))
 
 
 def print_files(info: SchemaInfo) -> Proto:

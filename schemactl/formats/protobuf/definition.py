@@ -122,9 +122,10 @@ class ProtoDefinition:
         """The root's full name, and a digest of the declarations in the reachable files.
 
         Source info, the names and order of files (a moved file declares the same), JSON names that equal the default, and the
-        content of protoc's own files do not count.
+        content of protoc's own files do not count. Type names count as they were stored, with or without a leading dot.
         """
-        contents = (_serialize_content(self.image.files[name].proto) for name in self.reachable if not is_shipped(name))
+        files = [self.image.files[name] for name in self.reachable if not is_shipped(name)]
+        contents = (_serialize_content(file.stored_proto) for file in files)
         digest = hashlib.sha256()
         for content in sorted(contents):
             digest.update(len(content).to_bytes(8, "big") + content)
@@ -218,7 +219,7 @@ def _list_reachable(image: Image, name: str) -> Iterator[str]:
 
 
 def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
-    """Return a descriptor pool with the files, which checks that every type is defined once.
+    """Return a descriptor pool with the files, which checks that every type is defined once and every type name is defined.
 
     Raises:
         InvalidSchema: if the files do not fit together.
@@ -226,6 +227,8 @@ def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
     pool = DescriptorPool()
     try:
         for name in names:
+            for undefined_name in image.files[name].undefined_names:
+                raise InvalidSchema(f"{name} names the type {undefined_name}, which is not defined in its scope")
             pool.AddSerializedFile(image.files[name].proto.SerializeToString())
     except TypeError as error:
         _, _, reason = str(error).partition("descriptor pool: ")
@@ -381,8 +384,8 @@ def of_class(message: type[Message]) -> bytes:
 
 
 def _serialize_files(image: Image, names: Iterable[str]) -> bytes:
-    """Return the files as a serialized descriptor set; the same files always have the same bytes."""
-    files = FileDescriptorSet(file=[image.files[name].proto for name in sorted(names)])
+    """Return the files as a serialized descriptor set, as they were read; the same files always have the same bytes."""
+    files = FileDescriptorSet(file=[image.files[name].stored_proto for name in sorted(names)])
     return files.SerializeToString(deterministic=True)
 
 

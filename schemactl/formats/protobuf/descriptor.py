@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -181,19 +181,75 @@ class Element:
 
 
 class File(Element):
-    """A compiled `.proto` file. Its source info is not in `proto`, so that files with equal content are equal."""
+    """A compiled `.proto` file.
 
-    def __init__(self, image: Image, proto: FileDescriptorProto, source_info: SourceCodeInfo) -> None:
-        pointer = "/files/" + proto.name.replace("~", "~0").replace("/", "~1")
-        super().__init__(self, (), proto.name, pointer)
+    Attributes:
+        image: all files of the descriptor set.
+        stored_proto: the descriptor as it was read, without its source info, so that files with equal content are equal.
+        source_info: the locations of its parts in the text.
+        name: its path in imports.
+    """
+
+    def __init__(self, image: Image, stored_proto: FileDescriptorProto, source_info: SourceCodeInfo) -> None:
+        pointer = "/files/" + stored_proto.name.replace("~", "~0").replace("/", "~1")
+        super().__init__(self, (), stored_proto.name, pointer)
         self.image = image
-        self.proto = proto
+        self.stored_proto = stored_proto
         self.source_info = source_info
-        self.name: str = proto.name
+        self.name: str = stored_proto.name
+
+    @cached_property
+    def proto(self) -> FileDescriptorProto:
+        """The descriptor with a leading dot before each type name, and with the type of each field."""
+        return self._resolved.proto
+
+    @property
+    def undefined_names(self) -> Sequence[str]:
+        """The type names without a leading dot that name no type in their scope."""
+        return self._resolved.undefined_names
+
+    @cached_property
+    def _resolved(self) -> _ResolvedFile:
+        # protoc completes all names; other generators may write them like in a `.proto` file.
+        if all(
+            getattr(user, attribute).startswith(".") and (attribute != "type_name" or user.HasField("type"))
+            for user, attribute, _ in _list_type_names(self.stored_proto)
+        ):
+            return _ResolvedFile(self.stored_proto)
+        proto = FileDescriptorProto()
+        proto.CopyFrom(self.stored_proto)
+        kinds: dict[str, Kind | None] = {}
+        for file in self._list_visible_files():
+            kinds = _list_kinds(file.stored_proto) | kinds
+        undefined_names = []
+        for user, attribute, scope in _list_type_names(proto):
+            name = getattr(user, attribute)
+            full_name = name[1:] if name.startswith(".") else _resolve_name(name, scope, kinds)
+            kind = kinds.get(full_name)
+            if kind is not None:
+                setattr(user, attribute, f".{full_name}")
+                if attribute == "type_name" and not user.HasField("type"):
+                    user.type = kind
+            elif not name.startswith("."):
+                undefined_names.append(name)
+        return _ResolvedFile(proto, undefined_names)
+
+    def _list_visible_files(self) -> list[File]:
+        """Return this file, its imports, and the public imports of these."""
+        files = {self.name: self}
+        pending = list(self.stored_proto.dependency)
+        while pending:
+            file = self.image.files.get(pending.pop())
+            if file is not None and file.name not in files:
+                files[file.name] = file
+                dependencies = file.stored_proto.dependency
+                pending += [dependencies[index] for index in file.stored_proto.public_dependency]
+        return list(files.values())
 
     def qualified(self, nested_name: str) -> str:
         """Return the full name of the element `nested_name`."""
-        return f"{self.proto.package}.{nested_name}" if self.proto.package else nested_name
+        package = self.stored_proto.package
+        return f"{package}.{nested_name}" if package else nested_name
 
     @cached_property
     def features(self) -> Features:
@@ -248,6 +304,65 @@ class File(Element):
     def _place(self, path: Path, noun: str, nested_name: str) -> tuple[File, Path, str, str]:
         """Return the first arguments of an `Element`."""
         return self, path, nested_name, f"/{noun}/{self.qualified(nested_name)}"
+
+
+class _ResolvedFile(NamedTuple):
+    proto: FileDescriptorProto
+    undefined_names: Sequence[str] = ()
+
+
+def _list_type_names(file: FileDescriptorProto) -> Iterator[tuple[Any, str, str]]:
+    """Yield where the file names a type: the descriptor, its attribute, and the scope in which the name is resolved."""
+    for service in file.service:
+        scope = f"{file.package}.{service.name}" if file.package else service.name
+        for method in service.method:
+            yield method, "input_type", scope
+            yield method, "output_type", scope
+    pending: list[tuple[str, Iterable[FieldDescriptorProto], Iterable[DescriptorProto]]]
+    pending = [(file.package, file.extension, file.message_type)]
+    while pending:
+        scope, fields, messages = pending.pop()
+        for proto in fields:
+            if proto.type_name:
+                yield proto, "type_name", scope
+            if proto.extendee:
+                yield proto, "extendee", scope
+        for message in messages:
+            name = f"{scope}.{message.name}" if scope else message.name
+            pending.append((name, (*message.field, *message.extension), message.nested_type))
+
+
+def _list_kinds(file: FileDescriptorProto) -> dict[str, Kind | None]:
+    """Return the names in which others can be looked up: messages and enums with their kinds, packages and services with None."""
+    kinds: dict[str, Kind | None] = {}
+    package = file.package
+    while package:
+        kinds[package] = None
+        package = package.rpartition(".")[0]
+    prefix = f"{file.package}." if file.package else ""
+    kinds.update((prefix + service.name, None) for service in file.service)
+    kinds.update((prefix + enum.name, ENUM) for enum in file.enum_type)
+    pending = [(prefix, message) for message in file.message_type]
+    while pending:
+        prefix, message = pending.pop()
+        name = prefix + message.name
+        kinds[name] = MESSAGE
+        kinds.update((f"{name}.{enum.name}", ENUM) for enum in message.enum_type)
+        pending += [(f"{name}.", nested) for nested in message.nested_type]
+    return kinds
+
+
+def _resolve_name(name: str, scope: str, kinds: Mapping[str, Kind | None]) -> str:
+    """Return the full name that Java finds for a name without a leading dot (`Descriptors.DescriptorPool.lookupSymbol`).
+
+    The innermost scope that has the first part of the name decides, even if it does not have the rest.
+    """
+    first_part = name.partition(".")[0]
+    while scope:
+        if f"{scope}.{first_part}" in kinds:
+            return f"{scope}.{name}"
+        scope = scope.rpartition(".")[0]
+    return name
 
 
 @dataclass(eq=False, repr=False)
