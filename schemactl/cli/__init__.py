@@ -17,7 +17,7 @@ from schemactl.cli.parser import COMMANDS, build_parser, command_of, load
 from schemactl.core.errors import CHANGES as CHANGES
 from schemactl.core.errors import NEGATIVE as NEGATIVE
 from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
-from schemactl.core.terminal import CleanStream, is_welcome, uncleaned
+from schemactl.core.terminal import CleanStream, is_welcome
 
 __all__ = ["COMMANDS", "Context", "build_parser", "main"]
 
@@ -35,8 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _clean_output() -> Iterator[None]:
-    """Remove control sequences, which a terminal or build server would obey, from standard output and error."""
+    """Print UTF-8 in every locale, and remove control sequences, which a terminal or build server would obey."""
     original = sys.stdout, sys.stderr
+    for stream in original:
+        if isinstance(stream, io.TextIOWrapper):
+            # A definition or a statement in SQL with escapes would be another one. Only the bytes of a path that is not
+            # UTF-8 are printed as escapes.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     # The process may have been started without one of them.
     sys.stdout, sys.stderr = (cast("TextIO", CleanStream(stream)) if stream else stream for stream in original)
     try:
@@ -46,9 +51,6 @@ def _clean_output() -> Iterator[None]:
 
 
 def _run(arguments: list[str]) -> int:
-    if isinstance(stream := uncleaned(sys.stdout), io.TextIOWrapper):
-        # Print the bytes of a path that is not UTF-8 as escapes.
-        stream.reconfigure(errors="backslashreplace")
     debug = "--debug" in arguments
     if debug:
         _print_processes()
