@@ -20,6 +20,7 @@ from schemactl.core.names import (
     TopicName,
     describe_characters,
     find_invisible_characters,
+    is_system_topic,
     without_invisible_characters,
 )
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Level, Policies, address, protects
@@ -258,10 +259,10 @@ def check_pinned_reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
 
 
 def check_names(declared: Catalog, approved: Catalog) -> Iterator[Problem]:
-    """Yield a problem for each new topic whose name a reviewer cannot distinguish from another name.
+    """Yield the topics that belong to the brokers, and the new topics whose names a reviewer cannot distinguish from another name.
 
-    These are names with invisible characters, and names that Unicode's canonical composition (NFC) makes equal. Approved topics keep
-    their names, so that the history stays readable.
+    The latter are names with invisible characters, and names that Unicode's canonical composition (NFC) makes equal. Approved topics keep
+    such names, so that the history stays readable.
     """
     topics = sorted(declared.topics.values(), key=lambda topic: str(topic.name))
     approved_ids = {name.schema_id for name in approved.topics}
@@ -271,7 +272,16 @@ def check_names(declared: Catalog, approved: Catalog) -> Iterator[Problem]:
         name = topic.name
         composed = unicodedata.normalize("NFC", name.schema_id)
         other = first_by_composed_name.setdefault(composed, topic)
-        if name.schema_id in approved_ids or topic.source is None:
+        if topic.source is None:
+            continue
+        if is_system_topic(name):
+            yield Problem(
+                topic.source,
+                f"{name} is a system topic of Pulsar: brokers register its schema and omit it from lists of topics",
+                "remove this declaration, or give the topic another name",
+            )
+            continue
+        if name.schema_id in approved_ids:
             continue
         if characters := find_invisible_characters(name.topic):
             text = without_invisible_characters(name.topic)

@@ -25,6 +25,7 @@ from schemactl.core.names import (
     TopicName,
     describe_characters,
     find_invisible_characters,
+    is_system_topic,
     without_invisible_characters,
 )
 from schemactl.core.policies import CompatibilityStrategy
@@ -409,6 +410,8 @@ def _resolve_topic_name(text: str, catalog: Catalog) -> TopicName:
             f"{text!a} contains {describe_characters(characters)}",
             fix=f"write {replace(name, topic=without_invisible_characters(name.topic))}",
         )
+    if is_system_topic(name):
+        raise UsageError(f"{name} is a system topic of Pulsar, which belongs to the brokers", fix="choose another name")
     namespace = name.namespace_name
     if namespace not in catalog.namespaces:
         raise SchemactlError(

@@ -359,6 +359,32 @@ def _suggest_names(text: str, names: Collection[TopicName]) -> str:
     return did_you_mean(text, full_names, shown=full_names, most=3) or known
 
 
+# Topics of the brokers
+
+_SYSTEM_NAMESPACE = re.compile(r"pulsar/(?:system|[^:/]+:[0-9]+)")
+_SYSTEM_TOPICS = frozenset(
+    {
+        "__change_events",
+        "__transaction_buffer_snapshot",
+        "__transaction_buffer_snapshot_indexes",
+        "__transaction_buffer_snapshot_segments",
+    }
+)
+
+
+def is_system_topic(name: TopicName) -> bool:
+    """Return whether a topic belongs to the brokers, which create it, write to it and omit it from lists of topics.
+
+    Source: SystemTopicNames.isSystemTopic and BrokerService.isSystemTopic of Pulsar 4.0 and 4.2. The namespace `pulsar/system` has
+    the topics of the transaction coordinator and the load balancer, a namespace `pulsar/HOST:PORT` the heartbeats of a broker.
+    """
+    return (
+        name.topic in _SYSTEM_TOPICS
+        or name.topic.endswith("__transaction_pending_ack")
+        or _SYSTEM_NAMESPACE.fullmatch(str(name.namespace_name)) is not None
+    )
+
+
 # Characters that a reader cannot see
 
 

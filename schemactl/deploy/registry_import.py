@@ -13,7 +13,13 @@ from unicodedata import normalize
 from schemactl.comparison.changes import content_identity, stamp
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
-from schemactl.core.names import NamespaceName, TopicName, describe_characters, find_invisible_characters
+from schemactl.core.names import (
+    NamespaceName,
+    TopicName,
+    describe_characters,
+    find_invisible_characters,
+    is_system_topic,
+)
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import versions
 from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
@@ -158,6 +164,8 @@ class _Importer:
                 if name.schema_id not in declared:
                     first = replace(name, domain="persistent")
                     self._leave_out(name, f"it shares its list of schemas with {first}, which is declared")
+            elif is_system_topic(name):
+                self._leave_out(name, "it is a system topic of Pulsar, which belongs to the brokers")
             elif characters := find_invisible_characters(name.topic):
                 self._leave_out(name, f"its name {str(name)!a} contains {describe_characters(characters)}")
             elif normalize("NFC", name.schema_id) in composed:

@@ -1,4 +1,4 @@
-"""The names of new topics can be told from all other names; approved names stay."""
+"""The names of new topics can be told from all other names; approved names stay. System topics are not declared."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from command import schemactl
 from scratch import Scratch
+
+from schemactl.core.names import TopicName, is_system_topic
 
 PROJECT = "version: 1\nroots: [topics]\napproved: main\n"
 FIRST = "topics/a.yaml"
@@ -23,7 +25,9 @@ def scratch(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path / "repository")
 
 
-def check(scratch: Scratch, approved: dict[str, str | None], proposed: dict[str, str | None], *, code: int) -> str:
+def check(
+    scratch: Scratch, approved: dict[str, str | None], proposed: dict[str, str | None], *, code: int | tuple[int, ...]
+) -> str:
     scratch.commit({"schemactl.yaml": PROJECT, **approved})
     scratch.git("checkout", "-q", "-b", "work")
     scratch.commit(proposed, branch="work", start=1)
@@ -84,3 +88,57 @@ def test_approved_names_stay(scratch: Scratch) -> None:
         "topics/c.yaml": declare("cafe\u0301"),
     }
     check(scratch, approved, {FIRST: declare("orders\u200b") + "owner: sales\n"}, code=0)
+
+
+SYSTEM_TOPICS = [
+    "persistent://shop/sales/__change_events",
+    "non-persistent://shop/sales/__change_events",
+    "persistent://shop/sales/__transaction_buffer_snapshot",
+    "persistent://shop/sales/__transaction_buffer_snapshot_indexes",
+    "persistent://shop/sales/__transaction_buffer_snapshot_segments",
+    "persistent://shop/sales/orders-billing__transaction_pending_ack",
+    "persistent://pulsar/system/transaction_coordinator_assign",
+    "persistent://pulsar/system/__transaction_log_3",
+    "non-persistent://pulsar/system/resource-usage",
+    "non-persistent://pulsar/system/loadbalancer-service-unit-state",
+    "persistent://pulsar/broker-1:8080/healthcheck",
+]
+OTHER_TOPICS = [
+    "persistent://shop/sales/__own",
+    "persistent://shop/sales/change_events",
+    "persistent://shop/sales/__change_events_of_sales",
+    "persistent://shop/sales/my__transaction_buffer_snapshot",
+    "persistent://shop/sales/__transaction_pending_ack_of_sales",
+    "persistent://shop/sales/__transaction_log_3",
+    "persistent://pulsar/systems/orders",
+    "persistent://pulsar/sales/orders",
+    "persistent://shop/system/transaction_coordinator_assign",
+]
+
+
+@pytest.mark.parametrize("topic", SYSTEM_TOPICS)
+def test_a_system_topic_belongs_to_the_brokers(topic: str) -> None:
+    assert is_system_topic(TopicName.parse(topic))
+
+
+@pytest.mark.parametrize("topic", OTHER_TOPICS)
+def test_other_topics_are_not_system_topics(topic: str) -> None:
+    assert not is_system_topic(TopicName.parse(topic))
+
+
+@pytest.mark.parametrize("is_approved", [False, True])
+def test_a_declared_system_topic_is_an_error_at_its_name(scratch: Scratch, *, is_approved: bool) -> None:
+    declaration = {FIRST: declare("__change_events")}
+    out = check(scratch, {**declaration} if is_approved else {}, {**declaration, SECOND: declare("b")}, code=1)
+    assert f"{FIRST}:2:8: persistent://shop/sales/__change_events is a system topic of Pulsar" in out
+    assert "Fix: remove this declaration, or give the topic another name\n" in out
+
+
+def test_a_topic_that_begins_with_underscores_is_accepted(scratch: Scratch) -> None:
+    check(scratch, {}, {FIRST: declare("__own")}, code=0)
+
+
+def test_an_approved_system_topic_may_be_removed(scratch: Scratch) -> None:
+    declarations = {FIRST: declare("__change_events"), SECOND: declare("b")}
+    out = check(scratch, {**declarations}, {FIRST: None}, code=(0, 100))
+    assert "system topic" not in out

@@ -165,6 +165,11 @@ def test_each_file_that_init_and_new_write_names_its_schema_to_editors(shop: Scr
     assert read_text(shop, "namespaces/sales/refunds.yaml").startswith("topic: ")
 
 
+def test_a_system_topic_is_wrong_usage(shop: Scratch) -> None:
+    error = schemactl(shop.path, "new", "topic", "sales/__change_events", code=64).err
+    assert error.startswith("schemactl: persistent://shop/sales/__change_events is a system topic of Pulsar")
+
+
 def test_a_topic_name_with_an_invisible_character_is_wrong_usage(shop: Scratch) -> None:
     error = schemactl(shop.path, "new", "topic", "sales/orders\u200b", code=64).err
     assert error == (

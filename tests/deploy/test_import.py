@@ -524,6 +524,16 @@ def test_a_time_that_a_registry_should_not_have_told_makes_an_ordinary_commit(sh
     assert shop.scratch.git("fsck", "--strict") == ""
 
 
+def test_system_topics_are_left_out(shop: Shop) -> None:
+    shop.put(ORDERS, STRING)
+    shop.put(sales("__change_events"), STRING)
+    shop.put(sales("__own"), STRING)
+    out = shop.settled("--one-commit")
+    assert f"{sales('__change_events')}: left out: it is a system topic of Pulsar" in out
+    assert shop.numbers(sales("__own")) == [(0, 0)]
+    assert out.count("left out") == 1
+
+
 SPACES = [NamespaceName("shop", name) for name in ("sales", "web")]
 PRIMITIVES = [SchemaType.STRING, SchemaType.INT64, SchemaType.DATE, SchemaType.INSTANT]
 
