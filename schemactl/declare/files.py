@@ -1,7 +1,7 @@
-"""The interface to a repository's files, and the working tree as one implementation.
+"""Access the files of a repository through one interface, with the working tree as an implementation.
 
-Whatever a path may lead to (a folder outside, a link, another repository, a pointer to large-file storage) is rejected
-here, so that the parts that read content meet plain files of the repository alone.
+Paths to anything but a plain file of the repository (an outer folder, a link, another repository, a Git LFS pointer) are rejected
+here, so that all readers get plain files.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from schemactl.core.errors import DeclarationError, Problem, Source, meant
 from schemactl.declare.source_location import place
 
 MAX_BYTES: Final = 5 * 1024 * 1024
-"""The largest file that is read: a broker rejects larger definitions (5,242,710 bytes were the most it took)."""
+"""The largest file that is read. A broker accepts definitions of at most 5,242,710 bytes."""
 
 MAX_PROBLEMS: Final = 100
-"""At most this many problems of one file are shown."""
+"""The maximum number of reported problems of a file."""
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
 AVRO_SUFFIXES: Final = (".avsc", ".json")
@@ -32,10 +32,10 @@ PROTO_SUFFIX: Final = ".proto"
 DESCRIPTOR_SUFFIX: Final = ".binpb"
 
 SAMPLE_SUFFIXES: Final = (".bin", ".jsonl")
-"""Of files of sample messages."""
+"""The suffixes of files of sample messages."""
 
 SUFFIXES: Final = (*YAML_SUFFIXES, *AVRO_SUFFIXES, PROTO_SUFFIX, DESCRIPTOR_SUFFIX)
-"""How the names of all files end that declarations can consist of."""
+"""The suffixes of all files of declarations."""
 
 Kind = Literal["file", "symlink", "submodule", "missing"]
 
@@ -43,34 +43,34 @@ Kind = Literal["file", "symlink", "submodule", "missing"]
 class Files(Protocol):
     """The files of one state of a repository: a commit, the index, or the working tree.
 
-    Paths are relative to the repository's top, with `/`, and name files alone: for a folder `kind` says `missing`,
-    unless it is a link or another repository.
+    Paths are relative to the repository's top, with `/`, and only name files: the kind of a folder is `missing`, unless it is a
+    link or another repository.
     """
 
     def paths(self) -> Iterable[str]:
-        """Every file, in any order; links and submodules may be among them."""
+        """Return all files in any order, perhaps including links and submodules."""
         ...
 
     def below(self, folder: str) -> Iterable[str]:
-        """Every file below a folder, whether `paths` gives it or not; of a path that is no folder perhaps itself."""
+        """Return all files below a folder, even those that `paths` omits. For another path the result may be the path itself."""
         ...
 
     def read(self, path: str) -> bytes:
         """Return the content of a file.
 
         Raises:
-            OSError: it cannot be read.
-            DeclarationError: it is too large to be one of ours.
+            OSError: if it cannot be read.
+            DeclarationError: if it is too large.
         """
         ...
 
     def kind(self, path: str) -> Kind:
-        """Return what is at `path`."""
+        """Return the kind of the file at `path`."""
         ...
 
 
 class ChangedFiles:
-    """Files with these contents, by path, in place of those of another state of a repository, or by themselves."""
+    """Contents by path that replace or extend the files of another state of a repository, if there is one."""
 
     def __init__(self, contents: Mapping[str, bytes], over: Files | None = None) -> None:
         self._contents = contents
@@ -82,8 +82,8 @@ class ChangedFiles:
 
     def below(self, folder: str) -> Iterable[str]:
         """See `Files`."""
-        here = {path for path in self._contents if path.startswith(f"{folder}/" if folder else "")}
-        return {*here, *(self._over.below(folder) if self._over else ())}
+        changed = {path for path in self._contents if path.startswith(f"{folder}/" if folder else "")}
+        return {*changed, *(self._over.below(folder) if self._over else ())}
 
     def read(self, path: str) -> bytes:
         """See `Files`."""
@@ -99,35 +99,32 @@ class ChangedFiles:
 class WorktreeFiles:
     """The working tree below `top`, without `.git`. Links are never followed.
 
-    `paths` walks `folders` alone, so that a large repository costs no more than its declarations; `read` and `kind`
-    answer for every path.
+    `paths` walks only `folders`, so that the time does not depend on the rest of a large repository; `read` and `kind` accept
+    every path.
     """
 
     def __init__(self, top: str, *, folders: Sequence[str] = ("",)) -> None:
         self.top = Path(top)
         self.folders = tuple(folders)
-        self._folders: dict[str, Kind] = {}
+        self._folder_kinds: dict[str, Kind] = {}
 
     def paths(self) -> Iterator[str]:
-        """Every file below the folders, sorted within each folder; links and submodules among them."""
-        seen: set[str] = set()
-        for folder in self.folders:
-            if folder not in seen:
-                seen.add(folder)
-                yield from self._walk(folder)
+        """Yield all files below the folders, sorted within each folder, including links and submodules."""
+        for folder in dict.fromkeys(self.folders):
+            yield from self._walk(folder)
 
     def below(self, folder: str) -> Iterator[str]:
-        """Every file below a folder, as `paths` gives them."""
+        """Yield all files below a folder in the order of `paths`."""
         return self._walk(folder)
 
     def read(self, path: str) -> bytes:
         """Return the content of the file.
 
         Raises:
-            OSError: it cannot be read.
-            DeclarationError: it is larger than MAX_BYTES.
+            OSError: if it cannot be read.
+            DeclarationError: if it is larger than MAX_BYTES.
         """
-        # Whoever swaps the file for a link or a pipe in between gets an error, not another file's content.
+        # If the file is replaced by a link or a pipe after the check of its kind, this fails instead of reading another file.
         descriptor = os.open(f"{self.top}/{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             size_bytes = os.fstat(descriptor).st_size
@@ -136,32 +133,32 @@ class WorktreeFiles:
             return file.read()
 
     def kind(self, path: str) -> Kind:
-        """Return what is at `path`, or the first link or submodule on the way to it."""
+        """Return the kind of the file at `path`, or of the first link or submodule on the way to it."""
         folder, _, _ = path.rpartition("/")
-        if folder and (above := self._folder(folder)) != "missing":
-            return above
-        mode = self._mode(path)
+        if folder and (folder_kind := self._get_folder_kind(folder)) != "missing":
+            return folder_kind
+        mode = self._get_mode(path)
         if stat.S_ISDIR(mode):
-            return self._folder(path)
+            return self._get_folder_kind(path)
         return "symlink" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "missing"
 
-    def _folder(self, path: str) -> Kind:
-        """Return the first link or submodule on the way to a folder, itself included; `missing` for a plain one."""
-        found = self._folders.get(path)
-        if found is None:
-            above, _, _ = path.rpartition("/")
-            found = self._folder(above) if above else "missing"
-            if found == "missing":
-                mode = self._mode(path)
+    def _get_folder_kind(self, path: str) -> Kind:
+        """Return the kind of the first link or submodule on the way to a folder or of the folder itself; `missing` for a plain folder."""
+        kind = self._folder_kinds.get(path)
+        if kind is None:
+            parent, _, _ = path.rpartition("/")
+            kind = self._get_folder_kind(parent) if parent else "missing"
+            if kind == "missing":
+                mode = self._get_mode(path)
                 if stat.S_ISLNK(mode):
-                    found = "symlink"
-                elif stat.S_ISDIR(mode) and self._mode(path + "/.git"):
-                    found = "submodule"
-            self._folders[path] = found
-        return found
+                    kind = "symlink"
+                elif stat.S_ISDIR(mode) and self._get_mode(path + "/.git"):
+                    kind = "submodule"
+            self._folder_kinds[path] = kind
+        return kind
 
-    def _mode(self, path: str) -> int:
-        """As lstat gives it; 0 where nothing is."""
+    def _get_mode(self, path: str) -> int:
+        """Return the mode from `lstat`, or 0 if the path does not exist."""
         try:
             return os.lstat(f"{self.top}/{path}").st_mode
         except (OSError, ValueError):
@@ -172,21 +169,21 @@ class WorktreeFiles:
         if folder and self.kind(folder) != "missing":
             yield folder
             return
-        for here, folders, names in os.walk(start):
-            within = Path(here).relative_to(self.top).as_posix()
-            prefix = "" if within == "." else within + "/"
-            apart = [name for name in folders if self._apart(here, name)]
-            yield from (prefix + name for name in sorted([*names, *apart]))
-            folders[:] = sorted(name for name in folders if name != ".git" and name not in apart)
+        for parent, folders, names in os.walk(start):
+            relative_path = Path(parent).relative_to(self.top).as_posix()
+            prefix = "" if relative_path == "." else relative_path + "/"
+            separate = [name for name in folders if self._is_separate(parent, name)]
+            yield from (prefix + name for name in sorted([*names, *separate]))
+            folders[:] = sorted(name for name in folders if name != ".git" and name not in separate)
 
-    def _apart(self, here: str, name: str) -> bool:
-        """Whether a folder is a link or another repository: named, never entered."""
-        path = os.path.join(here, name)  # noqa: PTH118  a Path for every folder of a large tree is slow
+    def _is_separate(self, parent: str, name: str) -> bool:
+        """Return whether a folder is a link or another repository, which is listed but not entered."""
+        path = os.path.join(parent, name)  # noqa: PTH118  a Path for every folder of a large tree is slow
         return name != ".git" and (os.path.islink(path) or os.path.lexists(os.path.join(path, ".git")))  # noqa: PTH114, PTH118  same
 
 
 def too_large(path: str, size_bytes: int) -> Problem:
-    """Return the problem that a file is larger than what is read."""
+    """Return the problem of a file that is larger than MAX_BYTES."""
     return Problem(
         Source(shown(path)),
         f"the file has {size_bytes:,} bytes; a declaration, definition or file of samples has at most {MAX_BYTES:,}",
@@ -195,24 +192,24 @@ def too_large(path: str, size_bytes: int) -> Problem:
 
 
 def shown(path: str) -> str:
-    """`path` as it can be printed: line breaks, and bytes that are no UTF-8 (surrogate escapes), become escapes."""
+    """Escape a path for output: control characters and bytes that are not UTF-8 (surrogate escapes) become escape sequences."""
     if path.isprintable():
         return path
-    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in path)
+    return "".join(letter if letter.isprintable() else _escape(letter) for letter in path)
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     if "\udc80" <= letter <= "\udcff":
         return f"\\x{ord(letter) - 0xDC00:02x}"
     return letter.encode("unicode_escape").decode()
 
 
-@lru_cache(maxsize=16_384)  # a history resolves the same ones again and again
+@lru_cache(maxsize=16_384)  # reading the history resolves the same paths many times
 def resolve(folder: str, written: str) -> str:
-    """Return the path in the repository that `written` means in a file of `folder`.
+    """Resolve the path `written` in a file of `folder` to a path in the repository.
 
     Raises:
-        ValueError: it leads out of the repository, or is no path that works everywhere; says why.
+        ValueError: with the reason, if it leads out of the repository or is not a portable relative path.
     """
     if not written.isprintable() or not written.strip():
         raise ValueError(f"{written!r} is not a path")
@@ -229,7 +226,7 @@ def resolve(folder: str, written: str) -> str:
 
 
 def obstacle(files: Files, path: str) -> str | None:
-    """Return why `path` cannot be read as a file of this repository; None: it can."""
+    """Return the reason why `path` cannot be read as a file of this repository, or None if it can."""
     if not path:
         return "that is the top folder of the repository, not a file"
     if files.kind(path) == "file":
@@ -248,57 +245,56 @@ def obstacle(files: Files, path: str) -> str | None:
 
 
 def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None:
-    """Return the file that was probably meant by `path`: of the same name in another folder, or of nearly that name in this one."""
+    """Return the file that `path` probably means: one with the same name in another folder, or a similar name in the same folder."""
     folder, name = posixpath.split(path)
-    candidates = [each for each in files.paths() if each.endswith(suffixes) and each != path]
-    same = [each for each in candidates if posixpath.basename(each).casefold() == name.casefold()]
-    if same:
-        return min(same, key=lambda each: (posixpath.dirname(each) != folder, len(each), each))
-    neighbours = {Path(each).stem: each for each in candidates if posixpath.dirname(each) == folder}
-    near = meant(Path(name).stem, neighbours)
-    return neighbours[near] if near else None
+    candidates = [candidate for candidate in files.paths() if candidate.endswith(suffixes) and candidate != path]
+    namesakes = [candidate for candidate in candidates if posixpath.basename(candidate).casefold() == name.casefold()]
+    if namesakes:
+        return min(namesakes, key=lambda namesake: (posixpath.dirname(namesake) != folder, len(namesake), namesake))
+    siblings = {Path(candidate).stem: candidate for candidate in candidates if posixpath.dirname(candidate) == folder}
+    stem = meant(Path(name).stem, siblings)
+    return siblings[stem] if stem else None
 
 
 def folders_with_yaml(files: Files, folder: str) -> list[str]:
-    """Return the paths of the folders right below `folder` that have YAML files below them."""
+    """Return the paths of the direct subfolders of `folder` that contain YAML files at any depth."""
     if isinstance(files, WorktreeFiles):
         with suppress(OSError):
-            inside = [entry.name for entry in os.scandir(files.top / folder) if entry.is_dir(follow_symlinks=False)]
-            files = WorktreeFiles(str(files.top), folders=[posixpath.join(folder, name) for name in inside[:100]])
+            names = [entry.name for entry in os.scandir(files.top / folder) if entry.is_dir(follow_symlinks=False)]
+            files = WorktreeFiles(str(files.top), folders=[posixpath.join(folder, name) for name in names[:100]])
     prefix = f"{folder}/" if folder else ""
-    inner = (
+    inner_paths = (
         path.removeprefix(prefix) for path in files.paths() if path.startswith(prefix) and path.endswith(YAML_SUFFIXES)
     )
-    return sorted({prefix + path.partition("/")[0] for path in inner if "/" in path and not path.startswith(".")})
+    return sorted({prefix + path.partition("/")[0] for path in inner_paths if "/" in path and not path.startswith(".")})
 
 
 def read_bytes(files: Files, path: str) -> bytes:
     """Return the content of a file.
 
     Raises:
-        DeclarationError: it cannot be read, is too large, or is a pointer to large-file storage.
+        DeclarationError: if it cannot be read, is too large, or is a Git LFS pointer.
     """
     try:
         data = files.read(path)
     except OSError as error:
-        raise _unreadable(Source(shown(path)), f"the file cannot be read: {error.strerror or error}", "") from None
+        raise _build_error(Source(shown(path)), f"the file cannot be read: {error.strerror or error}", "") from None
     check_bytes(path, data)
     return data
 
 
-_LFS: Final = b"version https://git-lfs.github.com/spec/v1"
-_CONFLICT: Final = re.compile(r"^(?:<{7} |>{7} |={7}$)", re.MULTILINE)
+_LFS_HEADER: Final = b"version https://git-lfs.github.com/spec/v1"
 
 
 def check_bytes(path: str, data: bytes) -> None:
-    """Raise DeclarationError unless `data` is small enough, and the file's own content.
+    """Check that `data` is the content of a file of allowed size.
 
     Raises:
-        DeclarationError: it is too large, or a pointer to large-file storage.
+        DeclarationError: if it is too large, or a Git LFS pointer.
     """
     if len(data) > MAX_BYTES:
         raise DeclarationError([too_large(path, len(data))])
-    if data.startswith(_LFS):
+    if data.startswith(_LFS_HEADER):
         raise DeclarationError(
             [
                 Problem(
@@ -310,35 +306,40 @@ def check_bytes(path: str, data: bytes) -> None:
         )
 
 
+_CONFLICT_MARKER: Final = re.compile(r"^(?:<{7} |>{7} |={7}$)", re.MULTILINE)
+
+
 def decode(path: str, data: bytes) -> str:
-    """Return the text of a file.
+    """Decode the content of a file.
 
     Raises:
-        DeclarationError: one problem: it is too large, a pointer, binary, no UTF-8, or has conflict markers.
+        DeclarationError: with one problem, if it is too large, a Git LFS pointer, binary, not UTF-8, or has conflict markers.
     """
     check_bytes(path, data)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        before = data[: error.start].decode()
-        raise _unreadable(
-            place(shown(path), before, len(before)),
+        valid_text = data[: error.start].decode()
+        raise _build_error(
+            place(shown(path), valid_text, len(valid_text)),
             f"byte 0x{data[error.start]:02X} is not UTF-8" + (" (the file is binary)" if b"\0" in data else ""),
             "save the file as UTF-8",
         ) from None
     if text.startswith("\ufeff"):
-        raise _unreadable(Source(shown(path)), "the file starts with a byte order mark", "save it as UTF-8 without BOM")
+        raise _build_error(
+            Source(shown(path)), "the file starts with a byte order mark", "save it as UTF-8 without BOM"
+        )
     if "\0" in text:
-        raise _unreadable(
+        raise _build_error(
             place(shown(path), text, text.index("\0")),
             "the file is binary: it contains a zero byte",
             "save it as UTF-8 text",
         )
-    # One character is looked for much faster than several, and most files have neither.
+    # Searching one character is much faster than searching several, and most files have neither.
     if ("<" in text or ">" in text) and ("<<<<<<< " in text or ">>>>>>> " in text):
-        marker = _CONFLICT.search(text)
+        marker = _CONFLICT_MARKER.search(text)
         if marker:
-            raise _unreadable(
+            raise _build_error(
                 place(shown(path), text, marker.start()),
                 f"`{marker[0].strip()}` is the marker of a merge conflict",
                 "resolve the conflict, then stage the file",
@@ -346,5 +347,5 @@ def decode(path: str, data: bytes) -> str:
     return text
 
 
-def _unreadable(source: Source, what: str, fix: str) -> DeclarationError:
-    return DeclarationError([Problem(source, what, fix)])
+def _build_error(source: Source, message: str, fix: str) -> DeclarationError:
+    return DeclarationError([Problem(source, message, fix)])

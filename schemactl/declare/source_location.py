@@ -1,7 +1,7 @@
 """Find the line and column of a JSON pointer, in JSON text and in composed YAML nodes.
 
-Nothing here runs unless something has to be shown: a definition is read with the fast `json` first, and scanned for
-places only when a problem or a finding points into it.
+This runs only if there is something to report: a definition is read with the fast `json` first, and is scanned for places only
+when a problem or a finding points into it.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ import yaml
 from schemactl.core.errors import Source
 
 MAX_DEPTH: Final = 250
-"""Objects and lists may be nested this deep, in JSON as in YAML (a broker's JSON parser stops at 1,000)."""
+"""The maximum depth of objects and lists in JSON and YAML (a broker's JSON parser stops at 1,000)."""
 
 Tokens = tuple[str, ...]
-"""The parts of a JSON pointer; () is the whole."""
+"""The parts of a JSON pointer; () is the whole value."""
 
 N = TypeVar("N")
 
 
 def tokens(pointer: str) -> Tokens:
-    """Return the parts of `pointer` (RFC 6901); the root is "" and, as Avro's Java prints it, "/"."""
+    """Split a JSON pointer (RFC 6901). The root is "", or "/" as in the messages of Avro's Java library."""
     if pointer in ("", "/"):
         return ()
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.removeprefix("/").split("/"))
 
 
 def pointer(parts: Sequence[str | int]) -> str:
-    """Return the JSON pointer of `parts` (RFC 6901)."""
+    """Join `parts` to a JSON pointer (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+_UNDERLINED: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\w.+-]+|[^\s\w]')
+"""A quoted text, a word or one character, which an editor underlines."""
 
 
 def place(path: str, text: str, offset: int) -> Source:
     """Return the place of the code point at `offset` of the file `path` with content `text`."""
     column = offset - text.rfind("\n", 0, offset)
-    word = _WHAT_STANDS_THERE.match(text, offset)
+    word = _UNDERLINED.match(text, offset)
     return Source(path, text.count("\n", 0, offset) + 1, column, column + len(word[0]) if word else None)
-
-
-_WHAT_STANDS_THERE: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\w.+-]+|[^\s\w]')
-"""A text, a word or one character, which an editor can underline."""
 
 
 def nearest(root: N, parts: Tokens, step: Callable[[N, str], N | None]) -> N:
     """Return the node under `root` that `parts` leads to, or the last one that exists on the way.
 
-    `step` gives a node's child by its token, None where there is none.
+    `step` returns the child of a node for a token, or None.
     """
     node = root
     for token in parts:
@@ -66,11 +66,11 @@ def nearest(root: N, parts: Tokens, step: Callable[[N, str], N | None]) -> N:
 
 @dataclass(slots=True)
 class JsonText:
-    """JSON text in a file, or in a scalar of a YAML file, that can say where its parts are.
+    """JSON text in a file, or in a scalar of a YAML file, that locates its parts.
 
     Attributes:
-        text: the JSON, comments allowed.
-        place: from an offset in `text` to the place in the user's file.
+        text: the JSON text, which may have comments.
+        place: converts an offset in `text` to the place in the user's file.
     """
 
     text: str
@@ -78,39 +78,37 @@ class JsonText:
     _scan: Scan | None = field(default=None, repr=False)
 
     def locate(self, parts: Tokens) -> Source:
-        """Return the nearest place to `parts`; the start of the text if it is not JSON."""
+        """Return the nearest place to `parts`, or the start of the text if it is not JSON."""
         try:
-            found = self.scan()
+            values = self.scan()
         except JsonSyntaxError:
             return self.place(0)
-        return self.place(found.offsets[nearest(0, parts, found.child)])
+        return self.place(values.offsets[nearest(0, parts, values.child)])
 
     def locate_key(self, parts: Tokens) -> Source:
-        """Return the place of the key whose value is at `parts`, which exists; of the value where it has no key."""
-        found = self.scan()
-        number = nearest(0, parts, found.child)
-        return self.place(found.keys[number] if found.keys[number] >= 0 else found.offsets[number])
+        """Return the place of the key of the value at `parts`, which exists, or of the value if it has no key."""
+        values = self.scan()
+        number = nearest(0, parts, values.child)
+        return self.place(values.keys[number] if values.keys[number] >= 0 else values.offsets[number])
 
     def scan(self) -> Scan:
-        """Return the places of its values, which are looked for once. Raise JsonSyntaxError where it is not JSON."""
+        """Scan the text once for the places of its values.
+
+        Raises:
+            JsonSyntaxError: if it is not JSON.
+        """
         self._scan = self._scan or scan(self.text)
         return self._scan
 
 
-def node_at(root: yaml.Node, parts: Tokens) -> yaml.Node:
-    """Return the YAML node under `root` that `parts` leads to, or the last one that exists on the way."""
-    return nearest(root, parts, _yaml_step)
-
-
-def node_place(path: str, node: yaml.Node) -> Source:
-    """Where `node` starts in the file `path`."""
-    mark = node.start_mark
-    is_one_line = node.end_mark.line == mark.line
-    return Source(path, mark.line + 1, mark.column + 1, node.end_mark.column + 1 if is_one_line else None)
-
-
 class JsonSyntaxError(ValueError):
-    """Text that is not JSON: the offset of what was found, what was expected there, and perhaps what to write."""
+    """The text is not JSON.
+
+    Attributes:
+        offset: the offset of the error in the text.
+        what: the message.
+        fix: what to write, or "".
+    """
 
     def __init__(self, offset: int, what: str, fix: str = "") -> None:
         super().__init__(what)
@@ -121,16 +119,16 @@ class JsonSyntaxError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The places of every value of a JSON text, the whole first, each before its members.
+    """The places of all values of a JSON text. Values are numbered in document order, each before its members.
 
     Attributes:
-        offsets: where each value starts.
-        keys: where its key starts, -1 outside of objects.
-        ends: the number of the first value that is not inside it.
-        stops: where its text ends.
-        duplicates: repeated keys, with the offset of the repetition.
-        items: the members of the lists that were asked for.
-        members: the members of the objects that were asked for, by key; of a repeated key the first.
+        offsets: the offset of each value.
+        keys: the offset of its key, -1 outside of objects.
+        ends: the number of the first value after it and its members.
+        stops: the offset of its end.
+        duplicates: the repeated keys, with the offset of the repetition.
+        items: cached members of lists.
+        members: cached members of objects by key; the first of repeated keys counts.
     """
 
     text: str
@@ -144,13 +142,13 @@ class Scan:
     members: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def child(self, number: int, token: str) -> int | None:
-        """Return the member of the value `number` that a pointer calls `token`; of a repeated key the first."""
+        """Return the member `token` of the value `number`, or None. The first of repeated keys counts."""
         opening = self.text[self.offsets[number]]
         if opening == "{":
             if number not in self.members:
                 # Backwards, so that the first of equal keys stays.
-                inside = reversed(list(self.members_of(number)))
-                self.members[number] = {self._key(member): member for member in inside}
+                members = reversed(list(self.members_of(number)))
+                self.members[number] = {self._read_key(member): member for member in members}
             return self.members[number].get(token)
         if opening == "[" and _INDEX.fullmatch(token):
             if number not in self.items:
@@ -160,101 +158,101 @@ class Scan:
         return None
 
     def members_of(self, number: int) -> Iterator[int]:
-        """Yield the numbers of the values right inside an object or list."""
+        """Yield the numbers of the direct members of an object or list."""
         member = number + 1
         while member < self.ends[number]:
             yield member
             member = self.ends[member]
 
     def key_end(self, number: int) -> int:
-        """Return where the key of a member of an object ends."""
+        """Return the offset of the end of the key of a member of an object."""
         match = _STRING.match(self.text, self.keys[number])
         return match.end() if match else self.keys[number]
 
-    def _key(self, number: int) -> str:
+    def _read_key(self, number: int) -> str:
         text: str = json.loads(self.text[self.keys[number] : self.key_end(number)])
         return text
 
 
 # Jackson, as Avro sets it up, allows both kinds of comments (Schema.Parser).
 _BLANK: Final = re.compile(r"(?:[ \t\n\r]++|/\*.*?\*/|//[^\r\n]*+)*+", re.DOTALL)
-_GOOD_STRING_PART: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
-_STRING: Final = re.compile(_GOOD_STRING_PART.pattern + '"')
+_VALID_STRING_PART: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
+_STRING: Final = re.compile(_VALID_STRING_PART.pattern + '"')
 SCALAR: Final = re.compile(
     _STRING.pattern + r"|(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)(?![\w.+-])"
 )
-_OTHER_LANGUAGES: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
+_JSON_LITERALS: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
 _INDEX: Final = re.compile(r"[0-9]{1,9}")
 _WORD: Final = re.compile(r"[\w.$+-]{1,40}")
 
 
 def scan(text: str) -> Scan:
-    """Return the places of every value of `text`, which is read as `json` does, comments aside.
+    """Find the places of all values of a JSON text, which may have comments.
 
     Raises:
-        JsonSyntaxError: it is not JSON, or nested deeper than MAX_DEPTH.
+        JsonSyntaxError: if it is not JSON, or is nested deeper than MAX_DEPTH.
     """
     return _Scanner(text).scan()
 
 
 class _Scanner:
-    """One pass over a text, with a stack of its own: a deep text must not become deep calls."""
+    """Scans a text in one pass, with its own stack instead of recursion."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.at = 0
-        self.found = Scan(text)
-        # The open containers: the number of each, and the keys it has so far; None for a list.
+        self.offset = 0
+        self.result = Scan(text)
+        # The open containers: the number of each with its keys so far, or None for a list.
         self.open: list[tuple[int, set[str] | None]] = []
         self.key = -1
 
     def scan(self) -> Scan:
-        self._skip()
-        while self._opened() or self._continued():
+        self._skip_blanks()
+        while self._read_value() or self._read_separator():
             pass
-        if self.at < len(self.text):
-            raise _unexpected(self.text, self.at, "the end of the text")
-        return self.found
+        if self.offset < len(self.text):
+            raise _build_syntax_error(self.text, self.offset, "the end of the text")
+        return self.result
 
-    def _opened(self) -> bool:
-        """After a value was read, return whether it is a container whose first member's value starts here."""
-        number = len(self.found.offsets)
-        self.found.offsets.append(self.at)
-        self.found.keys.append(self.key)
-        self.found.ends.append(number + 1)
-        self.found.stops.append(self.at)
+    def _read_value(self) -> bool:
+        """Read a scalar or the start of a container; return whether a value of a container follows."""
+        number = len(self.result.offsets)
+        self.result.offsets.append(self.offset)
+        self.result.keys.append(self.key)
+        self.result.ends.append(number + 1)
+        self.result.stops.append(self.offset)
         character = self._peek()
         if character and character in "[{":
-            return self._entered(number, set() if character == "{" else None)
-        match = SCALAR.match(self.text, self.at)
+            return self._enter_container(number, set() if character == "{" else None)
+        match = SCALAR.match(self.text, self.offset)
         if match is None:
-            raise _unexpected(self.text, self.at, "a value")
-        self.at = self.found.stops[number] = match.end()
+            raise _build_syntax_error(self.text, self.offset, "a value")
+        self.offset = self.result.stops[number] = match.end()
         return False
 
-    def _entered(self, number: int, keys: set[str] | None) -> bool:
+    def _enter_container(self, number: int, keys: set[str] | None) -> bool:
         if len(self.open) == MAX_DEPTH:
-            raise JsonSyntaxError(self.at, f"this is nested more than {MAX_DEPTH} levels deep")
+            raise JsonSyntaxError(self.offset, f"this is nested more than {MAX_DEPTH} levels deep")
         self.open.append((number, keys))
-        self.at += 1
-        self._skip()
-        if self._closed():
+        self.offset += 1
+        self._skip_blanks()
+        if self._close_container():
             return False
         self._read_key()
         return True
 
-    def _continued(self) -> bool:
-        """Close every container that ends here; return whether another member's value starts here."""
-        self._skip()
+    def _read_separator(self) -> bool:
+        """Close all containers that end here, and return whether another value follows."""
+        self._skip_blanks()
         while self.open:
-            if self._closed():
-                self._skip()
+            if self._close_container():
+                self._skip_blanks()
                 continue
-            comma = self.at
+            comma = self.offset
             if self._peek() != ",":
-                raise _unexpected(self.text, comma, f"`,` or `{self._closing}`")
-            self.at += 1
-            self._skip()
+                raise _build_syntax_error(self.text, comma, f"`,` or `{self._closing}`")
+            self.offset += 1
+            self._skip_blanks()
             if self._peek() == self._closing:
                 raise JsonSyntaxError(comma, f"a comma stands before `{self._closing}`", "remove the comma")
             self._read_key()
@@ -267,44 +265,44 @@ class _Scanner:
         self.key = -1
         if keys is None:
             return
-        match = _STRING.match(self.text, self.at)
+        match = _STRING.match(self.text, self.offset)
         if match is None:
-            raise _unexpected(self.text, self.at, "a key in double quotes")
+            raise _build_syntax_error(self.text, self.offset, "a key in double quotes")
         key = json.loads(match[0])
         if key in keys:
-            self.found.duplicates.append((key, self.at))
+            self.result.duplicates.append((key, self.offset))
         keys.add(key)
-        self.key = self.at
-        self.at = match.end()
-        self._skip()
+        self.key = self.offset
+        self.offset = match.end()
+        self._skip_blanks()
         if self._peek() != ":":
-            raise _unexpected(self.text, self.at, "`:` after the key")
-        self.at += 1
-        self._skip()
+            raise _build_syntax_error(self.text, self.offset, "`:` after the key")
+        self.offset += 1
+        self._skip_blanks()
 
     @property
     def _closing(self) -> str:
         return "]" if self.open[-1][1] is None else "}"
 
-    def _closed(self) -> bool:
+    def _close_container(self) -> bool:
         if self._peek() != self._closing:
             return False
-        self.at += 1
+        self.offset += 1
         number, _ = self.open.pop()
-        self.found.ends[number] = len(self.found.offsets)
-        self.found.stops[number] = self.at
+        self.result.ends[number] = len(self.result.offsets)
+        self.result.stops[number] = self.offset
         return True
 
     def _peek(self) -> str:
-        return self.text[self.at : self.at + 1]
+        return self.text[self.offset : self.offset + 1]
 
-    def _skip(self) -> None:
-        blank = _BLANK.match(self.text, self.at)
-        self.at = blank.end() if blank else self.at
+    def _skip_blanks(self) -> None:
+        blank = _BLANK.match(self.text, self.offset)
+        self.offset = blank.end() if blank else self.offset
 
 
-def _unexpected(text: str, offset: int, expected: str) -> JsonSyntaxError:
-    """Return the error about the text at `offset`, where `expected` should be."""
+def _build_syntax_error(text: str, offset: int, expected: str) -> JsonSyntaxError:
+    """Build the error for the text at `offset`, where `expected` was expected."""
     if not text.strip():
         return JsonSyntaxError(0, "the definition is empty")
     if offset >= len(text):
@@ -312,14 +310,14 @@ def _unexpected(text: str, offset: int, expected: str) -> JsonSyntaxError:
     if text.startswith("/*", offset):
         return JsonSyntaxError(offset, "this comment is never closed", "write `*/` at its end")
     if text[offset] == '"' and not _STRING.match(text, offset):
-        return _bad_string(text, offset)
+        return _build_string_error(text, offset)
     word = _WORD.match(text, offset) or _STRING.match(text, offset)
-    found = word[0] if word else text[offset]
-    found = f"`{found[:40]}`" if found.isprintable() else f"the character U+{ord(found[0]):04X}"
-    fix = 'put text in double quotes: "..."' if text[offset] == "'" or found[1:2].isalpha() else ""
+    raw = word[0] if word else text[offset]
+    actual = f"`{raw[:40]}`" if raw.isprintable() else f"the character U+{ord(raw[0]):04X}"
+    fix = 'put text in double quotes: "..."' if text[offset] == "'" or actual[1:2].isalpha() else ""
     if expected.startswith("`,` or"):
         fix = (
-            f"put a comma before {found}"
+            f"put a comma before {actual}"
             if word
             else f"write {expected[7:]} before it"
             if text[offset] in "]}"
@@ -327,46 +325,61 @@ def _unexpected(text: str, offset: int, expected: str) -> JsonSyntaxError:
         )
     if expected == "a value" and text[offset] == ",":
         fix = "remove this comma, or write the value before it"
-    if word and word[0] in _OTHER_LANGUAGES:
-        fix = f"write `{_OTHER_LANGUAGES[word[0]]}`"
-    return JsonSyntaxError(offset, f"expected {expected}, found {found}", fix)
+    if word and word[0] in _JSON_LITERALS:
+        fix = f"write `{_JSON_LITERALS[word[0]]}`"
+    return JsonSyntaxError(offset, f"expected {expected}, found {actual}", fix)
 
 
-def _bad_string(text: str, offset: int) -> JsonSyntaxError:
-    good = _GOOD_STRING_PART.match(text, offset)
-    at = good.end() if good else offset
-    character = text[at : at + 1]
+def _build_string_error(text: str, offset: int) -> JsonSyntaxError:
+    valid_part = _VALID_STRING_PART.match(text, offset)
+    end = valid_part.end() if valid_part else offset
+    character = text[end : end + 1]
     if character in ("", "\n", "\r"):
         return JsonSyntaxError(
             offset, "this text in quotes does not end on its line", 'close it with `"`, and write line breaks as `\\n`'
         )
     if character == "\\":
         return JsonSyntaxError(
-            at, f"`{text[at : at + 2]}` is no JSON escape", "write `\\\\` for a backslash, `\\u00e9` for a character"
+            end, f"`{text[end : end + 2]}` is no JSON escape", "write `\\\\` for a backslash, `\\u00e9` for a character"
         )
     return JsonSyntaxError(
-        at, f"a text in quotes holds the control character U+{ord(character):04X}", f"write `\\u{ord(character):04x}`"
+        end, f"a text in quotes holds the control character U+{ord(character):04X}", f"write `\\u{ord(character):04x}`"
     )
 
 
+# YAML nodes
+
+
+def node_at(root: yaml.Node, parts: Tokens) -> yaml.Node:
+    """Return the YAML node under `root` that `parts` leads to, or the last one that exists on the way."""
+    return nearest(root, parts, _get_child)
+
+
+def node_place(path: str, node: yaml.Node) -> Source:
+    """Return the place of `node` in the file `path`. It has an end only if the node is on one line."""
+    mark = node.start_mark
+    is_one_line = node.end_mark.line == mark.line
+    return Source(path, mark.line + 1, mark.column + 1, node.end_mark.column + 1 if is_one_line else None)
+
+
 def key_node(mapping: yaml.Node, key: str) -> yaml.Node | None:
-    """Return the node of the key in a mapping; None if it has no such key, or is no mapping."""
-    found = _members(mapping).get(key) if isinstance(mapping, yaml.MappingNode) else None
-    return found[0] if found else None
+    """Return the node of the key in a mapping, or None if `mapping` does not have it or is not a mapping."""
+    pair = _index_members(mapping).get(key) if isinstance(mapping, yaml.MappingNode) else None
+    return pair[0] if pair else None
 
 
-@lru_cache(maxsize=4)  # who looks for one key of a large mapping looks for thousands
-def _members(mapping: yaml.MappingNode) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-    """Key and value by the key's text; of a repeated key the first."""
+@lru_cache(maxsize=4)  # a caller looks up thousands of keys of a large mapping
+def _index_members(mapping: yaml.MappingNode) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    """Map the text of each key to the nodes of its key and value. The first of repeated keys counts."""
     pairs = (pair for pair in reversed(mapping.value) if isinstance(pair[0], yaml.ScalarNode))
     return {key.value: (key, value) for key, value in pairs}
 
 
-def _yaml_step(node: yaml.Node, token: str) -> yaml.Node | None:
+def _get_child(node: yaml.Node, token: str) -> yaml.Node | None:
     if isinstance(node, yaml.MappingNode):
-        found_pair = _members(node).get(token)
-        return found_pair[1] if found_pair else None
+        pair = _index_members(node).get(token)
+        return pair[1] if pair else None
     if isinstance(node, yaml.SequenceNode) and _INDEX.fullmatch(token) and int(token) < len(node.value):
-        found: yaml.Node = node.value[int(token)]
-        return found
+        item: yaml.Node = node.value[int(token)]
+        return item
     return None

@@ -1,9 +1,9 @@
-"""Read YAML 1.2 with the place of every value, word syntax errors with a fix, and write the YAML files that the tool creates.
+"""Read YAML 1.2 with the place of every value, describe syntax errors with a fix, and render the YAML files that schemactl writes.
 
-Values are built from composed nodes instead of with `yaml.load`. That is faster, knows the place of everything, sees
-repeated keys (`yaml.load` keeps the last), and leaves YAML 1.1 behind: `no` is a text, `12:30` and `2024-01-01` are
-texts, `010` is ten, and U+0085, U+2028 and U+2029 end no line. Left out on purpose: tags, merge keys (`<<` is no part of YAML 1.2), keys that are no text.
-Anchors and aliases work, as long as the document written out would not exceed MAX_BYTES.
+Values are built from composed nodes instead of with `yaml.load`. That is faster, gives the place of every value, detects
+repeated keys (`yaml.load` keeps the last), and follows YAML 1.2 instead of 1.1: `no`, `12:30` and `2024-01-01` are texts, `010`
+is ten, and U+0085, U+2028 and U+2029 do not end a line. Tags, merge keys (`<<`, which YAML 1.2 does not have) and keys that are
+not text are rejected. Anchors and aliases are supported, if the expanded document is not larger than MAX_BYTES.
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ from yaml.scanner import Scanner
 from schemactl.core.errors import DeclarationError, Problem, Source
 from schemactl.declare.files import MAX_BYTES, decode, shown
 from schemactl.declare.source_location import MAX_DEPTH, Tokens, node_at, node_place, place
-from schemactl.declare.source_location import key_node as key_in
+from schemactl.declare.source_location import key_node as find_key_node
 
 MAX_VALUES: Final = 200_000
-"""A file has at most this many keys and values; more take seconds to read, and nobody has them."""
+"""The maximum number of keys and values in a file; more take seconds to read."""
 
 MAX_DOCUMENTS: Final = 10_000
-"""A file has at most this many documents: each is a topic or a namespace."""
+"""The maximum number of documents in a file."""
+
+_NO_TAGS: Final = ("tags (`!...`) are not used here", "write the value alone; put it in quotes if it is text")
+_NO_DIRECTIVES: Final = ("directives (`%...`) are not used here", "remove the line")
 
 
 class _Limits:
-    """Leaves plain values unresolved, so that only explicit tags are set; and stops what is too deep or too much.
+    """Leaves plain values unresolved, so that only explicit tags are set, and rejects files that are too deep or too large.
 
-    The C composer calls itself for every level without asking how deep it is: 100,000 brackets end the process.
+    The C composer recurses without a limit: 100,000 brackets would crash the process.
     """
 
     depth = 0
@@ -47,9 +50,9 @@ class _Limits:
         self.depth += 1
         self.values += 1
         if self.depth > MAX_DEPTH:
-            raise _TooMuch(f"the file is nested more than {MAX_DEPTH} levels deep")
+            raise _LimitExceeded(f"the file is nested more than {MAX_DEPTH} levels deep")
         if self.values > MAX_VALUES:
-            raise _TooMuch(f"the file has more than {MAX_VALUES:,} keys and values")
+            raise _LimitExceeded(f"the file has more than {MAX_VALUES:,} keys and values")
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
@@ -58,12 +61,12 @@ class _Limits:
         return
 
 
-class _TooMuch(Exception):
+class _LimitExceeded(Exception):
     """A file exceeds MAX_DEPTH or MAX_VALUES."""
 
 
 class PythonComposer(Reader, Scanner, Parser, Composer, _Limits):
-    """Nodes of a YAML text, by PyYAML's own parser: for installations without libyaml."""
+    """PyYAML's pure Python composer, for installations without libyaml."""
 
     def __init__(self, text: str) -> None:
         Reader.__init__(self, text)
@@ -71,10 +74,10 @@ class PythonComposer(Reader, Scanner, Parser, Composer, _Limits):
         Parser.__init__(self)
         Composer.__init__(self)
 
-    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803  the scanner's own name
-        """Stop what is too deep: the scanner is a thousand brackets ahead of the composer, and looks at all for each."""
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803  the name in PyYAML
+        """Check the depth in the scanner, which reads a thousand brackets ahead, and takes quadratic time for open brackets."""
         if self.flow_level >= MAX_DEPTH:
-            raise _TooMuch(f"the file is nested more than {MAX_DEPTH} levels deep")
+            raise _LimitExceeded(f"the file is nested more than {MAX_DEPTH} levels deep")
         super().fetch_flow_collection_start(TokenClass)
 
 
@@ -84,20 +87,20 @@ if yaml.__with_libyaml__:
     from yaml._yaml import CParser
 
     class CComposer(CParser, _Limits):
-        """Nodes of a YAML text, by libyaml: twenty times as fast."""
+        """The composer of libyaml, which is twenty times as fast."""
 
     COMPOSER = CComposer
 
 
 @dataclass(slots=True)
 class YamlText:
-    """A YAML file that can say where its parts are. Nodes are made again on demand, so that holding many costs nothing."""
+    """A YAML file that locates its parts. It composes its nodes on demand, so that many instances need little memory."""
 
     path: str
     data: bytes = field(repr=False)
 
     def locate(self, document: int, parts: Tokens) -> Source:
-        """Return the nearest place to `parts` in the document of that number, counted from 0."""
+        """Return the nearest place to `parts` in the document with this number, counted from 0."""
         try:
             nodes = _composed(self.path, self.data)
         except DeclarationError:
@@ -111,7 +114,7 @@ class YamlText:
 
 @dataclass(frozen=True, slots=True)
 class YamlPart:
-    """A value of a YAML file that can say where its parts are: the number of its document, and its place in that."""
+    """A value of a YAML file that locates its parts: the number of its document, and its place in the document."""
 
     text: YamlText
     document: int
@@ -122,8 +125,8 @@ class YamlPart:
         return self.text.locate(self.document, self.parts + parts)
 
     def locate_key(self, parts: Tokens) -> Source:
-        """Return the place of the key whose value is at `parts`, which exists; of the value where it has no key."""
-        key = key_in(self.node(parts[:-1]), parts[-1]) if parts else None
+        """Return the place of the key of the value at `parts`, which exists, or of the value if it has no key."""
+        key = find_key_node(self.node(parts[:-1]), parts[-1]) if parts else None
         return node_place(shown(self.text.path), key) if key else self.locate(parts)
 
     def node(self, parts: Tokens) -> yaml.Node:
@@ -132,13 +135,13 @@ class YamlPart:
 
 
 def compose(path: str, data: bytes) -> list[yaml.Node]:
-    """Return the root nodes of the documents of a YAML file.
+    """Compose the root nodes of the documents of a YAML file.
 
     Raises:
-        DeclarationError: one problem: the file is no UTF-8 text, or not YAML.
+        DeclarationError: with one problem, if the file is not UTF-8, not YAML, or exceeds a limit.
     """
     text = decode(path, data)
-    parsed_text, replaced = _replace_old_line_breaks(path, text)
+    parsed_text, replacements = _replace_old_line_breaks(path, text)
     _check_directives(path, parsed_text)
     nodes = []
     try:
@@ -146,21 +149,21 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
         while composer.check_node():
             nodes.append(composer.get_node())
             if len(nodes) > MAX_DOCUMENTS:
-                what = f"the file has more than {MAX_DOCUMENTS:,} documents; this is the first beyond"
+                message = f"the file has more than {MAX_DOCUMENTS:,} documents; this is the first beyond"
                 raise DeclarationError(
-                    [Problem(node_place(shown(path), nodes[-1]), what, "put them into several files")]
+                    [Problem(node_place(shown(path), nodes[-1]), message, "put them into several files")]
                 )
-    except _TooMuch as error:
+    except _LimitExceeded as error:
         raise DeclarationError([Problem(Source(shown(path)), str(error))]) from None
     except yaml.YAMLError as error:
-        raise DeclarationError([syntax_problem(shown(path), text, error)]) from None
+        raise DeclarationError([_describe_syntax_error(shown(path), text, error)]) from None
     if "\t" in text:
-        problem = tab_problem(shown(path), text, nodes)
+        problem = _find_tab_problem(shown(path), text, nodes)
         if problem:
             raise DeclarationError([problem])
-    if replaced:
-        for node in _scalars(nodes):
-            node.value = node.value.translate(replaced)
+    if replacements:
+        for node in _iterate_scalars(nodes):
+            node.value = node.value.translate(replacements)
     return nodes
 
 
@@ -169,34 +172,37 @@ _OLD_LINE_BREAKS: Final = "\x85\u2028\u2029"
 
 
 def _replace_old_line_breaks(path: str, text: str) -> tuple[str, dict[int, str]]:
-    """Return `text` with unused characters for _OLD_LINE_BREAKS, and a translation of these characters back.
+    """Replace _OLD_LINE_BREAKS in `text` by unused characters, and return the text with the table for `str.translate` back.
 
     Raises:
-        DeclarationError: one problem: the text uses too many private characters.
+        DeclarationError: with one problem, if the text uses too many private characters.
     """
     if text.isascii() or not any(letter in text for letter in _OLD_LINE_BREAKS):
         return text, {}
     used = {*text}
     unused = [letter for letter in map(chr, range(0xE000, 0xF900)) if letter not in used]
     if len(unused) < len(_OLD_LINE_BREAKS):
-        at = min(text.index(letter) for letter in _OLD_LINE_BREAKS if letter in used)
+        offset = min(text.index(letter) for letter in _OLD_LINE_BREAKS if letter in used)
         raise DeclarationError(
-            [Problem(place(shown(path), text, at), "this character cannot be read here", "remove it")]
+            [Problem(place(shown(path), text, offset), "this character cannot be read here", "remove it")]
         )
     pairs = [*zip(_OLD_LINE_BREAKS, unused, strict=False)]
     parsed_text = text.translate({ord(letter): stand_in for letter, stand_in in pairs})
     return parsed_text, {ord(stand_in): letter for letter, stand_in in pairs}
 
 
-# A caller that needs one place in a file often needs one in each of its thousands of documents.
+# A caller that needs a place in one document of a file often needs places in thousands of its documents.
 _composed = lru_cache(maxsize=1)(compose)
+
+_DIRECTIVE: Final = re.compile("(?:^|[\n\r])%")
+"""The start of a directive, or of a line in a scalar."""
 
 
 def _check_directives(path: str, text: str) -> None:
-    """There is none but `%YAML`: both parsers compare each `%TAG` with all before it, and nothing here has a tag.
+    """Reject directives except `%YAML`: parsers compare each `%TAG` with all earlier ones, and tags are not supported.
 
     Raises:
-        DeclarationError: one problem: there is another.
+        DeclarationError: with one problem, if the file has another directive.
     """
     if "%" not in text or not _DIRECTIVE.search(text):
         return
@@ -205,10 +211,10 @@ def _check_directives(path: str, text: str) -> None:
         while scanner.check_token():
             token = scanner.get_token()
             if isinstance(token, yaml.DirectiveToken) and token.name != "YAML":
-                at = Source(shown(path), token.start_mark.line + 1, token.start_mark.column + 1)
-                raise DeclarationError([Problem(at, *NO_DIRECTIVES)])
+                source = Source(shown(path), token.start_mark.line + 1, token.start_mark.column + 1)
+                raise DeclarationError([Problem(source, *_NO_DIRECTIVES)])
     except yaml.YAMLError:
-        # The parser finds it, too.
+        # The composer reports the error.
         return
 
 
@@ -221,12 +227,15 @@ class YamlDocument:
 
 
 def read_yaml(path: str, data: bytes, *, number_keys: bool = False) -> tuple[list[YamlDocument], list[Problem]]:
-    """Return the documents of a YAML file, and what is wrong with them short of syntax: repeated keys, tags, keys of no text.
+    """Read the documents of a YAML file, and their problems apart from syntax: repeated keys, tags, keys that are not text.
 
-    With `number_keys` a key may also be a whole number, which is kept as it is written.
+    Args:
+        path: the path of the file, for problems.
+        data: the content of the file.
+        number_keys: whether a key may also be an integer, which becomes text with the same digits.
 
     Raises:
-        DeclarationError: one problem, with which there is nothing to build: no UTF-8 text, not YAML, an alias bomb.
+        DeclarationError: if the file cannot be read at all: not UTF-8, not YAML, or too large because of aliases.
     """
     nodes = compose(path, data)
     builder = _ValueBuilder(shown(path), aliases=b"*" in data, number_keys=number_keys)
@@ -242,26 +251,26 @@ _CONSTANTS: Final = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 _NUMBER_STARTS: Final = frozenset("0123456789+-.")
-_UNUSUAL: Final = _NUMBER_STARTS | {"<"}
-"""What an unquoted key that is no text, or a merge key, can start with."""
-_INT: Final = re.compile(r"[-+]?[0-9]+")
-_PREFIXED: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_UNUSUAL_KEY_STARTS: Final = _NUMBER_STARTS | {"<"}
+"""The first characters of unquoted keys that may not be text, and of merge keys."""
+_INTEGER: Final = re.compile(r"[-+]?[0-9]+")
+_PREFIXED_INTEGER: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 
 
-def plain(text: str) -> Any:
+def _parse_plain(text: str) -> Any:
     """Return the value of an unquoted scalar (YAML 1.2.2, section 10.3.2).
 
     Raises:
-        ValueError: a number beyond what a double or Python's own limit on digits holds.
+        ValueError: if a number exceeds the range of a double, or Python's limit on digits.
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] not in _NUMBER_STARTS:
         return text
-    if _INT.fullmatch(text):
+    if _INTEGER.fullmatch(text):
         return int(text)
-    if _PREFIXED.fullmatch(text):
+    if _PREFIXED_INTEGER.fullmatch(text):
         return int(text, base=0)
     if _FLOAT.fullmatch(text):
         number = float(text)
@@ -272,100 +281,109 @@ def plain(text: str) -> Any:
 
 
 class _ValueBuilder:
-    """Builds the values of a file's documents and collects what is wrong with them."""
+    """Builds the values of the documents of a file, and collects their problems."""
 
     def __init__(self, path: str, *, aliases: bool, number_keys: bool = False) -> None:
         self.path = path
         self.aliases = aliases
         self.number_keys = number_keys
         self.problems: list[Problem] = []
-        # By node: the weight and value of what was built, None while it is being built.
+        # The size and value by id of the node, or None while the value is being built.
         self._built: dict[int, tuple[int, Any] | None] = {}
-        self._weight = 0
+        self._total_size = 0
 
     def value(self, node: yaml.Node) -> Any:
         """Return the value of `node`: a dict, list, str, int, float, bool or None."""
         if self.aliases:
-            return self._shared(node)
-        return self._make(node)
+            return self._build_shared(node)
+        return self._build(node)
 
-    def _make(self, node: yaml.Node) -> Any:
+    def _build(self, node: yaml.Node) -> Any:
         if node.tag is not None:
-            self._problem(node, *NO_TAGS)
+            self._add_problem(node, *_NO_TAGS)
         if node.__class__ is yaml.ScalarNode:
-            return node.value if node.style else self._plain(node)
-        value = self.value if self.aliases else self._make
+            return node.value if node.style else self._build_plain(node)
+        value = self.value if self.aliases else self._build
         if node.__class__ is yaml.SequenceNode:
             return [value(item) for item in node.value]
         built: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = key_node.value
             if key_node.__class__ is not yaml.ScalarNode:
-                self._problem(key_node, "a key is text, not a list or a mapping", "write one word before the colon")
+                self._add_problem(key_node, "a key is text, not a list or a mapping", "write one word before the colon")
                 continue
             if key in built:
-                self._problem(key_node, f"the key `{key[:60]}` is repeated", "keep one of the two")
+                self._add_problem(key_node, f"the key `{key[:60]}` is repeated", "keep one of the two")
                 continue
-            if not key_node.style and (key in _CONSTANTS or key[0] in _UNUSUAL or key_node.tag is not None):
-                self._key(key_node)
+            if not key_node.style and (key in _CONSTANTS or key[0] in _UNUSUAL_KEY_STARTS or key_node.tag is not None):
+                self._check_key(key_node)
             built[key] = value(value_node)
         return built
 
-    def _key(self, node: yaml.Node) -> None:
-        """Return what is wrong with an unquoted key that may be no text."""
+    def _check_key(self, node: yaml.Node) -> None:
+        """Add the problems of an unquoted key that may not be text."""
         if node.tag is not None:
-            self._make(node)
+            self._build(node)
         elif node.value == "<<":
-            self._problem(node, "merge keys (`<<`) are not part of YAML 1.2", "repeat the keys, or alias a whole value")
-        elif self.number_keys and _INT.fullmatch(node.value):
+            self._add_problem(
+                node, "merge keys (`<<`) are not part of YAML 1.2", "repeat the keys, or alias a whole value"
+            )
+        elif self.number_keys and _INTEGER.fullmatch(node.value):
             return
-        elif not isinstance(self._plain(node), str):
-            self._problem(
+        elif not isinstance(self._build_plain(node), str):
+            self._add_problem(
                 node, f"a key is text, but `{node.value[:60]}` is not", f'put it in quotes: "{node.value[:60]}"'
             )
 
-    def _plain(self, node: yaml.Node) -> Any:
+    def _build_plain(self, node: yaml.Node) -> Any:
         try:
-            return plain(node.value)
+            return _parse_plain(node.value)
         except ValueError:
-            self._problem(node, f"the number `{node.value[:20]}...` is too large", "put it in quotes if it is text")
+            self._add_problem(node, f"the number `{node.value[:20]}...` is too large", "put it in quotes if it is text")
             return 0
 
-    def _shared(self, node: yaml.Node) -> Any:
-        """Return the value of `node`, built once however many aliases lead to it, and weighed every time.
+    def _build_shared(self, node: yaml.Node) -> Any:
+        """Build the value of `node` once for all its aliases, and add its size for each of them.
 
         Raises:
-            DeclarationError: the value contains itself, or written out the file would be larger than MAX_BYTES.
+            DeclarationError: if the value contains itself, or the expanded file would be larger than MAX_BYTES.
         """
         if id(node) not in self._built:
             self._built[id(node)] = None
-            before = self._weight
-            self._weight += 1 + (len(node.value) if node.__class__ is yaml.ScalarNode else 0)
-            value = self._make(node)
-            self._built[id(node)] = (self._weight - before, value)
+            old_size = self._total_size
+            self._total_size += 1 + (len(node.value) if node.__class__ is yaml.ScalarNode else 0)
+            value = self._build(node)
+            self._built[id(node)] = (self._total_size - old_size, value)
             return value
-        known = self._built[id(node)]
-        if known is None:
-            raise self._hopeless(node, "this value contains an alias of itself", "write it out")
-        weight, value = known
-        self._weight += weight
-        if self._weight > MAX_BYTES:
-            what = f"the aliases of this value make the file larger than {MAX_BYTES:,} bytes when written out"
-            raise self._hopeless(node, what, "use fewer aliases")
+        built = self._built[id(node)]
+        if built is None:
+            raise self._build_error(node, "this value contains an alias of itself", "write it out")
+        size, value = built
+        self._total_size += size
+        if self._total_size > MAX_BYTES:
+            message = f"the aliases of this value make the file larger than {MAX_BYTES:,} bytes when written out"
+            raise self._build_error(node, message, "use fewer aliases")
         return value
 
-    def _hopeless(self, node: yaml.Node, what: str, fix: str) -> DeclarationError:
-        return DeclarationError([*self.problems, Problem(node_place(self.path, node), what, fix)])
+    def _build_error(self, node: yaml.Node, message: str, fix: str) -> DeclarationError:
+        return DeclarationError([*self.problems, Problem(node_place(self.path, node), message, fix)])
 
-    def _problem(self, node: yaml.Node, what: str, fix: str) -> None:
-        self.problems.append(Problem(node_place(self.path, node), what, fix))
+    def _add_problem(self, node: yaml.Node, message: str, fix: str) -> None:
+        self.problems.append(Problem(node_place(self.path, node), message, fix))
+
+
+_QUOTED_CHARACTER: Final = {
+    "'": re.compile(r"''|."),
+    '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|."),
+}
+"""One character inside each kind of quotes, as it is written."""
 
 
 def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source:
-    """Return the place of the character at `offset` of a text in the file.
+    """Return the place of the character at `offset` of a scalar in the file.
 
-    It is exact in `|` texts and in quotes on one line. In a folded text (`>`), or in quotes over several lines, it is where
-    the text starts.
+    The place is exact for a literal block (`|`) and for quotes on one line. For a folded block (`>`) and for quotes over several
+    lines, it is the start of the scalar.
     """
     lines = decode(path, data).split("\n")
     start, end = node.start_mark, node.end_mark
@@ -378,34 +396,29 @@ def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source
             column = offset - node.value.rfind("\n", 0, offset)
             return Source(shown(path), start.line + row + 2, len(line) - len(content) + column)
     elif style in ("'", '"') and start.line == end.line:
-        raw = lines[start.line][start.column + 1 : end.column - 1]
-        before = [unit[0] for unit in _UNIT[style].finditer(raw)][:offset]
-        return Source(shown(path), start.line + 1, start.column + 2 + sum(map(len, before)))
+        content = lines[start.line][start.column + 1 : end.column - 1]
+        preceding = [character[0] for character in _QUOTED_CHARACTER[style].finditer(content)][:offset]
+        return Source(shown(path), start.line + 1, start.column + 2 + sum(map(len, preceding)))
     return node_place(shown(path), node)
 
 
-_DIRECTIVE: Final = re.compile("(?:^|[\n\r])%")
-"""Where one may be, unless it is the line of a text."""
-
-_UNIT: Final = {"'": re.compile(r"''|."), '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|.")}
-"""What stands for one character inside quotes."""
-
+# Rendering
 
 Value = str | int | Sequence[str] | Mapping[str, "Value"]
 
-_BARE: Final = re.compile(r"(?:\.\.?/)*[A-Za-z_][A-Za-z0-9_./:+-]*(?<!:)")
-_WORDS: Final = re.compile(r"(?i:null|true|false|yes|no|on|off|y|n)")
-"""Other readers of YAML take some of these for no text."""
+_PLAIN_TEXT: Final = re.compile(r"(?:\.\.?/)*[A-Za-z_][A-Za-z0-9_./:+-]*(?<!:)")
+_RESERVED_WORD: Final = re.compile(r"(?i:null|true|false|yes|no|on|off|y|n)")
+"""Words that YAML 1.1 readers do not read as text."""
 
 _TO_ESCAPE: Final = re.compile("[^\n\r\t -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
 def yaml_text(values: Mapping[str, Value]) -> str:
-    """`values` as one YAML document, keys in their order. An empty mapping is left out."""
-    return "".join(f"{line}\n" for line in _written_lines(values, 0))
+    """Render `values` as one YAML document. The order of keys stays, and empty mappings are omitted."""
+    return "".join(f"{line}\n" for line in _render_lines(values, 0))
 
 
-def _written_lines(values: Mapping[str, Value], depth: int) -> Iterator[str]:
+def _render_lines(values: Mapping[str, Value], depth: int) -> Iterator[str]:
     for key, value in values.items():
         label = f"{'  ' * depth}{scalar(key)}:"
         if isinstance(value, str | int):
@@ -414,23 +427,20 @@ def _written_lines(values: Mapping[str, Value], depth: int) -> Iterator[str]:
             yield f"{label} [{', '.join(map(scalar, value))}]"
         elif value:
             yield label
-            yield from _written_lines(value, depth + 1)
+            yield from _render_lines(value, depth + 1)
 
 
 def scalar(value: str | int) -> str:
-    """`value` as YAML writes it on one line, in quotes where it needs them."""
+    """Render `value` on one line, in quotes if it needs them."""
     if not isinstance(value, str):
         return json.dumps(value)
-    if _BARE.fullmatch(value) and not _WORDS.fullmatch(value):
+    if _PLAIN_TEXT.fullmatch(value) and not _RESERVED_WORD.fullmatch(value):
         return value
-    # JSON's text in quotes is YAML's, but for what YAML wants escaped and JSON does not.
-    return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    # A JSON string is a YAML scalar, except for some characters that only YAML requires to be escaped.
+    return _TO_ESCAPE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 # Messages for syntax errors
-
-NO_TAGS: Final = ("tags (`!...`) are not used here", "write the value alone; put it in quotes if it is text")
-NO_DIRECTIVES: Final = ("directives (`%...`) are not used here", "remove the line")
 
 _MESSAGES: Final = {
     "invalid Unicode": ("this is no character", "write the character itself"),
@@ -455,143 +465,151 @@ _MESSAGES: Final = {
     "second occurrence": ("this anchor is defined for the second time", "give it another name"),
     "scanning an alias": ("an alias needs a name", "put text that starts with `*` in quotes"),
     "scanning an anchor": ("an anchor needs a name", "put text that starts with `&` in quotes"),
-    "tag": NO_TAGS,
+    "tag": _NO_TAGS,
     "a block scalar": ("this cannot follow `|` or `>`", "start the text on the next line"),
-    "directive": NO_DIRECTIVES,
-    "YAML document": NO_DIRECTIVES,
+    "directive": _NO_DIRECTIVES,
+    "YAML document": _NO_DIRECTIVES,
     "<document start>": ("text follows the end of a document", "start the next document with `---`"),
     "cannot start any token": ("`{found}` cannot start a value", "put the value in quotes"),
 }
-"""By words of libyaml or PyYAML: what is wrong, and the fix. {start}: the line where the thing in question starts."""
+"""The problem and the fix by words in the error of libyaml or PyYAML. {start} is the line where the construct starts."""
 
-_AT_START: Final = ("a quoted scalar", "could not find expected ':'", "scanning an alias", "scanning an anchor", "tag")
-"""Of those, where the place to look at is where the thing starts, not where the parser stopped."""
+_REPORTED_AT_START: Final = (
+    "a quoted scalar",
+    "could not find expected ':'",
+    "scanning an alias",
+    "scanning an anchor",
+    "tag",
+)
+"""The errors that are reported where the construct starts, not where the parser stopped."""
 
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LINE_END: Final = re.compile(r"\r\n|[\n\r]")
 _LAST_WORD: Final = re.compile(r"(?<=[\s\]}\"'])[\w.-]+$")
 _ITEM: Final = re.compile(r"[\w./-]+|\"[^\"\n]{0,60}\"|'[^'\n]{0,60}'")
 _KEY_AND_VALUE: Final = re.compile(r"( *(?:- +)*)([\w.-]+): +[^\s#|>&*\[{]")
-_NO_BLANK: Final = re.compile(r"( *[A-Za-z_]+):([^\s:/'\"]\S{0,60})\s*$")
+_KEY_WITHOUT_SPACE: Final = re.compile(r"( *[A-Za-z_]+):([^\s:/'\"]\S{0,60})\s*$")
 _TAB: Final = re.compile(r" *\t\s*?(?=\S)")
 
 
-def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
-    """Return what PyYAML found wrong with `text`, as a problem at the place to look at."""
+def _describe_syntax_error(path: str, text: str, error: yaml.YAMLError) -> Problem:
+    """Convert an error of PyYAML about `text` to a problem with the place to edit."""
     if isinstance(error, ReaderError):
-        found = _UNPRINTABLE.search(text)
-        at = found.start() if found else 0
+        match = _UNPRINTABLE.search(text)
+        offset = match.start() if match else 0
         return Problem(
-            place(path, text, at), f"the character U+{ord(text[at]):04X} is not allowed in YAML", "remove it"
+            place(path, text, offset), f"the character U+{ord(text[offset]):04X} is not allowed in YAML", "remove it"
         )
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return Problem(Source(path), f"this is not YAML: {error}")
     mark, start = error.problem_mark, error.context_mark
-    line = _source_lines(text)[mark.line]
+    line = _split_lines(text)[mark.line]
     if _TAB.match(line):
-        return _tab_problem_at(path, mark.line, line)
+        return _build_tab_problem(path, mark.line, line)
     error_text = f"{error.context or ''} {error.problem or ''}"
-    if problem := _no_blank(path, text, error_text, mark):
+    if problem := _find_missing_space(path, text, error_text, mark):
         return problem
-    if known := _missing_comma(text, error_text, mark, start) or _too_deep(text, error_text, mark):
-        at, what, fix = known
-        return Problem(Source(path, mark.line + 1, at + 1), what, fix)
-    for words, (what, fix) in _MESSAGES.items():
+    if likely_error := _find_missing_comma(text, error_text, mark, start) or _find_wrong_indent(text, error_text, mark):
+        column, message, fix = likely_error
+        return Problem(Source(path, mark.line + 1, column + 1), message, fix)
+    for words, (template, fix) in _MESSAGES.items():
         if words in error_text:
-            begins = f"line {start.line + 1}" if start else "the line above"
-            mark = start if start and words in _AT_START else mark
+            start_line = f"line {start.line + 1}" if start else "the line above"
+            mark = start if start and words in _REPORTED_AT_START else mark
             stopped_at = line[mark.column : mark.column + 1]
-            filled = what.replace("{start}", begins).replace("{found}", stopped_at)
-            return Problem(_source(path, text, mark), filled, fix)
-    return Problem(_source(path, text, mark), f"this is not YAML: {error.problem}")
+            message = template.replace("{start}", start_line).replace("{found}", stopped_at)
+            return Problem(_locate_mark(path, text, mark), message, fix)
+    return Problem(_locate_mark(path, text, mark), f"this is not YAML: {error.problem}")
 
 
-def _source_lines(text: str) -> list[str]:
-    """Return the lines of `text` as the parsers count them, and an empty one after the last, where they may stop."""
+def _split_lines(text: str) -> list[str]:
+    """Split `text` into lines as the parsers count them, with an empty line at the end, where they may stop."""
     return [*_LINE_END.split(text), ""]
 
 
-def _missing_comma(text: str, error_text: str, mark: yaml.Mark, start: yaml.Mark | None) -> tuple[int, str, str] | None:
-    """Return the column of an item of a list or mapping on which no comma follows, what is wrong, and the fix."""
+def _find_missing_comma(
+    text: str, error_text: str, mark: yaml.Mark, start: yaml.Mark | None
+) -> tuple[int, str, str] | None:
+    """Return the column, the message and the fix for an item of a list or mapping without a comma before it, or None."""
     if start is None or "',' or" not in error_text:
         return None
-    lines = _source_lines(text)
+    lines = _split_lines(text)
     line = lines[mark.line]
-    # The parser stops at the item itself, or at the colon behind it.
-    before = _LAST_WORD.search(line[: mark.column]) if line[mark.column : mark.column + 1] == ":" else None
-    at = before.start() if before else mark.column
-    item = _ITEM.match(line, at)
+    # The parser stops at the item or at the colon after it.
+    key = _LAST_WORD.search(line[: mark.column]) if line[mark.column : mark.column + 1] == ":" else None
+    column = key.start() if key else mark.column
+    item = _ITEM.match(line, column)
     opening = lines[start.line]
-    if not item or (mark.line > start.line and at <= len(opening) - len(opening.lstrip())):
+    if not item or (mark.line > start.line and column <= len(opening) - len(opening.lstrip())):
         return None
-    return at, f"there is no comma before `{item[0]}`", f"put a comma before `{item[0]}`"
+    return column, f"there is no comma before `{item[0]}`", f"put a comma before `{item[0]}`"
 
 
-def _no_blank(path: str, text: str, error_text: str, mark: yaml.Mark) -> Problem | None:
-    """Return the problem of a key without a blank behind its colon, on the line before the one where the parser stopped."""
-    lines = _source_lines(text)
-    over = next((number for number in range(mark.line - 1, -1, -1) if lines[number].strip()), None)
-    if over is None or not ("mapping values" in error_text or "could not find expected ':'" in error_text):
+def _find_missing_space(path: str, text: str, error_text: str, mark: yaml.Mark) -> Problem | None:
+    """Return the problem of a key without a space after its colon, on the line before the parser stopped, or None."""
+    lines = _split_lines(text)
+    previous = next((number for number in range(mark.line - 1, -1, -1) if lines[number].strip()), None)
+    if previous is None or not ("mapping values" in error_text or "could not find expected ':'" in error_text):
         return None
-    key = _NO_BLANK.match(lines[over])
+    key = _KEY_WITHOUT_SPACE.match(lines[previous])
     if key is None:
         return None
-    at = Source(path, over + 1, key.end(1) + 2)
-    return Problem(at, f"a space is missing after `{key[1].strip()}:`", f"write `{key[1].strip()}: {key[2]}`")
+    source = Source(path, previous + 1, key.end(1) + 2)
+    return Problem(source, f"a space is missing after `{key[1].strip()}:`", f"write `{key[1].strip()}: {key[2]}`")
 
 
-def _too_deep(text: str, error_text: str, mark: yaml.Mark) -> tuple[int, str, str] | None:
-    """Return the column of a line that is indented more than the `key: value` above it, what is wrong, and the fix."""
+def _find_wrong_indent(text: str, error_text: str, mark: yaml.Mark) -> tuple[int, str, str] | None:
+    """Return the column, the message and the fix for a line that is indented more than the `key: value` above it, or None."""
     if "mapping values are not allowed" not in error_text:
         return None
-    line, *above = reversed(_source_lines(text)[: mark.line + 1])
+    line, *above = reversed(_split_lines(text)[: mark.line + 1])
     indent = len(line) - len(line.lstrip())
-    over = next((each for each in above if each.strip() and not each.lstrip().startswith("#")), "")
-    key = _KEY_AND_VALUE.match(over)
+    previous = next((other for other in above if other.strip() and not other.lstrip().startswith("#")), "")
+    key = _KEY_AND_VALUE.match(previous)
     if key is None or indent <= len(key[1]) or ": " in f"{line[: mark.column]} ".rstrip("\n"):
         return None
     spaces = indent - len(key[1])
-    many = "one space" if spaces == 1 else f"{spaces} spaces"
-    return indent, f"this line is indented {many} too far", f"start it in the same column as `{key[2]}`"
+    amount = "one space" if spaces == 1 else f"{spaces} spaces"
+    return indent, f"this line is indented {amount} too far", f"start it in the same column as `{key[2]}`"
 
 
-def _source(path: str, text: str, mark: yaml.Mark) -> Source:
-    """Return the place of a mark; one on the line after the last is at the end of the text."""
-    lines = _source_lines(text)
+def _locate_mark(path: str, text: str, mark: yaml.Mark) -> Source:
+    """Return the place of a mark. A mark after the last line means the end of the text."""
+    lines = _split_lines(text)
     if mark.line == len(lines) - 1:
         return Source(path, mark.line, len(lines[-2]) + 1)
     return Source(path, mark.line + 1, mark.column + 1)
 
 
-def tab_problem(path: str, text: str, nodes: list[yaml.Node]) -> Problem | None:
-    """Return the first line that a tab indents, outside of texts of several lines; the C parser lets some of them pass."""
+def _find_tab_problem(path: str, text: str, nodes: list[yaml.Node]) -> Problem | None:
+    """Return the problem of the first line that is indented by a tab, outside of multiline scalars. libyaml accepts some of them."""
     lines = {number for number, line in enumerate(text.split("\n")) if _TAB.match(line)}
-    for node in _scalars(nodes) if lines else ():
+    for node in _iterate_scalars(nodes) if lines else ():
         first, last = node.start_mark, node.end_mark
         lines -= set(range(first.line + 1, last.line + (last.column > 0)))
     if not lines:
         return None
-    return _tab_problem_at(path, min(lines), text.split("\n")[min(lines)])
+    return _build_tab_problem(path, min(lines), text.split("\n")[min(lines)])
 
 
-def _tab_problem_at(path: str, line: int, content: str) -> Problem:
+def _build_tab_problem(path: str, line: int, content: str) -> Problem:
     return Problem(
         Source(path, line + 1, content.index("\t") + 1), "a tab indents this line", "YAML indents with spaces alone"
     )
 
 
-def _scalars(nodes: list[yaml.Node]) -> Iterator[yaml.ScalarNode]:
-    """Every scalar under `nodes`, each once."""
-    seen: set[int] = set()
+def _iterate_scalars(nodes: list[yaml.Node]) -> Iterator[yaml.ScalarNode]:
+    """Yield every scalar below `nodes` once."""
+    visited: set[int] = set()
     stack = list(nodes)
     while stack:
         node = stack.pop()
-        if id(node) in seen:
+        if id(node) in visited:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         if isinstance(node, yaml.ScalarNode):
             yield node
         elif isinstance(node, yaml.MappingNode):
-            stack += [each for pair in node.value for each in pair]
+            stack += [child for pair in node.value for child in pair]
         else:
             stack += node.value
