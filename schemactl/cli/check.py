@@ -186,7 +186,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     for option, text in (("--reason", args.reason), ("--owner", args.owner)):
         if text is not None and not text.strip():
             raise UsageError(f"{option} is empty: a waiver says why, and who answers for it")
-    digits = _digits(args.fingerprint)
+    digits = _parse_digits(args.fingerprint)
     report = within(DEFAULT_S, lambda deadline: check_project(request, deadline, note=context.note))
     from schemactl.comparison.fingerprint import BROKER_RULE
     from schemactl.report.causes import refusal_lines
@@ -198,7 +198,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(
             f"this is waived already, until {waiver.until}", fix="change that entry", source=waiver.source
         )
-    path = _write(report, waivers, context)
+    path = _write_waivers(report, waivers, context)
     print(f"Wrote {counted(len(waivers), 'waiver')} to {path}:")
     for each in waivers:
         print(f"  {each.rule} on {each.topic}, until {each.until}, {on_one_line(each.owner)} answers for it")
@@ -224,8 +224,12 @@ def last_day(text: str, today: date) -> date:
     return until
 
 
-def _digits(text: str) -> str:
-    """Return the digits of `text`, the beginning of a fingerprint. Raise UsageError for anything else."""
+def _parse_digits(text: str) -> str:
+    """Return the digits of `text`, the beginning of a fingerprint.
+
+    Raises:
+        UsageError: if `text` is not a fingerprint, or has too few digits.
+    """
     digits = text.removeprefix("sha256:").lower()
     if len(digits) < _FEWEST_DIGITS or not re.fullmatch(r"[0-9a-f]+", digits, re.ASCII):
         raise UsageError(
@@ -236,57 +240,58 @@ def _digits(text: str) -> str:
 
 
 def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
-    """Return the findings whose fingerprint begins with `digits`, and the broker's rejection of the same edit.
+    """Select the findings whose fingerprint begins with `digits`, and the broker's rejection of the same edit.
 
     Raises:
-        UsageError: there are none, or several findings have fingerprints that begin so.
+        UsageError: if no finding or several findings have such a fingerprint.
     """
     from schemactl.checks.check_report import causes
     from schemactl.comparison.fingerprint import short
 
-    # A report of one topic, as JUnit's suites are, shows causes of its own.
+    # A report of one topic, such as a JUnit suite, shows the causes of this topic.
     by_topic: dict[TopicName | None, list[Finding]] = {}
-    for each in report.findings:
-        by_topic.setdefault(each.topic, []).append(each)
-    shown = chain(report.causes, *map(causes, by_topic.values()))
-    known = {name: findings for cause in shown for name, findings in _named(cause)}
-    known |= {each.fingerprint.removeprefix("sha256:"): [each] for each in report.waived}
-    if not known:
+    for finding in report.findings:
+        by_topic.setdefault(finding.topic, []).append(finding)
+    shown_causes = chain(report.causes, *map(causes, by_topic.values()))
+    waivable = {name: findings for cause in shown_causes for name, findings in _iterate_names(cause)}
+    waivable |= {finding.fingerprint.removeprefix("sha256:"): [finding] for finding in report.waived}
+    if not waivable:
         raise UsageError(
             f"{written}: this check has no finding that can be waived",
             fix="run it as the check that failed was run: with --base REF, or --staged",
         )
-    names = [name for name in known if name.startswith(digits)]
-    # A finding that is a cause by itself has two names.
-    distinct = {tuple(each.key for each in known[name]): name for name in names or known}
+    names = [name for name in waivable if name.startswith(digits)]
+    # A finding that is its own cause has two names.
+    distinct = {tuple(finding.key for finding in waivable[name]): name for name in names or waivable}
     if names and len(distinct) == 1:
-        return known[names[0]]
-    what = "several findings begin so:" if names else "no finding of this check has that fingerprint. It has:"
-    lines = [f"  {short(name)}  {_label(known[name])}" for name in [*distinct.values()][:_MAX_LISTED]]
-    more = [f"  and {len(distinct) - _MAX_LISTED} more"] if len(distinct) > _MAX_LISTED else []
-    raise UsageError("\n".join([f"{written}: {what}", *lines, *more]), fix="write one of these")
+        return waivable[names[0]]
+    message = "several findings begin so:" if names else "no finding of this check has that fingerprint. It has:"
+    lines = [f"  {short(name)}  {_describe_findings(waivable[name])}" for name in [*distinct.values()][:_MAX_LISTED]]
+    omitted = [f"  and {len(distinct) - _MAX_LISTED} more"] if len(distinct) > _MAX_LISTED else []
+    raise UsageError("\n".join([f"{written}: {message}", *lines, *omitted]), fix="write one of these")
 
 
-def _named(cause: Cause) -> Iterator[tuple[str, list[Finding]]]:
-    """Yield each name of the cause, and of its findings, with what is waived under that name."""
-    findings = [each for each in cause.findings if each.key]
-    refusals: dict[TopicName | None, list[Finding]] = {}
-    for each in cause.refusals:
-        if each.key:
-            refusals.setdefault(each.topic, []).append(each)
+def _iterate_names(cause: Cause) -> Iterator[tuple[str, list[Finding]]]:
+    """Yield each name of the cause and of its findings, with the findings that are waived by this name."""
+    findings = [finding for finding in cause.findings if finding.key]
+    refusals_by_topic: dict[TopicName | None, list[Finding]] = {}
+    for refusal in cause.refusals:
+        if refusal.key:
+            refusals_by_topic.setdefault(refusal.topic, []).append(refusal)
+    refusals = [*chain.from_iterable(refusals_by_topic.values())]
     if findings:
-        yield cause.id, [*findings, *chain.from_iterable(refusals.values())]
-    for each in findings:
-        yield each.fingerprint.removeprefix("sha256:"), [each, *refusals.get(each.topic, ())]
-    for each in chain.from_iterable(refusals.values()):
-        yield each.fingerprint.removeprefix("sha256:"), [each]
+        yield cause.id, [*findings, *refusals]
+    for finding in findings:
+        yield finding.fingerprint.removeprefix("sha256:"), [finding, *refusals_by_topic.get(finding.topic, ())]
+    for refusal in refusals:
+        yield refusal.fingerprint.removeprefix("sha256:"), [refusal]
 
 
-def _label(findings: list[Finding]) -> str:
+def _describe_findings(findings: list[Finding]) -> str:
     first, *others = findings
-    topics = {each.topic for each in others} - {first.topic}
-    more = f" and {counted(len(topics), 'more topic')}" if topics else ""
-    return f"{first.rule} on {first.topic}{more} {first.field}".rstrip()
+    other_topics = {finding.topic for finding in others} - {first.topic}
+    suffix = f" and {counted(len(other_topics), 'more topic')}" if other_topics else ""
+    return f"{first.rule} on {first.topic}{suffix} {first.field}".rstrip()
 
 
 def _waiver(finding: Finding, args: argparse.Namespace, until: date, owners: Mapping[TopicName, str]) -> Waiver:
@@ -303,27 +308,27 @@ def _waiver(finding: Finding, args: argparse.Namespace, until: date, owners: Map
         raise UsageError(
             f"the owner {owner!a} has no visible letter", fix="give --owner with the name of a person or a team"
         )
-    # Half a surrogate pair has no UTF-8.
-    reason, owner = (each.strip().encode(errors="replace").decode() for each in (args.reason, owner))
+    # UTF-8 cannot encode a lone surrogate.
+    reason, owner = (text.strip().encode(errors="replace").decode() for text in (args.reason, owner))
     return Waiver(finding.rule, finding.topic, finding.fingerprint, reason, owner, until, field=finding.field)
 
 
-def _write(report: CheckReport, waivers: list[Waiver], context: Context) -> str:
+def _write_waivers(report: CheckReport, waivers: list[Waiver], context: Context) -> str:
     """Add the entries to the waiver file of the working tree, and return its path."""
-    from schemactl.declare.waivers import parsed, with_entries
+    from schemactl.declare.waivers import parse_waivers, with_entries
 
     path = report.waiver_path
-    place = Path(context.top) / path
-    data = atomic_files.read(place, below=context.top) or b""
-    known = {each.key: each for each in parsed(path, data)[0]}
-    for each in waivers:
-        if there := known.get(each.key):
+    file = Path(context.top) / path
+    data = atomic_files.read(file, below=context.top) or b""
+    existing_waivers = {waiver.key: waiver for waiver in parse_waivers(path, data)[0]}
+    for waiver in waivers:
+        if existing := existing_waivers.get(waiver.key):
             raise SchemactlError(
-                f"the waiver file has an entry for {each.rule} on {each.topic} already, until {there.until}",
+                f"the waiver file has an entry for {waiver.rule} on {waiver.topic} already, until {existing.until}",
                 fix="commit it if it is new; if it has expired, change its `until` and have that reviewed",
-                source=there.source,
+                source=existing.source,
             )
-    atomic_files.write(place, with_entries(path, data, waivers), below=context.top)
+    atomic_files.write(file, with_entries(path, data, waivers), below=context.top)
     return path
 
 

@@ -1,8 +1,8 @@
-"""The record of a target's numbers file: accepted drift, and the version in Git that each number of the target stands for.
+"""Map the version numbers of a target to Git's versions, and represent accepted drift: the content of a numbers file.
 
-The two differ if something other than `apply` took a number: somebody's upload, or a deletion. The target's numbers file, read
-from the approved ref, records the difference, and other drift that is accepted. Whatever reads messages of a target uses
-`target_versions`, never Git's numbers alone.
+The numbers differ if something other than `apply` took a number, such as a manual upload or a deletion. The target's numbers file
+on the approved ref records the difference, and other accepted drift. All code that decodes messages of a target uses
+`target_versions`, never Git's numbers directly.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, live
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceReason:
-    """Why something is accepted.
+    """The reason for an acceptance.
 
     Attributes:
-        reason: in somebody's words.
-        owner: who answers for it; "": not said.
+        reason: the text of the reason.
+        owner: the person or team that owns the decision, or "".
         accepted: the day (UTC) of the decision.
-        until: the last day (UTC) on which it counts; None: it has no end.
+        until: the last day (UTC) of the acceptance, or None if it does not expire.
     """
 
     reason: str = ""
@@ -39,22 +39,22 @@ class AcceptanceReason:
     until: date | None = None
 
     def __str__(self) -> str:
-        """Return it as one clause: `uploaded by hand; team-orders, 2026-11-22, until 2027-01-31`."""
-        who = ", ".join(filter(None, (self.owner, str(self.accepted or ""))))
+        """Format the reason as one clause: `uploaded by hand; team-orders, 2026-11-22, until 2027-01-31`."""
+        decision = ", ".join(filter(None, (self.owner, str(self.accepted or ""))))
         until = f", until {self.until}" if self.until else ""
-        return "; ".join(filter(None, (self.reason, who))) + until
+        return "; ".join(filter(None, (self.reason, decision))) + until
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The state of one namespace or topic that is accepted, exactly.
+    """The accepted state of one namespace or topic. Any other state is drift again.
 
     Attributes:
-        unmanaged: it is in the registry, or has a schema there, and Git does not declare that.
-        undeclarable: the same for a schema type that no file can declare: the type's name; else "".
-        fingerprint: of the schemas that the registry holds of such a topic.
-        policies: values that Git no longer declares, and that no `apply` resets.
-        decision: why.
+        unmanaged: whether it, or its schema, is registered although Git does not declare it.
+        undeclarable: the name of a registered schema type that no file can declare, or "".
+        fingerprint: the fingerprint of the registered schemas of an unmanaged or undeclarable topic.
+        policies: the values that Git no longer declares, and that `apply` does not reset.
+        decision: the reason.
         source: its place in the numbers file.
     """
 
@@ -68,33 +68,33 @@ class Acceptance:
     @property
     def parts(self) -> frozenset[tuple[str, str]]:
         """The accepted policies and states by name, each with its accepted value."""
-        found = {(policy, str(value)) for policy, value in self.policies.managed().items()}
+        parts = {(policy, str(value)) for policy, value in self.policies.managed().items()}
         if self.unmanaged or self.undeclarable:
-            found.add((self.kind, self.fingerprint))
-        return frozenset(found)
+            parts.add((self.kind, self.fingerprint))
+        return frozenset(parts)
 
     @property
     def kind(self) -> str:
-        """Its key in the file, apart from policies."""
+        """The key in the file of an acceptance that is not about policies."""
         return "undeclarable" if self.undeclarable else "unmanaged"
 
     def counts(self, today: date) -> bool:
-        """Whether it has not expired."""
+        """Return whether it has not expired."""
         return self.decision.until is None or today <= self.decision.until
 
 
 def joined(acceptances: Iterable[Acceptance], decision: AcceptanceReason) -> Acceptance:
-    """Return these acceptances of one name as one, with `decision`."""
-    found = Acceptance(decision=decision)
-    for each in acceptances:
-        found = replace(
-            found,
-            unmanaged=found.unmanaged or each.unmanaged,
-            undeclarable=found.undeclarable or each.undeclarable,
-            fingerprint=found.fingerprint or each.fingerprint,
-            policies=found.policies.overlaid(each.policies),
+    """Join the acceptances of one namespace or topic, with `decision` as the reason."""
+    result = Acceptance(decision=decision)
+    for acceptance in acceptances:
+        result = replace(
+            result,
+            unmanaged=result.unmanaged or acceptance.unmanaged,
+            undeclarable=result.undeclarable or acceptance.undeclarable,
+            fingerprint=result.fingerprint or acceptance.fingerprint,
+            policies=result.policies.overlaid(acceptance.policies),
         )
-    return found
+    return result
 
 
 # Version numbers
@@ -105,13 +105,13 @@ class NumberEntry:
     """The recorded meaning of one number of a target.
 
     Attributes:
-        number: the target's, as a message carries it.
-        git: Git's version with the same content; None if Git has none, or the content is unknown.
+        number: the target's number, which messages contain.
+        git: the number of Git's version with the same content, or None if Git has none or the content is unknown.
         foreign: the definition of a version that Git does not have.
-        deleted: the registry no longer shows it; with `git` or `foreign`, its messages can be read all the same.
-        reason: why this was accepted.
-        accepted: the day (UTC).
-        owner: who answers for it.
+        deleted: whether the registry no longer shows it; with `git` or `foreign`, its messages can still be decoded.
+        reason: the reason for the acceptance.
+        accepted: the day (UTC) of the acceptance.
+        owner: the person or team that owns the decision.
         source: its place in the numbers file.
         path: the file with the foreign definition, relative to the repository's top level.
     """
@@ -128,13 +128,13 @@ class NumberEntry:
 
     @property
     def decision(self) -> AcceptanceReason:
-        """Why it is accepted; it never expires, since messages with the number may be read at any time."""
+        """The reason for the acceptance, which never expires because messages with the number may be read at any time."""
         return AcceptanceReason(self.reason, self.owner, self.accepted)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicNumbers:
-    """The record of one topic, by number, and its place in the numbers file."""
+    """The entries of one topic by number, and their place in the numbers file."""
 
     entries: Mapping[int, NumberEntry] = field(default_factory=dict)
     source: Source | None = field(default=None, compare=False)
@@ -146,9 +146,9 @@ class TargetNumbers:
 
     Attributes:
         target: the target's name.
-        path: the file's.
-        topics: those whose numbers it records, by their declared names.
-        accepted: what else is accepted of namespaces and topics, likewise.
+        path: the path of the file.
+        topics: the recorded numbers, by the declared name of the topic.
+        accepted: the other accepted drift, by the declared name of the namespace or topic.
     """
 
     target: str
@@ -159,15 +159,15 @@ class TargetNumbers:
 
 @dataclass(frozen=True, slots=True)
 class TargetVersion:
-    """The schema with which messages of one number of a target are read.
+    """The schema that decodes messages with one number of a target.
 
     Attributes:
-        number: the target's, as a message carries it.
-        git: Git's version that it stands for, if any.
-        info: the definition that wrote the messages; None: they are rejected.
-        commit: the one that brought `git`.
-        unreadable: why messages are rejected, a clause without full stop; "" if they are not.
-        deleted: the registry no longer shows the number: nothing new is written with it.
+        number: the target's number, which messages contain.
+        git: Git's version with this content, or None.
+        info: the definition of the writer, or None if messages are rejected.
+        commit: the commit that added `git`.
+        unreadable: the reason why messages are rejected, a clause without a full stop, or "".
+        deleted: whether the registry no longer shows the number, so that no new message has it.
     """
 
     number: int
@@ -179,77 +179,81 @@ class TargetVersion:
 
 
 def target_versions(topic: Topic, numbers: TargetNumbers | None) -> tuple[TargetVersion, ...]:
-    """Return the meaning of each number of the target, in order of number; without a record, they are Git's.
+    """Return the meaning of each number of the target, in order of number. Without a record, the numbers are Git's.
 
-    Below the highest recorded number, an unrecorded one is Git's; if Git has none, its messages are rejected. Above it follow,
-    in order, Git's versions of the newest generation that have no number yet; a deleted number does not count, because the
-    target gets its content again under a new number. A foreign version that was approved since is Git's version.
+    An unrecorded number below the highest recorded one is Git's number. Git's versions of the newest generation without a number
+    follow after the highest recorded number, in order. A deleted number does not count, because the target gets its content again
+    with a new number. A foreign version that was approved later is Git's version.
     """
     recorded = numbers.topics.get(topic.name) if numbers else None
     return meanings(topic.versions, recorded, numbers.target if numbers else "")
 
 
 def meanings(git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target: str) -> tuple[TargetVersion, ...]:
-    """Return the same from Git's versions of a topic and its record for `target`."""
+    """Return the result of `target_versions` from Git's versions of a topic and its record for `target`."""
     if recorded is None or not recorded.entries:
-        return tuple(_of_git(version.number, version) for version in git)
-    known = {version.number: version for version in git}
+        return tuple(_from_git(version.number, version) for version in git)
+    git_versions = {version.number: version for version in git}
     contents = Contents(git)
     first = max(recorded.entries) + 1
-    own = {number for number in known if number < first}
-    found = [
-        _recorded(entry, known, contents, target)
+    unrecorded = {number for number in git_versions if number < first}
+    versions = [
+        _from_entry(entry, git_versions, contents, target)
         if (entry := recorded.entries.get(number))
-        else _of_git(number, known[number])
-        for number in sorted(own | recorded.entries.keys())
+        else _from_git(number, git_versions[number])
+        for number in sorted(unrecorded | recorded.entries.keys())
     ]
-    stood_for = {each.git.number for each in found if each.git and not each.deleted}
-    rest = [version for version in live(git) if version.number not in stood_for]
-    ended = last_tombstone(git)
-    if ended >= 0 and ended not in stood_for:
-        # The generation begins there, with the tombstones that `plan` has take the numbers up to Git's, or one.
-        rest = [known[ended]] * max(1, ended + 1 - first) + rest
-    return (*found, *(_of_git(number, version) for number, version in enumerate(rest, first)))
+    numbered = {version.git.number for version in versions if version.git and not version.deleted}
+    remaining = [version for version in live(git) if version.number not in numbered]
+    last = last_tombstone(git)
+    if last >= 0 and last not in numbered:
+        # The generation starts with the tombstones that `plan` adds: as many as needed to reach Git's number, at least one.
+        remaining = [git_versions[last]] * max(1, last + 1 - first) + remaining
+    return (*versions, *(_from_git(number, version) for number, version in enumerate(remaining, first)))
 
 
 def target_number(versions: Sequence[TargetVersion], git: int) -> int | None:
-    """Return the target's newest number for Git's version `git`, preferably one that is not deleted; None if there is none.
+    """Return the target's newest number for Git's version `git`, preferably one that is not deleted, or None.
 
-    `versions` are those of one topic, from `target_versions`.
+    `versions` is the result of `target_versions` for one topic.
     """
-    readable = [each for each in versions if each.info and each.git and each.git.number == git]
-    return max(readable, key=lambda each: (not each.deleted, each.number)).number if readable else None
+    readable = [version for version in versions if version.info and version.git and version.git.number == git]
+    return max(readable, key=lambda version: (not version.deleted, version.number)).number if readable else None
 
 
 def records_other_numbers(recorded: TopicNumbers | None) -> bool:
-    """Return whether a number is recorded as anything but Git's version of that number."""
+    """Return whether a recorded number differs from Git's number of its version."""
     entries = recorded.entries if recorded else {}
     return any(entry.git != number for number, entry in entries.items())
 
 
-def _of_git(number: int, version: SchemaVersion) -> TargetVersion:
+def _from_git(number: int, version: SchemaVersion) -> TargetVersion:
     unreadable = "" if version.info else f"Git's number {version.number} is a tombstone: no message has it"
     return TargetVersion(number, version, version.info, version.commit, unreadable)
 
 
-def _recorded(entry: NumberEntry, known: dict[int, SchemaVersion], contents: Contents, target: str) -> TargetVersion:
-    git = known.get(entry.git) if entry.git is not None else None
+def _from_entry(
+    entry: NumberEntry, git_versions: dict[int, SchemaVersion], contents: Contents, target: str
+) -> TargetVersion:
+    git = git_versions.get(entry.git) if entry.git is not None else None
     if entry.foreign:
         git = contents.find(entry.foreign)
-    info, why = (git.info if git else entry.foreign), ""
+    info, reason = (git.info if git else entry.foreign), ""
     if entry.git is not None and git is None:
-        why = f"is recorded as Git's version {entry.git}, which the approved history does not have"
+        reason = f"is recorded as Git's version {entry.git}, which the approved history does not have"
     elif info is None:
-        why = "was deleted, and nobody recorded its definition"
-    elif git is None and (wrong := unusable(info)):
-        why = f"is foreign, and its recorded definition cannot be used: {wrong}"
-    if why:
-        why = f"number {entry.number} of {target} {why}" + (f" ({entry.reason})" if entry.reason else "")
-    return TargetVersion(entry.number, git, None if why else info, git.commit if git else None, why, entry.deleted)
+        reason = "was deleted, and nobody recorded its definition"
+    elif git is None and (problem := unusable(info)):
+        reason = f"is foreign, and its recorded definition cannot be used: {problem}"
+    if reason:
+        reason = f"number {entry.number} of {target} {reason}" + (f" ({entry.reason})" if entry.reason else "")
+    return TargetVersion(
+        entry.number, git, None if reason else info, git.commit if git else None, reason, entry.deleted
+    )
 
 
 def unusable(info: SchemaInfo) -> str:
-    """Return why messages cannot be read with a foreign definition; "" if they can."""
+    """Return the reason why a foreign definition cannot decode messages, or "" if it can."""
     if formats.spec(info).payload == "unknown":
         return f"messages of the type {info.type.name} cannot be decoded"
     try:

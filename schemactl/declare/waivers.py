@@ -1,4 +1,4 @@
-"""The reader of the waiver file: every problem with its place and what to write instead."""
+"""Read the waiver file, with the place of every problem and a fix, and add entries to it for `waive`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,23 @@ from schemactl.declare.yaml_parser import compose, read_yaml, scalar
 
 
 def read_waivers(files: Files, path: str) -> tuple[tuple[Waiver, ...], tuple[Problem, ...]]:
-    """Return the waivers in the file at `path`, those with problems left out, and all its problems. No file: no waivers."""
+    """Read the valid waivers in the file at `path`, and all its problems. A missing file has no waivers."""
     if files.kind(path) == "missing":
         return (), ()
-    if why := obstacle(files, path):
-        return (), (Problem(Source(shown(path)), why, "put the file itself here"),)
+    if reason := obstacle(files, path):
+        return (), (Problem(Source(shown(path)), reason, "put the file itself here"),)
     try:
-        return parsed(path, read_bytes(files, path))
+        return parse_waivers(path, read_bytes(files, path))
     except DeclarationError as error:
         return (), error.problems
 
 
-def parsed(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Problem, ...]]:
-    """Return the waivers in a file's content, and its problems. Raise DeclarationError where it cannot be read at all."""
+def parse_waivers(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Problem, ...]]:
+    """Parse the content of a waiver file, and return its valid waivers and all its problems.
+
+    Raises:
+        DeclarationError: if the content is not YAML.
+    """
     documents, problems = read_yaml(path, data)
     source = Source(shown(path))
     if len(documents) > 1:
@@ -43,31 +47,31 @@ def parsed(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Problem, .
         return (), capped(problems)
     root, value = documents[0].node, documents[0].value
     if not isinstance(root, yaml.SequenceNode):
-        what = f"expected a list of waivers, found {found(value)}"
-        return (), capped([*problems, Problem(node_place(source.path, root), what, "write `- rule: ...`")])
-    # What is wrong with a key or value as such needs no second word about its shape.
+        message = f"expected a list of waivers, found {found(value)}"
+        return (), capped([*problems, Problem(node_place(source.path, root), message, "write `- rule: ...`")])
+    # A key or value that the YAML reader rejected gets no second problem from validation.
     places = {problem.source for problem in problems}
     waivers = []
     for node, entry in zip(root.value, value, strict=True):
-        wrong = problems_of("waiver", entry, node, source.path, _between)
-        problems += [problem for problem in wrong if problem.source not in places]
-        if not wrong:
-            waivers.append(_waiver(entry, node_place(source.path, node)))
+        errors = problems_of("waiver", entry, node, source.path, _check_names)
+        problems += [problem for problem in errors if problem.source not in places]
+        if not errors:
+            waivers.append(_build_waiver(entry, node_place(source.path, node)))
     return tuple(waivers), capped(problems)
 
 
-def _between(entry: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield what is wrong with names of the right shape."""
+def _check_names(entry: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Yield the problems of the rule and topic of an entry that fits the model."""
     for key in ("rule", "topic"):
         if "*" in entry[key]:
-            what = f"a waiver is of one {key}, and `{shortened(entry[key])}` has a `*`"
-            yield Misfit.of((key,), what, "write an entry for each finding: `schemactl waive` does")
+            message = f"a waiver is of one {key}, and `{shortened(entry[key])}` has a `*`"
+            yield Misfit.of((key,), message, "write an entry for each finding: `schemactl waive` does")
             return
-    known = rules()
+    known_rules = rules()
     name = entry["rule"]
-    if name not in known:
-        yield Misfit.of(("rule",), *unknown_rule(name, known))
-    elif not known[name].is_waivable:
+    if name not in known_rules:
+        yield Misfit.of(("rule",), *unknown_rule(name, known_rules))
+    elif not known_rules[name].is_waivable:
         yield Misfit.of(
             ("rule",),
             f"{name} cannot be waived: it is not about what one change of a schema breaks",
@@ -75,7 +79,7 @@ def _between(entry: Mapping[str, Any]) -> Iterator[Misfit]:
         )
 
 
-def _waiver(entry: Mapping[str, str], source: Source) -> Waiver:
+def _build_waiver(entry: Mapping[str, str], source: Source) -> Waiver:
     return Waiver(
         entry["rule"],
         TopicName.parse(entry["topic"]),
@@ -88,67 +92,72 @@ def _waiver(entry: Mapping[str, str], source: Source) -> Waiver:
     )
 
 
-_HEAD: Final = """\
+_HEADER: Final = """\
 # Findings that are approved all the same. `schemactl waive` adds entries. An entry counts in the commit that brings its change:
 # once that is merged, it may stay here or be removed.
 """
 
 
+_DOCUMENT_END: Final = re.compile(r"^\.\.\.\s.*\Z", re.MULTILINE | re.DOTALL)
+
+
 def with_entries(path: str, data: bytes, waivers: Sequence[Waiver]) -> bytes:
-    """Return the content of a waiver file with more waivers at its end; comments and layout stay. b"" is a new file.
+    """Add waivers at the end of a waiver file, whose comments and formatting stay, and return its new content.
+
+    Args:
+        path: the path of the file, for problems.
+        data: its content, or b"" for a new file.
+        waivers: the waivers to add.
 
     Raises:
-        DeclarationError: the file has problems.
-        SchemactlError: it is laid out so that nothing can be added.
+        DeclarationError: all problems of the file.
+        SchemactlError: if entries cannot be added because of its formatting.
     """
-    before, problems = parsed(path, data)
+    old_waivers, problems = parse_waivers(path, data)
     if problems:
         raise DeclarationError(problems)
-    found = _added(path, data or _HEAD.encode(), waivers).encode()
+    content = _append_entries(path, data or _HEADER.encode(), waivers).encode()
     try:
-        now, problems = parsed(path, found)
+        new_waivers, problems = parse_waivers(path, content)
     except DeclarationError:
-        now = ()
-    if problems or now != (*before, *waivers):
-        entries = "".join(_entry(each, "") for each in waivers)
+        new_waivers = ()
+    if problems or new_waivers != (*old_waivers, *waivers):
+        entries = "".join(_render_entry(waiver, "") for waiver in waivers)
         raise SchemactlError(
             f"{shown(path)} is laid out so that nothing can be added to it", fix=f"add it by hand:\n{entries}"
         )
-    return found
+    return content
 
 
-def _added(path: str, data: bytes, waivers: Sequence[Waiver]) -> str:
+def _append_entries(path: str, data: bytes, waivers: Sequence[Waiver]) -> str:
     text = decode(path, data)
     line_end = "\r\n" if "\r\n" in text else "\n"
     root = next(iter(compose(path, data)), None)
     indent = ""
     if isinstance(root, yaml.SequenceNode):
         if root.flow_style:
-            flow = ", ".join(f"{{{', '.join(_lines(each))}}}" for each in waivers)
-            at = root.value[-1].end_mark.index if root.value else root.end_mark.index - 1
-            return text[:at] + (", " if root.value else "") + flow + text[at:]
+            entries = ", ".join(f"{{{', '.join(_render_lines(waiver))}}}" for waiver in waivers)
+            end = root.value[-1].end_mark.index if root.value else root.end_mark.index - 1
+            return text[:end] + (", " if root.value else "") + entries + text[end:]
         indent = " " * root.start_mark.column
     elif root is not None:
-        # Nothing, spelled out.
+        # An explicit null is replaced.
         text = text[: root.start_mark.index] + text[root.end_mark.index :]
-    # What ends a document stands behind everything.
-    ends = _DOCUMENT_END.search(text)
-    body, end = (text[: ends.start()], ends[0]) if ends else (text, "")
+    # The end mark of the document stays at the end.
+    document_end = _DOCUMENT_END.search(text)
+    body, tail = (text[: document_end.start()], document_end[0]) if document_end else (text, "")
     body += line_end if body and not body.endswith("\n") else ""
-    entries = "".join(_entry(each, indent) for each in waivers).replace("\n", line_end)
-    return body + entries + end
+    block_entries = "".join(_render_entry(waiver, indent) for waiver in waivers).replace("\n", line_end)
+    return body + block_entries + tail
 
 
-_DOCUMENT_END: Final = re.compile(r"^\.\.\.\s.*\Z", re.MULTILINE | re.DOTALL)
-
-
-def _entry(waiver: Waiver, indent: str) -> str:
-    first, *others = _lines(waiver)
+def _render_entry(waiver: Waiver, indent: str) -> str:
+    first, *others = _render_lines(waiver)
     return "".join([f"{indent}- {first}\n", *(f"{indent}  {line}\n" for line in others)])
 
 
-def _lines(waiver: Waiver) -> Iterator[str]:
-    """Yield each key of an entry with its value."""
+def _render_lines(waiver: Waiver) -> Iterator[str]:
+    """Yield the lines of an entry, a key with its value in each."""
     yield f"rule: {waiver.rule}"
     yield f"topic: {scalar(str(waiver.topic))}"
     if waiver.field:
