@@ -8,7 +8,7 @@ from schemactl.declare.files import Kind
 
 
 class MemoryFiles:
-    """Files by path. A value that is no text or bytes is what the path is: `symlink` or `submodule`."""
+    """Files by path; `apart` has the paths that are a `symlink` or `submodule`."""
 
     def __init__(self, files: Mapping[str, str | bytes], *, apart: Mapping[str, Kind] | None = None) -> None:
         self.files = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}

@@ -1,4 +1,4 @@
-"""What the files declare: the catalog, the project, and that nothing in a file can do harm."""
+"""Read declarations into the catalog and the project; hostile files only give problems."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def test_odd_names_and_links_below_a_root_are_problems() -> None:
     odd = {"topics/a\nb.yaml": "topic: shop/sales/a\n", "topics/\udcff.yaml": "topic: shop/sales/b\n"}
     apart: dict[str, Kind] = {"topics/linked": "symlink", "topics/c.yaml": "symlink", "topics/mod": "submodule"}
     places = [str(problem.source) for problem in read(MemoryFiles(odd, apart=apart), PROJECT).problems]
-    shown = ("\\xff.yaml", "a\\nb.yaml", "c.yaml", "linked", "mod")
-    assert places == [f"topics/{name}:1:1" for name in shown]
+    names = ("\\xff.yaml", "a\\nb.yaml", "c.yaml", "linked", "mod")
+    assert places == [f"topics/{name}:1:1" for name in names]
 
 
 def test_a_file_with_very_many_problems_is_cut_short() -> None:
@@ -120,27 +120,27 @@ def test_a_file_with_very_many_problems_is_cut_short() -> None:
     assert str(problems[-1]) == "topics/a.yaml:102:1: 900 more problems in this file from here on"
 
 
-# Nothing in a file can do harm.
+# Hostile files
 
 START = (
     EVERYTHING + "---\ntopic: shop/sales/b\nschema:\n  type: AVRO\n  definition: {type: enum, name: A, symbols: [B]}\n"
 )
 AVSC = '{"type": "record", "name": "A", "fields": [{"name": "a", "type": ["null", "int"], "default": null}]}'
-HALF_A_CHARACTER = "\ud83d".encode("utf-16", "surrogatepass").decode("latin-1")
-SCRAPS = st.sampled_from([*"{}[]:,-#&*!|>'\"%@`\\ \n\t\r0x~\0é", "---\n", "<<", HALF_A_CHARACTER, "null", ": ", "\n  "])
+LONE_SURROGATE = "\ud83d".encode("utf-16", "surrogatepass").decode("latin-1")
+SCRAPS = st.sampled_from([*"{}[]:,-#&*!|>'\"%@`\\ \n\t\r0x~\0é", "---\n", "<<", LONE_SURROGATE, "null", ": ", "\n  "])
 
 
 @st.composite
-def damaged(draw: st.DrawFn, text: str) -> bytes:
-    """`text` with a few insertions, deletions and repetitions."""
+def damage(draw: st.DrawFn, text: str) -> bytes:
+    """Draw a copy of `text` with a few insertions, deletions and repetitions."""
     for _ in range(draw(st.integers(1, 4))):
-        at, length = draw(st.integers(0, len(text))), draw(st.integers(0, 12))
-        new = draw(SCRAPS | st.just(text[at : at + 40]))
-        text = text[:at] + new + text[at + length :]
+        start, length = draw(st.integers(0, len(text))), draw(st.integers(0, 12))
+        new = draw(SCRAPS | st.just(text[start : start + 40]))
+        text = text[:start] + new + text[start + length :]
     return text.encode("utf-8", "surrogatepass")
 
 
-@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode) | damaged(START))
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode) | damage(START))
 @EXAMPLES
 def test_no_yaml_ends_in_anything_but_problems(data: bytes) -> None:
     declared = read(MemoryFiles({"topics/a.yaml": data}), PROJECT)
@@ -148,7 +148,7 @@ def test_no_yaml_ends_in_anything_but_problems(data: bytes) -> None:
     assert all(str(problem).isprintable() or "\n  Fix: " in str(problem) for problem in declared.problems)
 
 
-@given(st.binary(max_size=60) | damaged(AVSC))
+@given(st.binary(max_size=60) | damage(AVSC))
 @EXAMPLES
 def test_no_definition_ends_in_anything_but_problems(data: bytes) -> None:
     files: dict[str, str | bytes] = {
@@ -163,7 +163,7 @@ def test_no_definition_ends_in_anything_but_problems(data: bytes) -> None:
 PROJECT_TEXT = 'version: 1\nroots: [a]\nseverities: {TYPE_MISMATCH: off}\ntargets: {a: {registry: "sqlite:x"}}\n'
 
 
-@given(st.binary(max_size=40) | damaged(PROJECT_TEXT))
+@given(st.binary(max_size=40) | damage(PROJECT_TEXT))
 @EXAMPLES
 def test_no_project_file_ends_in_anything_but_problems(data: bytes) -> None:
     with suppress(DeclarationError):

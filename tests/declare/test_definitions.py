@@ -1,4 +1,4 @@
-"""From declared schemas to what Pulsar stores, and back to the places in the files."""
+"""Read declared schemas into the definitions that Pulsar stores, with the places of their parts in the files."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ AVRO = "{type: AVRO, definition: a.avsc}"
 
 
 def declare(schema: str, **files: str) -> Declared:
-    """What a topic with this `schema:` line declares; `files` beside it by name, with `_` for the dot."""
-    named = {f"topics/{path.replace('_', '.')}": text for path, text in files.items()}
+    """Read a topic with this `schema:` line; `files` are next to it, by name with `_` for the dot."""
+    files_by_path = {f"topics/{path.replace('_', '.')}": text for path, text in files.items()}
     text = f"topic: shop/sales/a\nschema: {schema}\n"
-    return read(MemoryFiles({"topics/a.yaml": text, **named}), PROJECT)
+    return read(MemoryFiles({"topics/a.yaml": text, **files_by_path}), PROJECT)
 
 
-def schema_of(schema: str, **files: str) -> SchemaInfo:
-    """The schema of that topic."""
+def read_schema(schema: str, **files: str) -> SchemaInfo:
+    """Return the schema of a topic without problems."""
     declared = declare(schema, **files)
     assert declared.problems == ()
     info = declared.catalog.topics[TOPIC].schema
@@ -42,18 +42,18 @@ def schema_of(schema: str, **files: str) -> SchemaInfo:
     return info
 
 
-def types_of(info: SchemaInfo) -> list[Any]:
-    """The types of a record's fields."""
+def get_field_types(info: SchemaInfo) -> list[Any]:
+    """Return the types of the fields of a record."""
     return [field["type"] for field in json.loads(info.schema)["fields"]]
 
 
-def record(name: str, *types: Any, **more: Any) -> str:
-    """A record with a field of each type, as JSON."""
-    fields = [{"name": f"f{number}", "type": each} for number, each in enumerate(types)]
-    return json.dumps({"type": "record", "name": name, **more, "fields": fields})
+def render_record(name: str, *types: Any, **attributes: Any) -> str:
+    """Render a record with a field of each type."""
+    fields = [{"name": f"f{number}", "type": type_} for number, type_ in enumerate(types)]
+    return json.dumps({"type": "record", "name": name, **attributes, "fields": fields})
 
 
-# What is stored.
+# Stored definitions
 
 
 @pytest.mark.parametrize(
@@ -71,20 +71,20 @@ def record(name: str, *types: Any, **more: Any) -> str:
     ids=["as the file has it", "with line ends of LF", "as the text in YAML has it", "YAML as JSON"],
 )
 def test_a_definition_is_stored_as_it_is_written(schema: str, files: dict[str, str], stored: str | None) -> None:
-    assert schema_of(schema, **files).schema.decode() == (stored or files["a_avsc"])
+    assert read_schema(schema, **files).schema.decode() == (stored or files["a_avsc"])
 
 
-@pytest.mark.parametrize("type_", [each for each in SchemaType if SPECS[each].declared_as == "plain"])
+@pytest.mark.parametrize("type_", [type_ for type_ in SchemaType if SPECS[type_].declared_as == "plain"])
 def test_a_type_without_definition_stores_its_properties_alone(type_: SchemaType) -> None:
     if SPECS[type_].undeclarable or SPECS[type_].first_release is not Release.R4_0:
         assert declare(f"{{type: {type_.name}}}").problems
         return
-    info = schema_of(f"{{type: {type_.name}, properties: {{owner: orders-team}}}}")
+    info = read_schema(f"{{type: {type_.name}, properties: {{owner: orders-team}}}}")
     assert (info.type, info.schema, dict(info.properties)) == (type_, b"", {"owner": "orders-team"})
 
 
 def test_key_value_is_stored_as_pulsars_client_stores_it() -> None:
-    info = schema_of(
+    info = read_schema(
         "{type: KEY_VALUE, encoding: SEPARATED, key: {type: STRING, properties: {b: '2', a: '1'}},"
         " value: {type: AVRO, definition: a.avsc}, properties: {owner: x}}",
         a_avsc='"int"',
@@ -100,7 +100,7 @@ def test_key_value_is_stored_as_pulsars_client_stores_it() -> None:
         "value.schema.properties": "{}",
         "owner": "x",
     }
-    inline = schema_of("{type: KEY_VALUE, key: {type: BYTES}, value: {type: INT32}}")
+    inline = read_schema("{type: KEY_VALUE, key: {type: BYTES}, value: {type: INT32}}")
     assert split(inline).encoding == "INLINE"
 
 
@@ -115,7 +115,7 @@ MONEY = 'syntax = "proto3";\npackage common;\nmessage Money { int64 units = 1; }
 
 
 def test_a_proto_is_compiled_with_its_references() -> None:
-    info = schema_of(PROTO, click_proto=CLICK, money_proto=MONEY)
+    info = read_schema(PROTO, click_proto=CLICK, money_proto=MONEY)
     assert json.loads(info.schema)["rootMessageTypeName"] == "web.Click"
     assert info.source == Source("topics/click.proto")
     assert info.locate("/messages/web.Click/fields/1") == Source("topics/click.proto", 4, 17)
@@ -133,23 +133,23 @@ def test_a_proto_is_compiled_with_its_references() -> None:
 )
 def test_an_import_is_found_however_it_is_written(written: str) -> None:
     text = f'syntax = "proto3"; {written} message Click {{ common.Money price = 1; }}'
-    info = schema_of(PROTO, click_proto=text, money_proto=MONEY)
+    info = read_schema(PROTO, click_proto=text, money_proto=MONEY)
     assert json.loads(info.schema)["rootMessageTypeName"] == "web.Click"
 
 
 def test_moving_a_proto_makes_no_other_version() -> None:
     line = "{type: PROTOBUF_NATIVE, definition: NAME, message: common.Money}"
-    here = schema_of(line.replace("NAME", "a.proto"), a_proto=MONEY)
-    there = schema_of(line.replace("NAME", "x/b.proto"), **{"x/b_proto": MONEY})
+    schema = read_schema(line.replace("NAME", "a.proto"), a_proto=MONEY)
+    moved_schema = read_schema(line.replace("NAME", "x/b.proto"), **{"x/b_proto": MONEY})
     identity = SPECS[SchemaType.PROTOBUF_NATIVE].identity
-    assert identity(here) == identity(there)
+    assert identity(schema) == identity(moved_schema)
 
 
 def test_a_protobuf_schema_knows_its_proto() -> None:
-    info = schema_of(
+    info = read_schema(
         "{type: PROTOBUF, definition: a.avsc, proto: click.proto, message: web.Click, references: [b.avsc, money.proto]}",
-        a_avsc=record("A", "B"),
-        b_avsc=record("B"),
+        a_avsc=render_record("A", "B"),
+        b_avsc=render_record("B"),
         click_proto=CLICK,
         money_proto=MONEY,
     )
@@ -158,30 +158,30 @@ def test_a_protobuf_schema_knows_its_proto() -> None:
     assert b'"name": "B"' in info.schema
 
 
-# References.
+# References
 
 
 def test_a_referenced_type_is_defined_where_it_is_used_first() -> None:
-    info = schema_of(
+    info = read_schema(
         "{type: AVRO, definition: a.avsc, references: [b.avsc, c.avsc]}",
-        a_avsc=record("A", {"type": "map", "values": "B"}, "C"),
-        b_avsc=record("B", "C", "C"),
+        a_avsc=render_record("A", {"type": "map", "values": "B"}, "C"),
+        b_avsc=render_record("B", "C", "C"),
         c_avsc=json.dumps({"type": "enum", "name": "C", "symbols": ["X"]}),
     )
-    first, second = types_of(info)
+    first, second = get_field_types(info)
     used, again = (field["type"] for field in first["values"]["fields"])
     assert (used["symbols"], again, second) == (["X"], "C", "C")
 
 
 def test_an_inlined_type_keeps_its_own_namespace() -> None:
-    info = schema_of(
+    info = read_schema(
         "{type: AVRO, definition: a.avsc, references: [b.avsc, c.avsc, d.avsc]}",
-        a_avsc=record("A", "Inner", "Bare", "other.D", namespace="shop"),
-        b_avsc=record("Outer", {"type": "fixed", "name": "Inner", "size": 2}, namespace="shop"),
-        c_avsc=record("Bare", {"type": "enum", "name": "E", "symbols": ["X"]}),
-        d_avsc=record("other.D", "E2", {"type": "enum", "name": "E2", "symbols": ["X"]}),
+        a_avsc=render_record("A", "Inner", "Bare", "other.D", namespace="shop"),
+        b_avsc=render_record("Outer", {"type": "fixed", "name": "Inner", "size": 2}, namespace="shop"),
+        c_avsc=render_record("Bare", {"type": "enum", "name": "E", "symbols": ["X"]}),
+        d_avsc=render_record("other.D", "E2", {"type": "enum", "name": "E2", "symbols": ["X"]}),
     )
-    inner, bare, d = types_of(info)
+    inner, bare, d = get_field_types(info)
     assert inner == {"type": "fixed", "name": "Inner", "size": 2}
     assert (bare["name"], bare["namespace"]) == ("Bare", "")
     assert d["fields"][0]["type"] == {"type": "enum", "name": "E2", "symbols": ["X"]}
@@ -189,40 +189,40 @@ def test_an_inlined_type_keeps_its_own_namespace() -> None:
 
 
 def test_a_type_that_contains_itself_is_no_circle() -> None:
-    info = schema_of(
+    info = read_schema(
         "{type: AVRO, definition: a.avsc, references: [b.avsc]}",
-        a_avsc=record("A", "Node"),
-        b_avsc=record("Node", ["null", "Node"]),
+        a_avsc=render_record("A", "Node"),
+        b_avsc=render_record("Node", ["null", "Node"]),
     )
-    assert types_of(info)[0]["fields"][0]["type"] == ["null", "Node"]
+    assert get_field_types(info)[0]["fields"][0]["type"] == ["null", "Node"]
 
 
 def test_types_of_one_file_find_each_other() -> None:
-    info = schema_of(
+    info = read_schema(
         "{type: AVRO, definition: {type: B}, references: [b.avsc]}",
-        b_avsc=f"[{record('A', 'int')}, {record('B', 'A', 'A')}]",
+        b_avsc=f"[{render_record('A', 'int')}, {render_record('B', 'A', 'A')}]",
     )
-    first, second = types_of(info)
+    first, second = get_field_types(info)
     assert (first["name"], second) == ("A", "A")
 
 
 def test_the_text_stays_and_a_finding_comes_when_nothing_is_inlined() -> None:
     declared = declare(
-        "{type: AVRO, definition: a.avsc, references: [b.avsc]}", a_avsc='"string"\n', b_avsc=record("B")
+        "{type: AVRO, definition: a.avsc, references: [b.avsc]}", a_avsc='"string"\n', b_avsc=render_record("B")
     )
     assert declared.catalog.topics[TOPIC].schema == SchemaInfo(SchemaType.AVRO, b'"string"\n')
     in_half = declare(
         "\n  type: KEY_VALUE\n  key: {type: STRING}\n"
         "  value: {type: AVRO, definition: '\"int\"', references: [b.avsc]}",
-        b_avsc=record("B"),
+        b_avsc=render_record("B"),
     )
-    found = [(each.rule, each.source) for each in (*declared.findings, *in_half.findings)]
+    findings = [(finding.rule, finding.source) for finding in (*declared.findings, *in_half.findings)]
     places = [Source("topics/a.yaml", 2, 55), Source("topics/a.yaml", 5, 57)]
-    assert found == [("REFERENCE_UNUSED", place) for place in places]
+    assert findings == [("REFERENCE_UNUSED", place) for place in places]
 
 
 def test_findings_lead_into_the_file_that_a_part_came_from() -> None:
-    info = schema_of(
+    info = read_schema(
         "{type: AVRO, definition: a.avsc, references: [b.avsc]}",
         a_avsc='{"type": "record", "name": "A", "fields": [\n  {"name": "x", "type": ["null", "B"]},\n'
         '  {"name": "y", "type": "B"}]}',
@@ -241,7 +241,7 @@ def test_findings_lead_into_the_file_that_a_part_came_from() -> None:
 
 
 def test_halves_have_places_of_their_own() -> None:
-    info = schema_of(
+    info = read_schema(
         "\n  type: KEY_VALUE\n  key: {type: STRING}\n  value:\n    type: AVRO\n    definition: a.avsc",
         a_avsc='{"type":\n "string"}',
     )
@@ -270,64 +270,64 @@ def test_brackets_in_the_name_of_a_folder_are_no_range(written: str) -> None:
 
 
 def test_dependencies_name_every_file_read_or_missed() -> None:
-    declared = declare("{type: AVRO, definition: a.avsc, references: [b.avsc]}", b_avsc=record("B"))
+    declared = declare("{type: AVRO, definition: a.avsc, references: [b.avsc]}", b_avsc=render_record("B"))
     assert declared.dependencies == {TOPIC: {"topics/a.avsc", "topics/b.avsc"}}
     assert TOPIC not in declared.catalog.topics
 
 
 @pytest.mark.parametrize(
-    ("path", "kind", "what"),
+    ("path", "kind", "message"),
     [
         ("a.avsc", "symlink", "is a symbolic link; links are not followed"),
         ("x", "symlink", "is a symbolic link; links are not followed"),
         ("x", "submodule", "is another repository (a submodule); its files are not part of this one"),
     ],
 )
-def test_links_and_submodules_are_not_followed(path: str, kind: Kind, what: str) -> None:
+def test_links_and_submodules_are_not_followed(path: str, kind: Kind, message: str) -> None:
     definition = path if path == "a.avsc" else "x/a.avsc"
     text = f"topic: shop/sales/a\nschema: {{type: AVRO, definition: {definition}}}\n"
     files = MemoryFiles({"topics/a.yaml": text}, apart={f"topics/{path}": kind})
-    fixes = {each.fix for each in read(files, PROJECT).problems if each.what == f"`topics/{path}` {what}"}
+    fixes = {problem.fix for problem in read(files, PROJECT).problems if problem.what == f"`topics/{path}` {message}"}
     assert fixes
     assert f"write {definition}" not in fixes
 
 
-# The law of references: what stands alone means the same as what was spread over files.
+# A definition that is split into several files has the same content as one file.
 
 NAMES = [f"n{number}.T{number}" for number in range(6)]
 
 
 @st.composite
-def spread(draw: st.DrawFn) -> list[list[Any]]:
-    """Types n0.T0 to n5.T5, each as the types of its fields; a type uses only types of larger numbers."""
-    found = []
+def draw_types(draw: st.DrawFn) -> list[list[Any]]:
+    """Draw types n0.T0 to n5.T5 as lists of field types; a type uses only types with larger numbers."""
+    types = []
     for number in range(len(NAMES)):
         uses = st.sampled_from(["int", "string", *NAMES[number + 1 :]])
         arrays = uses.map(lambda use: {"type": "array", "items": use})
         maps = uses.map(lambda use: {"type": "map", "values": use})
-        found.append(draw(st.lists(uses | arrays | maps | uses.map(lambda use: ["null", use]), max_size=4)))
-    return found
+        types.append(draw(st.lists(uses | arrays | maps | uses.map(lambda use: ["null", use]), max_size=4)))
+    return types
 
 
-@given(spread(), st.permutations(range(1, len(NAMES))))
+@given(draw_types(), st.permutations(range(1, len(NAMES))))
 @EXAMPLES
 def test_a_definition_spread_over_files_means_what_it_means_in_one(types: list[list[Any]], order: list[int]) -> None:
-    files = {f"{number}_avsc": record(name, *types[number]) for number, name in enumerate(NAMES)}
+    files = {f"{number}_avsc": render_record(name, *types[number]) for number, name in enumerate(NAMES)}
     listed = ", ".join(f"{number}.avsc" for number in order)
-    info = schema_of(f"{{type: AVRO, definition: 0.avsc, references: [{listed}]}}", **files)
+    info = read_schema(f"{{type: AVRO, definition: 0.avsc, references: [{listed}]}}", **files)
     defined: set[str] = set()
 
-    def whole(schema: Any) -> Any:
+    def inline(schema: Any) -> Any:
         if isinstance(schema, list):
-            return [whole(branch) for branch in schema]
+            return [inline(branch) for branch in schema]
         if isinstance(schema, dict):
-            return {key: whole(value) if key in ("items", "values") else value for key, value in schema.items()}
+            return {key: inline(value) if key in ("items", "values") else value for key, value in schema.items()}
         if schema not in NAMES or schema in defined:
             return schema
         defined.add(schema)
-        made = json.loads(record(schema, *types[NAMES.index(schema)]))
-        for field in made["fields"]:
-            field["type"] = whole(field["type"])
-        return made
+        definition = json.loads(render_record(schema, *types[NAMES.index(schema)]))
+        for field in definition["fields"]:
+            field["type"] = inline(field["type"])
+        return definition
 
-    assert json.loads(info.schema) == whole(NAMES[0])
+    assert json.loads(info.schema) == inline(NAMES[0])

@@ -1,4 +1,4 @@
-"""The JSON Schemas for editors, which come from the shapes that `check` asks for; run this file to write them anew."""
+"""The JSON Schemas for editors accept the same documents as `check`; run this file to update them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ TOP = Path(__file__).parent.parent.parent
 SCHEMAS = TOP / "schemas"
 
 
-def written(schema: dict[str, Any]) -> str:
+def render_schema(schema: dict[str, Any]) -> str:
     return laid_out(schema, 200) + "\n"
 
 
 def test_they_are_up_to_date() -> None:
     read = {path.name: path.read_text(encoding="utf-8") for path in SCHEMAS.glob("*.schema.json")}
-    made = {f"{name}.schema.json": written(schema) for name, schema in editor_schemas().items()}
-    assert made.items() <= read.items(), f"run {__file__}"
+    generated = {f"{name}.schema.json": render_schema(schema) for name, schema in editor_schemas().items()}
+    assert generated.items() <= read.items(), f"run {__file__}"
 
 
 @pytest.mark.parametrize("schema", editor_schemas().values(), ids=editor_schemas())
 def test_every_key_is_described_and_every_part_is_used(schema: dict[str, Any]) -> None:
     text = json.dumps(schema)
     assert [name for name in schema["$defs"] if f'"#/$defs/{name}"' not in text] == []
-    keys = {(name, key): each for name, part in schema["$defs"].items() for key, each in part["properties"].items()}
-    assert [at for at, each in keys.items() if not ("description" in each or "$ref" in each)] == []
+    keys = {(name, key): value for name, part in schema["$defs"].items() for key, value in part["properties"].items()}
+    assert [key for key, value in keys.items() if not ("description" in value or "$ref" in value)] == []
 
 
-def documents() -> Iterator[tuple[str, Any]]:
-    """Yield the kind of shape and the value of each document that is right, and of those that are wrong in one way or another."""
+def read_example_documents() -> Iterator[tuple[str, Any]]:
+    """Yield the kind and the value of valid and invalid documents."""
     from test_catalog import EVERYTHING
 
     texts = [(path, text) for case in CASES for path, text in case.files.items() if path.endswith(("yaml", "yml"))]
@@ -47,10 +47,10 @@ def documents() -> Iterator[tuple[str, Any]]:
     texts += [(path.name, path.read_text()) for path in sorted((TOP / "examples").rglob("*.yaml"))]
     for path, text in texts:
         try:
-            found = read_yaml(path, text.encode())[0]
+            documents = read_yaml(path, text.encode())[0]
         except DeclarationError:
             continue
-        for value in (each.value for each in found):
+        for value in (document.value for document in documents):
             kind = "topic" if isinstance(value, dict) and "topic" in value else "namespace"
             if Path(path).name == "schemactl.yaml":
                 yield "project", value
@@ -60,16 +60,16 @@ def documents() -> Iterator[tuple[str, Any]]:
 
 
 def test_they_accept_what_check_accepts() -> None:
-    of = {
+    schema_names = {
         **dict.fromkeys(("topic", "namespace"), "declarations"),
         **dict.fromkeys(("topic overlay", "namespace overlay"), "overlays"),
         "project": "project",
     }
-    judges = {name: jsonschema.Draft7Validator(schema) for name, schema in editor_schemas().items()}
+    validators = {name: jsonschema.Draft7Validator(schema) for name, schema in editor_schemas().items()}
     verdicts = [
-        (value, judges[of[kind]].is_valid(value), not mismatches(kind, value))
-        for kind, value in documents()
-        # Which packages there are is written in no schema.
+        (value, validators[schema_names[kind]].is_valid(value), not mismatches(kind, value))
+        for kind, value in read_example_documents()
+        # The schemas do not list reserved names of packages.
         if value != {"version": 1, "generate": {"package": "pyspark"}}
     ]
     assert {accepted for _, accepted, _ in verdicts} == {True, False}
@@ -80,12 +80,13 @@ def test_they_accept_what_check_accepts() -> None:
 def test_examples_are_accepted(name: str) -> None:
     schema = editor_schemas()[name]
     for part in schema["$defs"].values():
-        for each in part["properties"].values():
-            whole = {**each, "$defs": schema["$defs"]}
-            assert all(jsonschema.Draft7Validator(whole).is_valid(example) for example in each.get("examples", ()))
+        for value in part["properties"].values():
+            value_schema = {**value, "$defs": schema["$defs"]}
+            validator = jsonschema.Draft7Validator(value_schema)
+            assert all(validator.is_valid(example) for example in value.get("examples", ()))
 
 
 if __name__ == "__main__":
     SCHEMAS.mkdir(exist_ok=True)
-    for each, made in editor_schemas().items():
-        (SCHEMAS / f"{each}.schema.json").write_text(written(made), encoding="utf-8")
+    for schema_name, schema in editor_schemas().items():
+        (SCHEMAS / f"{schema_name}.schema.json").write_text(render_schema(schema), encoding="utf-8")

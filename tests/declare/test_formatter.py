@@ -1,4 +1,4 @@
-"""`schemactl fmt`: what it writes, what it leaves, its exit codes, and layouts of random texts."""
+"""Tests of `schemactl fmt`: its output, its exit codes, and random texts."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": []}\
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Scratch:
-    """A project with a YAML file and a definition that are not laid out, and a shared definition outside the roots that is."""
-    made = Scratch(tmp_path / "shop")
-    made.write(
+    """A project with an unformatted YAML file and definition, and a formatted shared definition outside the roots."""
+    repository = Scratch(tmp_path / "shop")
+    repository.write(
         {
             "schemactl.yaml": "version: 1\n",
             "namespaces/orders.yaml": MESSY,
@@ -111,37 +111,37 @@ def repository(tmp_path: Path) -> Scratch:
             "common/money.avsc": MONEY,
         }
     )
-    return made
+    return repository
 
 
-def text(repository: Scratch, path: str) -> str:
+def read_text(repository: Scratch, path: str) -> str:
     return (repository.path / path).read_text()
 
 
 def test_files_are_laid_out_with_their_comments_and_versions(repository: Scratch) -> None:
-    done = schemactl(repository.path, "fmt")
-    assert done.out == "laid out namespaces/orders.avsc\nlaid out namespaces/orders.yaml\n"
-    assert done.err == "2 files laid out, 2 files unchanged\n"
-    assert text(repository, "namespaces/orders.yaml") == TIDY
-    assert text(repository, "namespaces/orders.avsc") == TIDY_DEFINITION.replace("1e3", "1")
+    result = schemactl(repository.path, "fmt")
+    assert result.out == "laid out namespaces/orders.avsc\nlaid out namespaces/orders.yaml\n"
+    assert result.err == "2 files laid out, 2 files unchanged\n"
+    assert read_text(repository, "namespaces/orders.yaml") == TIDY
+    assert read_text(repository, "namespaces/orders.avsc") == TIDY_DEFINITION.replace("1e3", "1")
     assert schemactl(repository.path, "fmt", "--check").out == ""
 
 
 def test_check_and_diff_write_nothing_and_exit_with_100(repository: Scratch) -> None:
-    checked = schemactl(repository.path, "fmt", "--check", code=100)
-    assert checked.out == "would lay out namespaces/orders.avsc\nwould lay out namespaces/orders.yaml\n"
-    shown = schemactl(repository.path, "fmt", "--diff", "namespaces/orders.yaml", code=100).out
-    assert shown.startswith("--- a/namespaces/orders.yaml\n+++ b/namespaces/orders.yaml\n")
-    assert "+labels: {tier: gold, domain: sales}\n" in shown
-    assert text(repository, "namespaces/orders.yaml") == MESSY
+    result = schemactl(repository.path, "fmt", "--check", code=100)
+    assert result.out == "would lay out namespaces/orders.avsc\nwould lay out namespaces/orders.yaml\n"
+    diff = schemactl(repository.path, "fmt", "--diff", "namespaces/orders.yaml", code=100).out
+    assert diff.startswith("--- a/namespaces/orders.yaml\n+++ b/namespaces/orders.yaml\n")
+    assert "+labels: {tier: gold, domain: sales}\n" in diff
+    assert read_text(repository, "namespaces/orders.yaml") == MESSY
 
 
 def test_paths_are_files_or_folders_from_where_one_works(repository: Scratch) -> None:
     repository.write({"common/money.avsc": MONEY.replace(" ", "")})
     assert schemactl(repository.path / "common", "fmt", ".").out == "laid out common/money.avsc\n"
     assert schemactl(repository.path / "namespaces", "fmt", "orders.avsc").out.split()[-1] == "namespaces/orders.avsc"
-    for none in ("x.yaml", ""):
-        assert "there is no such file or folder" in schemactl(repository.path, "fmt", none, code=64).err
+    for missing_path in ("x.yaml", ""):
+        assert "there is no such file or folder" in schemactl(repository.path, "fmt", missing_path, code=64).err
     assert "outside of the repository" in schemactl(repository.path, "fmt", "..", code=64).err
 
 
@@ -155,10 +155,10 @@ def test_what_is_staged_is_checked(repository: Scratch) -> None:
 
 def test_what_is_neither_yaml_nor_json_is_an_error_with_its_place_and_nothing_is_written(repository: Scratch) -> None:
     repository.write({"namespaces/orders.avsc": '{"type": }', "namespaces/b.yaml": "topic: [a\n"})
-    told = schemactl(repository.path, "fmt", code=1).err
-    assert "namespaces/orders.avsc:1:10: expected a value" in told
-    assert "namespaces/b.yaml:" in told
-    assert text(repository, "namespaces/orders.yaml") == MESSY
+    errors = schemactl(repository.path, "fmt", code=1).err
+    assert "namespaces/orders.avsc:1:10: expected a value" in errors
+    assert "namespaces/b.yaml:" in errors
+    assert read_text(repository, "namespaces/orders.yaml") == MESSY
 
 
 def test_line_ends_of_other_systems_become_line_ends_and_links_are_left(repository: Scratch) -> None:
@@ -177,32 +177,32 @@ def test_line_ends_of_other_systems_become_line_ends_and_links_are_left(reposito
 def test_a_layout_that_would_change_what_is_declared_is_a_bug_and_not_written(
     name: str, repository: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(*arguments: str) -> str:
+    def change_names(*arguments: str) -> str:
         return arguments[-1].replace("orders", "order").replace("id", "key")
 
-    monkeypatch.setattr(formatter, name, wrong)
+    monkeypatch.setattr(formatter, name, change_names)
     before = {path.name: path.read_text() for path in (repository.path / "namespaces").iterdir()}
-    told = schemactl(repository.path, "fmt", code=1).err
-    assert "This is a bug of schemactl" in told
-    wrong_one = "orders.yaml" if name == "laid_out_yaml" else "orders.avsc"
-    assert text(repository, f"namespaces/{wrong_one}") == before[wrong_one]
+    errors = schemactl(repository.path, "fmt", code=1).err
+    assert "This is a bug of schemactl" in errors
+    changed_file = "orders.yaml" if name == "laid_out_yaml" else "orders.avsc"
+    assert read_text(repository, f"namespaces/{changed_file}") == before[changed_file]
 
 
 def test_a_new_project_is_tidy(tmp_path: Path) -> None:
     schemactl(tmp_path, "init")
     schemactl(tmp_path, "new", "namespace", "shop/sales", "--strategy", "BACKWARD")
     for kind in ("AVRO", "STRING", "KEY_VALUE"):
-        more = ("--key", "STRING", "--value", "JSON") if kind == "KEY_VALUE" else ()
-        schemactl(tmp_path, "new", "topic", f"shop/sales/{kind.lower()}", "--type", kind, *more)
+        options = ("--key", "STRING", "--value", "JSON") if kind == "KEY_VALUE" else ()
+        schemactl(tmp_path, "new", "topic", f"shop/sales/{kind.lower()}", "--type", kind, *options)
     schemactl(tmp_path, "fmt", "--check")
     schemactl(tmp_path, "lint", "--strict")
 
 
 def test_the_examples_are_tidy(tmp_path: Path) -> None:
-    made = {"shop": shop.make(tmp_path), "environments": tmp_path / "environments"}
+    folders = {"shop": shop.make(tmp_path), "environments": tmp_path / "environments"}
     for step in sorted((Path(__file__).parents[2] / "examples" / "environments" / "history").iterdir()):
-        shutil.copytree(step, made["environments"], dirs_exist_ok=True)
-    for folder in made.values():
+        shutil.copytree(step, folders["environments"], dirs_exist_ok=True)
+    for folder in folders.values():
         schemactl(folder, "fmt", "--check")
         schemactl(folder, "lint", "--strict")
 
@@ -231,90 +231,98 @@ SCALARS = (
 TEXTS = ("one\ntwo\n", "one\n\n  deeper\nback", "\nled\n", "kept\n\n\n", "  led by blanks\nnot\n")
 
 
-def value(rng: random.Random, depth: int) -> Any:
-    """A random value as YAML and JSON have them."""
+def choose_value(rng: random.Random, depth: int) -> Any:
+    """Choose a random value for YAML and JSON."""
     kind = rng.random()
     if depth and kind < 0.3:
-        return {key: value(rng, depth - 1) for key in rng.sample(KEYS, rng.randint(0, 4))}
+        return {key: choose_value(rng, depth - 1) for key in rng.sample(KEYS, rng.randint(0, 4))}
     if depth and kind < 0.5:
-        return [value(rng, depth - 1) for _ in range(rng.randint(0, 3))]
+        return [choose_value(rng, depth - 1) for _ in range(rng.randint(0, 3))]
     return rng.choice([rng.choice(SCALARS), rng.randint(-9, 9), 1.5, True, None, rng.choice(TEXTS)])
 
 
 class YamlWriter:
-    """Writes values as YAML in as many ways as people find."""
+    """Renders values as YAML in random styles."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.comments = 0
 
-    def document(self, content: dict[str, Any]) -> str:
-        lines = [*self.block(content, 0)]
-        return "\n".join([*self.noise(0), *lines, *self.noise(0), ""])
+    def render_document(self, content: dict[str, Any]) -> str:
+        lines = [*self.render_block(content, 0)]
+        return "\n".join([*self.render_noise(0), *lines, *self.render_noise(0), ""])
 
-    def noise(self, column: int) -> Iterator[str]:
+    def render_noise(self, column: int) -> Iterator[str]:
         while self.rng.random() < 0.25:
-            yield self.rng.choice(["", "   ", f"{' ' * self.rng.choice([column, 0, column + 3])}{self.comment()}"])
+            yield self.rng.choice(
+                ["", "   ", f"{' ' * self.rng.choice([column, 0, column + 3])}{self.render_comment()}"]
+            )
 
-    def comment(self) -> str:
+    def render_comment(self) -> str:
         self.comments += 1
         return f"# c{self.comments}  {self.rng.choice(['x', 'a: b', '- y', '', 'é'])}"
 
-    def end(self) -> str:
-        return self.rng.choice(["", "", "", "  ", f"  {self.comment()}"])
+    def render_end(self) -> str:
+        return self.rng.choice(["", "", "", "  ", f"  {self.render_comment()}"])
 
-    def block(self, content: Any, column: int) -> Iterator[str]:
-        """The lines of a dict or list that is not empty."""
+    def render_block(self, content: Any, column: int) -> Iterator[str]:
+        """Yield the lines of a non-empty dict or list."""
         blanks = " " * column
-        for number, each in enumerate(content.items() if isinstance(content, dict) else content):
-            yield from self.noise(column) if number else ()
-            name, inner = each if isinstance(content, dict) else (None, each)
-            head = f"{self.key(name)}{self.rng.choice(['', '', ' '])}:" if name is not None else "-"
+        for number, item in enumerate(content.items() if isinstance(content, dict) else content):
+            yield from self.render_noise(column) if number else ()
+            name, inner = item if isinstance(content, dict) else (None, item)
+            head = f"{self.render_key(name)}{self.rng.choice(['', '', ' '])}:" if name is not None else "-"
             if isinstance(inner, dict | list) and inner and self.rng.random() < 0.7:
-                yield from self.nested(inner, head, column, is_key=name is not None)
+                yield from self.render_nested(inner, head, column, is_key=name is not None)
             elif isinstance(inner, str) and "\n" in inner and inner[0] not in " \n":
-                yield f"{blanks}{head} |{self.chomp(inner)}{self.end()}"
-                deeper = column + self.rng.randint(1, 4)
-                yield from (f"{' ' * deeper}{line}" if line else "" for line in inner.removesuffix("\n").split("\n"))
+                yield f"{blanks}{head} |{self.choose_chomping(inner)}{self.render_end()}"
+                text_column = column + self.rng.randint(1, 4)
+                yield from (
+                    f"{' ' * text_column}{line}" if line else "" for line in inner.removesuffix("\n").split("\n")
+                )
             else:
-                yield f"{blanks}{head}{' ' * self.rng.choice([1, 1, 3])}{self.flow(inner, column + 1)}{self.end()}"
+                yield f"{blanks}{head}{' ' * self.rng.choice([1, 1, 3])}{self.render_flow(inner, column + 1)}{self.render_end()}"
 
-    def nested(self, inner: Any, head: str, column: int, *, is_key: bool) -> Iterator[str]:
+    def render_nested(self, inner: Any, head: str, column: int, *, is_key: bool) -> Iterator[str]:
         step = self.rng.randint(1, 4)
         if not is_key and self.rng.random() < 0.7:
-            first, *rest = self.block(inner, column + 1 + step)
+            first, *rest = self.render_block(inner, column + 1 + step)
             yield f"{' ' * column}-{first[column + 1 :]}"
             yield from rest
             return
-        yield f"{' ' * column}{head}{self.end()}"
+        yield f"{' ' * column}{head}{self.render_end()}"
         is_flush = is_key and isinstance(inner, list) and self.rng.random() < 0.3
-        yield from self.block(inner, column if is_flush else column + step)
+        yield from self.render_block(inner, column if is_flush else column + step)
 
     @staticmethod
-    def chomp(text: str) -> str:
+    def choose_chomping(text: str) -> str:
         return "" if text.endswith("\n") and not text.endswith("\n\n") else "+" if text.endswith("\n") else "-"
 
-    def key(self, name: str) -> str:
+    def render_key(self, name: str) -> str:
         return json.dumps(name, ensure_ascii=False) if self.rng.random() < 0.2 else name
 
-    def flow(self, content: Any, column: int) -> str:
+    def render_flow(self, content: Any, column: int) -> str:
         blank = self.rng.choice(["", " ", "  "])
-        comma = self.rng.choice([",", ", ", " ,  ", f",\n{' ' * column}", f",  {self.comment()}\n{' ' * (column + 2)}"])
+        comma = self.rng.choice(
+            [",", ", ", " ,  ", f",\n{' ' * column}", f",  {self.render_comment()}\n{' ' * (column + 2)}"]
+        )
         if isinstance(content, dict):
-            members = (f"{json.dumps(key)}:{blank}{self.flow(each, column)}" for key, each in content.items())
+            members = (
+                f"{json.dumps(key)}:{blank}{self.render_flow(member, column)}" for key, member in content.items()
+            )
             return f"{{{blank}{comma.join(members)}{blank}}}"
         if isinstance(content, list):
-            return f"[{blank}{comma.join(self.flow(each, column) for each in content)}{blank}]"
+            return f"[{blank}{comma.join(self.render_flow(item, column) for item in content)}{blank}]"
         if isinstance(content, str) and re.fullmatch("[a-wyz]+( [a-z]+)*", content) and content not in ("no", "null"):
             return content
         return json.dumps(content, ensure_ascii=False)
 
 
-def said(text: str) -> list[str]:
-    """What the documents of a YAML text say."""
+def read_values(text: str) -> list[str]:
+    """Return the values of the documents of a YAML text, with sorted keys."""
     documents, problems = read_yaml("x.yaml", text.encode())
     assert problems == []
-    return [json.dumps(each.value, sort_keys=True) for each in documents]
+    return [json.dumps(document.value, sort_keys=True) for document in documents]
 
 
 @EXAMPLES
@@ -324,34 +332,37 @@ def test_a_yaml_text_says_the_same_with_the_same_comments_and_stays_as_it_is_lai
     for _ in range(8):
         writer = YamlWriter(rng)
         contents = [
-            {rng.choice(("topic", "namespace", "a")): "x", **value_of_keys(rng)} for _ in range(rng.randint(1, 2))
+            {rng.choice(("topic", "namespace", "a")): "x", **choose_document(rng)} for _ in range(rng.randint(1, 2))
         ]
-        text = "---\n".join(map(writer.document, contents)) + rng.choice(["", "\n\n"])
+        text = "---\n".join(map(writer.render_document, contents)) + rng.choice(["", "\n\n"])
         text = text.rstrip("\n") if rng.random() < 0.2 else text
         new = formatter.laid_out_yaml("x.yaml", text)
-        assert said(new) == said(text)
+        assert read_values(new) == read_values(text)
         assert sorted(re.findall(r"# c\d+", new)) == sorted(re.findall(r"# c\d+", text))
         assert formatter.laid_out_yaml("x.yaml", new) == new
 
 
-def value_of_keys(rng: random.Random) -> dict[str, Any]:
-    """The random content of a document."""
-    return {key: value(rng, 3) for key in rng.sample(KEYS, rng.randint(0, 5)) if key != "topic"}
+def choose_document(rng: random.Random) -> dict[str, Any]:
+    """Choose the random content of a document."""
+    return {key: choose_value(rng, 3) for key in rng.sample(KEYS, rng.randint(0, 5)) if key != "topic"}
 
 
-def json_written(content: Any, rng: random.Random) -> str:
-    """JSON text in as many layouts as people find, with comments."""
+def render_json(content: Any, rng: random.Random) -> str:
+    """Render JSON in a random style, with comments."""
 
-    def gap() -> str:
+    def choose_gap() -> str:
         return "".join(rng.choices(["", " ", "\n", "\n\n  ", "// c c\n", "/* c */", "\t"], [9, 5, 2, 1, 1, 1, 1], k=2))
 
     if isinstance(content, dict):
         members = (
-            f"{gap()}{json.dumps(key)}{gap()}:{gap()}{json_written(each, rng)}{gap()}" for key, each in content.items()
+            f"{choose_gap()}{json.dumps(key)}{choose_gap()}:{choose_gap()}{render_json(member, rng)}{choose_gap()}"
+            for key, member in content.items()
         )
-        return f"{{{','.join(members) or gap()}}}"
+        return f"{{{','.join(members) or choose_gap()}}}"
     if isinstance(content, list):
-        return f"[{','.join(f'{gap()}{json_written(each, rng)}{gap()}' for each in content) or gap()}]"
+        return (
+            f"[{','.join(f'{choose_gap()}{render_json(item, rng)}{choose_gap()}' for item in content) or choose_gap()}]"
+        )
     return rng.choice(["1.50", "1E2", "-0"]) if content == 1.5 else json.dumps(content, ensure_ascii=rng.random() < 0.5)
 
 
@@ -360,7 +371,7 @@ def json_written(content: Any, rng: random.Random) -> str:
 def test_a_json_text_says_the_same_with_the_same_comments_and_stays_as_it_is_laid_out(seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311  no secret
     for _ in range(8):
-        text = json_written(value(rng, 4), rng)
+        text = render_json(choose_value(rng, 4), rng)
         new = formatter.laid_out_json(text)
         assert json.loads(without_comments(new), parse_float=str) == json.loads(without_comments(text), parse_float=str)
         assert len(re.findall(r"// c|/\* c", new)) == len(re.findall(r"// c|/\* c", text))

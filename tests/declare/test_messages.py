@@ -1,4 +1,4 @@
-"""What people see of broken declarations, all in `messages.txt`; run this file to write that one anew."""
+"""The messages for broken declarations, all in `messages.txt`; run this file to update it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MESSAGES = Path(__file__).with_name("messages.txt")
 
 
 class Case(NamedTuple):
-    """A repository, and what is to be seen of it."""
+    """A repository, and the expected output."""
 
     name: str
     files: dict[str, str]
@@ -26,7 +26,7 @@ class Case(NamedTuple):
 
 
 def read_cases(text: str) -> tuple[str, list[Case]]:
-    """What stands before the cases, and the cases: `== name`, files as `-- path --` and their text, then the screen."""
+    """Read the head of the file and its cases: `== name`, files as `-- path --` with their text, and the screen."""
     head, *parts = re.split(r"^== ", text, flags=re.MULTILINE)
     cases = []
     for part in parts:
@@ -40,8 +40,8 @@ def read_cases(text: str) -> tuple[str, list[Case]]:
 HEAD, CASES = read_cases(MESSAGES.read_text(encoding="utf-8"))
 
 
-def screen(files: dict[str, str]) -> str:
-    """What a run over `files` says."""
+def render_screen(files: dict[str, str]) -> str:
+    """Return the output of a run on `files`."""
     try:
         project = Project(roots=("topics",))
         if PROJECT_FILE in files:
@@ -56,13 +56,13 @@ def screen(files: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_broken_file_shows_its_screen(case: Case) -> None:
-    assert case.screen == screen(case.files)
+    assert case.screen == render_screen(case.files)
     assert case.screen
 
 
 if __name__ == "__main__":
     written = [HEAD.rstrip("\n")]
-    for each in CASES:
-        files = "".join(f"-- {path} --\n{text}" for path, text in each.files.items())
-        written.append(f"== {each.name}\n{files}-- screen --\n{screen(each.files)}")
+    for case in CASES:
+        files = "".join(f"-- {path} --\n{text}" for path, text in case.files.items())
+        written.append(f"== {case.name}\n{files}-- screen --\n{render_screen(case.files)}")
     MESSAGES.write_text("\n\n".join(written) + "\n", encoding="utf-8")

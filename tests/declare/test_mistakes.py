@@ -1,4 +1,4 @@
-"""What a newcomer sees who mistypes a line of what `schemactl new` wrote, all in `mistakes.txt`; run this file to write that one anew."""
+"""The messages for mistyped lines of files that `schemactl new` wrote, all in `mistakes.txt`; run this file to update it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from test_messages import screen
+from test_messages import render_screen
 
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaType
@@ -31,8 +31,8 @@ TOPICS = {
 }
 
 
-def twelve_topics() -> dict[str, str]:
-    """The files of a project with twelve topics of all types, and of a type that several may use."""
+def make_topics() -> dict[str, str]:
+    """Make the files of a project with twelve topics of all types, and a shared type."""
     files = {
         "schemactl.yaml": 'version: 1\nroots: [namespaces]\npulsar: "4.0"\n',
         "namespaces/common/money.avsc": '{"type": "record", "name": "Money", "namespace": "shop.common", "fields": []}\n',
@@ -45,7 +45,7 @@ def twelve_topics() -> dict[str, str]:
 
 
 class Mistake(NamedTuple):
-    """What is mistyped: in the file `path`, `right` became `wrong`; and what is to be seen."""
+    """A mistake in the file `path`: `right` became `wrong`; and the expected output."""
 
     name: str
     path: str
@@ -53,8 +53,8 @@ class Mistake(NamedTuple):
     wrong: str
     screen: str
 
-    def files(self) -> dict[str, str]:
-        files = twelve_topics()
+    def write_files(self) -> dict[str, str]:
+        files = make_topics()
         assert self.right in files[self.path]
         return {**files, self.path: files[self.path].replace(self.right, self.wrong, 1)}
 
@@ -63,14 +63,14 @@ _MISTAKE = re.compile(r"(?P<name>.*)\n-- (?P<path>\S+) --\n(?P<edit>(?:[-+].*\n)
 
 
 def read_mistakes(text: str) -> tuple[str, list[Mistake]]:
-    """What stands before the mistakes, and the mistakes."""
+    """Read the head of the file and its mistakes."""
     head, *parts = re.split(r"^== ", text, flags=re.MULTILINE)
     mistakes = []
     for part in parts:
-        found = _MISTAKE.fullmatch(part)
-        assert found, part
-        right, wrong = ("\n".join(line[1:] for line in found["edit"].splitlines() if line[0] == sign) for sign in "-+")
-        mistakes.append(Mistake(found["name"], found["path"], right, wrong, found["screen"].rstrip("\n")))
+        match = _MISTAKE.fullmatch(part)
+        assert match, part
+        right, wrong = ("\n".join(line[1:] for line in match["edit"].splitlines() if line[0] == sign) for sign in "-+")
+        mistakes.append(Mistake(match["name"], match["path"], right, wrong, match["screen"].rstrip("\n")))
     return head, mistakes
 
 
@@ -79,22 +79,22 @@ HEAD, CASES = read_mistakes(MISTAKES.read_text(encoding="utf-8"))
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_mistake_gets_its_place_and_the_right_thing_to_type(case: Mistake) -> None:
-    assert screen(case.files()) == case.screen
+    assert render_screen(case.write_files()) == case.screen
     first, *others = case.screen.splitlines()
     assert re.match(rf"{FOLDER}/\w+\.\w+:\d+:\d+: |schemactl\.yaml:\d+:\d+: ", first)
     assert any(line.startswith("  Fix: ") for line in others)
 
 
 def test_without_a_mistake_nothing_is_said() -> None:
-    assert screen(twelve_topics()) == ""
+    assert render_screen(make_topics()) == ""
     assert len(CASES) >= 40
 
 
 if __name__ == "__main__":
     written = [HEAD.rstrip("\n")]
-    for each in CASES:
+    for case in CASES:
         edit = "".join(
-            f"{sign}{line}\n" for sign, text in zip("-+", each[2:4], strict=True) for line in text.split("\n")
+            f"{sign}{line}\n" for sign, text in zip("-+", case[2:4], strict=True) for line in text.split("\n")
         )
-        written.append(f"== {each.name}\n-- {each.path} --\n{edit}-- screen --\n{screen(each.files())}")
+        written.append(f"== {case.name}\n-- {case.path} --\n{edit}-- screen --\n{render_screen(case.write_files())}")
     MISTAKES.write_text("\n\n".join(written) + "\n", encoding="utf-8")

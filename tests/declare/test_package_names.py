@@ -22,8 +22,8 @@ __main__ __init__ __pycache__ __future__
 FREE = ("tests", "torch", "shop_schemas", "pyspark_schemas", "oss", "pulsar_topics", "shop_", "testing_shop")
 
 
-def package_of(name: str) -> str | None:
-    """The package of a project that names it so."""
+def read_package(name: str) -> str | None:
+    """Return the package of a project file that names it `name`."""
     generate = read_project("schemactl.yaml", f"version: 1\ngenerate: {{package: {name}}}\n".encode()).generate
     return generate.package if generate else None
 
@@ -31,10 +31,10 @@ def package_of(name: str) -> str | None:
 def test_it_is_rejected_where_it_is_named_and_another_is_not() -> None:
     for name in (*TAKEN.split(), *sys.stdlib_module_names):
         with pytest.raises(DeclarationError, match=rf"^schemactl.yaml:2:21: `{name}` is ") as raised:
-            package_of(name)
-        (advised,) = re.findall(r"such as (\w+)", str(raised.value))
-        assert package_of(advised) == advised
-    assert [package_of(name) for name in FREE] == list(FREE)
+            read_package(name)
+        (suggested_name,) = re.findall(r"such as (\w+)", str(raised.value))
+        assert read_package(suggested_name) == suggested_name
+    assert [read_package(name) for name in FREE] == list(FREE)
 
 
 def imported_packages() -> Iterator[str]:
@@ -56,4 +56,4 @@ def test_every_package_that_the_run_time_imports_is_rejected() -> None:
     assert packages >= {"numpy", "pyarrow", "google", "pulsar"}
     for package in packages:
         with pytest.raises(DeclarationError, match="is a package that generated code imports"):
-            package_of(package)
+            read_package(package)

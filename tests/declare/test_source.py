@@ -34,37 +34,37 @@ VALUES = st.recursive(
 BLANKS = st.lists(st.sampled_from(["", " ", "\n", "\t", "\r\n", "/* x */", '/* \n"{ */', "// ]\n"]), min_size=1)
 
 
-def ways(value: Any, way: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
-    """Every pointer into `value`, with what it leads to."""
-    found = [(way, value)]
+def list_pointers(value: Any, way: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    """List every pointer into `value` with its value."""
+    pointers = [(way, value)]
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in members:
-        found += ways(member, (*way, str(key)))
-    return found
+        pointers += list_pointers(member, (*way, str(key)))
+    return pointers
 
 
-def written(value: Any, blanks: list[str]) -> str:
-    """`value` as JSON with blanks and comments wherever they may be."""
-    taken = iter(blanks * 1000)
+def render_json(value: Any, blanks: list[str]) -> str:
+    """Render `value` as JSON with blanks and comments in all possible places."""
+    next_blanks = iter(blanks * 1000)
     text = json.dumps(value, ensure_ascii=False)
     parts = re.findall(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', text)
-    return "".join(next(taken, "") + part for part in parts)
+    return "".join(next(next_blanks, "") + part for part in parts)
 
 
 def text_at(text: str, source: Source) -> str:
-    """What stands in `text` from a place on."""
+    """Return the rest of `text` from a place on."""
     lines = text.split("\n")
     return "\n".join([lines[source.line - 1][source.column - 1 :], *lines[source.line :]])
 
 
 @given(VALUES, BLANKS)
 def test_every_pointer_lands_on_its_value(value: Any, blanks: list[str]) -> None:
-    text = written(value, blanks)
+    text = render_json(value, blanks)
     definition = JsonText(text, lambda offset: place("a.avsc", text, offset))
-    for way, expected in ways(value):
-        there = avro_text.without_comments(text_at(text, definition.locate(way)))
-        found, _ = json.JSONDecoder().raw_decode(there)
-        assert expected == found
+    for way, expected in list_pointers(value):
+        rest = avro_text.without_comments(text_at(text, definition.locate(way)))
+        actual, _ = json.JSONDecoder().raw_decode(rest)
+        assert expected == actual
         assert tokens(pointer(way)) == way or way in ((), ("",))
 
 
@@ -72,7 +72,7 @@ def test_every_pointer_lands_on_its_value(value: Any, blanks: list[str]) -> None
 def test_every_pointer_into_yaml_lands_on_its_node(value: Any) -> None:
     root = yaml.compose(yaml.safe_dump(value))
     assert root is not None
-    for way, expected in ways(value):
+    for way, expected in list_pointers(value):
         assert yaml.SafeLoader("").construct_document(node_at(root, way)) == expected
 
 

@@ -1,4 +1,4 @@
-"""The waiver file: what it may hold, and what is said of everything else."""
+"""Read the waiver file with all its problems, and add entries to it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_what_is_right_is_read_beside_what_is_wrong() -> None:
 
 def test_a_link_is_not_followed() -> None:
     files = MemoryFiles({}, apart={"waivers.yaml": "symlink"})
-    assert [str(each) for each in read_waivers(files, "waivers.yaml")[1]] == [
+    assert [str(problem) for problem in read_waivers(files, "waivers.yaml")[1]] == [
         "waivers.yaml:1:1: `waivers.yaml` is a symbolic link; links are not followed\n  Fix: put the file itself here"
     ]
 
@@ -148,22 +148,22 @@ def test_an_entry_is_added_and_everything_else_stays(before: str, after: str | N
     filled = before
     for name, text in texts.items():
         filled = filled.replace(name, text)
-    found = with_entries("waivers.yaml", filled.encode(), [WAIVER]).decode()
-    waivers, problems = read(found)
+    content = with_entries("waivers.yaml", filled.encode(), [WAIVER]).decode()
+    waivers, problems = read(content)
     assert problems == []
     assert waivers[-1] == WAIVER
     if after is not None:
-        wanted = after.replace("{FLOW}", "{" + ", ".join(new.replace("- ", "  ", 1).strip().split("\n  ")) + "}")
+        expected = after.replace("{FLOW}", "{" + ", ".join(new.replace("- ", "  ", 1).strip().split("\n  ")) + "}")
         for name, text in texts.items():
-            wanted = wanted.replace(name, text)
-        assert found == wanted
+            expected = expected.replace(name, text)
+        assert content == expected
 
 
 def test_line_ends_and_indentation_of_the_file_are_kept() -> None:
-    found = with_entries("waivers.yaml", f"# ours\r\n  {entry()}".replace("}\n", "}\r\n").encode(), [OTHER])
-    assert found.count(b"\n") == found.count(b"\r\n") == 8
-    assert b"\r\n  - rule: TYPE_MISMATCH\r\n    topic:" in found
-    assert read(found)[0] == (WAIVER, OTHER)
+    content = with_entries("waivers.yaml", f"# ours\r\n  {entry()}".replace("}\n", "}\r\n").encode(), [OTHER])
+    assert content.count(b"\n") == content.count(b"\r\n") == 8
+    assert b"\r\n  - rule: TYPE_MISMATCH\r\n    topic:" in content
+    assert read(content)[0] == (WAIVER, OTHER)
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_line_ends_and_indentation_of_the_file_are_kept() -> None:
 def test_every_reason_comes_back_as_it_was_given(text: str) -> None:
     waiver = replace(WAIVER, reason=f"x{text}y", owner=f"x{text}y", field=f"x{text}y")
     for before in (b"", b"[]\n"):
-        (found,), problems = read(with_entries("waivers.yaml", before, [waiver]))
-        assert (found, problems) == (waiver, [])
+        (actual,), problems = read(with_entries("waivers.yaml", before, [waiver]))
+        assert (actual, problems) == (waiver, [])
 
 
 def test_a_file_that_cannot_be_read_is_left_alone() -> None:

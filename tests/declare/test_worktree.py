@@ -1,4 +1,4 @@
-"""The working tree on a real disk: what is read of it, and where the project file is looked for."""
+"""The working tree on a real disk: which files are read, and where the project file is looked for."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ COMPOSERS = [yaml_parser.COMPOSER, PythonComposer]
 
 
 def value_of(text: str) -> Any:
-    """The value of a file of one document without problems."""
+    """Return the value of a file with one document and without problems."""
     documents, problems = read_yaml("a.yaml", text.encode())
     assert problems == []
     assert len(documents) == 1
@@ -93,8 +93,8 @@ OTHERS: dict[str, Any] = {
 def test_plain_values_follow_the_core_schema(composer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml_parser, "COMPOSER", composer)
     for text, value in {**{text: text for text in TEXTS.split()}, **OTHERS}.items():
-        found = value_of(f"- {text}\n")[0]
-        assert (text, found, type(found)) == (text, value, type(value))
+        actual = value_of(f"- {text}\n")[0]
+        assert (text, actual, type(actual)) == (text, value, type(value))
     assert math.isnan(value_of("[.nan]")[0])
 
 
@@ -113,7 +113,7 @@ def test_aliases_are_values_like_others() -> None:
 
 
 def only_problem(data: bytes) -> str:
-    """What is wrong with a file of which nothing can be read."""
+    """Return the only problem of an unreadable file."""
     with pytest.raises(DeclarationError) as caught:
         read_yaml("a.yaml", data)
     (problem,) = caught.value.problems
@@ -173,10 +173,10 @@ JSON_TEXTS = st.recursive(
 )
 
 
-def ways(value: Any, way: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Every pointer into `value`."""
+def list_pointers(value: Any, way: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """List every pointer into `value`."""
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [way, *(inner for key, member in members for inner in ways(member, (*way, str(key))))]
+    return [way, *(inner for key, member in members for inner in list_pointers(member, (*way, str(key))))]
 
 
 EMBEDDED: dict[str, Callable[[str], str]] = {
@@ -195,10 +195,10 @@ def test_json_inside_yaml_has_exact_places(value: Any, style: str) -> None:
     file = EMBEDDED[style](text)
     node = YamlText("a.yaml", file.encode()).node(0, ("a", "b"))
     definition = JsonText(node.value, partial(scalar_place, "a.yaml", file.encode(), node))
-    for way in ways(value):
-        there = definition.locate(way)
-        first, *others = file.split("\n")[there.line - 1 :]
-        rest = "\n".join([first[there.column - 1 :], *others])
+    for way in list_pointers(value):
+        source = definition.locate(way)
+        first, *others = file.split("\n")[source.line - 1 :]
+        rest = "\n".join([first[source.column - 1 :], *others])
         if style == "single quotes":
             rest = rest.replace("''", "'")
         if style == "double quotes":
