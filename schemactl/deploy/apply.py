@@ -132,7 +132,7 @@ def apply_plan(
         restore_after(stale, registry, state.relaxed)
         raise stale
     run = _Run(plan, registry, begun, progress, fail_fast=fail_fast)
-    return run.result(state, parallel, waiting)
+    return run.execute(state, parallel, waiting)
 
 
 class _Run:
@@ -155,7 +155,7 @@ class _Run:
         self._interrupted = False
         self._raised: BaseException | None = None
 
-    def result(self, state: RegistryState, parallel: int, waiting: Callable[[], None]) -> Result:
+    def execute(self, state: RegistryState, parallel: int, waiting: Callable[[], None]) -> Result:
         """Carry out the plan, whose registry is in this `state`, and return its result."""
         stopped = None
         try:
@@ -176,9 +176,8 @@ class _Run:
 
     def _run_in_parallel(self, lanes: list[Lane], parallel: int, waiting: Callable[[], None]) -> None:
         """Carry out `lanes`, `parallel` of them at a time."""
-        left = deque(lanes)
-        number = min(parallel, len(lanes))
-        self._workers = [Worker(partial(self._run_lanes, left)) for _ in range(number)]
+        queue = deque(lanes)
+        self._workers = [Worker(partial(self._run_lanes, queue)) for _ in range(min(parallel, len(lanes)))]
         for worker in self._workers:
             worker.start()
         for worker in self._workers:
@@ -231,9 +230,9 @@ class _Run:
             _restore(self._registry, name)
             self._relaxed.discard(name)
         except SchemactlError as error:
-            before = self._failures.get(number)
-            first = "" if before is None or error.what in before.what else f"{before.what}; "
-            self._fail(number, type(error)(first + error.what, fix=error.fix))
+            previous = self._failures.get(number)
+            prefix = "" if previous is None or error.what in previous.what else f"{previous.what}; "
+            self._fail(number, type(error)(prefix + error.what, fix=error.fix))
             with self._lock:
                 self._blocked.add(name.namespace_name)
 
@@ -249,20 +248,20 @@ class _Run:
             self._stopping.set()
 
     def _stop_workers(self) -> list[str]:
-        """Wait a little for running steps to end, and restore relaxed topics; return the errors of that."""
+        """Wait a short time for running steps, and restore relaxed topics; return the messages of failures."""
         self._stopping.set()
         self._interrupted = True
         self._registry.keep_others_waiting()
         end_s = time.monotonic() + _GRACE_S
         for worker in self._workers:
             worker.wait(max(0.0, end_s - time.monotonic()))
-        left = []
+        messages = []
         for name in sorted(self._relaxed):
             try:
                 _restore(self._registry, name)
             except SchemactlError as error:
-                left.append(error.what)
-        return left
+                messages.append(error.what)
+        return messages
 
     def _expect_known_schemas(self, phase: list[Lane], state: RegistryState) -> None:
         """Fail the topics of namespaces created in `phase` unless they have exactly the schemas that were seen before, usually none.
@@ -356,9 +355,9 @@ def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registr
     if not appeared:
         return
     commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
-    whose = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "somebody uploaded"
+    uploader = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "somebody uploaded"
     raise StalePlan(
-        f"{name}: {whose} {versions([version.number for version in appeared])} while the topic accepted everything, over the admin API: "
+        f"{name}: {uploader} {versions([version.number for version in appeared])} while the topic accepted everything, over the admin API: "
         "automatic updates were off; the strategy is restored",
         fix="schemactl drift shows what was uploaded",
     )
@@ -406,7 +405,7 @@ def _delete_schema(step: DeleteSchema, registry: Registry) -> None:
 
 
 def _take_number(step: TakeNumber, registry: Registry) -> None:
-    # Likewise not to be repeated.
+    # Must not be repeated either.
     name = step.name
     if any(version.number == step.number and version.info is None for version in _read_versions(name, registry)):
         return
@@ -422,20 +421,20 @@ def _take_number(step: TakeNumber, registry: Registry) -> None:
 
 def _expect_empty(name: TopicName, registry: Registry) -> None:
     """Raise RegistryError if messages are retained: they may have been written since the plan was made."""
-    if why := registry.retained(name):
-        raise RegistryError(f"{name}: its schema is not deleted: {why}", fix="look at a new plan: schemactl plan")
+    if reason := registry.retained(name):
+        raise RegistryError(f"{name}: its schema is not deleted: {reason}", fix="look at a new plan: schemactl plan")
 
 
 def _restore(registry: Registry, name: TopicName) -> None:
-    why: SchemactlError | None = None
+    cause: SchemactlError | None = None
     try:
         registry.restore(name)
         if registry.relaxed(name) is None:
             return
     except SchemactlError as error:
-        why = error
+        cause = error
     raise RegistryError(
         f"{name} still has the strategy ALWAYS_COMPATIBLE, or no automatic updates, which was meant for the uploads only"
-        + (f": {why.what}" if why else ""),
+        + (f": {cause.what}" if cause else ""),
         fix="run apply again: it restores the topic's own",
-    ) from why
+    ) from cause

@@ -1,8 +1,8 @@
 """Find the drift of a registry: its differences from what Git approved, which of them are accepted, and how to fix each.
 
-Differences that `apply` leaves on purpose are not drift: a tombstone of a topic that is no longer declared, a definition with
-another doc. A difference can be accepted in the target's numbers file, until a day. A registry's answers show content, type, time and policies, but not who uploaded: a producer that connected, an
-upload by hand and another tool leave the same entry.
+Differences that `apply` leaves on purpose are not drift: a tombstone of a topic that is no longer declared, or a definition with
+another doc. A difference can be accepted in the target's numbers file until a day. A registry shows content, type, time and
+policies, but not who uploaded: a connected producer, a manual upload and another tool leave the same entry.
 """
 
 from __future__ import annotations
@@ -162,26 +162,26 @@ def find(
         if isinstance(refusal.name, TopicName):
             refusals.setdefault(refusal.name, []).append(refusal)
     advice = Advice(plan.origin, lost, refusals)
-    everything = (
-        *TopicAndPolicyDrift(approved, state, advice).differences(),
-        *VersionDrift(approved, state, advice, commit, apart, numbers).differences(),
-        *unmanaged(git, state, advice),
+    items = (
+        *TopicAndPolicyDrift(approved, state, advice).find_differences(),
+        *VersionDrift(approved, state, advice, commit, apart, numbers).find_differences(),
+        *_find_unmanaged(git, state, advice),
     )
     accepted = numbers.accepted if numbers else {}
     scope = scope_of(git)
-    looked_at = {
+    relevant = {
         name: acceptance
         for name, acceptance in accepted.items()
         if is_whole or name in scope.topics or name in scope.namespaces
     }
     return DriftReport(
         plan.origin,
-        tuple(_apply_acceptance(item, accepted.get(item.name), today) for item in everything),
+        tuple(_apply_acceptance(item, accepted.get(item.name), today) for item in items),
         git,
         state.catalog,
         plan,
         apart,
-        dict(_find_unused_acceptances(looked_at, everything)),
+        dict(_find_unused_acceptances(relevant, items)),
     )
 
 
@@ -204,14 +204,14 @@ def _find_unused_acceptances(
 ) -> Iterator[tuple[NamespaceName | TopicName, Acceptance]]:
     """Yield the acceptances with a part that no longer differs at all."""
     differing_parts = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
-    for name, acceptance in sorted(accepted.items(), key=lambda each: str(each[0])):
+    for name, acceptance in sorted(accepted.items(), key=lambda item: str(item[0])):
         if any((name, part) not in differing_parts for part, _ in acceptance.parts):
             yield name, acceptance
 
 
 @dataclass(frozen=True, slots=True)
 class Advice(Commands):
-    """The commands that fixes name, and the facts that decide among them.
+    """The commands in fixes, and the facts that decide among them.
 
     Attributes:
         lost: by topic, the recorded numbers that are gone from the registry.
@@ -227,20 +227,20 @@ class Advice(Commands):
         After a loss, the command keeps recorded numbers.
         """
         if isinstance(name, TopicName) and name in self.refusals:
-            return self.blocked(name)
+            return self.advise_to_unblock(name)
         is_lost = name in self.lost or any(topic.namespace_name == name for topic in self.lost)
         return f"{self.rebuild(name) if is_lost else self.apply(name)}: it {effect}"
 
-    def blocked(self, name: TopicName) -> str:
+    def advise_to_unblock(self, name: TopicName) -> str:
         """Return the fix for a topic that `apply` would leave out."""
         return f"what stands in the way comes first: {self.plan(name)}"
 
-    def rejection(self, name: TopicName) -> PlanRefusal | None:
+    def find_rejection(self, name: TopicName) -> PlanRefusal | None:
         """Return the rejection of one of Git's versions, or None if the registry would reject none."""
         return next((refusal for refusal in self.refusals.get(name, ()) if refusal.number is not None), None)
 
 
-def held_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:
+def _build_accepted_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:
     """Return the state to record to accept these `entries` of a topic whose schema Git does not declare."""
     infos = [entry.info for entry in live(entries) if entry.info]
     undeclarable = infos[-1].type.name if infos and spec(infos[-1]).undeclarable else ""
@@ -248,7 +248,7 @@ def held_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:
     return replace(state, fingerprint=fingerprint(state.kind, name, new=None, against=infos))
 
 
-def listed(entries: Sequence[SchemaVersion]) -> str:
+def _format_versions(entries: Sequence[SchemaVersion]) -> str:
     """Return `version 3` or `versions 0-3, 5`."""
     return versions([entry.number for entry in entries])
 
@@ -268,7 +268,7 @@ class TopicAndPolicyDrift:
         self.relaxed = state.relaxed
         self.advice = advice
 
-    def differences(self) -> Iterator[DriftItem]:
+    def find_differences(self) -> Iterator[DriftItem]:
         """Yield the differences of namespaces, topics, policies and partitions."""
         for relaxed, own in sorted(self.relaxed.items()):
             yield DriftItem(
@@ -323,11 +323,11 @@ class TopicAndPolicyDrift:
                     yield DriftItem(
                         name,
                         DriftKind.NO_LONGER_DECLARED,
-                        f"Git no longer declares its schema, and the registry keeps {listed(live(entries))}",
+                        f"Git no longer declares its schema, and the registry keeps {_format_versions(live(entries))}",
                         "`apply` deletes nothing unless it is named",
                         f"{self.advice.apply(name, f'--allow-delete {self.advice.topic(name)}')}: it deletes it\n"
                         f"leave it, so that old messages can be read: {self.advice.accept(name)}",
-                        state=held_state(name, entries),
+                        state=_build_accepted_state(name, entries),
                     )
 
     def _compare_policies(
@@ -347,16 +347,16 @@ class TopicAndPolicyDrift:
         self, name: NamespaceName | TopicName, before: Policies, last: Policies
     ) -> Iterator[DriftItem]:
         """Yield policies that are no longer declared, and have neither the last declared value nor the inherited one."""
-        words, then = policy_words(before), policy_words(last)
+        current, declared = policy_words(before), policy_words(last)
         for policy, registered in before.managed().items():
             inherited = inherit(name, policy, spaces=self.spaces, state=self.state).set_to
             if registered not in (last.get(policy), inherited):
                 yield DriftItem(
                     name,
                     DriftKind.POLICY,
-                    f"{policy} is {words[policy]}; Git declares it no longer, and declared {then[policy]} last",
+                    f"{policy} is {current[policy]}; Git declares it no longer, and declared {declared[policy]} last",
                     "something other than `apply` set it: the registry keeps no history of policies",
-                    f"approve {policy}: {words[policy]} in Git\n"
+                    f"approve {policy}: {current[policy]} in Git\n"
                     f"approve {policy}: {policy_word(inherited)}, which is what it would inherit\n"
                     f"accept it: {self.advice.accept(name)}",
                     state=Acceptance(policies=Policies.of({policy: registered})),
@@ -365,7 +365,7 @@ class TopicAndPolicyDrift:
     def _make_missing_topic_item(self, name: TopicName, topic: Topic) -> DriftItem:
         registered = self.topics.get(name)
         if registered is None or not registered.versions:
-            lost = f", and none of Git's {listed(topic.versions)}" if topic.versions else ""
+            lost = f", and none of Git's {_format_versions(topic.versions)}" if topic.versions else ""
             return DriftItem(
                 name,
                 DriftKind.TOPIC_MISSING,
@@ -380,7 +380,7 @@ class TopicAndPolicyDrift:
         return DriftItem(
             name,
             DriftKind.TOPIC_MISSING,
-            f"the topic does not exist, though its schema does ({listed(live(registered.versions))})",
+            f"the topic does not exist, though its schema does ({_format_versions(live(registered.versions))})",
             "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
             "topic itself would have taken the schema along",
             self.advice.bring(name, "creates it"),
@@ -394,7 +394,7 @@ class TopicAndPolicyDrift:
         return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))
 
 
-def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:
+def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:
     """Yield the namespaces and topics that `git` never declared; a draft counts as declared."""
     declared = {name.schema_id for name in git.topics}
     spaces = scope_of(git).namespaces
@@ -407,8 +407,8 @@ def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[Dr
         if name.schema_id not in declared:
             readable = live(topic.versions)
             types = ", ".join(sorted({version.info.type.name for version in readable if version.info}))
-            content = f"{listed(readable)} ({types})" if readable else "no schema"
-            accepted_state = held_state(name, topic.versions)
+            content = f"{_format_versions(readable)} ({types})" if readable else "no schema"
+            accepted_state = _build_accepted_state(name, topic.versions)
             fix = f"leave it: {advice.accept(name, unmanaged=True)}"
             if not accepted_state.undeclarable:
                 fix = f"`schemactl import {advice.on} --topic {quote(name.schema_id)}`\n{fix}"
@@ -440,7 +440,7 @@ class VersionDrift:
         self.advice = advice
         self.commit = commit
 
-    def differences(self) -> Iterator[DriftItem]:
+    def find_differences(self) -> Iterator[DriftItem]:
         """Yield the differences of versions, tombstones and numbers, by topic."""
         for name, topic in sorted(self.git.topics.items()):
             apart = self.apart.get(name, TopicApart(name, ()))
@@ -469,7 +469,7 @@ class VersionDrift:
             if entry:
                 item = self._make_foreign_item(name, topic, pair, entry)
                 if not topic.versions:
-                    item = replace(item, state=held_state(name, entries))
+                    item = replace(item, state=_build_accepted_state(name, entries))
                 is_wedge = item.kind is DriftKind.WEDGED  # whatever is recorded of its number
                 yield item if is_wedge else replace(item, accepted=decided.get(entry.number))
         if topic.schema is None:
@@ -491,10 +491,10 @@ class VersionDrift:
     def _make_foreign_item(self, name: TopicName, topic: Topic, pair: NumberPair, entry: SchemaVersion) -> DriftItem:
         type_name = entry.info.type.name if entry.info else ""
         message = f"v{entry.number} ({type_name}, uploaded {moment(entry.timestamp_ms)} UTC) has content that Git does not know"
-        like = nearest(entry, topic.versions)
+        like = _find_nearest(entry, topic.versions)
         if pair.stamp:
             return self._make_unexplained_item(name, entry, message, pair.stamp, like)
-        rejection = self.advice.rejection(name)
+        rejection = self.advice.find_rejection(name)
         cause = f"it has no commit's stamp, so `apply` did not upload it. {self._describe_uploader(name)}"
         if rejection and rejection.wedged_by == entry.number:
             kind, message, fix = DriftKind.WEDGED, rejection.message, rejection.fix
@@ -512,7 +512,7 @@ class VersionDrift:
         """Return what to do about a foreign version; `problem` is why no file can declare it."""
         advice = self.advice
         if name in advice.refusals:
-            return advice.blocked(name)
+            return advice.advise_to_unblock(name)
         if topic.schema:
             record = f"{advice.accept(name)}: its messages are then read with its own definition"
             if problem or (entry.info and entry.info.type is not topic.schema.type):
@@ -596,7 +596,7 @@ class VersionDrift:
             if pair.git and pair.state == "missing" and not self._is_stored(pair.git, entries)
         ]
         if missing:
-            rejection = self.advice.rejection(name)
+            rejection = self.advice.find_rejection(name)
             wedge = rejection.wedged_by if rejection else None
             is_gits = any(pair.git and pair.registry and pair.registry.number == wedge for pair in pairs)
             # A foreign version that wedges the topic is a difference of its own.
@@ -632,13 +632,13 @@ class VersionDrift:
         return DriftItem(
             name,
             DriftKind.MISSING_VERSIONS,
-            f"the topic exists without a schema; Git has {listed(topic.versions)}"
+            f"the topic exists without a schema; Git has {_format_versions(topic.versions)}"
             + (f". {lost.message}" if lost else ""),
             "nothing was ever applied, or the schema went with a topic that was deleted and created again (connecting is enough "
             "for that), or somebody deleted it by force; the registry does not show which",
             lost.fix
             if lost
-            else self.advice.blocked(name)
+            else self.advice.advise_to_unblock(name)
             if name in self.advice.refusals
             else f"{self.advice.bring(name, 'registers them')}\n{self.advice.rebuild(name)}: if messages of old versions are still to be "
             "read, it gives them the numbers they had",
@@ -650,7 +650,7 @@ class VersionDrift:
             DriftKind.NUMBERS_APART,
             f"in the registry {apart}, which is not recorded: messages would be misread",
             "something other than `apply` took a number, or versions were applied in another order than Git's",
-            self.advice.blocked(name)
+            self.advice.advise_to_unblock(name)
             if name in self.advice.refusals
             else f"{self.advice.accept(name)}. `schemactl log {self.advice.topic(name)} {self.advice.on}` shows both numbers",
         )
@@ -662,7 +662,7 @@ def _find_decision(number: int, recorded: Mapping[int, NumberEntry]) -> Acceptan
     return next(later, recorded[max(recorded)]).decision
 
 
-def nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
+def _find_nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
     """Return the version with the fewest differences from `entry`, the newest of several, or None without versions."""
     best: tuple[float, SchemaVersion] | None = None
     for version in versions:

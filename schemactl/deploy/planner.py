@@ -103,18 +103,18 @@ def make_plan(
 
     waiting: Mapping[TopicName, Awaited] = {}
 
-    def computed(wanted: Catalog) -> Planner:
-        planner = Planner(base, wanted, origin, permissions, waivers, numbers)
+    def compute(catalog: Catalog) -> Planner:
+        planner = Planner(base, catalog, origin, permissions, waivers, numbers)
         planner.compute()
         topics = planner.target.topics.values()
         planner.refusals += refusals.in_undeclared_namespaces(topics, target.namespaces, origin)
         planner.refusals += refusals.waiting(waiting, planner.commands)
         return planner
 
-    planner = settled(applicable(target), computed)
+    planner = settle(applicable(target), compute)
     plan = planner.plan()
     if waiting := awaited(plan):
-        planner = settled(applicable(target), computed)
+        planner = settle(applicable(target), compute)
         plan = planner.plan()
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
@@ -148,9 +148,9 @@ class PlannedState:
         waivers: WaiversAt,
         numbers: TargetNumbers | None,
     ) -> None:
-        elsewhere = elsewhere_only(base.catalog, target, origin.cluster)
+        elsewhere = find_namespaces_elsewhere(base.catalog, target, origin.cluster)
         self.closed = base.half_deleted | elsewhere.keys()
-        # What is not for this plan to judge (drafts) is not there for it.
+        # Topics outside of the target (drafts) are invisible to this plan.
         topics = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
         self.read = base
         self.base = replace(base, catalog=without_namespaces(replace(base.catalog, topics=topics), self.closed))
@@ -200,11 +200,11 @@ class PlannedState:
         own = strategy_of(topic.policies if topic else None, space.policies if space else None)
         return own or self.base.default_strategies[name.namespace_name]
 
-    def following(self, name: TopicName) -> int:
+    def get_next_number(self, name: TopicName) -> int:
         """Return the next number that the registry would give."""
-        return next_number(self.held(name))
+        return next_number(self.list_versions(name))
 
-    def held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
+    def list_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the topic's list of versions."""
         return self.versions.get(name.schema_id, ())
 
@@ -226,7 +226,7 @@ class Planner(PlannedState):
                 case PoliciesChanged(name, before, after):
                     self._add_policies(SetPolicies(name, before, after))
                 case PoliciesFormer(name, before, last):
-                    if step := reset(name, before, last, spaces=self.namespaces, state=self.base):
+                    if step := _reset_policies(name, before, last, spaces=self.namespaces, state=self.base):
                         self._add_policies(step)
                 case TopicAdded(name, topic):
                     self.steps.append(CreateTopic(name, topic.partitions))
@@ -238,9 +238,11 @@ class Planner(PlannedState):
                     self.topics[name] = replace(self.topics[name], partitions=after)
                 case GenerationBegins(name, number):
                     self._begin_generation(name, number)
-                case VersionsMissing(name, missing) if not is_behind(self.held(name), self.target.versions(name)):
+                case VersionsMissing(name, missing) if not is_behind(
+                    self.list_versions(name), self.target.versions(name)
+                ):
                     retained = self.base.retained.get(name)
-                    if retained and not self.held(name):
+                    if retained and not self.list_versions(name):
                         self.refusals.append(refusals.lost_schemas(name, retained, self.commands))
                     else:
                         self.register(name, missing)
@@ -275,8 +277,8 @@ class Planner(PlannedState):
 
     def plan(self) -> Plan:
         """Return the plan without notes and without steps of topics that are left out."""
-        leave_out(self)
-        scope = touched(self)
+        _leave_out_topics(self)
+        scope = _find_scope(self)
         return Plan(
             origin=self.origin,
             scope=scope,
@@ -292,12 +294,12 @@ class Planner(PlannedState):
 
     def _add_policies(self, step: SetPolicies) -> None:
         """Add a step for the policies about schemas, and one for each setting, unless that could lose messages."""
-        about_schemas, *settings = parts(step)
+        about_schemas, *settings = _split_step(step)
         if about_schemas.after.managed():
             self.steps.append(about_schemas)
             self.overlay(step.name, about_schemas.after)
         for setting_step in settings:
-            loses = loss(setting_step, spaces=self.namespaces, state=self.base)
+            loses = _describe_loss(setting_step, spaces=self.namespaces, state=self.base)
             if loses and setting_step.address not in self.permissions.lose:
                 self.losses.append(refusals.could_lose(setting_step, loses, self.commands))
             else:
@@ -394,7 +396,7 @@ class Planner(PlannedState):
 
     def _begin_generation(self, name: TopicName, last: int) -> None:
         """Add tombstones up to the number `last`, the first of which hides the present versions; or the refusal to hide them."""
-        versions = self.held(name)
+        versions = self.list_versions(name)
         if last_tombstone(versions) >= last:
             return  # the twin's
         current = live(versions)
@@ -402,13 +404,13 @@ class Planner(PlannedState):
             self.refusals.append(refusals.not_to_be_hidden(name, why))
             return
         hidden = tuple(version.number for version in current)
-        self.take_numbers(name, max(last + 1, self.following(name) + 1), hidden)
+        self.take_numbers(name, max(last + 1, self.get_next_number(name) + 1), hidden)
 
     def take_numbers(self, name: TopicName, end: int, hidden: tuple[int, ...] = ()) -> None:
         """Add tombstones for the free numbers below `end`; the first hides the versions `hidden`."""
-        for number in range(self.following(name), end):
+        for number in range(self.get_next_number(name), end):
             self.steps.append(TakeNumber(name, number, hidden))
-            self.versions[name.schema_id] = (*self.held(name), SchemaVersion(number, None))
+            self.versions[name.schema_id] = (*self.list_versions(name), SchemaVersion(number, None))
             hidden = ()
 
     def _create_tenant(self, name: NamespaceName) -> None:
@@ -487,81 +489,80 @@ def _format_numbers(versions: tuple[SchemaVersion, ...]) -> str:
     return f"v{numbers(version.number for version in versions)}"
 
 
-# Topics that are left out, and policies of namespaces that are kept for them
-
+# Topics that are left out, and the namespaces that keep their policies for them
 
 Planned = TypeVar("Planned", bound=PlannedState)
 
 
-def settled(target: Catalog, computed: Callable[[Catalog], Planned]) -> Planned:
-    """Return the planned state for `target` in which no namespace becomes less strict for a topic that is left out.
+def settle(target: Catalog, compute: Callable[[Catalog], Planned]) -> Planned:
+    """Compute the planned state for `target` in which no namespace becomes less strict for a topic that is left out.
 
-    Such a namespace keeps its policies, and what needs the new ones is left out, too: the half of a change that lets more in is
-    never applied without the other half.
+    Such a namespace keeps its policies, and topics that need the new policies are left out as well: the part of a change that
+    accepts more is never applied without the other part.
 
     Args:
         target: the approved history.
-        computed: returns it for a catalog, with its steps computed.
+        compute: computes the planned state for a catalog.
     """
-    planned = computed(target)
-    alone = {refusal.name for refusal in planned.refusals}
-    kept: dict[NamespaceName, list[TopicName]] = {}
+    planned = compute(target)
+    refused = {refusal.name for refusal in planned.refusals}
+    unchanged: dict[NamespaceName, list[TopicName]] = {}
     while relaxed := _find_relaxed_namespaces(planned):
-        kept |= relaxed
+        unchanged |= relaxed
         namespaces = {
-            name: replace(space, policies=Policies()) if name in kept else space
+            name: replace(space, policies=Policies()) if name in unchanged else space
             for name, space in target.namespaces.items()
         }
-        former = {name: policies for name, policies in target.former.items() if name not in kept}
-        planned = computed(replace(target, namespaces=namespaces, former=former))
-    _add_namespace_refusals(planned, kept, alone)
+        former = {name: policies for name, policies in target.former.items() if name not in unchanged}
+        planned = compute(replace(target, namespaces=namespaces, former=former))
+    _add_namespace_refusals(planned, unchanged, refused)
     return planned
 
 
-def leave_out(planned: PlannedState) -> None:
+def _leave_out_topics(planned: PlannedState) -> None:
     """Remove the steps of topics that are left out, but still restore topics that a killed `apply` left relaxed."""
-    left = _find_left_out(planned)
+    omitted = _find_left_out(planned)
     refused = {refusal.name for refusal in planned.refusals}
-    for name in sorted(left - refused):
+    for name in sorted(omitted - refused):
         message = f"shares its schemas with {name.twin}, which is left out"
         planned.refusals.append(PlanRefusal(name, message, _advise_to_skip(planned, [name.twin])))
-    for name in left:
+    for name in omitted:
         planned.topics.pop(name, None)
         planned.versions.pop(name.schema_id, None)
-    topics = {name: topic for name, topic in planned.base.catalog.topics.items() if name in left}
+    topics = {name: topic for name, topic in planned.base.catalog.topics.items() if name in omitted}
     planned.topics |= topics
     planned.versions |= {name.schema_id: topic.versions for name, topic in topics.items()}
     planned.steps = [
         step
         for step in planned.steps
-        if step.name not in left or (isinstance(step, RestoreStrategy) and step.latest is None)
+        if step.name not in omitted or (isinstance(step, RestoreStrategy) and step.latest is None)
     ]
-    # A namespace, or tenant, that only topics that are left out would need may be a typing error in their names.
+    # A namespace or tenant that only omitted topics need may be a typo in their names.
     creations = (CreateTenant, CreateNamespace)
     needed = {step.name for step in planned.steps if not isinstance(step, creations)}
     needed |= {step.name.namespace_name for step in planned.steps if isinstance(step.name, TopicName)}
-    needless = {name.namespace_name for name in left} - needed
+    unneeded_namespaces = {name.namespace_name for name in omitted} - needed
     created: dict[str, NamespaceName] = {}
     for step in planned.steps:
-        if isinstance(step, CreateNamespace) and step.name not in needless:
+        if isinstance(step, CreateNamespace) and step.name not in unneeded_namespaces:
             created.setdefault(step.name.tenant, step.name)
     planned.steps = [
         CreateTenant(created[step.name.tenant]) if isinstance(step, CreateTenant) else step
         for step in planned.steps
-        if not (isinstance(step, CreateNamespace) and step.name in needless)
+        if not (isinstance(step, CreateNamespace) and step.name in unneeded_namespaces)
         and not (isinstance(step, CreateTenant) and step.name.tenant not in created)
     ]
 
 
-def touched(planned: PlannedState) -> Scope:
+def _find_scope(planned: PlannedState) -> Scope:
     """Return the namespaces and topics of the steps and refusals, with the topics that share their lists of schemas."""
     refused = (*planned.refusals, *planned.losses)
-    touched = {step.name for step in planned.steps} | {refusal.name for refusal in refused}
-    lists = {name.schema_id for name in touched if isinstance(name, TopicName)}
-    names = planned.target.topics.keys() | planned.read.catalog.topics.keys()
-    topics = {name for name in names if name.schema_id in lists}
-    spaces = {name for name in touched if isinstance(name, NamespaceName)}
-    spaces |= {name.namespace_name for name in touched if isinstance(name, TopicName)}
+    names = {step.name for step in planned.steps} | {refusal.name for refusal in refused}
+    schema_ids = {name.schema_id for name in names if isinstance(name, TopicName)}
+    all_topics = planned.target.topics.keys() | planned.read.catalog.topics.keys()
+    topics = {name for name in all_topics if name.schema_id in schema_ids}
+    spaces = {name for name in names if isinstance(name, NamespaceName)}
+    spaces |= {name.namespace_name for name in names if isinstance(name, TopicName)}
     all_settings = scope_of(planned.target).settings
     settings = {name: all_settings[name] for name in all_settings.keys() & (spaces | topics)}
     return Scope(frozenset(spaces), frozenset(topics), settings)
@@ -595,17 +596,19 @@ def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, aft
 
 
 def _add_namespace_refusals(
-    planned: PlannedState, kept: Mapping[NamespaceName, list[TopicName]], alone: Collection[object]
+    planned: PlannedState, unchanged: Mapping[NamespaceName, list[TopicName]], refused: Collection[object]
 ) -> None:
-    """Add refusals for the namespaces `kept`, and name them as the reason in refusals that are not in `alone`."""
-    whose = {space: ", ".join(map(str, names)) for space, names in kept.items()}
-    for at, refusal in enumerate(planned.refusals):
-        if isinstance(refusal.name, TopicName) and refusal.name not in alone:
+    """Add refusals for the namespaces `unchanged`, and name them as the reason for topics that were not in `refused` before."""
+    topics_by_namespace = {space: ", ".join(map(str, names)) for space, names in unchanged.items()}
+    for index, refusal in enumerate(planned.refusals):
+        if isinstance(refusal.name, TopicName) and refusal.name not in refused:
             space = refusal.name.namespace_name
             message = f"needs the new policies of {space}, which are left out. {refusal.message}"
-            planned.refusals[at] = replace(refusal, message=message, fix=_advise_to_skip(planned, kept[space]))
-    for space, names in kept.items():
-        message = f"keeps its policies: the new ones would let more in to {whose[space]}, which is left out"
+            planned.refusals[index] = replace(refusal, message=message, fix=_advise_to_skip(planned, unchanged[space]))
+    for space, names in unchanged.items():
+        message = (
+            f"keeps its policies: the new ones would let more in to {topics_by_namespace[space]}, which is left out"
+        )
         planned.refusals.append(PlanRefusal(space, message, _advise_to_skip(planned, names)))
 
 
@@ -667,7 +670,7 @@ def inherit(
     return Inherited(CompatibilityStrategy.UNDEFINED, above or default, from_namespace=above is not None)
 
 
-def reset(
+def _reset_policies(
     name: NamespaceName | TopicName,
     before: Policies,
     last: Policies,
@@ -700,14 +703,14 @@ def reset(
     )
 
 
-def parts(step: SetPolicies) -> Iterator[SetPolicies]:
+def _split_step(step: SetPolicies) -> Iterator[SetPolicies]:
     """Yield the step for the policies about schemas, which may be empty, and then one step for each setting."""
     sides = (step.before, step.after, step.from_namespace, step.from_default)
     for names in (SCHEMA_POLICIES, *((name,) for name in SETTINGS if name in step.after.settings)):
         yield SetPolicies(step.name, *(Policies.of({name: side.get(name) for name in names}) for side in sides))
 
 
-def loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
+def _describe_loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
     """Return how messages can be lost by the step for a setting, as a clause; "" if they cannot."""
     ((setting, after),) = step.after.settings.items()
     registered = state.catalog.get(step.name)
@@ -746,14 +749,16 @@ def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> C
     return only(catalog, lambda name: name.namespace_name not in names) if names else catalog
 
 
-def elsewhere_only(held: Catalog, wanted: Catalog, cluster: str) -> dict[NamespaceName, tuple[str, ...]]:
-    """Return the namespaces that are, and are to stay, on other clusters only, each with those clusters."""
+def find_namespaces_elsewhere(
+    registered: Catalog, target: Catalog, cluster: str
+) -> dict[NamespaceName, tuple[str, ...]]:
+    """Map each namespace that is, and stays, only on other clusters to these clusters."""
     return {
         name: space.clusters
-        for name, space in held.namespaces.items()
+        for name, space in registered.namespaces.items()
         if space.is_elsewhere(cluster)
         and not (
-            name in wanted.namespaces and cluster in wanted.namespaces[name].policies.settings.get(REPLICATION, ())
+            name in target.namespaces and cluster in target.namespaces[name].policies.settings.get(REPLICATION, ())
         )
     }
 
@@ -785,9 +790,9 @@ def select(
 
 
 def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]], held: Catalog) -> Catalog:
-    """Return `git`, the approved history up to a position, with those of the `later` versions that a registry holds already.
+    """Return `git`, the approved history up to a position, with the `later` versions that a registry already has.
 
-    So these are not taken for foreign ones; the other later versions are not planned.
+    Then these versions do not count as foreign, and the other later versions are not planned.
     """
     topics = dict(git.topics)
     for name, versions in later.items():

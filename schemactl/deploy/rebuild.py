@@ -19,10 +19,20 @@ from schemactl.core.schema import SchemaVersion, live, next_number
 from schemactl.core.wording import numbers as listed
 from schemactl.core.wording import versions
 from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
-from schemactl.deploy.planner import RELAX, Planner, applicable, settled
+from schemactl.deploy.planner import RELAX, Planner, applicable, settle
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
 from schemactl.deploy.version_numbers import NumberPair, topic_value
+
+_UNKNOWN = (
+    "Git declared no schema for the topic for a time: a deletion may have taken a number then, and Git does not tell",
+    "name a list that was kept; if nothing was deleted then, `schemactl apply` gives the topic Git's numbers",
+)
+_INDISTINGUISHABLE = (
+    "this release of Pulsar would take some of the versions for one, so that the later numbers would be others",
+    "rebuild on the release that the list was kept of, or without this topic",
+)
+"""Messages of refusals, each with its fix."""
 
 Lists = Mapping[TopicName, Sequence[NumberPair]]
 """Each topic's list in the registry before the loss, by the target's names: pairs that have an entry, in order of number."""
@@ -58,8 +68,8 @@ def make_rebuild(
     others = without_versions(approved, lists)
     declared = {name for name, topic in approved.topics.items() if topic.schema}
 
-    def computed(wanted: Catalog) -> _Rebuilder:
-        rebuilder = _Rebuilder(base, wanted, origin, permissions, waivers, numbers)
+    def compute(catalog: Catalog) -> _Rebuilder:
+        rebuilder = _Rebuilder(base, catalog, origin, permissions, waivers, numbers)
         rebuilder.git = approved
         rebuilder.compute()
         for name in sorted(declared | {name for name, pairs in lists.items() if pairs}):
@@ -68,7 +78,7 @@ def make_rebuild(
             rebuilder.restore(name, lists.get(name, ()), versions_of_git, interrupted=name in interrupted)
         return rebuilder
 
-    plan = settled(others, computed).plan()
+    plan = settle(others, compute).plan()
     return replace(
         plan,
         lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items()) if name in plan.scope.topics),
@@ -120,7 +130,7 @@ class _Rebuilder(Planner):
     """A planner that handles everything but versions, and then restores lists."""
 
     def restore(
-        self, name: TopicName, kept: Sequence[NumberPair], git: Sequence[SchemaVersion], *, interrupted: bool
+        self, name: TopicName, saved: Sequence[NumberPair], git: Sequence[SchemaVersion], *, interrupted: bool
     ) -> None:
         """Add the steps that give the topic its list and then what Git has beyond it, or the refusal that prevents them.
 
@@ -129,16 +139,16 @@ class _Rebuilder(Planner):
         """
         if name.namespace_name in self.closed:
             return
-        registered = self.held(name)
+        registered = self.list_versions(name)
         if registered and name in self.permissions.force_delete:
             readable = tuple(version.number for version in live(registered))
             self.steps.append(DeleteSchema(name, readable, force=True))
             self.versions[name.schema_id] = ()
-        if kept:
-            has_list = _has_continued(self.held(name), kept) or self._restore_list(name, kept)
+        if saved:
+            has_list = _has_continued(self.list_versions(name), saved) or self._restore_list(name, saved)
             # A generation that began since is for `apply` to begin, which asks whether the topic is empty.
-            if has_list and not is_behind(self.held(name), git):
-                listed_numbers = {pair.git.number for pair in kept if pair.git and pair.readable}
+            if has_list and not is_behind(self.list_versions(name), git):
+                listed_numbers = {pair.git.number for pair in saved if pair.git and pair.readable}
                 beyond = [version for version in live(git) if version.number not in listed_numbers]
                 self.register(name, self._select_lacking(name, beyond))
         elif self._select_lacking(name, live(git)):
@@ -149,28 +159,28 @@ class _Rebuilder(Planner):
             ]
             if interrupted:
                 self._reject(name, *_UNKNOWN)
-            elif why := self._find_obstacle(name, first, entries):
-                self._reject(name, *why)
+            elif obstacle := self._find_obstacle(name, first, entries):
+                self._reject(name, *obstacle)
             else:
                 self.take_numbers(name, first)
                 self._upload_rest(name, entries)
 
-    def _restore_list(self, name: TopicName, kept: Sequence[NumberPair]) -> bool:
+    def _restore_list(self, name: TopicName, saved: Sequence[NumberPair]) -> bool:
         """Add the steps that restore the list; return whether the topic has it afterwards."""
-        first, wanted = _select_readable(kept)
-        if why := self._find_obstacle(name, first, wanted):
-            self._reject(name, *why)
+        first, wanted = _select_readable(saved)
+        if obstacle := self._find_obstacle(name, first, wanted):
+            self._reject(name, *obstacle)
             return False
         before = len(self.refusals)
         self.take_numbers(name, first)
         self._upload_rest(name, wanted)
-        if len(self.refusals) == before and not _is_same_list(live(self.held(name)), wanted, all_of_it=True):
+        if len(self.refusals) == before and not _is_same_list(live(self.list_versions(name)), wanted, all_of_it=True):
             self._reject(name, *_INDISTINGUISHABLE)
         return len(self.refusals) == before
 
     def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
         uploads = []
-        for pair in wanted[len(live(self.held(name))) :]:
+        for pair in wanted[len(live(self.list_versions(name))) :]:
             entry = cast("SchemaVersion", pair.registry)
             # Git's version gets its stamp; another entry is uploaded as it was kept.
             uploads.append(pair.git if pair.git and upload(pair.git) == entry.info else entry)
@@ -187,7 +197,7 @@ class _Rebuilder(Planner):
 
     def _select_lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
         """Return the versions of Git that cannot be read."""
-        contents = Contents(self.held(name))
+        contents = Contents(self.list_versions(name))
         return tuple(version for version in git if version.info and contents.find(version.info) is None)
 
     def _find_obstacle(self, name: TopicName, first: int, wanted: Sequence[NumberPair]) -> tuple[str, str] | None:
@@ -197,7 +207,7 @@ class _Rebuilder(Planner):
                 f"the namespace {name.namespace_name} does not exist, and Git does not declare it",
                 f"`pulsar-admin namespaces create {quote(str(name.namespace_name))}`, then the same command",
             )
-        versions_now = self.held(name)
+        versions_now = self.list_versions(name)
         current, taken = live(versions_now), next_number(versions_now)
         if not current and taken <= first:
             return None
@@ -215,16 +225,6 @@ class _Rebuilder(Planner):
         )
 
 
-_UNKNOWN = (
-    "Git declared no schema for the topic for a time: a deletion may have taken a number then, and Git does not tell",
-    "name a list that was kept; if nothing was deleted then, `schemactl apply` gives the topic Git's numbers",
-)
-_INDISTINGUISHABLE = (
-    "this release of Pulsar would take some of the versions for one, so that the later numbers would be others",
-    "rebuild on the release that the list was kept of, or without this topic",
-)
-
-
 def _select_readable(pairs: Sequence[NumberPair]) -> tuple[int, tuple[NumberPair, ...]]:
     """Return the first readable number of a list, and the pairs from there."""
     readable = tuple(pair for pair in pairs if pair.readable)
@@ -234,14 +234,14 @@ def _select_readable(pairs: Sequence[NumberPair]) -> tuple[int, tuple[NumberPair
     return (last.number + 1 if last else 0), ()
 
 
-def _has_continued(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) -> bool:
+def _has_continued(registered: Sequence[SchemaVersion], saved: Sequence[NumberPair]) -> bool:
     """Return whether the registry continues after the list, which was deleted: then nothing was lost."""
-    last = kept[-1].registry
-    if not held or last is None:
+    last = saved[-1].registry
+    if not registered or last is None:
         return False
-    if current := live(held):
+    if current := live(registered):
         return current[0].number > last.number
-    return held[-1].number > last.number or (held[-1].number == last.number and last.info is None)
+    return registered[-1].number > last.number or (registered[-1].number == last.number and last.info is None)
 
 
 def _is_same_list(current: Sequence[SchemaVersion], wanted: Sequence[NumberPair], *, all_of_it: bool = False) -> bool:

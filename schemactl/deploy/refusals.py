@@ -23,7 +23,20 @@ from schemactl.core.wording import format_version, moment, partitioned, policy_w
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal, SetPolicies
 
 _MAX_MESSAGE = 500
-"""The most characters of a registry's message that are shown."""
+"""The maximum length of a shown registry message, in characters."""
+
+HALF_DELETED = "is being deleted: that was begun and is not finished, so that no topic can be created in it"
+_NO_OLDER = "a broker answers no number from before a deletion, so that their consumers fail"
+_NOT_APPROVED_YET = "change the definition before the merge: this version is not approved yet"
+_ORPHANED = (
+    "The topic itself does not exist: a deleted namespace leaves its schemas behind, and an upload needs no topic"
+)
+_NEVER_STORED = (
+    "raise the topic's `generation` with a definition that this release of Pulsar accepts, once the topic retains no message: this one "
+    "can never be uploaded, and nothing after it"
+)
+_WEDGED_BY_GIT = "raise the topic's `generation` with the next definition, once it retains no message\nbring the brokers to a release that reads it"
+_READ_AS_GITS = "it deletes every version there, and Git's numbers count again. Messages written with {what} would be read as Git's versions: only where none is left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +134,22 @@ def rejected_version(
         is_orphaned: the topic has schemas, but does not exist.
     """
     version, answer, strategy = rejected.version, rejected.answer, rejected.strategy
-    held, known = live(rejected.stored), Contents(git)
-    foreign = tuple(entry for entry in held if entry.info and not known.find(entry.info) and not stamp(entry.info))
+    registered, git_contents = live(rejected.stored), Contents(git)
+    foreign = tuple(
+        entry for entry in registered if entry.info and not git_contents.find(entry.info) and not stamp(entry.info)
+    )
     release = commands.origin.release
-    wedge = unreadable_version(held, upload(version), release) if answer.outcome is Outcome.ERROR else None
+    wedge = unreadable_version(registered, upload(version), release) if answer.outcome is Outcome.ERROR else None
     broker_says = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
     if wedge:
-        git_version = known.find(wedge.info) if wedge.info else None
+        git_version = git_contents.find(wedge.info) if wedge.info else None
         message = (
             f"the topic is wedged by {_describe_version(wedge, git_version)}: brokers of Pulsar {release} cannot read it ({broker_says}), and store no "
             f"schema after it. Git's {format_version(version)} waits"
         )
         fix = _WEDGED_BY_GIT if git_version else _list_fixes_by_deletion(name, wedge, commands, restart)
     else:
-        message = f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_explain_rejection(rejected, known, broker_says)}"
+        message = f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_explain_rejection(rejected, git_contents, broker_says)}"
         if answer.outcome is not Outcome.INCOMPATIBLE:
             fix = _NEVER_STORED
         else:
@@ -152,18 +167,6 @@ def rejected_version(
         replace(answer, message=answer.message[:_MAX_MESSAGE]),
         wedged_by=wedge.number if wedge else None,
     )
-
-
-_NOT_APPROVED_YET = "change the definition before the merge: this version is not approved yet"
-_ORPHANED = (
-    "The topic itself does not exist: a deleted namespace leaves its schemas behind, and an upload needs no topic"
-)
-_NEVER_STORED = (
-    "raise the topic's `generation` with a definition that this release of Pulsar accepts, once the topic retains no message: this one "
-    "can never be uploaded, and nothing after it"
-)
-_WEDGED_BY_GIT = "raise the topic's `generation` with the next definition, once it retains no message\nbring the brokers to a release that reads it"
-_READ_AS_GITS = "it deletes every version there, and Git's numbers count again. Messages written with {what} would be read as Git's versions: only where none is left"
 
 
 def _list_fixes_by_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, restart: str | None) -> str:
@@ -198,14 +201,14 @@ def _describe_version(version: SchemaVersion, git: SchemaVersion | None) -> str:
     return f"the registry's v{version.number} ({kind}{when}), {whose}"
 
 
-def _explain_rejection(rejected: Rejected, known: Contents, broker_says: str) -> str:
+def _explain_rejection(rejected: Rejected, git_contents: Contents, broker_says: str) -> str:
     """Explain the nearest breakage; if no data would break, quote the broker."""
     new = upload(rejected.version)
     for breakage in breakages(rejected.stored, new, rejected.strategy, by_any_release=True):
         old = next(version for version in rejected.stored if version.number == breakage.against)
         if old.info is not None:
             reason = formats.explain(breakage, new=new, old=old.info).reason.rstrip(".")
-            return f"Compared with {_describe_version(old, known.find(old.info))}: {reason}"
+            return f"Compared with {_describe_version(old, git_contents.find(old.info))}: {reason}"
     return f"The registry says: {broker_says}" if broker_says else ""
 
 
@@ -261,9 +264,6 @@ def elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRef
     )
 
 
-HALF_DELETED = "is being deleted: that was begun and is not finished, so that no topic can be created in it"
-
-
 def finish_deletion(name: NamespaceName, commands: Commands) -> str:
     """Return how to finish the deletion of a namespace, and create it again."""
     return (
@@ -313,9 +313,6 @@ def not_to_be_hidden(name: TopicName, retained: str) -> PlanRefusal:
         f"its new generation cannot begin: {retained}, and {_NO_OLDER}",
         "stop its producers, let consumers read what is left, and retention remove it\nuse a new topic with `renamed_from`",
     )
-
-
-_NO_OLDER = "a broker answers no number from before a deletion, so that their consumers fail"
 
 
 def in_undeclared_namespaces(

@@ -86,8 +86,8 @@ def import_catalog(
         every_version: declare every readable version of a topic, not only the latest.
     """
     importer = _Importer(held, Paths(root, exists), root, release)
-    importer.namespaces(declared)
-    importer.topics(declared, every_version=every_version)
+    importer.add_namespaces(declared)
+    importer.add_topics(declared, every_version=every_version)
     return ImportResult(
         {**importer.namespace_files, **importer.shared_files},
         tuple(_sort_by_time(importer.revisions)),
@@ -112,14 +112,14 @@ class _Importer:
         self.apart: list[TopicName] = []
         self.namespace_count = self.topic_count = 0
 
-    def namespaces(self, declared: Catalog) -> None:
+    def add_namespaces(self, declared: Catalog) -> None:
         """Add a file for every namespace that is not declared."""
         for name, namespace in sorted(self.held.namespaces.items()):
             if name not in declared.namespaces:
                 self.namespace_files[f"{self.paths.of_namespace(name)}.yaml"] = namespace_text(namespace)
                 self.namespace_count += 1
 
-    def topics(self, declared: Catalog, *, every_version: bool) -> None:
+    def add_topics(self, declared: Catalog, *, every_version: bool) -> None:
         """Add files for every topic that is not declared and can be."""
         stems: dict[TopicName, str] = {}
         lists: dict[TopicName, list[SchemaVersion]] = {}
@@ -133,18 +133,18 @@ class _Importer:
             ((name, version.info) for name, versions in lists.items() for version in versions if version.info),
             self.paths.of_shared,
         )
-        kept: dict[TopicName, list[tuple[SchemaVersion, Files]]] = {name: [] for name in lists}
+        versions_with_files: dict[TopicName, list[tuple[SchemaVersion, Files]]] = {name: [] for name in lists}
         depth = 0
         # One version of each topic at a time, since files can declare a topic once only.
         while layer := {name: versions[depth] for name, versions in lists.items() if depth < len(versions)}:
             files_by_name = self._make_files(layer, stems, strictly=not depth)
             for name, version in layer.items():
                 if name in files_by_name:
-                    kept[name].append((version, files_by_name[name]))
+                    versions_with_files[name].append((version, files_by_name[name]))
                 elif not depth:
                     lists[name] = []  # without the latest version, the older ones say nothing
             depth += 1
-        for name, declared_versions in kept.items():
+        for name, declared_versions in versions_with_files.items():
             if declared_versions:
                 self.topic_count += 1
                 declared_versions.reverse()
@@ -154,13 +154,13 @@ class _Importer:
 
     def _select_topics(self, declared: set[str]) -> Iterator[Topic]:
         """Yield the topics to declare."""
-        seen = set(declared)
+        known = set(declared)
         composed = {normalize("NFC", schema_id): schema_id for schema_id in declared}
         # Messages of the persistent topic outlive their consumers, so of two with one name it comes first.
         for name, topic in sorted(
             self.held.topics.items(), key=lambda item: (item[0].schema_id, item[0].domain != "persistent")
         ):
-            if name.schema_id in seen:
+            if name.schema_id in known:
                 if name.schema_id not in declared:
                     first = replace(name, domain="persistent")
                     self._leave_out(name, f"it shares its list of schemas with {first}, which is declared")
@@ -178,7 +178,7 @@ class _Importer:
                     name, "it has a schema, but the topic itself does not exist: create it, and import again"
                 )
             else:
-                seen.add(name.schema_id)
+                known.add(name.schema_id)
                 composed[normalize("NFC", name.schema_id)] = name.schema_id
                 yield topic
 
@@ -208,31 +208,31 @@ class _Importer:
                         tried[name] = files, version.info
                     except InvalidSchema as error:
                         reasons[name] = error.what
-            wrong = misread(tried, root=self.root, release=self.release, strictly=strictly)
+            misread_topics = misread(tried, root=self.root, release=self.release, strictly=strictly)
             for name, (files, _) in tried.items():
-                if name not in wrong:
+                if name not in misread_topics:
                     # Shared types do not belong to a version: the first and the last version need them.
-                    own = {path: text for path, text in files.items() if path not in self.shared_types.files}
-                    self.shared_files |= {path: files[path] for path in files.keys() - own.keys()}
-                    files_by_name[name] = own
-            reasons |= wrong
+                    version_files = {path: text for path, text in files.items() if path not in self.shared_types.files}
+                    self.shared_files |= {path: files[path] for path in files.keys() - version_files.keys()}
+                    files_by_name[name] = version_files
+            reasons |= misread_topics
         for name, version in layer.items():
             if name not in files_by_name:
                 self._leave_out(name, f"version {version.number}: {reasons[name]}", all_of_it=strictly)
         return files_by_name
 
-    def _leave_out(self, name: TopicName, why: str, *, all_of_it: bool = True) -> None:
+    def _leave_out(self, name: TopicName, reason: str, *, all_of_it: bool = True) -> None:
         subject = "left out" if all_of_it else "left out a version"
-        self.notes.append(ImportNote(name, f"{subject}: {why}"))
+        self.notes.append(ImportNote(name, f"{subject}: {reason}"))
 
-    def _compare_numbers(self, name: TopicName, kept: Sequence[SchemaVersion]) -> None:
-        """Add the topic to `apart` if Git will not number its versions, of which `kept` are declared, as the registry does."""
+    def _compare_numbers(self, name: TopicName, declared: Sequence[SchemaVersion]) -> None:
+        """Add the topic to `apart` if Git will not number its versions, of which `declared` are declared, as the registry does."""
         numbers = [version.number for version in self.held.topics[name].versions]
-        contents = {content_identity(spec(version.info).declared(version.info)) for version in kept if version.info}
-        if numbers != list(range(len(contents))) or [version.number for version in kept] != numbers:
+        contents = {content_identity(spec(version.info).declared(version.info)) for version in declared if version.info}
+        if numbers != list(range(len(contents))) or [version.number for version in declared] != numbers:
             self.apart.append(name)
 
-    def _note_surprises(self, name: TopicName, kept: Sequence[SchemaVersion], *, every_version: bool) -> None:
+    def _note_surprises(self, name: TopicName, declared: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """Note what is unexpected about a declared topic."""
         topic = self.held.topics[name]
         if topic.policies.schema_validation_enforced:
@@ -243,13 +243,15 @@ class _Importer:
             message = f"{versions(range(current[0].number))} can no longer be read: a tombstone came after"
             self.notes.append(ImportNote(name, message))
         if every_version:
-            gits: dict[object, int] = {}
+            git_numbers: dict[object, int] = {}
             pairs = [
                 (
                     version.number,
-                    gits.setdefault(content_identity(spec(version.info).declared(version.info)), len(gits)),
+                    git_numbers.setdefault(
+                        content_identity(spec(version.info).declared(version.info)), len(git_numbers)
+                    ),
                 )
-                for version in kept
+                for version in declared
                 if version.info
             ]
             if apart := [f"v{number} is Git's v{git}" for number, git in pairs if number != git]:

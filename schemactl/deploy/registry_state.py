@@ -138,9 +138,9 @@ def state_changes(before: Json, now: Json) -> Iterator[str]:
             if old is None or new is None:
                 yield f"{name} {'exists now' if old is None else 'is gone'}"
             else:
-                yield from (f"{name}: {what}" for what in _find_value_changes(old, new))
+                yield from (f"{name}: {change}" for change in _find_value_changes(old, new))
     for key in ("defaults", "default_strategies"):
-        yield from (f"the registry's settings: {what}" for what in _find_value_changes(before[key], now[key]))
+        yield from (f"the registry's settings: {change}" for change in _find_value_changes(before[key], now[key]))
     for name in sorted(before["relaxed"].keys() ^ now["relaxed"].keys()):
         yield f"{name} was {'restored' if name in before['relaxed'] else 'relaxed'}"
     for tenant in sorted({*before["missing_tenants"]} ^ {*now["missing_tenants"]}):
@@ -155,11 +155,11 @@ def _find_value_changes(old: Json, new: Json) -> Iterator[str]:
             yield f"{key} was {_describe_value(old[key])} and is {_describe_value(new.get(key))}"
             continue
         for number in sorted(old[key].keys() | new[key].keys(), key=int):
-            one, other = old[key].get(number), new[key].get(number)
-            if one is None:
-                yield f"{'a tombstone took' if other == _TOMBSTONE else 'somebody registered'} v{number}"
-            elif one != other:
-                yield f"v{number} {'is gone' if other is None else 'is deleted' if other == _TOMBSTONE else 'has other content'}"
+            old_version, new_version = old[key].get(number), new[key].get(number)
+            if old_version is None:
+                yield f"{'a tombstone took' if new_version == _TOMBSTONE else 'somebody registered'} v{number}"
+            elif old_version != new_version:
+                yield f"v{number} {'is gone' if new_version is None else 'is deleted' if new_version == _TOMBSTONE else 'has other content'}"
 
 
 def _describe_value(value: object) -> str:

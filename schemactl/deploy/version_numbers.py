@@ -19,6 +19,9 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.declare.target_numbers import TargetNumbers, TargetVersion, TopicNumbers, meanings
 from schemactl.formats import spec
 
+FORMAT_VERSION = 1
+"""The format of files with version numbers. A change that readers must know of raises it; new keys alone do not."""
+
 ApartState = Literal["readable", "deleted", "tombstone", "unexplained"]
 
 _DESCRIPTIONS = {
@@ -133,7 +136,7 @@ def topic_apart(
     if not topic.versions:
         return TopicApart(topic.name, ())
     comparison = _ListAndRecord(topic, entries, recorded, twin)
-    return TopicApart(topic.name, tuple(comparison.apart(spellings=spellings)))
+    return TopicApart(topic.name, tuple(comparison.find_apart(spellings=spellings)))
 
 
 def other_spellings(
@@ -174,18 +177,18 @@ class _ListAndRecord:
         self.twins = Contents(twin.versions if twin else ())
         self.live = {entry.number for entry in live(entries)}
 
-    def apart(self, *, spellings: bool) -> Iterator[NumberApart]:
+    def find_apart(self, *, spellings: bool) -> Iterator[NumberApart]:
         deleted = [number for number, entry in self.recorded.items() if entry.deleted]
         not_recorded = () if spellings else other_spellings(self.topic, self.entries, [*self.by_record.values()])
         spelled = {version.number for version in not_recorded}
         for entry in self.entries:
             if entry.number <= self.ended and entry.number not in self.live and entry.number not in self.recorded:
-                continue  # as Git has it: of an earlier generation, and no longer readable
+                continue  # it belongs to an earlier generation in Git as well, and is no longer readable
             if entry.info is None:
-                # What Git no longer declares was deleted as it should be.
+                # The deletion of a schema that Git no longer declares is expected.
                 if self.topic.schema is not None or entry.number in self.recorded:
-                    known = entry.number <= max(deleted, default=-1)
-                    yield NumberApart(entry.number, None, "tombstone", known)
+                    is_recorded = entry.number <= max(deleted, default=-1)
+                    yield NumberApart(entry.number, None, "tombstone", is_recorded)
                 continue
             git = self.git.find(entry)
             recorded = self._is_recorded(entry, entry.info)
@@ -218,7 +221,7 @@ class _ListAndRecord:
         if meaning.git and meaning.git.info:
             version = self.git.find(entry)
             return version is not None and version.number == meaning.git.number
-        # Of what is gone, it is enough that its messages are rejected.
+        # For a number that is gone, it is enough that its messages are rejected.
         return listed is not None and not is_live
 
 
@@ -284,10 +287,6 @@ def pair_up(*, git: Sequence[SchemaVersion], registry: Sequence[SchemaVersion]) 
     return (*pairs, *(NumberPair(None, version) for version in live(git) if version.number not in readable_versions))
 
 
-FORMAT_VERSION = 1
-"""Of both files; raised with any change that a reader must know of. New keys alone do not raise it."""
-
-
 def topic_values(*, git: Catalog, registry: Catalog) -> list[Json]:
     """Return every topic of both catalogs that has a version in one of them, sorted by name."""
     names = sorted(git.topics.keys() | registry.topics.keys())
@@ -322,12 +321,12 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
     """Read each topic's list in the registry from a file of `apply --result` or `drift --format json`.
 
     Args:
-        path: of the file.
-        target: the target that it must have been written for.
-        git: the approved history, by the target's names, for contents that the file does not hold.
+        path: the path of the file.
+        target: the target that the file must be for.
+        git: the approved history, by the target's names, for contents that the file does not have.
 
     Raises:
-        SchemactlError: it is another file, or for another target; or the history lacks what it refers to.
+        SchemactlError: if it is another file or for another target, or the history lacks a version that it refers to.
     """
     value = read_document(
         path,
@@ -352,7 +351,8 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
 def lists_of(values: Iterable[Json], *, path: Path, git: Catalog) -> dict[TopicName, tuple[NumberPair, ...]]:
     """Read the lists that `topic_value` wrote into the file at `path`; Git's versions get Git's content.
 
-    Raise SchemactlError if it is something else, or the history lacks what it refers to.
+    Raises:
+        SchemactlError: if the values are not such lists, or the history lacks a version that they refer to.
     """
     try:
         return {(name := TopicName.parse(value["topic"])): _read_list(name, value, git) for value in values}
