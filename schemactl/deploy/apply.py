@@ -1,4 +1,4 @@
-"""Carry out a plan, several topics at once, verify each upload, and report what is left and why."""
+"""Carry out a plan, several topics in parallel, verify each upload, and report the remaining steps with the reasons."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from schemactl.deploy.steps import (
 from schemactl.registry.interface import Registry, Scope
 
 PARALLEL: Final = 8
-"""The number of topics that are worked on at once."""
+"""The default number of topics that are processed in parallel."""
 
 _MOST_LISTED: Final = 8
 _TICK_S: Final = 0.2
@@ -56,9 +56,9 @@ class Result:
 
     Attributes:
         plan: the plan that was carried out.
-        done: the numbers of the steps that were carried out, from 1, in the order in which they ended.
-        failures: why steps failed, by step number; the later steps of their topic or namespace were not tried.
-        stopped: why the apply stopped early; None if it did not.
+        done: the numbers of the completed steps, from 1, in the order of completion.
+        failures: the errors of failed steps by step number; later steps of their topic or namespace were not tried.
+        stopped: the reason why the apply stopped early, or None.
     """
 
     plan: Plan
@@ -74,7 +74,7 @@ class Result:
 
     @property
     def failure(self) -> SchemactlError | None:
-        """Why the first failed step failed, else why the apply stopped early; None if every step was carried out."""
+        """The error of the first failed step, or the reason why the apply stopped early, or None."""
         return self.failures[min(self.failures)] if self.failures else self.stopped
 
     @property
@@ -97,24 +97,24 @@ def apply_plan(
     parallel: int = PARALLEL,
     fail_fast: bool = False,
 ) -> Result:
-    """Carry out the steps of `plan`: the steps of a topic in order, several topics at once, namespaces before their topics.
+    """Carry out the steps of `plan`: the steps of a topic in order, several topics in parallel, namespaces before their topics.
 
-    A failure ends the work on its topic, or on the topics of its namespace, and on nothing else. A step that another `apply` has
-    carried out already counts as done. A relaxed strategy is always restored.
+    A failure only ends the work on its topic, or on the topics of its namespace. A step that another `apply` has already carried
+    out counts as done. A relaxed strategy is always restored.
 
     Args:
-        plan: the steps.
-        registry: where.
-        progress: called after each step, never twice at once.
-        begun: called before each step, likewise.
-        waiting: called several times a second by the thread that calls this, which an exception of it interrupts.
-        parallel: how many topics are worked on at once.
-        fail_fast: of a plan that leaves something out nothing is done, and nothing more is tried after a failure.
+        plan: the plan.
+        registry: the registry to change.
+        progress: called after each step, by one thread at a time.
+        begun: called before each step, by one thread at a time.
+        waiting: called several times a second in the calling thread; an exception from it interrupts the apply.
+        parallel: the number of topics to process in parallel.
+        fail_fast: whether to reject a plan that leaves something out, and to stop after the first failure.
 
     Raises:
-        StalePlan: the registry is no longer as it was when the plan was made; only relaxed topics were restored.
-        SchemactlError: the plan leaves something out, and `fail_fast`. Nothing was changed.
-        RegistryError: the registry cannot be read. Nothing was changed.
+        StalePlan: if the registry has changed since the plan was made; only relaxed topics were restored.
+        SchemactlError: if the plan leaves something out, with `fail_fast`. Nothing was changed.
+        RegistryError: if the registry cannot be read. Nothing was changed.
     """
     if plan.refusals and fail_fast:
         raise SchemactlError(
@@ -136,7 +136,7 @@ def apply_plan(
 
 
 class _Run:
-    """A plan that is carried out by several threads."""
+    """Carries out a plan in several threads."""
 
     def __init__(self, plan: Plan, registry: Registry, begun: OnStep, progress: OnStep, *, fail_fast: bool) -> None:
         self._plan = plan
@@ -147,7 +147,7 @@ class _Run:
         self._done: list[int] = []
         self._failures: dict[int, SchemactlError] = {}
         self._blocked: set[NamespaceName | str] = set()
-        """Tenants, namespaces and lists of schemas of which nothing more is tried."""
+        """The tenants, namespaces and lists of schemas whose remaining steps are not tried."""
         self._relaxed: set[TopicName] = set()
         self._workers: list[Worker] = []
         self._lock = Lock()
@@ -156,7 +156,7 @@ class _Run:
         self._raised: BaseException | None = None
 
     def execute(self, state: RegistryState, parallel: int, waiting: Callable[[], None]) -> Result:
-        """Carry out the plan, whose registry is in this `state`, and return its result."""
+        """Carry out the plan on the registry, which is in the state `state`."""
         stopped = None
         try:
             for phase in phases(self._plan.steps):
@@ -188,7 +188,7 @@ class _Run:
             raise self._raised
 
     def _run_lanes(self, lanes: deque[Lane]) -> None:
-        """Carry out lanes until none is left, in one thread."""
+        """Carry out lanes in one thread until the queue is empty."""
         try:
             while not self._stopping.is_set():
                 try:
@@ -223,7 +223,7 @@ class _Run:
 
     def _restore(self, name: TopicName, number: int) -> None:
         """Restore the topic if it is still relaxed; a failure counts for step `number`."""
-        # After an interrupt only the main thread may ask the registry, and restores what is left.
+        # After an interrupt, only the main thread may use the registry; it restores the remaining topics.
         if name not in self._relaxed or self._interrupted:
             return
         try:
@@ -237,7 +237,7 @@ class _Run:
                 self._blocked.add(name.namespace_name)
 
     def _fail(self, number: int, error: SchemactlError) -> None:
-        """Record why a step failed, and which steps are therefore not tried."""
+        """Record the error of a step, and block the steps that depend on it."""
         if self._interrupted:
             return
         step = self._plan.steps[number - 1]
@@ -264,10 +264,10 @@ class _Run:
         return messages
 
     def _expect_known_schemas(self, phase: list[Lane], state: RegistryState) -> None:
-        """Fail the topics of namespaces created in `phase` unless they have exactly the schemas that were seen before, usually none.
+        """Fail the topics of namespaces created in `phase` if their schemas differ from the state before, usually no schemas.
 
-        The schemas of a deleted namespace outlive it, and a broker may show them only when it exists again; then the numbers that
-        the plan expects would be wrong.
+        The schemas of a deleted namespace outlive it, and a broker may show them only after it is created again. Then the numbers
+        that the plan expects are wrong.
         """
         done = set(self._done)
         steps = [numbered_step for lane in phase for group in lane for numbered_step in group]
@@ -292,24 +292,24 @@ class _Run:
 
 
 def restore_after(error: SchemactlError, registry: Registry, names: Iterable[TopicName]) -> None:
-    """Restore each of these topics that a killed `apply` left relaxed, and add that to the message of `error`."""
+    """Restore the topics that a killed `apply` left relaxed, and add them to the message of `error`."""
     if restored := [*restore_left(registry, names)]:
         nothing = error.what.replace("nothing was changed", "nothing else was changed")
         error.what = "; ".join([nothing, *restored])
 
 
 def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str]:
-    """Restore those of `names` that a killed `apply` left relaxed, and yield a sentence about each.
+    """Restore the topics among `names` that a killed `apply` left relaxed, and yield a sentence about each.
 
-    This comes before anything else that a writing command does or refuses: a topic must not go on accepting everything.
+    A writing command does this first, even if it then fails, because the topics accept every upload until then.
     """
     for name in sorted(names):
-        own = registry.relaxed(name)
-        if own is not None:
+        strategy = registry.relaxed(name)
+        if strategy is not None:
             _restore(registry, name)
             yield (
                 f"restored {name}: an apply that was killed had left it ALWAYS_COMPATIBLE, without automatic updates, "
-                f"and its own strategy is {own} again"
+                f"and its own strategy is {strategy} again"
             )
 
 
@@ -381,7 +381,7 @@ def _upload_schema(step: RegisterVersion, info: SchemaInfo, registry: Registry) 
     try:
         return registry.put_schema(step.name, info)
     except RegistryError:
-        # Perhaps only the answer was lost, and with a bad default even the repeated upload is rejected: what is stored counts.
+        # Perhaps only the response was lost. A definition with a bad default is rejected when it is repeated, so the stored one counts.
         with suppress(RegistryError):
             registered = registry.get_schema(step.name, step.answer.version)
             if registered and registered.info and _is_same_content(registered.info, info):
@@ -395,7 +395,7 @@ def _is_same_content(registered: SchemaInfo, uploaded: SchemaInfo) -> bool:
 
 
 def _delete_schema(step: DeleteSchema, registry: Registry) -> None:
-    # A soft delete appends a tombstone each time, so it must not be repeated when another apply was faster.
+    # A soft delete appends a tombstone each time, so it must not be repeated after a faster apply.
     topic = registry.read(Scope(frozenset(), frozenset({step.name}))).topics.get(step.name)
     if topic is None or (topic.schema is None and not step.force):
         return

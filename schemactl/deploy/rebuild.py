@@ -1,7 +1,7 @@
-"""Plans that restore the version numbers of a registry which lost its schemas.
+"""Make plans that restore the version numbers of a registry that lost its schemas.
 
-A number is restored by uploading its content after everything that came before it. Numbers up to the last tombstone could not
-be read when the registry was lost; soft deletions take them again.
+A number is restored by uploading its content after all contents before it. Numbers up to the last tombstone could not be read
+before the loss; soft deletions take them again.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def make_rebuild(
 ) -> Plan:
     """Return the steps that give a registry in the state `base` the version lists that it had.
 
-    A topic without a list gets Git's versions, which is exact where only `apply` wrote to it. What Git approved since the lists
-    were written follows them, as `apply` would add it. Missing namespaces, topics and policies come first.
+    A topic without a list gets Git's versions, which are exact if only `apply` wrote to it. Versions that were approved after the
+    lists were written follow, as `apply` would add them. Missing namespaces, topics and policies come first.
 
     Args:
         base: the state of the topics of `git` and of `lists`.
@@ -60,7 +60,7 @@ def make_rebuild(
         lists: see `Lists`.
         interrupted: topics that had no schema in Git for a time: a deletion may have taken a number, so that they need a list.
         origin: the origin of the plan.
-        permissions: `force_delete` deletes first what is there now; `relax` as in any plan.
+        permissions: the permissions; topics in `force_delete` first lose their current versions.
         waivers: the waivers of versions that a broker rejects.
         numbers: the record of the registry's version numbers, by its own names.
     """
@@ -132,10 +132,10 @@ class _Rebuilder(Planner):
     def restore(
         self, name: TopicName, saved: Sequence[NumberPair], git: Sequence[SchemaVersion], *, interrupted: bool
     ) -> None:
-        """Add the steps that give the topic its list and then what Git has beyond it, or the refusal that prevents them.
+        """Add the steps that restore the topic's list and then add Git's later versions, or the refusal that prevents them.
 
-        A topic that lost nothing of its list gets only what Git has beyond it; without a list, that is one with all of Git's
-        versions, whatever their numbers.
+        A topic that still has its complete list gets only Git's later versions. A topic without a list counts as complete if it
+        has all of Git's versions with any numbers.
         """
         if name.namespace_name in self.closed:
             return
@@ -146,14 +146,14 @@ class _Rebuilder(Planner):
             self.versions[name.schema_id] = ()
         if saved:
             has_list = _has_continued(self.list_versions(name), saved) or self._restore_list(name, saved)
-            # A generation that began since is for `apply` to begin, which asks whether the topic is empty.
+            # `apply` starts a newer generation, because it checks that the topic is empty.
             if has_list and not is_behind(self.list_versions(name), git):
                 listed_numbers = {pair.git.number for pair in saved if pair.git and pair.readable}
                 beyond = [version for version in live(git) if version.number not in listed_numbers]
                 self.register(name, self._select_lacking(name, beyond))
         elif self._select_lacking(name, live(git)):
             first = last_tombstone(git) + 1
-            # The entries that `apply` made of Git's versions.
+            # The entries that `apply` would have made from Git's versions.
             entries = [
                 NumberPair(replace(version, info=upload(version)), version, readable=True) for version in live(git)
             ]
@@ -182,7 +182,7 @@ class _Rebuilder(Planner):
         uploads = []
         for pair in wanted[len(live(self.list_versions(name))) :]:
             entry = cast("SchemaVersion", pair.registry)
-            # Git's version gets its stamp; another entry is uploaded as it was kept.
+            # Git's version gets its commit property; another entry is uploaded unchanged.
             uploads.append(pair.git if pair.git and upload(pair.git) == entry.info else entry)
         self.register(name, tuple(uploads))
 

@@ -31,11 +31,13 @@ class CreateNamespace:
 
 @dataclass(frozen=True, slots=True)
 class SetPolicies:
-    """Set policies of a namespace or topic. Both sides hold the changed ones only; the others are None.
+    """Set policies of a namespace or topic. Each setting has a separate step.
 
-    Policies that Git declared once and declares no longer are reset; their values in force afterwards are in
-    `from_namespace` or `from_default`, by the level that sets them. Each setting has a separate step; `loses` says how
-    messages can be lost with it, as a clause.
+    Attributes:
+        before, after: the old and new values of the changed policies; all other policies are None.
+        from_namespace, from_default: the effective values of policies that Git no longer declares and that are reset, by the
+            level that sets them.
+        loses: how messages can be lost with the setting, as a clause, or "".
     """
 
     name: NamespaceName | TopicName
@@ -53,7 +55,7 @@ class SetPolicies:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic:
-    """Create a topic; `partitions` None: not partitioned."""
+    """Create a topic, which is not partitioned if `partitions` is None."""
 
     name: TopicName
     partitions: int | None
@@ -70,7 +72,7 @@ class GrowPartitions:
 
 @dataclass(frozen=True, slots=True)
 class RegisterVersion:
-    """Upload a version that the registry lacks: Git's, with the answer expected, whose number is the registry's own."""
+    """Upload Git's `version`, which the registry does not have; the expected `answer` has the number in the registry."""
 
     name: TopicName
     version: SchemaVersion
@@ -82,7 +84,7 @@ class RelaxStrategy:
     """Accept every upload until `RestoreStrategy`, and no schema of a client.
 
     Attributes:
-        strategy: the one in force before.
+        strategy: the strategy in force before.
         updates: whether clients could register schemas before.
         waiver: the waiver of the one version that follows, or None if the user allows the versions that follow.
     """
@@ -99,7 +101,7 @@ class RestoreStrategy:
 
     Attributes:
         strategy: the topic's own strategy before.
-        latest: the number after which no version may have appeared meanwhile; None: not known, as a killed `apply` relaxed it.
+        latest: the number after which no version may have appeared, or None if a killed `apply` relaxed the topic.
     """
 
     name: TopicName
@@ -111,7 +113,7 @@ class RestoreStrategy:
 class DeleteSchema:
     """Delete the schema of a topic; the topic and its messages stay.
 
-    With `force` numbering starts again at 0, else a tombstone takes the next number; `versions` can then no longer be read.
+    With `force`, numbering starts again at 0. Otherwise a tombstone takes the next number. Clients can no longer read `versions`.
     """
 
     name: TopicName
@@ -121,7 +123,7 @@ class DeleteSchema:
 
 @dataclass(frozen=True, slots=True)
 class TakeNumber:
-    """Write a tombstone so that no version gets the next number, which is `number`; `versions` can then no longer be read."""
+    """Write a tombstone with the next number, `number`, so that no version gets it. Clients can no longer read `versions`."""
 
     name: TopicName
     number: int
@@ -156,7 +158,7 @@ class PlanNoteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanNote:
-    """Something a reader of the plan should know about a topic; nothing is done about it."""
+    """A note on a topic for readers of the plan, without a step."""
 
     name: TopicName
     kind: PlanNoteKind
@@ -165,17 +167,17 @@ class PlanNote:
 
 @dataclass(frozen=True, slots=True)
 class PlanRefusal:
-    """Why a topic is left out of the plan, or the policies of a namespace are.
+    """The reason why the plan leaves out a topic, or the policies of a namespace.
 
     Attributes:
         message: the consequence and its reason, in full sentences.
         fix: the fixes, one in each line.
-        number: Git's number of the version that would be rejected; None if it is not about one version.
-        answer: the registry's expected answer; None if nothing would be uploaded.
-        wedged_by: the registry's version after which its brokers store nothing; None without such a version.
-        waits_for: the target that is to hold the topic's versions first; "": none is.
-        allow: the setting that could lose messages, as the user can allow it; "": it is about something else. Nothing of a plan
-            with such a refusal is applied.
+        number: Git's number of the version that would be rejected, or None if the reason is not one version.
+        answer: the registry's expected answer, or None if nothing would be uploaded.
+        wedged_by: the registry's version after which its brokers store nothing, or None.
+        waits_for: the target that must have the topic's versions first, or "".
+        allow: the address of the setting that could lose messages, which the user can allow, or "". A plan with such a refusal
+            is not applied at all.
     """
 
     name: NamespaceName | TopicName
@@ -193,11 +195,11 @@ class Permissions:
     """The actions that the user allows beyond adding and setting.
 
     Attributes:
-        delete: topics whose schema may be deleted softly, if Git no longer declares it.
-        force_delete: likewise, leaving nothing.
-        relax: approved versions that today's strategy rejects may be registered under ALWAYS_COMPATIBLE.
-        create_tenants: tenants that are not declared may be created.
-        lose: addresses of settings that may be set although messages can be lost.
+        delete: the topics whose schema may be deleted with a tombstone, if Git no longer declares it.
+        force_delete: the topics whose schema may be deleted without a trace, if Git no longer declares it.
+        relax: whether approved versions that today's strategy rejects may be registered under ALWAYS_COMPATIBLE.
+        create_tenants: whether tenants that are not declared may be created.
+        lose: the addresses of settings that may be set although messages can be lost.
     """
 
     delete: frozenset[TopicName] = frozenset()
@@ -215,14 +217,15 @@ class Origin:
         target: the name of the registry in the project file, and `registry`, its URL.
         release: the Pulsar release whose answers are predicted.
         ref: the approved ref, or the name of the target's position; `tip` is its commit, None in a repository without commits.
-        later: how many approved commits follow on that one, which are not planned.
-        proposed: what was planned for is not approved: `tip` is the commit that its merge would make.
-        cluster: Pulsar's name of the target's cluster; "" if it is not known.
-        version: the release that the registry reports, "" where it does not tell.
+        later: the number of later approved commits, which are not planned.
+        proposed: whether the plan is for a merge that is not approved yet; `tip` is then the commit of the merge.
+        cluster: Pulsar's name of the target's cluster, or "" if it is unknown.
+        version: the release that the registry reports, or "".
         checkers: the optional checkers of its brokers that the predictions take into account.
         declared: Git's names of the target's renamed namespaces.
-        require_declared_namespaces: a topic whose namespace no file declares is rejected.
-        declared_tenants: by the target's names, those whose namespaces are declared, or were, or are named by the target; None: any.
+        require_declared_namespaces: whether a topic whose namespace no file declares is rejected.
+        declared_tenants: the tenants, by the target's names, of namespaces that are or were declared or that the target names; None
+            means any tenant.
     """
 
     target: str
@@ -252,10 +255,10 @@ class Plan:
     Attributes:
         scope: the namespaces and topics that it touches, with the topics that are left out, by the target's names.
         state: their state in the registry when the plan was made (`registry_state.state_values`).
-        steps: in the order to be carried out; steps of different topics are independent of each other.
+        steps: the steps in order; steps of different topics are independent.
         notes: the differences that remain afterwards, by topic.
-        refusals: the topics and policies that are left out, and why; they have no steps.
-        lists: of a rebuild, the lists to restore, as `version_numbers.topic_value` writes them; None for other plans.
+        refusals: the topics and policies that are left out, with the reasons; they have no steps.
+        lists: the lists that a rebuild restores, as `version_numbers.topic_value` writes them, or None for other plans.
         apart: the topics with numbers that will not be Git's after all steps.
         apart_now: whether a topic has such a number already that is not recorded.
         whole: whether it was made for all topics, so that topics without a step are complete.
@@ -274,12 +277,12 @@ class Plan:
 
     @property
     def may_lose(self) -> tuple[PlanRefusal, ...]:
-        """The settings that could lose messages, and that are not allowed: as long as there are any, nothing is applied."""
+        """The refused settings that could lose messages. A plan with such settings is not applied."""
         return tuple(refusal for refusal in self.refusals if refusal.allow)
 
     @property
     def misread(self) -> tuple[TopicApart, ...]:
-        """The topics with numbers that will not be what is recorded, so that messages would be misread."""
+        """The topics with numbers that will differ from the record, so that messages would be misread."""
         return tuple(topic for topic in self.apart if not topic.recorded)
 
 
@@ -294,7 +297,7 @@ Lane = list[list[NumberedStep]]
 
 
 def phases(steps: tuple[PlanStep, ...]) -> Iterator[list[Lane]]:
-    """Yield lanes that can run in parallel: restoring what a killed `apply` left, tenants, namespaces, topics, deletions."""
+    """Yield the phases in order, each with lanes that can run in parallel: restores after a killed `apply`, tenants, namespaces, topics, deletions."""
     numbered = list(enumerate(steps, 1))
     last = {step.name.schema_id: number for number, step in numbered if isinstance(step.name, TopicName)}
     steps_by_phase: list[list[NumberedStep]] = [[], [], [], [], []]
@@ -313,10 +316,10 @@ def phases(steps: tuple[PlanStep, ...]) -> Iterator[list[Lane]]:
 
 
 def _group_lanes(steps: list[NumberedStep]) -> list[Lane]:
-    """Return the lanes of these steps.
+    """Group steps into lanes: one for each namespace and for each list of schemas.
 
-    A lane is of a namespace, of a list of schemas, or of all lists of a namespace whose topics are relaxed: restoring one of
-    these turns the namespace's automatic updates on again.
+    All lists with relaxed topics in one namespace share a lane, because restoring one of these topics turns the namespace's
+    automatic updates on again.
     """
     groups: dict[NamespaceName | str, list[NumberedStep]] = {}
     for numbered_step in steps:
@@ -332,7 +335,7 @@ def _group_lanes(steps: list[NumberedStep]) -> list[Lane]:
 
 
 def blocked_by(step: PlanStep) -> set[NamespaceName | str]:
-    """Return the tenants, namespaces and lists of schemas after whose failure the step is not tried."""
+    """Return the tenants, namespaces and lists of schemas whose failure blocks the step."""
     name = step.name
     if isinstance(name, TopicName):
         return {name.tenant, name.namespace_name, name.schema_id}
@@ -340,12 +343,12 @@ def blocked_by(step: PlanStep) -> set[NamespaceName | str]:
 
 
 def blocks(step: PlanStep) -> set[NamespaceName | str]:
-    """Return the tenant, namespace or list of schemas of which nothing more is tried after the step has failed."""
+    """Return the tenants, namespaces and lists of schemas that the failure of the step blocks."""
     name = step.name
     if isinstance(step, CreateTenant):
         return {name.tenant}
     if not isinstance(name, TopicName):
         return {name}
-    # Policies of its namespace are not safe to change as long as a topic that a killed `apply` left accepts everything.
+    # While a killed `apply` has left a topic relaxed, changing the policies of its namespace is not safe.
     is_left = isinstance(step, RestoreStrategy) and step.latest is None
     return {name.schema_id, name.namespace_name} if is_left else {name.schema_id}
