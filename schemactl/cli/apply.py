@@ -62,12 +62,21 @@ if TYPE_CHECKING:
     from schemactl.registry.interface import Registry
 
 
+_MAX_PARALLEL: Final = 64
+
+_MAX_DIFF_LINES: Final = 5_000
+"""Longer texts get a simple diff, because the time of a minimal diff grows with the square of the lines."""
+
+_SLOW_STEP_S: Final = 2.0
+"""A step that takes longer is printed while it runs."""
+
+_PROGRESS_INTERVAL_S: Final = 10.0
+"""The interval of progress lines without a terminal."""
+
+_REDRAW_INTERVAL_S: Final = 0.2
+
+
 # `schemactl apply`.
-
-
-_MOST_PARALLEL: Final = 64
-_MOST_COMPARED_LINES: Final = 5_000
-"""The smallest difference of longer texts takes too long: its time grows with the square of the lines."""
 
 
 def configure_apply(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +122,7 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--parallel N: so many topics are worked on at once (default: 8)",
-        type=number(1, _MOST_PARALLEL),
+        type=number(1, _MAX_PARALLEL),
         default=8,
     )
     add_timeout(parser)
@@ -128,7 +137,7 @@ def _run_apply(args: argparse.Namespace, context: Context, deadline: Deadline) -
     selection = AskedTargets.of(args)
     if args.plan:
         selection.expect_one(args.plan, lambda _: f"schemactl apply {quote(args.plan)}")
-        with _plan_of_file(args, context) as ready:
+        with _open_plan_file(args, context) as ready:
             return worst(_run_plans([ready], args, context, deadline))
     if args.result:
         selection.expect_one("--result", "schemactl apply --target {0} --result {0}.json".format)
@@ -203,7 +212,7 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
 
 
 @contextmanager
-def _plan_of_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
+def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
     """Make the plan of a plan file again, and yield it if it is the same and permitted, with its target's open registry.
 
     Whoever can change the file can choose the target, the scope and the options, but no step: those follow from the approved
@@ -230,24 +239,25 @@ def _plan_of_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyP
             f"{args.plan} says what a merge would do, which is not approved yet; nothing was changed",
             fix=f"once it is merged: {command_after_merge(receipt)}",
         )
-    named = environment_target()
-    if not args.target and named not in (None, receipt.target):
-        # A plan names its target itself.
-        context.note(f"{args.plan} is for {receipt.target}; {shown_target(named)} does not count")
+    environment_name = environment_target()
+    if not args.target and environment_name not in (None, receipt.target):
+        # The plan file names its target.
+        context.note(f"{args.plan} is for {receipt.target}; {shown_target(environment_name)} does not count")
     for name in args.target:
         if name != receipt.target:
             raise UsageError(f"--target {name}: {args.plan} was made for {receipt.target}")
-    again = f"make it again: schemactl {receipt.command} --target {quote(receipt.target)} --out {quote(args.plan)}"
+    remake_fix = f"make it again: schemactl {receipt.command} --target {quote(receipt.target)} --out {quote(args.plan)}"
     place = target_of(receipt.target, context)
     target_name, registry_url = place.target.name, place.target.registry
     if registry_url != receipt.registry:
         raise SchemactlError(
-            f"{args.plan} was made for {receipt.registry}, but target {target_name} is now {registry_url}", fix=again
+            f"{args.plan} was made for {receipt.registry}, but target {target_name} is now {registry_url}",
+            fix=remake_fix,
         )
     approved = context.approved(place.project, place.target)
 
     # Go back to the commit of the plan.
-    past = approved
+    history = approved
     if commit := read_commit(receipt.approved["commit"]):
         line = approved.whole
         known_commit = context.repository.commit(commit.id)
@@ -255,25 +265,27 @@ def _plan_of_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyP
             raise SchemactlError(
                 f"{args.plan} was made at commit {commit.short}, which is not in the approved history of this repository ({line.ref}): "
                 "the plan is from another repository, this clone is behind, or history was rewritten",
-                fix=f"git fetch; or {again}",
+                fix=f"git fetch; or {remake_fix}",
             )
         ref = receipt.approved["ref"]
         position = Position(ref, ref, known_commit)
-        past = view_on_target(context.repository, line.until(position), place.project, place.target)
+        history = view_on_target(context.repository, line.until(position), place.project, place.target)
 
     with closing(place.open(context)) as registry:
         # Make the plan again, and compare.
-        target = OpenTarget(place, past, registry, context)
+        target = OpenTarget(place, history, registry, context)
         try:
             ready = _make_again(receipt, target, args.plan, args.results)
         except UsageError as error:
             raise StalePlan(
-                f"{args.plan} cannot be made again: {error.what}; nothing was changed", fix=again
+                f"{args.plan} cannot be made again: {error.what}; nothing was changed", fix=remake_fix
             ) from error
         try:
-            _expect_same(ready.plan, receipt, args.plan, again, context)
+            _expect_same(ready.plan, receipt, args.plan, remake_fix, context)
             _expect_permitted(ready.plan, args)
-            _expect_undeclared(ready.plan, past if past.later < approved.later else approved, target, args.plan, again)
+            _expect_undeclared(
+                ready.plan, history if history.later < approved.later else approved, target, args.plan, remake_fix
+            )
         except SchemactlError as error:
             if not isinstance(error, UsageError):
                 restore_after(error, registry, _relaxed_topics(ready.plan))
@@ -302,8 +314,8 @@ def _make_again(receipt: Receipt, target: OpenTarget, file: str, results: list[s
     return _make_rebuild(options, target, lists)[0]
 
 
-def _expect_same(plan: Plan, receipt: Receipt, file: str, again: str, context: Context) -> None:
-    """Raise StalePlan, after the difference of the two texts was printed, unless the plan has the digest of its receipt."""
+def _expect_same(plan: Plan, receipt: Receipt, file: str, remake_fix: str, context: Context) -> None:
+    """Print the difference of the texts and raise StalePlan unless the plan has the digest of its receipt."""
     from schemactl.deploy.plan_json import plan_digest
 
     digest = plan_digest(plan)
@@ -316,12 +328,12 @@ def _expect_same(plan: Plan, receipt: Receipt, file: str, again: str, context: C
         message = "its text is the same, but its digest is not: what the plan expects of the registry has changed"
     else:
         message = "the difference shows what has changed since it was made"
-    raise StalePlan(f"{file} is stale: {message}; nothing was changed", fix=again)
+    raise StalePlan(f"{file} is stale: {message}; nothing was changed", fix=remake_fix)
 
 
 def _compare_texts(old_lines: list[str], new_lines: list[str], file: str) -> Iterator[str]:
-    """Yield the unified diff of two texts; of long ones, all lines from the first to the last difference are one hunk."""
-    if max(len(old_lines), len(new_lines)) <= _MOST_COMPARED_LINES:
+    """Yield the unified diff of two texts. Long texts get one hunk from the first to the last difference."""
+    if max(len(old_lines), len(new_lines)) <= _MAX_DIFF_LINES:
         yield from unified_diff(old_lines, new_lines, file, "the plan now", lineterm="")
     elif old_lines != new_lines:
         head = sum(1 for _ in takewhile(bool, map(eq, old_lines, new_lines)))
@@ -334,7 +346,7 @@ def _compare_texts(old_lines: list[str], new_lines: list[str], file: str) -> Ite
 
 
 def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
-    """Raise an error unless the user permits exactly what the plan destroys, or names the plan's digest.
+    """Check that the user permits exactly what the plan destroys, or names the digest of the plan.
 
     Raises:
         UsageError: if an option permits something that the plan does not do.
@@ -342,17 +354,17 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
     """
     needed = needed_permissions(plan)
     deletions = (("allow_delete", needed.delete, ""), ("force_delete", needed.force_delete, " by force"))
-    refused = [
+    unused_options = [
         f"--{option.replace('_', '-')} {text}"
         for option, names, _ in deletions
         for text in getattr(args, option)
         if not matching(text, names, globs=option == "allow_delete")
     ]
-    refused += [f"--allow-data-loss {text}" for text in args.allow_data_loss if text not in needed.lose]
+    unused_options += [f"--allow-data-loss {text}" for text in args.allow_data_loss if text not in needed.lose]
     if args.relax_while_replaying and not needed.relax:
-        refused.append("--relax-while-replaying")
-    if refused:
-        raise UsageError(f"{refused[0]}: {args.plan} does not do that; give the option to `schemactl plan`")
+        unused_options.append("--relax-while-replaying")
+    if unused_options:
+        raise UsageError(f"{unused_options[0]}: {args.plan} does not do that; give the option to `schemactl plan`")
     if args.expect_digest is not None:
         return
     missing = [
@@ -373,7 +385,7 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
         )
 
 
-def _expect_undeclared(plan: Plan, approved: History, target: OpenTarget, file: str, again: str) -> None:
+def _expect_undeclared(plan: Plan, approved: History, target: OpenTarget, file: str, remake_fix: str) -> None:
     """Raise StalePlan if `approved` declares a topic whose schema the plan deletes; a rebuild restores what it deletes."""
     from schemactl.deploy.planner import renamed
 
@@ -384,11 +396,13 @@ def _expect_undeclared(plan: Plan, approved: History, target: OpenTarget, file: 
     for name in sorted(needed.delete | needed.force_delete):
         topic = declared.topics.get(name)
         if topic and topic.schema is not None:
-            raise StalePlan(f"{file} deletes the schema of {name}, which is declared; nothing was changed", fix=again)
+            raise StalePlan(
+                f"{file} deletes the schema of {name}, which is declared; nothing was changed", fix=remake_fix
+            )
 
 
 class _Interruption:
-    """Passes an interrupt of the main thread on to the threads that apply, so that each restores what it relaxed.
+    """Passes an interrupt of the main thread to the threads that apply, so that each restores its relaxed topics.
 
     Args:
         deadline: the time limit.
@@ -401,28 +415,28 @@ class _Interruption:
         self._error: BaseException | None = None
 
     def stop(self, error: BaseException) -> bool:
-        """Remember the interrupt; return True, to wait for all threads."""
+        """Record the interrupt, and return True to wait for all threads."""
         self._error = error
         self._deadline.end()
         return True
 
-    def look(self) -> None:
-        """Raise the interrupt, or OutOfTime, in the thread that calls this."""
+    def raise_if_stopped(self) -> None:
+        """Raise the interrupt, or OutOfTime, in the calling thread."""
         if self._error is not None:
             raise self._error
         if not self._several:
-            # An alarm could interrupt what puts things right after the first one.
+            # A second alarm could interrupt the cleanup after the first one.
             self._deadline.end()
             self._deadline.look()
 
 
 def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: Deadline) -> list[int]:
     """Carry out the plans of different targets in parallel, and return their exit codes; raise the error of a single one."""
-    # An interrupt ends git, too: what is asked meanwhile, another one answers.
+    # An interrupt also ends the running git process; later queries start a new one.
     for ready in plans:
         ready.target.context.close()
     interruption = _Interruption(deadline, several=len(plans) > 1)
-    with _terminated_as_interrupted():
+    with _interrupt_on_sigterm():
         results = side_by_side(
             [partial(_carry_out, ready, args, interruption) for ready in plans], stop=interruption.stop
         )
@@ -436,15 +450,15 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
 
     plan, registry, context = ready.plan, ready.target.registry, ready.target.context
     progress = ApplyProgress(len(plan.steps), context)
-    # Before the first step: a file that cannot be written must stop the apply.
+    # Created before the first step, so that a file that cannot be written stops the apply.
     record = ApplyRecord(ready, args.result)
 
-    def ended(number: int, step: PlanStep) -> None:
+    def complete_step(number: int, step: PlanStep) -> None:
         record.add(number)
-        progress.ended(number, step)
+        progress.print_step(number, step)
 
     def tick() -> None:
-        interruption.look()
+        interruption.raise_if_stopped()
         record.sync()
         progress.tick()
 
@@ -452,8 +466,8 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
         result = apply_plan(
             plan,
             registry,
-            begun=progress.begun,
-            progress=ended,
+            begun=progress.record_start,
+            progress=complete_step,
             waiting=tick,
             parallel=args.parallel,
             fail_fast=args.fail_fast,
@@ -464,7 +478,7 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
     except (KeyboardInterrupt, OutOfTime) as error:
         if not context.subject:
             raise
-        # Other targets may have been changed, and their results are to be reported.
+        # Other targets may have changed, and their results are reported.
         raise SchemactlError("interrupted before the first step") from error
     finally:
         progress.end()
@@ -506,59 +520,52 @@ def confirmed() -> bool:
             fix="use --auto-approve, or apply a reviewed plan: schemactl plan --out plan.json",
         )
     print("\nApply this? Only `yes` goes ahead: ", end="", file=sys.stderr, flush=True)
-    answered = sys.stdin.readline().strip() == "yes"
-    if not answered:
+    is_confirmed = sys.stdin.readline().strip() == "yes"
+    if not is_confirmed:
         print("Nothing was applied.")
-    return answered
+    return is_confirmed
 
 
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def _interrupt_on_sigterm() -> Iterator[None]:
     """Handle SIGTERM, which cancels pipelines, as Ctrl-C."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 # Progress of an apply on standard error.
-
-
-_SLOW_S: Final = 2.0
-"""A step that takes longer is named while it is under way."""
-_EVERY_S: Final = 10.0
-"""How often the sums are printed where no line can be written over."""
-_REDRAW_S: Final = 0.2
 
 
 class ApplyProgress:
     """Prints a line for each step, and on a terminal one more line that is overwritten.
 
     Args:
-        total: how many steps there are.
-        context: whose standard error is written to.
+        total: the number of steps.
+        context: the context of the command.
     """
 
     def __init__(self, total: int, context: Context) -> None:
         self._total = total
         self._context = context
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and not context.quiet
-        # Lines of several targets cannot be written over.
+        # Several targets share the terminal, so no line can be overwritten.
         self._is_terminal &= not context.subject
         self._began_s = self._shown_s = time.monotonic()
         self._under_way: dict[int, tuple[float, str]] = {}
         self._named: set[int] = set()
         self._done = 0
 
-    def begun(self, number: int, step: PlanStep) -> None:
-        """Remember that a step has begun."""
+    def record_start(self, number: int, step: PlanStep) -> None:
+        """Record the start of a step."""
         from schemactl.report.plan import describe
 
         self._under_way[number] = time.monotonic(), describe(step)
 
-    def ended(self, number: int, step: PlanStep) -> None:
-        """Print a step that was carried out."""
+    def print_step(self, number: int, step: PlanStep) -> None:
+        """Print a completed step."""
         from schemactl.report.plan import describe
 
         self._under_way.pop(number, None)
@@ -567,11 +574,11 @@ class ApplyProgress:
         self._context.say(f"[{self._done}/{self._total}] {describe(step)}")
 
     def tick(self) -> None:
-        """Print the running steps, if it is time to."""
+        """Print the running steps if the interval has passed."""
         now_s = time.monotonic()
         under_way = sorted(self._under_way.copy().items(), key=lambda item: item[1])
         if self._is_terminal:
-            if now_s - self._shown_s >= _REDRAW_S:
+            if now_s - self._shown_s >= _REDRAW_INTERVAL_S:
                 self._shown_s = now_s
                 line = fit(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}", terminal_width()).split(
                     "\n"
@@ -579,15 +586,15 @@ class ApplyProgress:
                 print(f"\r\x1b[K{line}", end="", file=uncleaned(sys.stderr), flush=True)
             return
         for step_number, (since_s, text) in under_way:
-            if now_s - since_s >= _SLOW_S and step_number not in self._named:
+            if now_s - since_s >= _SLOW_STEP_S and step_number not in self._named:
                 self._named.add(step_number)
                 self._context.say(f"under way for {now_s - since_s:.0f} s: {text}")
-        if now_s - self._shown_s >= _EVERY_S:
+        if now_s - self._shown_s >= _PROGRESS_INTERVAL_S:
             self._shown_s = now_s
             self._context.say(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}")
 
     def end(self) -> None:
-        """Erase the line that is overwritten."""
+        """Erase the progress line."""
         self._clear()
 
     def _clear(self) -> None:
@@ -596,14 +603,14 @@ class ApplyProgress:
 
     def _format_progress(self, now_s: float) -> str:
         text = f"{self._done} of {self._total} steps"
-        if not self._done or now_s - self._began_s < _SLOW_S:
+        if not self._done or now_s - self._began_s < _SLOW_STEP_S:
             return text
         rate = self._done / (now_s - self._began_s)
         return f"{text}, {rate:.1f} a second, about {(self._total - self._done) / rate:.0f} s left"
 
 
 def _describe_oldest(under_way: list[tuple[int, tuple[float, str]]]) -> str:
-    """Return the step that has been running for the longest time, and the number of other running ones."""
+    """Describe the step that has been running for the longest time, and the number of other running steps."""
     if not under_way:
         return ""
     more = f" (and {len(under_way) - 1} more)" if len(under_way) > 1 else ""
@@ -689,29 +696,29 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
     from schemactl.deploy.steps import Permissions
 
     approved, numbers = target.approved, target.numbers
-    everything = renamed(approved.whole.catalog, target.names)
-    chosen = planner.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
-    git = renamed(chosen, target.names)
+    full_catalog = renamed(approved.whole.catalog, target.names)
+    selected = planner.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
+    git = renamed(selected, target.names)
     requested_names = select(lists, args.topic, args.namespace)
-    # Git's topics are asked for by their declared names, others by the registry's.
-    listed = {
+    # The user names Git's topics by their declared names, and other topics by the registry's names.
+    file_lists = {
         name: pairs
         for name, pairs in lists.items()
-        if name in git.topics or (name not in everything.topics and name in requested_names)
+        if name in git.topics or (name not in full_catalog.topics and name in requested_names)
     }
-    lists = {**recorded_lists(applicable(git), numbers), **listed}
-    # What is only in the file goes by its name there.
-    named = {name for name in (*git.topics, *lists) if name.schema_id in args.force_delete}
-    named |= {
+    lists = {**recorded_lists(applicable(git), numbers), **file_lists}
+    # Topics that only the file has are named as in the file.
+    deletions = {name for name in (*git.topics, *lists) if name.schema_id in args.force_delete}
+    deletions |= {
         target.names.there(find(text, approved.catalog, globs=False).name)
         for text in args.force_delete
-        if text not in {name.schema_id for name in named}
+        if text not in {name.schema_id for name in deletions}
     }
-    for name in named:
+    for name in deletions:
         if name not in git.topics and name not in lists:
             raise UsageError(f"{name} is to be deleted first, but --topic or --namespace leaves it out")
     permissions = Permissions(
-        force_delete=frozenset(named),
+        force_delete=frozenset(deletions),
         relax=args.relax_while_replaying,
         create_tenants=args.create_tenants,
         lose=frozenset(addresses(args.allow_data_loss, target.names)),
@@ -720,21 +727,21 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
         observe(target.registry, scope_of(without_versions(applicable(git), lists))),
         git,
         lists,
-        interrupted={target.names.there(name) for name in chosen.topics if approved.was_interrupted(name)},
+        interrupted={target.names.there(name) for name in selected.topics if approved.was_interrupted(name)},
         origin=target.origin,
         permissions=permissions,
         waivers=target.waivers,
         numbers=numbers,
     )
     files = {
-        name: args.numbers if name in listed else f"the record {numbers.path if numbers else ''}" for name in lists
+        name: args.numbers if name in file_lists else f"the record {numbers.path if numbers else ''}" for name in lists
     }
     plan = replace(plan, whole=not (args.topic or args.namespace))
     return ReadyPlan(plan, target), list(_describe_sources(git, lists, files, plan))
 
 
 def _describe_sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
-    """Print the sources of the numbers, and how far they can be trusted; `files` are those with the lists."""
+    """Yield the sources of the numbers with their reliability; `files` has the source of each list."""
     from schemactl.deploy.planner import applicable
 
     listed = [name for name, pairs in lists.items() if pairs]
@@ -744,17 +751,19 @@ def _describe_sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str]
         if topic.name not in listed and any(number.git != number.registry for number in topic.numbers)
     ]
     declared = [name for name, topic in applicable(git).topics.items() if topic.schema and name not in listed]
-    alone = [name for name in declared if name not in others]
-    gone = [name for name, topic in git.topics.items() if topic.versions and not topic.schema and name not in listed]
+    numbered_by_git = [name for name in declared if name not in others]
+    undeclared = [
+        name for name, topic in git.topics.items() if topic.versions and not topic.schema and name not in listed
+    ]
     for file in sorted({files[name] for name in listed}):
-        of_file = [name for name in listed if files[name] == file]
-        yield f"Numbers of {_count_topics(of_file)}: taken from {file}; versions deleted since then are left out, and versions approved since then follow."
-    if alone:
-        yield f"Numbers of {_count_topics(alone)}: Git's. They are correct if nothing but `apply` ever wrote there."
+        names = [name for name in listed if files[name] == file]
+        yield f"Numbers of {_count_topics(names)}: taken from {file}; versions deleted since then are left out, and versions approved since then follow."
+    if numbered_by_git:
+        yield f"Numbers of {_count_topics(numbered_by_git)}: Git's. They are correct if nothing but `apply` ever wrote there."
     if others:
         yield f"Numbers of {_count_topics(others)}: the registry's, which are not Git's; no list says which versions they were."
-    if gone:
-        yield f"Left out: {_count_topics(gone)} without a schema in Git now, and without a list of numbers."
+    if undeclared:
+        yield f"Left out: {_count_topics(undeclared)} without a schema in Git now, and without a list of numbers."
 
 
 def _count_topics(names: list[TopicName]) -> str:

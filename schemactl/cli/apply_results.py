@@ -62,9 +62,10 @@ def result_path(folder: Path, target: str, results: str = FOLDER) -> Path:
 
 
 def read_result(path: Path, target: str) -> tuple[LastApply, Json] | None:
-    """Return the last apply to `target` from the file at `path`, and the file's JSON; None: there is no such file.
+    """Return the last apply to `target` from the file at `path` with its JSON, or None if the file does not exist.
 
-    Raise ValueError if it is not such a file.
+    Raises:
+        ValueError: if the file is not the result of an apply to `target`.
     """
     from schemactl.deploy.status import LastApply
 
@@ -82,8 +83,8 @@ class NamedResults:
     """The results that `--results` names, for the setting `after`.
 
     Attributes:
-        files: each of one target, which its content names.
-        folders: each with a file `TARGET.json` for a target.
+        files: the result files, each of one target.
+        folders: the folders with a file `TARGET.json` for each target.
     """
 
     files: tuple[Path, ...] = ()
@@ -91,10 +92,10 @@ class NamedResults:
 
     @classmethod
     def of(cls, texts: Sequence[str], context: Context) -> NamedResults:
-        """Return the files and folders that the user calls `texts`.
+        """Return the files and folders at the paths `texts`.
 
         Raises:
-            SchemactlError: one of them does not exist, or Git tracks it: whoever changes the repository could write it.
+            SchemactlError: if a path does not exist, or Git tracks it, so that anyone who changes the repository could write it.
         """
         paths = [relative_path(text, context) for text in texts]
         for text, path in zip(texts, paths, strict=True):
@@ -111,10 +112,10 @@ class NamedResults:
         return cls(files, folders)
 
     def find(self, target: str) -> tuple[LastApply, Json]:
-        """Return the newest of the results of a target.
+        """Return the newest result of a target.
 
         Raises:
-            ValueError: none of the files is a result of this target.
+            ValueError: if no file is a result of this target.
         """
         results: list[tuple[LastApply, Json]] = []
         errors: list[str] = []
@@ -153,17 +154,17 @@ def _is_tracked(path: Path, context: Context) -> bool:
 
 
 class ApplyRecord:
-    """The result file of one apply: that of `--result`, with all version numbers; or else the target's own, without them.
+    """The result file of one apply: the file of `--result` with all version numbers, or the target's own file without them.
 
     While the apply runs, the numbers of steps are appended to `done`, the last list of the file, so that it is always valid
     JSON. Nothing is lost if the process is killed, and at most the last second if the machine fails.
 
     Args:
         ready: the plan that is carried out.
-        result: what `--result` names; None: write the target's own file, if possible.
+        result: the path of `--result`, or None for the target's own file, which is written if possible.
 
     Raises:
-        SchemactlError: the named file cannot be written.
+        SchemactlError: if the file of `--result` cannot be written.
     """
 
     def __init__(self, ready: ReadyPlan, result: str | None) -> None:
@@ -179,7 +180,7 @@ class ApplyRecord:
             self._path = relative_path(str(result_path(place.folder, place.target.name)), context)
             self._numbers = lambda _: None
         text = json_text(started_document(plan, self._run)).encode().removesuffix(b"]\n}")
-        self._at = len(text)
+        self._end_offset = len(text)
         self._separator = b""
         self._synced_s = time.monotonic()
         self._file: int | None = None
@@ -195,12 +196,12 @@ class ApplyRecord:
             context.say(f"warning: what this apply does is not recorded: {message}")
 
     def add(self, number: int) -> None:
-        """Add a step that was carried out."""
+        """Add a completed step."""
         if self._file is not None:
             piece = self._separator + str(number).encode()
-            # Only the end is written over, so that there is no moment at which the file says less.
-            os.pwrite(self._file, piece + _END, self._at)
-            self._at += len(piece)
+            # Only the end is overwritten, so that the file never loses a step.
+            os.pwrite(self._file, piece + _END, self._end_offset)
+            self._end_offset += len(piece)
             self._separator = b", "
 
     def sync(self) -> None:
@@ -222,7 +223,7 @@ class ApplyRecord:
 
 
 def _make_numbers_reader(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
-    """Return a function that returns the numbers a registry gave to Git's versions; None if it cannot be read."""
+    """Return a function that reads the numbers that a registry gave to Git's versions, or returns None if it cannot be read."""
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.planner import renamed
     from schemactl.deploy.version_numbers import topic_values
@@ -231,69 +232,69 @@ def _make_numbers_reader(ready: ReadyPlan) -> Callable[[Registry], list[Json] | 
     named = renamed(target.approved.catalog, target.names)
     git = Catalog(topics={name: named.topics[name] for name in scope.topics & named.topics.keys()})
 
-    def values(registry: Registry) -> list[Json] | None:
+    def read_numbers(registry: Registry) -> list[Json] | None:
         try:
             registered = registry.read(scope)
         except SchemactlError:
             return None
         return topic_values(git=target.with_held(git, registered), registry=registered)
 
-    return values
+    return read_numbers
 
 
 # The setting `after` of a target.
 
 
 def awaited(target: OpenTarget, plan: Plan, results: NamedResults, ask: Ask | None = None) -> dict[TopicName, Awaited]:
-    """Return the topics for which `plan` registers versions that some target in `after` does not hold yet.
+    """Return the topics for which `plan` registers versions that some target in `after` does not have yet.
 
-    Each of those targets is asked about these topics only. If its registry does not answer, the result of its last apply
-    counts, where `results` names one.
+    Only these topics are read from each of these targets. If its registry does not respond, the result of its last apply counts,
+    if `results` names one.
 
     Args:
         target: the target that the plan is for.
-        plan: the plan, made without asking others.
+        plan: the plan, made without other targets.
         results: the results that the user names.
-        ask: returns what another target holds, or raises SchemactlError; None: its registry is opened and read.
+        ask: reads the topics of another target, or raises SchemactlError; by default its registry is opened and read.
 
     Raises:
-        SchemactlError: a topic has no name on another target.
+        SchemactlError: if a topic has no name on another target.
     """
     from schemactl.core.catalog import chosen_topics
     from schemactl.deploy.refusals import Awaited
     from schemactl.deploy.steps import RegisterVersion
 
-    wanted: dict[TopicName, list[SchemaVersion]] = {}
+    versions_by_topic: dict[TopicName, list[SchemaVersion]] = {}
     for step in plan.steps:
         if isinstance(step, RegisterVersion):
-            wanted.setdefault(step.name, []).append(step.version)
-    declared = {own: name for name in wanted if (own := target.names.declared(name))}
+            versions_by_topic.setdefault(step.name, []).append(step.version)
+    declared = {declared_name: name for name in versions_by_topic if (declared_name := target.names.declared(name))}
     waiting: dict[TopicName, Awaited] = {}
-    for other in target.place.target.after if wanted else ():
+    for other in target.place.target.after if versions_by_topic else ():
         place = replace(target.place, target=target.place.project.targets[other])
-        # What another target is never to have is not awaited there.
+        # Topics that another target never gets do not wait for it.
         expected_names = chosen_topics(declared, place.target)
         registered, source = _read_versions_elsewhere(place, expected_names, target, results, ask)
-        for own in sorted(expected_names):
-            name = declared[own]
-            if missing := _find_missing_numbers(wanted[name], registered.versions(own)):
+        for declared_name in sorted(expected_names):
+            name = declared[declared_name]
+            if missing := _find_missing_numbers(versions_by_topic[name], registered.versions(declared_name)):
                 waiting.setdefault(
                     name, Awaited(other, f"{other} does not hold Git's {versions(missing)} yet: {source}")
                 )
     return waiting
 
 
-def _find_missing_numbers(wanted: Iterable[SchemaVersion], held: tuple[SchemaVersion, ...]) -> list[int]:
+def _find_missing_numbers(expected: Iterable[SchemaVersion], registered: tuple[SchemaVersion, ...]) -> list[int]:
     from schemactl.comparison.changes import Contents
 
-    contents = Contents(held)
-    return [version.number for version in wanted if version.info and not contents.find(version.info.load())]
+    contents = Contents(registered)
+    return [version.number for version in expected if version.info and not contents.find(version.info.load())]
 
 
 def _read_versions_elsewhere(
     place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, results: NamedResults, ask: Ask | None
 ) -> tuple[Catalog, str]:
-    """Return what the target at `place` holds of `topics`, by declared names, and where that is known from."""
+    """Return the versions of `topics` that the target at `place` has, by declared names, and their source as a clause."""
     from schemactl.core.catalog import Catalog
     from schemactl.registry.interface import Scope
 
@@ -303,37 +304,39 @@ def _read_versions_elsewhere(
         answer = ask(place, scope) if ask else place.read(scope, target.context)
     except SchemactlError as error:
         return _read_recorded_versions(place, names, target, results, error.what)
-    topics = {own: answer.topics[name] for name, own in names.items() if name in answer.topics}
+    topics = {declared_name: answer.topics[name] for name, declared_name in names.items() if name in answer.topics}
     return Catalog(topics=topics), "its registry says"
 
 
 def _read_recorded_versions(
     place: ChosenTarget, names: Mapping[TopicName, TopicName], target: OpenTarget, results: NamedResults, problem: str
 ) -> tuple[Catalog, str]:
-    """Return the same according to the result of the last apply that `results` names."""
+    """Return the result of `_read_versions_elsewhere` according to the last apply that `results` names."""
     from schemactl.core.catalog import Catalog
 
-    why = f"its registry gives no answer ({problem})"
+    reason = f"its registry gives no answer ({problem})"
     try:
         last, result = results.find(place.target.name)
-        is_brought = _make_completeness_check(result)
-        whole = target.approved.whole
-        then = whole.until(whole.position(last.commit, "in another result")).catalog
+        is_complete = _make_completeness_check(result)
+        history = target.approved.whole
+        catalog = history.until(history.position(last.commit, "in another result")).catalog
     except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
-        return Catalog(), f"{why}, and no result of an apply counts ({error})"
+        return Catalog(), f"{reason}, and no result of an apply counts ({error})"
     topics = {
-        own: then.topics[own]
-        for name, own in names.items()
-        if own in then.topics and is_brought(str(name)) and then.topics[own].lifecycle == "stable"
+        declared_name: catalog.topics[declared_name]
+        for name, declared_name in names.items()
+        if declared_name in catalog.topics
+        and is_complete(str(name))
+        and catalog.topics[declared_name].lifecycle == "stable"
     }
-    return Catalog(topics=topics), f"the result of its last apply says ({moment(last.time_s * 1000)}); {why}"
+    return Catalog(topics=topics), f"the result of its last apply says ({moment(last.time_s * 1000)}); {reason}"
 
 
 def _make_completeness_check(result: Json) -> Callable[[str], bool]:
-    """Return a function that says, by a topic's name on the target, whether the apply left it with everything approved."""
+    """Return a predicate for a topic's name on the target: whether it had everything approved after the apply."""
     done = {*result["done"]}
     touched = {step.get("topic") for step in result["steps"]}
-    left = {step.get("topic") for number, step in enumerate(result["steps"], 1) if number not in done}
-    left |= {entry.get("topic") for entry in result["left_out"]}
+    incomplete = {step.get("topic") for number, step in enumerate(result["steps"], 1) if number not in done}
+    incomplete |= {entry.get("topic") for entry in result["left_out"]}
     is_whole = result["whole"]
-    return lambda name: name not in left and (is_whole or name in touched)
+    return lambda name: name not in incomplete and (is_whole or name in touched)

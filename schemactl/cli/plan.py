@@ -132,13 +132,13 @@ def _run_plan(args: argparse.Namespace, context: Context, outputs: Outputs) -> i
         )
     with planned(selection, args, context) as (targets, plans_by_target):
 
-        def sheet(ready: ReadyPlan) -> tuple[SheetReport, int]:
+        def make_sheet(ready: ReadyPlan) -> tuple[SheetReport, int]:
             plan = ready.plan
             if args.out:
                 write_plan(plan, args, context)
             return _make_report(plan, args), _exit_code(plan, args)
 
-        sheets, codes = target_sheets("plan", plans_by_target, sheet)
+        sheets, codes = target_sheets("plan", plans_by_target, make_sheet)
         write_sheets(sheets, outputs, context)
     return targets.exit_code(codes)
 
@@ -149,8 +149,8 @@ def _show_file(args: argparse.Namespace, context: Context) -> int:
 
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
-    refused = ("topic", "namespace", *OPTIONS_SHAPE, "at", "base", "out", "results", "format", "summary")
-    expect_no_options(args, context, refused, ", not to `plan show`")
+    plan_options = ("topic", "namespace", *OPTIONS_SHAPE, "at", "base", "out", "results", "format", "summary")
+    expect_no_options(args, context, plan_options, ", not to `plan show`")
     if args.target or args.all_targets:
         raise UsageError("--target applies when a plan is made, not to `plan show`")
     receipt = read_receipt(relative_path(args.plan, context))
@@ -213,7 +213,7 @@ class PlanRequest:
         catalog: the selected part of the approved history, by the target's names.
         permissions: what the user allows.
         numbers: the record of the target's version numbers.
-        whole: everything is selected.
+        whole: whether everything is selected.
         results: the results of other targets that the user names.
     """
 
@@ -226,7 +226,11 @@ class PlanRequest:
 
     @classmethod
     def of(cls, target: OpenTarget, args: argparse.Namespace) -> PlanRequest:
-        """Return the request that `args` describe; raise UsageError if they name something unknown, or that cannot be deleted."""
+        """Return the request of the options `args`.
+
+        Raises:
+            UsageError: if they name something unknown, or a topic that cannot be deleted.
+        """
         from schemactl.deploy.planner import renamed, select
         from schemactl.deploy.steps import Permissions
 
@@ -252,7 +256,7 @@ class PlanRequest:
         )
 
     def observe(self) -> RegistryState:
-        """Return the state of the registry. This is what takes long; it does not use Git."""
+        """Read the state of the registry. This takes long, and does not use Git."""
         from schemactl.deploy.planner import scope_of
         from schemactl.deploy.registry_state import observe
 
@@ -326,18 +330,18 @@ def _select_undeclared(glob: str, git: Catalog, context: Context) -> list[TopicN
     """Return, and print, the topics that match a glob of --allow-delete and are no longer declared.
 
     Raises:
-        UsageError: there are none.
+        UsageError: if no topic matches.
     """
     select_known(git.topics, [glob], (), where="the chosen topics")
     names = matching(glob, git.topics)
-    gone = [name for name in names if git.topics[name].deleted and git.topics[name].versions]
-    if not gone:
+    undeclared = [name for name in names if git.topics[name].deleted and git.topics[name].versions]
+    if not undeclared:
         raise UsageError(
             f"--allow-delete {glob}: no topic that matches had a schema and is no longer declared",
             fix="name topics that are not declared any more: schemactl plan lists those whose schema the registry keeps",
         )
-    context.say(f"--allow-delete {glob}: {', '.join(map(str, gone))}")
-    return gone
+    context.say(f"--allow-delete {glob}: {', '.join(map(str, undeclared))}")
+    return undeclared
 
 
 # Plan files.

@@ -209,11 +209,11 @@ def test_a_step_that_takes_long_is_named_while_it_is_under_way(
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     progress = ApplyProgress(40, Context("/"))
     for number in range(1, 11):
-        progress.begun(number, CreateTopic(ORDERS, None))
-        progress.ended(number, CreateTopic(ORDERS, None))
-    progress.begun(11, CreateTopic(REFUNDS, None))
+        progress.record_start(number, CreateTopic(ORDERS, None))
+        progress.print_step(number, CreateTopic(ORDERS, None))
+    progress.record_start(11, CreateTopic(REFUNDS, None))
     now_s += 0.1
-    progress.begun(12, CreateTopic(ORDERS, None))
+    progress.record_start(12, CreateTopic(ORDERS, None))
     for _ in range(2):
         progress.tick()
     capsys.readouterr()
