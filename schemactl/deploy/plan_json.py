@@ -31,10 +31,10 @@ from schemactl.deploy.steps import (
 from schemactl.deploy.version_numbers import apart_values
 
 FORMAT_VERSION = 1
-"""The format of the report. A change that readers must know of raises it; new keys alone do not."""
+"""The version of the format. Changes that readers must handle raise it; new keys do not."""
 
 _NOT_IN_DIGEST: Final = frozenset({"schemactl", "registry_version", "approved", "proposed"})
-"""The keys that say how a plan was made, and from which commit."""
+"""The keys about the making of a plan and its commit."""
 
 _NOT_IN_DIGEST_OF_ENTRIES: Final = {
     "steps": {"commit"},
@@ -45,7 +45,7 @@ _NOT_IN_DIGEST_OF_ENTRIES: Final = {
 
 
 def document(plan: Plan) -> Json:
-    """Return `plan` as JSON values, with its digest at the end."""
+    """Convert `plan` to JSON values, with its digest at the end."""
     settings = {str(name): sorted(plan.scope.asked(name)) for name in sorted(plan.scope.settings, key=str)}
     values: Json = {
         "format_version": FORMAT_VERSION,
@@ -75,9 +75,9 @@ def document(plan: Plan) -> Json:
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the digest by which a plan is approved: equal for two plans exactly when both do the same to the same registry.
+    """Return the digest for the approval of a plan: equal for two plans if and only if they change the same registry in the same way.
 
-    Contents and the target count, not commits, so that a squash does not change it.
+    It covers contents and the target, not commits, so that a squash does not change it.
     """
     digest: str = document(plan)["digest"]
     return digest
@@ -119,7 +119,7 @@ def name_value(name: NamespaceName | TopicName) -> Json:
 
 
 def _compute_digest(values: Json) -> str:
-    """Return the SHA-256 of a plan's values, without its making, its commits and its messages."""
+    """Return the SHA-256 of a plan's values, without the keys about its making, commits and messages."""
     digested = {key: value for key, value in values.items() if key not in _NOT_IN_DIGEST}
     for key, left_out in _NOT_IN_DIGEST_OF_ENTRIES.items():
         digested[key] = [
@@ -130,7 +130,7 @@ def _compute_digest(values: Json) -> str:
 
 
 def _policies_value(step: SetPolicies) -> Json:
-    """Return the policies that are set, as the namespace file spells them, and of those that are reset what they inherit."""
+    """Return the changed policies by their keys in namespace files, and the inherited values of reset policies."""
     before, after = step.before, step.after.managed()
     sides: Json = {"before": {policy: before.get(policy) for policy in after}, "after": after}
     if step.loses:
@@ -157,9 +157,12 @@ def _refusal_value(refusal: PlanRefusal) -> Json:
 
 
 def write_json(value: Json, path: Path, *, below: str | None = None) -> None:
-    """Write `value` to the file at `path` as indented JSON, atomically, and follow no link below `below`.
+    """Write `value` to the file at `path` as indented JSON, atomically, without following links below `below`.
 
-    Raise SchemactlError if the file cannot be written. Only its owner may read it.
+    Only the owner may read the file.
+
+    Raises:
+        SchemactlError: if the file cannot be written.
     """
     text = json_text(value) + "\n"
     try:

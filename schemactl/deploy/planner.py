@@ -1,4 +1,4 @@
-"""Make a plan: choose the topics, compute the steps that bring a registry to what Git approved, and leave out what it would reject.
+"""Make a plan: the steps that bring a registry to the approved history, without the versions that it would reject.
 
 The same input always gives the same plan.
 """
@@ -90,12 +90,23 @@ def make_plan(
     numbers: TargetNumbers | None = None,
     awaited: AwaitedBy = lambda _: {},
 ) -> Plan:
-    """Return the steps that bring a registry in the state `base` to the approved history `target`.
+    """Return the plan that brings a registry in the state `base` to the approved history `target`.
 
-    The answer to each step is predicted after all steps before it: policies first, then versions, oldest first. A plan made after
-    this one was carried out has no steps and the same notes. A topic is left out if anything of it would be rejected, or if it
-    waits for another target (`awaited`). `waivers` approve what a broker rejects. `numbers` is the record of the registry's
-    version numbers, by its own names. Raise UsageError if a permission names a topic that Git never declared.
+    The answer to each step is predicted after all steps before it: policies first, then versions, oldest first. After the plan was
+    carried out, a new plan has no steps and the same notes. A topic is left out if the registry would reject one of its versions, or
+    if it waits for another target.
+
+    Args:
+        base: the state of the registry.
+        target: the approved history, by the target's names.
+        origin: the origin of the plan.
+        permissions: the permissions of the user.
+        waivers: returns the waivers of a commit, which approve versions that a broker rejects.
+        numbers: the record of the registry's version numbers, by its own names.
+        awaited: returns the topics of a plan that wait for another target.
+
+    Raises:
+        UsageError: if a permission names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
         if name not in target.topics:
@@ -132,11 +143,11 @@ class PlannedState:
     """The steps and refusals so far, and the state of the registry after these steps.
 
     Attributes:
-        closed: namespaces of which nothing is planned.
-        read: the state that was read; `base` is the part of it that the plan is about, without `closed`.
-        target: the catalog to reach; `git` is the catalog that its version numbers are compared with.
-        losses: settings that are not set because messages could be lost.
-        versions: the list of each schema, which topics of both domains share.
+        closed: the namespaces without steps.
+        read: the state of the registry; `base` is the part of it that the plan covers, without `closed`.
+        target: the catalog to reach; `git` is the catalog whose version numbers are compared.
+        losses: the refusals of settings that could lose messages.
+        versions: the versions by schema id, which topics of both domains share.
     """
 
     def __init__(
@@ -186,7 +197,7 @@ class PlannedState:
         return Catalog(self.namespaces, topics)
 
     def overlay(self, name: NamespaceName | TopicName, after: Policies) -> None:
-        """Set these policies."""
+        """Overlay the policies of a namespace or topic."""
         if isinstance(name, NamespaceName):
             space = self.namespaces[name]
             self.namespaces[name] = replace(space, policies=space.policies.overlaid(after))
@@ -201,16 +212,16 @@ class PlannedState:
         return own or self.base.default_strategies[name.namespace_name]
 
     def get_next_number(self, name: TopicName) -> int:
-        """Return the next number that the registry would give."""
+        """Return the number of the next version in the registry."""
         return next_number(self.list_versions(name))
 
     def list_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
-        """Return the topic's list of versions."""
+        """Return the versions of a topic in the registry."""
         return self.versions.get(name.schema_id, ())
 
 
 class Planner(PlannedState):
-    """Computes the steps, and with them the state after them."""
+    """Computes the steps and the state after them."""
 
     def compute(self) -> None:
         """Compute the steps and refusals."""
@@ -253,7 +264,7 @@ class Planner(PlannedState):
         self.steps += deletions
 
     def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
-        """Yield the differences that remain after all steps; `apart` are the numbers that are not Git's."""
+        """Yield the differences that remain after all steps; `apart` has the numbers that differ from Git's."""
         rejected = {refusal.name for refusal in self.refusals}
         is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
         for change in find_changes(self.catalog(), self.target) if self.steps else self.changes:
@@ -293,7 +304,7 @@ class Planner(PlannedState):
         )
 
     def _add_policies(self, step: SetPolicies) -> None:
-        """Add a step for the policies about schemas, and one for each setting, unless that could lose messages."""
+        """Add a step for the schema policies and one for each setting, or a refusal for a setting that could lose messages."""
         about_schemas, *settings = _split_step(step)
         if about_schemas.after.managed():
             self.steps.append(about_schemas)
@@ -307,7 +318,7 @@ class Planner(PlannedState):
                 self.overlay(step.name, setting_step.after)
 
     def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
-        """Add the uploads of the missing versions in this order, or the refusal that prevents them."""
+        """Add the uploads of the missing versions in this order, or a refusal."""
         strategy = self.strategy(name)
         before = self.versions.get(name.schema_id, ())
         steps, rejected = self._plan_uploads(name, missing, strategy)
@@ -354,7 +365,7 @@ class Planner(PlannedState):
     def _plan_uploads(
         self, name: TopicName, missing: tuple[SchemaVersion, ...], strategy: CompatibilityStrategy
     ) -> tuple[list[PlanStep], Rejected | None]:
-        """Return the uploads that will be accepted, in order, and the first that will be rejected."""
+        """Return the steps of the accepted uploads in order, and the first rejected upload, or None."""
         steps: list[PlanStep] = []
         for version in missing:
             info = upload(version)
@@ -382,10 +393,10 @@ class Planner(PlannedState):
         yield RestoreStrategy(name, own, latest=self.versions[name.schema_id][-1].number)
 
     def _find_waiver(self, name: TopicName, version: SchemaVersion, stored: tuple[SchemaVersion, ...]) -> Waiver | None:
-        """Return the waiver, in the commit of Git's `version`, for the broker's refusal of it after `stored`."""
+        """Return the waiver, in the commit of `version`, for the broker's rejection of it after `stored`, or None."""
         if version.commit is None or version.info is None or name not in self.topics:
             return None
-        # A waiver is of Git's definitions: what is stored has a stamp, and no `.proto`.
+        # Waivers are for Git's definitions; stored definitions have a commit property, and no `.proto`.
         git = Contents(self.target.topics[name].versions)
         before = [git.find(entry.info) or entry for entry in live(stored)[-1:] if entry.info]
         declared = self.origin.declared_topic(name)
@@ -395,13 +406,13 @@ class Planner(PlannedState):
         return put(stored, info, ALWAYS_COMPATIBLE, self.origin.release, optional=self.origin.checkers)
 
     def _begin_generation(self, name: TopicName, last: int) -> None:
-        """Add tombstones up to the number `last`, the first of which hides the present versions; or the refusal to hide them."""
+        """Add tombstones up to the number `last`, of which the first hides the current versions, or a refusal."""
         versions = self.list_versions(name)
         if last_tombstone(versions) >= last:
             return  # the twin's
         current = live(versions)
-        if current and (why := self.base.retained.get(name)):
-            self.refusals.append(refusals.not_to_be_hidden(name, why))
+        if current and (retained := self.base.retained.get(name)):
+            self.refusals.append(refusals.not_to_be_hidden(name, retained))
             return
         hidden = tuple(version.number for version in current)
         self.take_numbers(name, max(last + 1, self.get_next_number(name) + 1), hidden)
@@ -427,8 +438,8 @@ class Planner(PlannedState):
         force = name in self.permissions.force_delete
         if not current or not (force or name in self.permissions.delete):
             return
-        if not force and (why := self.base.retained.get(name)):
-            self.refusals.append(refusals.not_deletable(name, why))
+        if not force and (retained := self.base.retained.get(name)):
+            self.refusals.append(refusals.not_deletable(name, retained))
             return
         yield DeleteSchema(name, tuple(version.number for version in current), force)
         versions = self.versions[name.schema_id]
@@ -631,7 +642,13 @@ def _advise_to_skip(planned: PlannedState, names: Iterable[TopicName]) -> str:
 
 
 class Inherited(NamedTuple):
-    """The value to set so that a policy is inherited, the value then in force (None: unknown), and whether a namespace sets that."""
+    """The inheritance of a policy.
+
+    Attributes:
+        set_to: the value to set so that the policy is inherited.
+        value: the value then in force, or None if it is unknown.
+        from_namespace: whether a namespace sets that value.
+    """
 
     set_to: Any
     value: Any
@@ -704,14 +721,14 @@ def _reset_policies(
 
 
 def _split_step(step: SetPolicies) -> Iterator[SetPolicies]:
-    """Yield the step for the policies about schemas, which may be empty, and then one step for each setting."""
+    """Yield the step for the schema policies, which may be empty, and then one step for each setting."""
     sides = (step.before, step.after, step.from_namespace, step.from_default)
     for names in (SCHEMA_POLICIES, *((name,) for name in SETTINGS if name in step.after.settings)):
         yield SetPolicies(step.name, *(Policies.of({name: side.get(name) for name in names}) for side in sides))
 
 
 def _describe_loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
-    """Return how messages can be lost by the step for a setting, as a clause; "" if they cannot."""
+    """Describe how the step for a setting can lose messages, as a clause, or return ""."""
     ((setting, after),) = step.after.settings.items()
     registered = state.catalog.get(step.name)
     if registered is None or registered.deleted:
@@ -729,7 +746,7 @@ def _describe_loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespac
 def scope_of(catalog: Catalog) -> Scope:
     """Return every namespace and topic of `catalog`, the namespaces of its topics included, with the settings that it manages.
 
-    A topic's setting is asked for on its namespace, too, from which it may be inherited.
+    A topic's setting is also read from its namespace, from which it may be inherited.
     """
     settings: dict[NamespaceName | TopicName, frozenset[str]] = {}
     holders: list[tuple[NamespaceName | TopicName, Policies]] = [
@@ -783,7 +800,8 @@ def select(
 ) -> Catalog:
     """Return the part of `catalog` with these topics and namespaces, as `part_of` does.
 
-    Raise UsageError if a glob or a namespace matches nothing, neither in `catalog` nor among the topics `known` elsewhere.
+    Raises:
+        UsageError: if a glob or a namespace matches nothing in `catalog` or among the topics `known` elsewhere.
     """
     select_known({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, namespaces_of(catalog)))
     return part_of(catalog, topics, namespaces)
@@ -811,7 +829,11 @@ def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]
 
 
 def renamed(catalog: Catalog, names: TargetNames) -> Catalog:
-    """Return `catalog` under a target's names; raise SchemactlError if a name is missing there, or two would become one."""
+    """Return `catalog` under a target's names.
+
+    Raises:
+        SchemactlError: if a name is missing on the target, or two names would become one.
+    """
     if not names:
         return catalog
     names.require(namespaces_of(catalog))

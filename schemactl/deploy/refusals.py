@@ -75,7 +75,7 @@ class Commands:
         return f"`schemactl registry delete {self.topic(name)} {how} {self.on}`"
 
     def accept(self, name: NamespaceName | TopicName, *, unmanaged: bool = False) -> str:
-        """Return how to record in Git that the drift of `name`, version numbers included, is accepted."""
+        """Return the fix that records the drift of `name` in Git as accepted, including version numbers."""
         command = (
             f"schemactl drift {self.on}{' --unmanaged' * unmanaged} --accept --reason TEXT {self._format_scope(name)}"
         )
@@ -104,7 +104,7 @@ AwaitedBy = Callable[[Plan], Mapping[TopicName, Awaited]]
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """An upload that the registry would reject, with the versions it would hold by then."""
+    """An upload that the registry would reject, with the versions that it would have before the upload."""
 
     version: SchemaVersion
     stored: tuple[SchemaVersion, ...]
@@ -125,13 +125,13 @@ def rejected_version(
     """Return the refusal of Git's version, with its fixes.
 
     Args:
-        name: by the target's names.
-        rejected: the upload.
-        git: Git's versions of the topic, and of its twin.
-        commands: for the fixes.
-        relax: the command that registers it under ALWAYS_COMPATIBLE, or None if that is impossible.
+        name: the topic, by the target's names.
+        rejected: the rejected upload.
+        git: Git's versions of the topic and of its twin.
+        commands: the commands for the fixes.
+        relax: the command that registers the version under ALWAYS_COMPATIBLE, or None if that is impossible.
         restart: the command that deletes the registry's versions and registers Git's, or None if that would not help.
-        is_orphaned: the topic has schemas, but does not exist.
+        is_orphaned: whether the topic has schemas, but does not exist.
     """
     version, answer, strategy = rejected.version, rejected.answer, rejected.strategy
     registered, git_contents = live(rejected.stored), Contents(git)
@@ -181,7 +181,7 @@ def _list_fixes_by_deletion(name: TopicName, wedge: SchemaVersion, commands: Com
 def _list_fixes_of_incompatibility(
     rejected: Rejected, foreign: Sequence[SchemaVersion], restart: str | None, relax: str | None
 ) -> Iterator[str]:
-    """Yield the fixes; where something foreign was uploaded, or in another order than Git's, they cost numbers or messages."""
+    """Yield the fixes. With foreign versions or another order than Git's, they cost numbers or messages."""
     number, git = rejected.stored[-1].number + 1, rejected.version.number
     if not foreign:
         yield "approve another strategy for the topic"
@@ -194,7 +194,7 @@ def _list_fixes_of_incompatibility(
 
 
 def _describe_version(version: SchemaVersion, git: SchemaVersion | None) -> str:
-    # What the same plan registers was not uploaded yet.
+    # A version of the same plan has no time of upload.
     when = f", uploaded {moment(version.timestamp_ms)} UTC" if version.timestamp_ms else ""
     kind = version.info.type.name if version.info else "tombstone"
     whose = f"which is Git's v{git.number}" if git else "which Git does not know"
@@ -213,7 +213,7 @@ def _explain_rejection(rejected: Rejected, git_contents: Contents, broker_says: 
 
 
 def could_lose(step: SetPolicies, loses: str, commands: Commands) -> PlanRefusal:
-    """Return the refusal to set a setting by which messages could be lost, without a permission."""
+    """Return the refusal of a setting that could lose messages, and that the user does not allow."""
     ((setting, after),) = step.after.settings.items()
     before = step.before.get(setting)
     was = "not set" if before is None else policy_word(before)
@@ -226,17 +226,17 @@ def could_lose(step: SetPolicies, loses: str, commands: Commands) -> PlanRefusal
     )
 
 
-def wrong_partitions(name: TopicName, held: int | None, wanted: int, commands: Commands) -> PlanRefusal:
-    """Return the refusal of partitions that a topic cannot get."""
-    if held is None:
+def wrong_partitions(name: TopicName, registered: int | None, declared: int, commands: Commands) -> PlanRefusal:
+    """Return the refusal of a number of partitions that Pulsar cannot set."""
+    if registered is None:
         fix = (
             "remove `partitions` from the topic's declaration, and have that approved\n"
             f"`pulsar-admin topics delete {quote(str(name))}`, then {commands.apply(name)}: it deletes the topic with its messages and "
             "schemas, and creates it with its partitions"
         )
     else:
-        fix = f"approve `partitions: {held}` for the topic, which is what it has"
-    message = f"the topic {partitioned(held)}, and Git asks for {wanted}: Pulsar can only add partitions to a partitioned topic"
+        fix = f"approve `partitions: {registered}` for the topic, which is what it has"
+    message = f"the topic {partitioned(registered)}, and Git asks for {declared}: Pulsar can only add partitions to a partitioned topic"
     return PlanRefusal(name, message, fix)
 
 
@@ -265,7 +265,7 @@ def elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRef
 
 
 def finish_deletion(name: NamespaceName, commands: Commands) -> str:
-    """Return how to finish the deletion of a namespace, and create it again."""
+    """Return the fix that finishes the deletion of a namespace, and creates it again."""
     return (
         f"`pulsar-admin namespaces delete {quote(str(name))}`, then {commands.apply(name)}: what is left of it is deleted, and it is "
         "created again; its schemas outlive that"

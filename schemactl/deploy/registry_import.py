@@ -1,7 +1,7 @@
-"""Declarations for the topics of a registry, version by version.
+"""Render declarations for the topics of a registry, version by version, for `import`.
 
-Every file is read back, as `declare` reads it, before it is written, and must have the registry's content. Topics that cannot
-be declared are left out and reported.
+Each rendered file is read back with `declare` before it is written, and must have the registry's content. Topics that cannot be
+declared are left out and reported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ImportNote:
 
 @dataclass(frozen=True, slots=True)
 class VersionFiles:
-    """One version of a topic as files; None for a file of the version before it that is to be removed."""
+    """One version of a topic as files by path; None removes a file of the previous version."""
 
     topic: TopicName
     version: SchemaVersion
@@ -48,11 +48,11 @@ class ImportResult:
     """The files to write.
 
     Attributes:
-        namespace_files: the files that belong to no version: of namespaces, of topics without schema, of shared types.
+        namespace_files: the files without versions: namespaces, topics without schema, and shared types.
         revisions: the versions of all topics, oldest first.
-        notes: sorted by name.
-        counts: how many namespaces and topics are declared.
-        apart: the topics whose version numbers will not be Git's when every revision is a separate commit.
+        notes: the notes, sorted by name.
+        counts: the numbers of declared namespaces and topics.
+        apart: the topics whose version numbers will differ from Git's if every revision is a separate commit.
         shared_files: the files of `namespace_files` with types that topics share.
     """
 
@@ -75,15 +75,15 @@ class ImportResult:
 def import_catalog(
     held: Catalog, *, root: str, release: Release, declared: Catalog, exists: Callable[[str], bool], every_version: bool
 ) -> ImportResult:
-    """Return declarations of everything in `held` that `declared` does not have.
+    """Render declarations of everything in `held` that `declared` does not have.
 
     Args:
         held: the content of the registry, by the names to declare.
         root: the folder for declarations, relative to the repository's top level.
         release: the registry's Pulsar release.
         declared: the declarations so far, which stay unchanged.
-        exists: whether there is something at a path.
-        every_version: declare every readable version of a topic, not only the latest.
+        exists: returns whether a path exists.
+        every_version: whether to declare every readable version of a topic, not only the latest.
     """
     importer = _Importer(held, Paths(root, exists), root, release)
     importer.add_namespaces(declared)
@@ -135,14 +135,14 @@ class _Importer:
         )
         versions_with_files: dict[TopicName, list[tuple[SchemaVersion, Files]]] = {name: [] for name in lists}
         depth = 0
-        # One version of each topic at a time, since files can declare a topic once only.
+        # One version of each topic at a time, because files can declare a topic only once.
         while layer := {name: versions[depth] for name, versions in lists.items() if depth < len(versions)}:
             files_by_name = self._make_files(layer, stems, strictly=not depth)
             for name, version in layer.items():
                 if name in files_by_name:
                     versions_with_files[name].append((version, files_by_name[name]))
                 elif not depth:
-                    lists[name] = []  # without the latest version, the older ones say nothing
+                    lists[name] = []  # older versions are useless without the latest version
             depth += 1
         for name, declared_versions in versions_with_files.items():
             if declared_versions:
@@ -156,7 +156,7 @@ class _Importer:
         """Yield the topics to declare."""
         known = set(declared)
         composed = {normalize("NFC", schema_id): schema_id for schema_id in declared}
-        # Messages of the persistent topic outlive their consumers, so of two with one name it comes first.
+        # Of two topics with one name, the persistent one comes first, because its messages are retained.
         for name, topic in sorted(
             self.held.topics.items(), key=lambda item: (item[0].schema_id, item[0].domain != "persistent")
         ):
@@ -193,7 +193,7 @@ class _Importer:
     def _make_files(
         self, layer: Mapping[TopicName, SchemaVersion], stems: Mapping[TopicName, str], *, strictly: bool
     ) -> dict[TopicName, Files]:
-        """Return the files of these versions, each read back; note what cannot be declared."""
+        """Render the files of these versions, read them back, and note versions that cannot be declared."""
         files_by_name: dict[TopicName, Files] = {}
         reasons: dict[TopicName, str] = {}
         ways = ((True, self.shared_types), (True, None), (False, None))
@@ -233,7 +233,7 @@ class _Importer:
             self.apart.append(name)
 
     def _note_surprises(self, name: TopicName, declared: Sequence[SchemaVersion], *, every_version: bool) -> None:
-        """Note what is unexpected about a declared topic."""
+        """Add notes on unexpected facts about a declared topic."""
         topic = self.held.topics[name]
         if topic.policies.schema_validation_enforced:
             message = "schema_validation_enforced is set on the topic itself; only namespaces can declare it, so it stays as it is"
@@ -265,15 +265,15 @@ class _Importer:
 
 
 def _make_revisions(name: TopicName, versions: Sequence[tuple[SchemaVersion, Files]]) -> Iterator[VersionFiles]:
-    before: Mapping[str, bytes] = {}
+    previous_files: Mapping[str, bytes] = {}
     for version, files in versions:
-        gone = dict.fromkeys(before.keys() - files.keys())
-        yield VersionFiles(name, version, {**files, **gone})
-        before = files
+        removed_files = dict.fromkeys(previous_files.keys() - files.keys())
+        yield VersionFiles(name, version, {**files, **removed_files})
+        previous_files = files
 
 
 def _sort_by_time(topics: Sequence[Sequence[VersionFiles]]) -> list[VersionFiles]:
-    """Sort all revisions by time of upload; those of one topic stay in order of number, whatever the registry's clock said."""
+    """Sort all revisions by time of upload. Revisions of one topic stay in order of number, even if the clock of the registry jumped."""
     timed = []
     for revisions in topics:
         latest_ms = 0

@@ -1,4 +1,4 @@
-"""The state of a registry at one moment, and the changes since then."""
+"""Read the state of a registry that a plan depends on, and compare it with a later state."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class RegistryState:
     """The content and settings of a registry when it was read.
 
     Attributes:
-        catalog: its content. A relaxed topic has the strategy it had before, and its namespace automatic updates.
-        default_strategies: by namespace, the strategy that counts where neither topic nor namespace sets one.
+        catalog: the content. A relaxed topic has its previous strategy, and its namespace has automatic updates.
+        default_strategies: by namespace, the strategy that applies if neither the topic nor the namespace sets one.
         relaxed: the topics that a killed `apply` left relaxed, fully or partly, with their own strategies.
-        defaults: its own settings, for boolean policies.
-        retained: the messages retained by topics whose schema may be deleted; and, if they carry a version, by topics that have
-            no schema and are to get one.
-        missing_tenants: tenants of missing namespaces that do not exist themselves.
+        defaults: the broker's settings for boolean policies.
+        retained: the messages retained by topics whose schema may be deleted, and messages with a version retained by topics that
+            have no schema and will get one.
+        missing_tenants: the missing tenants of missing namespaces.
     """
 
     catalog: Catalog
@@ -44,32 +44,34 @@ class RegistryState:
 
     @property
     def half_deleted(self) -> frozenset[NamespaceName]:
-        """The namespaces whose deletion was begun and is not finished."""
+        """The namespaces whose deletion is not finished."""
         return frozenset(name for name, space in self.catalog.namespaces.items() if space.deleted)
 
 
 def observe(
     registry: Registry, scope: Scope, *, deletions: AbstractSet[TopicName] = frozenset(), git: Catalog | None = None
 ) -> RegistryState:
-    """Return the state of `scope` in `registry` now.
+    """Read the current state of `scope` in `registry`.
 
-    It is asked about retained messages only for topics in `deletions`, topics for which `git` (the approved history by the
-    target's names) begins a new generation, and topics that have a schema in `git` and none in the registry.
+    Retained messages are only read for topics in `deletions`, topics for which `git` (the approved history by the target's names)
+    starts a new generation, and topics with a schema in `git` but not in the registry.
     """
     catalog = registry.read(scope)
     namespaces, topics = dict(catalog.namespaces), dict(catalog.topics)
-    # Only such topics and namespaces can have been changed by `relax`; the others need not be asked about.
+    # `relax` can only have changed such topics and namespaces.
     open_topics = {
         name
         for name, topic in topics.items()
         if topic.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
     }
     for space in catalog.namespaces.values():
-        if space.policies.is_allow_auto_update_schema is False and (at := registry.updates_off_for(space.name)):
-            open_topics.add(at)
+        if space.policies.is_allow_auto_update_schema is False and (
+            relaxed_topic := registry.updates_off_for(space.name)
+        ):
+            open_topics.add(relaxed_topic)
             policies = replace(space.policies, is_allow_auto_update_schema=True)
             namespaces[space.name] = replace(space, policies=policies)
-    relaxed = {name: own for name in sorted(open_topics) if (own := registry.relaxed(name))}
+    relaxed = {name: strategy for name in sorted(open_topics) if (strategy := registry.relaxed(name))}
     for name in relaxed.keys() & topics.keys():
         policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name])
         topics[name] = replace(topics[name], policies=policies)
@@ -79,12 +81,12 @@ def observe(
         for name, topic in topics.items()
         if git and live(topic.versions) and is_behind(topic.versions, git.versions(name))
     }
-    retained = {name: why for name in sorted(deletions | ending) if (why := registry.retained(name))}
+    retained = {name: reason for name in sorted(deletions | ending) if (reason := registry.retained(name))}
     lost = [name for name, topic in git.topics.items() if topic.schema is not None] if git else []
     for name in lost:
         registered = topics.get(name)
-        if registered and not registered.versions and (why := registry.retained(name, written_with_schema=True)):
-            retained[name] = why
+        if registered and not registered.versions and (reason := registry.retained(name, written_with_schema=True)):
+            retained[name] = reason
     tenants = {name.tenant for name in scope.namespaces - namespaces.keys()}
     missing = frozenset(tenant for tenant in sorted(tenants) if not registry.has_tenant(tenant))
     return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults, retained, missing)

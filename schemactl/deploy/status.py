@@ -37,8 +37,8 @@ class LastApply:
     Attributes:
         outcome: `applied`, `partly applied`, `failed` or `started`.
         commit: the id of the approved commit that it applied; "" if there was none.
-        time_s: when the file was written, in seconds since the epoch.
-        actor: who started it on a build server, and which: `ada (github)`; "": not known.
+        time_s: the time of the file, in seconds since the epoch.
+        actor: the user who started it on a build server, with the server: `ada (github)`, or "" if unknown.
     """
 
     outcome: str
@@ -48,7 +48,11 @@ class LastApply:
 
     @classmethod
     def of(cls, result: Json, target: str) -> LastApply:
-        """Return the last apply that a result file records. Raise ValueError if it is of another target."""
+        """Return the last apply that a result file records.
+
+        Raises:
+            ValueError: if the file is for another target.
+        """
         if result["target"] != target:
             raise ValueError(f"it was written for the target {result['target']}")
         commit, ci = result["approved"]["commit"], result["ci"]
@@ -74,7 +78,7 @@ class LatestVersion:
 
 @dataclass(frozen=True, slots=True)
 class UnknownStatus:
-    """A target whose status is not known, and why."""
+    """A target whose status is unknown, with the problem."""
 
     target: str
     problem: str
@@ -88,7 +92,7 @@ class TargetStatus:
         target: its name.
         drift: the differences, and the plan of an `apply`.
         result: the record in the result file of its last apply, or None without such a file.
-        unpromoted: how many approved versions come after its position.
+        unpromoted: the number of approved versions after its position.
     """
 
     target: str
@@ -163,7 +167,7 @@ class TargetStatus:
     @property
     def last_upload(self) -> LastUpload | None:
         """The newest upload of an `apply` that the registry holds."""
-        # Of several in one millisecond it is the one with the highest number.
+        # Of several uploads in one millisecond, the one with the highest number is the newest.
         uploads = [
             (version.timestamp_ms, version.number, commit)
             for topic in self.drift.held.topics.values()
@@ -183,7 +187,7 @@ class TargetStatus:
 
     @property
     def is_changed(self) -> bool:
-        """Whether something is pending, or drifts."""
+        """Whether there are pending changes or drift."""
         return bool(self.pending_steps or self.rejected or self.differences)
 
 
@@ -232,8 +236,8 @@ class Promotion:
         commits: the number of commits of the line between the two, with the newer one.
         is_back: whether it goes to an older position.
         changes: the changes from the older to the newer position.
-        waivers: by which these changes were approved.
-        waits_for: of the targets in its `after`, those whose position is older than the new one.
+        waivers: the waivers that approved these changes.
+        waits_for: the targets in its `after` whose position is older than the new one.
     """
 
     target: str
@@ -257,6 +261,6 @@ def changes_between(older: Catalog, newer: Catalog) -> tuple[Change, ...]:
     return tuple(
         change
         for change in find_changes(applicable(older), applicable(newer))
-        # A generation ends what was before; nothing else of an approved history differs from its own beginning.
+        # Only a new generation makes an approved history differ from an earlier part of itself.
         if not isinstance(change, VersionsUnknown | NumbersDiffer)
     )
