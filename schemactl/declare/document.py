@@ -131,10 +131,10 @@ def read_documents(path: str, data: bytes) -> Documents:
             documents.append(to_document(document, text, number))
         elif isinstance(document.value, dict) and (schema := _keep_file_keys(document.value.get("schema"))):
             unread.append(_build_schema(schema, document.node, text, number, ("schema",)))
-    return Documents(path, tuple(documents), capped(problems), tuple(unread))
+    return Documents(path, tuple(documents), limit_problems(problems), tuple(unread))
 
 
-def capped(problems: list[Problem]) -> tuple[Problem, ...]:
+def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:
     """Sort the problems of one file by place, and replace those after MAX_PROBLEMS by their number."""
     first = sorted(set(problems))
     if len(first) > MAX_PROBLEMS:
@@ -157,13 +157,13 @@ def _validate_document(document: YamlDocument, path: str) -> list[Problem]:
         fix = next(fixes, "add one of the two keys")
         return [Problem(node_place(path, root), message, fix)]
     if "topic" in value:
-        return problems_of("topic", value, root, path, _check_topic)
-    return problems_of("namespace", value, root, path, _check_namespace)
+        return find_problems("topic", value, root, path, _check_topic)
+    return find_problems("namespace", value, root, path, _check_namespace)
 
 
 def _check_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield contradictions between the values of a topic, each of which is valid by itself."""
-    yield from settings_misfits(topic)
+    yield from check_settings(topic)
     if "renamed_from" in topic and TopicName.parse(topic["renamed_from"]) == TopicName.parse(topic["topic"]):
         fix = "write its former name, or remove the key"
         yield Misfit.of(("renamed_from",), "the topic is renamed from itself", fix)
@@ -202,7 +202,7 @@ def _check_client_definitions(clients: Sequence[Mapping[str, Any]], schema: Mapp
 
 def _check_namespace(values: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield contradictions between the values of a namespace, each of which is valid by itself."""
-    yield from settings_misfits(values)
+    yield from check_settings(values)
     yield from _check_metadata(values)
 
 
@@ -219,7 +219,7 @@ def _check_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
         yield Misfit.of(("deprecated", "use"), "the topic is to be replaced by itself", fix)
 
 
-def settings_misfits(holder: Mapping[str, Any]) -> Iterator[Misfit]:
+def check_settings(holder: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield settings of a namespace or topic that fit the model, but that Pulsar rejects."""
     for name, row in SETTINGS.items():
         if name in holder and (message := row.wrong(holder[name])):
@@ -358,7 +358,7 @@ class Misfit(NamedTuple):
         return cls(parts, lambda: (message, fix), of_key)
 
 
-def located(misfits: Iterable[Misfit], root: yaml.Node, path: str) -> list[Problem]:
+def locate_misfits(misfits: Iterable[Misfit], root: yaml.Node, path: str) -> list[Problem]:
     """Convert the misfits of a document to problems, sorted by place.
 
     After MAX_PROBLEMS, all problems have the same message, because they are only counted and finding similar names is slow.
@@ -378,22 +378,22 @@ def _locate_misfit(root: yaml.Node, misfit: Misfit, path: str) -> Source:
 def validation_errors(kind: str, value: object) -> Iterator[Misfit]:
     """Yield everything in `value` that does not fit the model of the kind `kind` (see `models.KINDS`)."""
     # Importing pydantic is slow, and only needed here.
-    from schemactl.declare.models import mismatches
+    from schemactl.declare.models import find_mismatches
 
-    for mismatch in mismatches(kind, value):
+    for mismatch in find_mismatches(kind, value):
         type_parts = ("type",) if mismatch.kind.startswith("union_tag") else ()
         message = partial(_describe_mismatch, mismatch)
         yield Misfit((*mismatch.parts, *type_parts), message, mismatch.kind == "extra_forbidden")
 
 
-def problems_of(
+def find_problems(
     kind: str, value: Any, node: yaml.Node, path: str, check: Callable[[Any], Iterable[Misfit]]
 ) -> list[Problem]:
     """Return the problems of a value: its mismatches with the model of `kind`, or, if it fits, the misfits that `check` yields."""
-    return located(validation_errors(kind, value), node, path) or located(check(value), node, path)
+    return locate_misfits(validation_errors(kind, value), node, path) or locate_misfits(check(value), node, path)
 
 
-def unknown_rule(name: str, known: Iterable[str]) -> Message:
+def describe_unknown_rule(name: str, known: Iterable[str]) -> Message:
     """Return the message for a rule that is not among the rules `known`."""
     near = meant(name, known)
     fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"

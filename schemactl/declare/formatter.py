@@ -100,7 +100,7 @@ def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Lay
         raise DeclarationError(problems)
     if contents:
         declared = reader.load_all(files, project)
-        proved_contents = proved(files, project, declared, contents, is_same)
+        proved_contents = proved(files, project, declared, contents, _is_same_version)
         refused += sorted(contents.keys() - proved_contents.keys())
         contents = proved_contents
     return Layout(contents, tuple(refused), read_count)
@@ -159,7 +159,7 @@ def _format_file(path: str, text: str) -> str:
         raise DeclarationError([problem]) from None
 
 
-def is_same(old: SchemaInfo, new: SchemaInfo) -> bool:
+def _is_same_version(old: SchemaInfo, new: SchemaInfo) -> bool:
     """Return whether two schemas are the same version with the same text."""
     return identity(old) == identity(new) and same_text(old, new)
 

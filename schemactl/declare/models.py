@@ -896,7 +896,7 @@ class Mismatch:
     schema_type: str = ""
 
 
-def mismatches(kind: str, value: object) -> list[Mismatch]:
+def find_mismatches(kind: str, value: object) -> list[Mismatch]:
     """Validate `value` as a document of the kind `kind` (see KINDS), and return all its mismatches."""
     shape = KINDS[kind]
     try:

@@ -22,7 +22,7 @@ from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, live, next_number
 from schemactl.core.wording import found, policy_words, shortened
-from schemactl.declare.document import capped
+from schemactl.declare.document import limit_problems
 from schemactl.declare.files import MAX_PROBLEMS, Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
 from schemactl.declare.source_location import node_place
 from schemactl.declare.target_numbers import (
@@ -31,7 +31,7 @@ from schemactl.declare.target_numbers import (
     NumberEntry,
     TargetNumbers,
     TopicNumbers,
-    unusable,
+    find_decoding_problem,
 )
 from schemactl.declare.yaml_parser import YamlDocument, read_yaml, scalar
 from schemactl.formats import SPECS, spec
@@ -83,7 +83,7 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
     reader = _NumbersReader(files, path)
     topics = reader.read_topics(documents[0]) if documents else {}
     if problems := [*problems, *reader.problems]:
-        raise DeclarationError(capped(problems))
+        raise DeclarationError(limit_problems(problems))
     return TargetNumbers(target.name, path, topics, reader.accepted)
 
 
@@ -638,7 +638,7 @@ def _find_unusable_entries(numbers: TargetNumbers) -> Iterator[Problem]:
             continue
         if spec(entry.foreign).undeclarable:
             reason = f"no message has a version of the type {entry.foreign.type.name}"
-        elif spec(entry.foreign).payload == "unknown" or not (problem := unusable(entry.foreign)):
+        elif spec(entry.foreign).payload == "unknown" or not (problem := find_decoding_problem(entry.foreign)):
             continue
         else:
             reason = f"its definition in {entry.path} cannot be used: {problem}"

@@ -19,7 +19,7 @@ from schemactl.core.project import OPTIONAL_CHECKERS, Generate, NameStyles, Proj
 from schemactl.core.rules import every_rule, rules
 from schemactl.core.schema import EMPTY, Release
 from schemactl.core.wording import found, shortened
-from schemactl.declare.document import Misfit, capped, problems_of, unknown_rule
+from schemactl.declare.document import Misfit, describe_unknown_rule, find_problems, limit_problems
 from schemactl.declare.files import (
     YAML_SUFFIXES,
     Files,
@@ -148,11 +148,11 @@ def read_project(path: str, data: bytes) -> Project:
         message = f"expected the keys of a project, found {found(document.value)}"
         raise DeclarationError([*problems, Problem(source, message, "start it with `version: 1`")])
     check = partial(_check_project, folder=posixpath.dirname(path))
-    errors = problems_of("project", document.value, document.node, shown(path), check)
+    errors = find_problems("project", document.value, document.node, shown(path), check)
     places = {problem.source for problem in problems}
     problems += [problem for problem in errors if problem.source not in places]
     if problems:
-        raise DeclarationError(capped(problems))
+        raise DeclarationError(limit_problems(problems))
     return _build_project(path, document.value)
 
 
@@ -232,7 +232,7 @@ def _check_severities(severities: Mapping[str, Any]) -> Iterator[Misfit]:
         for parts in [("severities", key, rule) for rule in value] if is_namespace else [("severities", key)]:
             rule = parts[-1]
             if rule not in known_rules:
-                yield Misfit.of(parts, *unknown_rule(rule, known_rules), of_key=True)
+                yield Misfit.of(parts, *describe_unknown_rule(rule, known_rules), of_key=True)
             elif known_rules[rule].is_fixed:
                 yield Misfit.of(parts, f"the severity of {rule} is fixed", "remove it", of_key=True)
 

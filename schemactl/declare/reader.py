@@ -30,10 +30,10 @@ from schemactl.declare.document import (
     NamespaceDocument,
     SchemaDeclaration,
     TopicDocument,
-    capped,
-    located,
+    check_settings,
+    limit_problems,
+    locate_misfits,
     read_documents,
-    settings_misfits,
     to_document,
     validation_errors,
 )
@@ -403,13 +403,13 @@ def _read_overlay_file(path: str, data: bytes) -> tuple[Topic | Namespace, ...]:
     places = {problem.source for problem in problems}
     overlays: list[Topic | Namespace] = []
     for number, document in enumerate(documents):
-        errors = located(_check_overlay(document), document.node, shown(path))
+        errors = locate_misfits(_check_overlay(document), document.node, shown(path))
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
             declared = to_document(document, text, number)
             overlays.append(declared.topic if isinstance(declared, TopicDocument) else declared.namespace)
     if problems:
-        raise DeclarationError(capped(problems))
+        raise DeclarationError(limit_problems(problems))
     return tuple(overlays)
 
 
@@ -424,7 +424,7 @@ def _check_overlay(document: YamlDocument) -> Iterator[Misfit]:
         fix = f"set it where the {kind} is declared: only its {may_differ} may differ"
         yield Misfit.of((key,), f"`{key}` is the same on every target", fix, of_key=True)
     overlay = {key: part for key, part in value.items() if key not in constant_keys}
-    yield from [*validation_errors(f"{kind} overlay", overlay)] or settings_misfits(overlay)
+    yield from [*validation_errors(f"{kind} overlay", overlay)] or check_settings(overlay)
     if [*value] == [kind]:
         yield Misfit.of((kind,), f"nothing of this {kind} is set here", "add what differs, or remove it")
 

@@ -243,7 +243,7 @@ def _from_entry(
         reason = f"is recorded as Git's version {entry.git}, which the approved history does not have"
     elif info is None:
         reason = "was deleted, and nobody recorded its definition"
-    elif git is None and (problem := unusable(info)):
+    elif git is None and (problem := find_decoding_problem(info)):
         reason = f"is foreign, and its recorded definition cannot be used: {problem}"
     if reason:
         reason = f"number {entry.number} of {target} {reason}" + (f" ({entry.reason})" if entry.reason else "")
@@ -252,7 +252,7 @@ def _from_entry(
     )
 
 
-def unusable(info: SchemaInfo) -> str:
+def find_decoding_problem(info: SchemaInfo) -> str:
     """Return the reason why a foreign definition cannot decode messages, or "" if it can."""
     if formats.spec(info).payload == "unknown":
         return f"messages of the type {info.type.name} cannot be decoded"

@@ -14,7 +14,7 @@ from schemactl.core.findings import Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.rules import rules
 from schemactl.core.wording import found, shortened
-from schemactl.declare.document import Misfit, capped, problems_of, unknown_rule
+from schemactl.declare.document import Misfit, describe_unknown_rule, find_problems, limit_problems
 from schemactl.declare.files import Files, decode, obstacle, read_bytes, shown
 from schemactl.declare.source_location import node_place
 from schemactl.declare.yaml_parser import compose, read_yaml, scalar
@@ -44,20 +44,20 @@ def parse_waivers(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Pro
         second = node_place(source.path, documents[1].node)
         problems.append(Problem(second, "a waiver file has one document", "remove `---`"))
     if not documents or documents[0].value is None:
-        return (), capped(problems)
+        return (), limit_problems(problems)
     root, value = documents[0].node, documents[0].value
     if not isinstance(root, yaml.SequenceNode):
         message = f"expected a list of waivers, found {found(value)}"
-        return (), capped([*problems, Problem(node_place(source.path, root), message, "write `- rule: ...`")])
+        return (), limit_problems([*problems, Problem(node_place(source.path, root), message, "write `- rule: ...`")])
     # A key or value that the YAML reader rejected gets no second problem from validation.
     places = {problem.source for problem in problems}
     waivers = []
     for node, entry in zip(root.value, value, strict=True):
-        errors = problems_of("waiver", entry, node, source.path, _check_names)
+        errors = find_problems("waiver", entry, node, source.path, _check_names)
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
             waivers.append(_build_waiver(entry, node_place(source.path, node)))
-    return tuple(waivers), capped(problems)
+    return tuple(waivers), limit_problems(problems)
 
 
 def _check_names(entry: Mapping[str, Any]) -> Iterator[Misfit]:
@@ -70,7 +70,7 @@ def _check_names(entry: Mapping[str, Any]) -> Iterator[Misfit]:
     known_rules = rules()
     name = entry["rule"]
     if name not in known_rules:
-        yield Misfit.of(("rule",), *unknown_rule(name, known_rules))
+        yield Misfit.of(("rule",), *describe_unknown_rule(name, known_rules))
     elif not known_rules[name].is_waivable:
         yield Misfit.of(
             ("rule",),
