@@ -37,185 +37,7 @@ _NO_TAGS: Final = ("tags (`!...`) are not used here", "write the value alone; pu
 _NO_DIRECTIVES: Final = ("directives (`%...`) are not used here", "remove the line")
 
 
-class _Limits:
-    """Leaves plain values unresolved, so that only explicit tags are set, and rejects files that are too deep or too large.
-
-    The C composer recurses without a limit: 100,000 brackets would crash the process.
-    """
-
-    depth = 0
-    values = 0
-
-    def descend_resolver(self, _parent: yaml.Node | None, _index: object) -> None:
-        self.depth += 1
-        self.values += 1
-        if self.depth > MAX_DEPTH:
-            raise _LimitExceeded(f"the file is nested more than {MAX_DEPTH} levels deep")
-        if self.values > MAX_VALUES:
-            raise _LimitExceeded(f"the file has more than {MAX_VALUES:,} keys and values")
-
-    def ascend_resolver(self) -> None:
-        self.depth -= 1
-
-    def resolve(self, _kind: type[yaml.Node], _value: str | None, _implicit: object) -> None:
-        return
-
-
-class _LimitExceeded(Exception):
-    """A file exceeds MAX_DEPTH or MAX_VALUES."""
-
-
-class PythonComposer(Reader, Scanner, Parser, Composer, _Limits):
-    """PyYAML's pure Python composer, for installations without libyaml."""
-
-    def __init__(self, text: str) -> None:
-        Reader.__init__(self, text)
-        Scanner.__init__(self)
-        Parser.__init__(self)
-        Composer.__init__(self)
-
-    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803  the name in PyYAML
-        """Check the depth in the scanner, which reads a thousand brackets ahead, and takes quadratic time for open brackets."""
-        if self.flow_level >= MAX_DEPTH:
-            raise _LimitExceeded(f"the file is nested more than {MAX_DEPTH} levels deep")
-        super().fetch_flow_collection_start(TokenClass)
-
-
-COMPOSER: Any = PythonComposer
-
-if yaml.__with_libyaml__:
-    from yaml._yaml import CParser
-
-    class CComposer(CParser, _Limits):
-        """The composer of libyaml, which is twenty times as fast."""
-
-    COMPOSER = CComposer
-
-
-@dataclass(slots=True)
-class YamlText:
-    """A YAML file that locates its parts. It composes its nodes on demand, so that many instances need little memory."""
-
-    path: str
-    data: bytes = field(repr=False)
-
-    def locate(self, document: int, parts: Tokens) -> Source:
-        """Return the nearest place to `parts` in the document with this number, counted from 0."""
-        try:
-            nodes = _composed(self.path, self.data)
-        except DeclarationError:
-            return Source(shown(self.path))
-        return node_place(shown(self.path), node_at(nodes[document], parts))
-
-    def node(self, document: int, parts: Tokens) -> yaml.Node:
-        """Return the node at `parts`, which exists."""
-        return node_at(_composed(self.path, self.data)[document], parts)
-
-
-@dataclass(frozen=True, slots=True)
-class YamlPart:
-    """A value of a YAML file that locates its parts: the number of its document, and its place in the document."""
-
-    text: YamlText
-    document: int
-    parts: Tokens
-
-    def locate(self, parts: Tokens) -> Source:
-        """Return the nearest place to `parts` of the value."""
-        return self.text.locate(self.document, self.parts + parts)
-
-    def locate_key(self, parts: Tokens) -> Source:
-        """Return the place of the key of the value at `parts`, which exists, or of the value if it has no key."""
-        key = find_key_node(self.node(parts[:-1]), parts[-1]) if parts else None
-        return node_place(shown(self.text.path), key) if key else self.locate(parts)
-
-    def node(self, parts: Tokens) -> yaml.Node:
-        """Return the node at `parts` of the value, which exists."""
-        return self.text.node(self.document, self.parts + parts)
-
-
-def compose(path: str, data: bytes) -> list[yaml.Node]:
-    """Compose the root nodes of the documents of a YAML file.
-
-    Raises:
-        DeclarationError: with one problem, if the file is not UTF-8, not YAML, or exceeds a limit.
-    """
-    text = decode(path, data)
-    parsed_text, replacements = _replace_old_line_breaks(path, text)
-    _check_directives(path, parsed_text)
-    nodes = []
-    try:
-        composer = COMPOSER(parsed_text)
-        while composer.check_node():
-            nodes.append(composer.get_node())
-            if len(nodes) > MAX_DOCUMENTS:
-                message = f"the file has more than {MAX_DOCUMENTS:,} documents; this is the first beyond"
-                raise DeclarationError(
-                    [Problem(node_place(shown(path), nodes[-1]), message, "put them into several files")]
-                )
-    except _LimitExceeded as error:
-        raise DeclarationError([Problem(Source(shown(path)), str(error))]) from None
-    except yaml.YAMLError as error:
-        raise DeclarationError([_describe_syntax_error(shown(path), text, error)]) from None
-    if "\t" in text:
-        problem = _find_tab_problem(shown(path), text, nodes)
-        if problem:
-            raise DeclarationError([problem])
-    if replacements:
-        for node in _iterate_scalars(nodes):
-            node.value = node.value.translate(replacements)
-    return nodes
-
-
-_OLD_LINE_BREAKS: Final = "\x85\u2028\u2029"
-"""Line breaks of YAML 1.1, which PyYAML and libyaml follow. In YAML 1.2, and in most editors, they are ordinary characters."""
-
-
-def _replace_old_line_breaks(path: str, text: str) -> tuple[str, dict[int, str]]:
-    """Replace _OLD_LINE_BREAKS in `text` by unused characters, and return the text with the table for `str.translate` back.
-
-    Raises:
-        DeclarationError: with one problem, if the text uses too many private characters.
-    """
-    if text.isascii() or not any(letter in text for letter in _OLD_LINE_BREAKS):
-        return text, {}
-    used = {*text}
-    unused = [letter for letter in map(chr, range(0xE000, 0xF900)) if letter not in used]
-    if len(unused) < len(_OLD_LINE_BREAKS):
-        offset = min(text.index(letter) for letter in _OLD_LINE_BREAKS if letter in used)
-        raise DeclarationError(
-            [Problem(place(shown(path), text, offset), "this character cannot be read here", "remove it")]
-        )
-    pairs = [*zip(_OLD_LINE_BREAKS, unused, strict=False)]
-    parsed_text = text.translate({ord(letter): stand_in for letter, stand_in in pairs})
-    return parsed_text, {ord(stand_in): letter for letter, stand_in in pairs}
-
-
-# A caller that needs a place in one document of a file often needs places in thousands of its documents.
-_composed = lru_cache(maxsize=1)(compose)
-
-_DIRECTIVE: Final = re.compile("(?:^|[\n\r])%")
-"""The start of a directive, or of a line in a scalar."""
-
-
-def _check_directives(path: str, text: str) -> None:
-    """Reject directives except `%YAML`: parsers compare each `%TAG` with all earlier ones, and tags are not supported.
-
-    Raises:
-        DeclarationError: with one problem, if the file has another directive.
-    """
-    if "%" not in text or not _DIRECTIVE.search(text):
-        return
-    scanner = COMPOSER(text)
-    try:
-        while scanner.check_token():
-            token = scanner.get_token()
-            if isinstance(token, yaml.DirectiveToken) and token.name != "YAML":
-                source = Source(shown(path), token.start_mark.line + 1, token.start_mark.column + 1)
-                raise DeclarationError([Problem(source, *_NO_DIRECTIVES)])
-    except yaml.YAMLError:
-        # The composer reports the error.
-        return
+# Documents and their values
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +194,51 @@ class _ValueBuilder:
         self.problems.append(Problem(node_place(self.path, node), message, fix))
 
 
+# Places
+
+
+@dataclass(slots=True)
+class YamlText:
+    """A YAML file that locates its parts. It composes its nodes on demand, so that many instances need little memory."""
+
+    path: str
+    data: bytes = field(repr=False)
+
+    def locate(self, document: int, parts: Tokens) -> Source:
+        """Return the nearest place to `parts` in the document with this number, counted from 0."""
+        try:
+            nodes = _composed(self.path, self.data)
+        except DeclarationError:
+            return Source(shown(self.path))
+        return node_place(shown(self.path), node_at(nodes[document], parts))
+
+    def node(self, document: int, parts: Tokens) -> yaml.Node:
+        """Return the node at `parts`, which exists."""
+        return node_at(_composed(self.path, self.data)[document], parts)
+
+
+@dataclass(frozen=True, slots=True)
+class YamlPart:
+    """A value of a YAML file that locates its parts: the number of its document, and its place in the document."""
+
+    text: YamlText
+    document: int
+    parts: Tokens
+
+    def locate(self, parts: Tokens) -> Source:
+        """Return the nearest place to `parts` of the value."""
+        return self.text.locate(self.document, self.parts + parts)
+
+    def locate_key(self, parts: Tokens) -> Source:
+        """Return the place of the key of the value at `parts`, which exists, or of the value if it has no key."""
+        key = find_key_node(self.node(parts[:-1]), parts[-1]) if parts else None
+        return node_place(shown(self.text.path), key) if key else self.locate(parts)
+
+    def node(self, parts: Tokens) -> yaml.Node:
+        """Return the node at `parts` of the value, which exists."""
+        return self.text.node(self.document, self.parts + parts)
+
+
 _QUOTED_CHARACTER: Final = {
     "'": re.compile(r"''|."),
     '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|."),
@@ -400,6 +267,148 @@ def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source
         preceding = [character[0] for character in _QUOTED_CHARACTER[style].finditer(content)][:offset]
         return Source(shown(path), start.line + 1, start.column + 2 + sum(map(len, preceding)))
     return node_place(shown(path), node)
+
+
+# Composition of nodes
+
+
+class _Limits:
+    """Leaves plain values unresolved, so that only explicit tags are set, and rejects files that are too deep or too large.
+
+    The C composer recurses without a limit: 100,000 brackets would crash the process.
+    """
+
+    depth = 0
+    values = 0
+
+    def descend_resolver(self, _parent: yaml.Node | None, _index: object) -> None:
+        self.depth += 1
+        self.values += 1
+        if self.depth > MAX_DEPTH:
+            raise _LimitExceeded(f"the file is nested more than {MAX_DEPTH} levels deep")
+        if self.values > MAX_VALUES:
+            raise _LimitExceeded(f"the file has more than {MAX_VALUES:,} keys and values")
+
+    def ascend_resolver(self) -> None:
+        self.depth -= 1
+
+    def resolve(self, _kind: type[yaml.Node], _value: str | None, _implicit: object) -> None:
+        return
+
+
+class _LimitExceeded(Exception):
+    """A file exceeds MAX_DEPTH or MAX_VALUES."""
+
+
+class PythonComposer(Reader, Scanner, Parser, Composer, _Limits):
+    """PyYAML's pure Python composer, for installations without libyaml."""
+
+    def __init__(self, text: str) -> None:
+        Reader.__init__(self, text)
+        Scanner.__init__(self)
+        Parser.__init__(self)
+        Composer.__init__(self)
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803  the name in PyYAML
+        """Check the depth in the scanner, which reads a thousand brackets ahead, and takes quadratic time for open brackets."""
+        if self.flow_level >= MAX_DEPTH:
+            raise _LimitExceeded(f"the file is nested more than {MAX_DEPTH} levels deep")
+        super().fetch_flow_collection_start(TokenClass)
+
+
+COMPOSER: Any = PythonComposer
+
+if yaml.__with_libyaml__:
+    from yaml._yaml import CParser
+
+    class CComposer(CParser, _Limits):
+        """The composer of libyaml, which is twenty times as fast."""
+
+    COMPOSER = CComposer
+
+
+def compose(path: str, data: bytes) -> list[yaml.Node]:
+    """Compose the root nodes of the documents of a YAML file.
+
+    Raises:
+        DeclarationError: with one problem, if the file is not UTF-8, not YAML, or exceeds a limit.
+    """
+    text = decode(path, data)
+    parsed_text, replacements = _replace_old_line_breaks(path, text)
+    _check_directives(path, parsed_text)
+    nodes = []
+    try:
+        composer = COMPOSER(parsed_text)
+        while composer.check_node():
+            nodes.append(composer.get_node())
+            if len(nodes) > MAX_DOCUMENTS:
+                message = f"the file has more than {MAX_DOCUMENTS:,} documents; this is the first beyond"
+                raise DeclarationError(
+                    [Problem(node_place(shown(path), nodes[-1]), message, "put them into several files")]
+                )
+    except _LimitExceeded as error:
+        raise DeclarationError([Problem(Source(shown(path)), str(error))]) from None
+    except yaml.YAMLError as error:
+        raise DeclarationError([_describe_syntax_error(shown(path), text, error)]) from None
+    if "\t" in text:
+        problem = _find_tab_problem(shown(path), text, nodes)
+        if problem:
+            raise DeclarationError([problem])
+    if replacements:
+        for node in _iterate_scalars(nodes):
+            node.value = node.value.translate(replacements)
+    return nodes
+
+
+_OLD_LINE_BREAKS: Final = "\x85\u2028\u2029"
+"""Line breaks of YAML 1.1, which PyYAML and libyaml follow. In YAML 1.2, and in most editors, they are ordinary characters."""
+
+
+def _replace_old_line_breaks(path: str, text: str) -> tuple[str, dict[int, str]]:
+    """Replace _OLD_LINE_BREAKS in `text` by unused characters, and return the text with the table for `str.translate` back.
+
+    Raises:
+        DeclarationError: with one problem, if the text uses too many private characters.
+    """
+    if text.isascii() or not any(letter in text for letter in _OLD_LINE_BREAKS):
+        return text, {}
+    used = {*text}
+    unused = [letter for letter in map(chr, range(0xE000, 0xF900)) if letter not in used]
+    if len(unused) < len(_OLD_LINE_BREAKS):
+        offset = min(text.index(letter) for letter in _OLD_LINE_BREAKS if letter in used)
+        raise DeclarationError(
+            [Problem(place(shown(path), text, offset), "this character cannot be read here", "remove it")]
+        )
+    pairs = [*zip(_OLD_LINE_BREAKS, unused, strict=False)]
+    parsed_text = text.translate({ord(letter): stand_in for letter, stand_in in pairs})
+    return parsed_text, {ord(stand_in): letter for letter, stand_in in pairs}
+
+
+# A caller that needs a place in one document of a file often needs places in thousands of its documents.
+_composed = lru_cache(maxsize=1)(compose)
+
+_DIRECTIVE: Final = re.compile("(?:^|[\n\r])%")
+"""The start of a directive, or of a line in a scalar."""
+
+
+def _check_directives(path: str, text: str) -> None:
+    """Reject directives except `%YAML`: parsers compare each `%TAG` with all earlier ones, and tags are not supported.
+
+    Raises:
+        DeclarationError: with one problem, if the file has another directive.
+    """
+    if "%" not in text or not _DIRECTIVE.search(text):
+        return
+    scanner = COMPOSER(text)
+    try:
+        while scanner.check_token():
+            token = scanner.get_token()
+            if isinstance(token, yaml.DirectiveToken) and token.name != "YAML":
+                source = Source(shown(path), token.start_mark.line + 1, token.start_mark.column + 1)
+                raise DeclarationError([Problem(source, *_NO_DIRECTIVES)])
+    except yaml.YAMLError:
+        # The composer reports the error.
+        return
 
 
 # Rendering
