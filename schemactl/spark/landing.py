@@ -1,4 +1,7 @@
-"""Land messages in a folder or table: tasks decode and write Parquet files, and the driver commits them. Also streams and replay."""
+"""Land messages in a folder or table, from a DataFrame, a stream, or the rejected messages of earlier landings (replay).
+
+Tasks decode messages and write Parquet files, and the driver commits them (`landing_sink`).
+"""
 
 from __future__ import annotations
 
@@ -54,8 +57,16 @@ if TYPE_CHECKING:
 REJECTED: Final = "_rejected"
 """The default name of rejected messages: a suffix of a table's name, or a folder in the folder of the rows, which readers ignore."""
 
-# Files in folders become visible by a copy, and S3 copies at most 5 GiB. A file ends with the row group that reaches its size.
 _S3_FILE_BYTES: Final = 4 * 2**30
+"""Files in folders become visible by a copy, and S3 copies at most 5 GiB. A file ends with the row group that reaches its size."""
+
+_REPLAY_APP: Final = "schemactl.replay"
+"""The application of replays in both tables: the commit of rejected messages has a number, and the commit of rows has the same."""
+
+_REPLAY_BATCH_ROWS: Final = 10_000
+
+_MAX_REPLAY_TASKS: Final = 200
+"""The maximum number of tasks of a replay; each reads one or more files."""
 
 SaveMode = Literal["append", "overwrite", "error", "errorifexists", "ignore"]
 """The modes, in Spark's spelling."""
@@ -145,13 +156,13 @@ def land(
             'folders know no transactions: leave txnAppId out, or land with format="delta" or "iceberg"'
         )
     if mode not in ("append", "overwrite"):
-        of_rows, _ = tables_of(path, options)
-        if of_rows.partitioned_by() is not None:
+        row_table, _ = tables_of(path, options)
+        if row_table.partitioned_by() is not None:
             if mode == "ignore":
                 return Landed()
             raise FileExistsError(f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere")
     transaction = None if app is None or txnVersion is None else Transaction(app, txnVersion)
-    landing = prepared(messages, codec, path, options, overwrite=mode == "overwrite")
+    landing = prepare_landing(messages, codec, path, options, overwrite=mode == "overwrite")
     return landing.run(messages, transaction)
 
 
@@ -174,32 +185,9 @@ def land_stream(
         raise WrongArgument("the messages are no stream: read them with spark.readStream, or land them with land")
     from .landing_stream import register
 
-    landing = prepared(messages, codec, path, options)
+    landing = prepare_landing(messages, codec, path, options)
     source = register(messages.sparkSession, landing, options.get("txnAppId"))
     return messages.writeStream.format(source).outputMode("append")
-
-
-@dataclass
-class Sink:
-    """A function for `foreachBatch`. `landed` is what its batches landed; in a Spark that is not of this process, nothing."""
-
-    codec: Codec
-    path: str | PathLike[str]
-    options: LandingOptions
-    landed: Landed = field(default_factory=Landed)
-
-    def __call__(self, messages: DataFrame, batch: int) -> None:
-        """Land a batch, unless it was landed before."""
-        app = self.options.get("txnAppId") or _query(messages.sparkSession)
-        if app is None and self.options.get("format", "parquet") != "parquet":
-            raise WrongArgument(
-                "Spark does not tell whose batch this is: give the query a name of its own, with txnAppId"
-            )
-        self.landed += self.check(messages).run(messages, Transaction(app, batch) if app else None)
-
-    def check(self, messages: DataFrame) -> Landing:
-        """Return the landing of such messages; raises the exceptions that landing a batch of them would raise."""
-        return prepared(messages, self.codec, self.path, self.options)
 
 
 def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Sink:
@@ -214,7 +202,37 @@ def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptio
     return Sink(codec, path, options)
 
 
-def _query(session: SparkSession) -> str | None:
+@dataclass
+class Sink:
+    """A function for `foreachBatch`.
+
+    `landed` is the sum of its batches; it stays empty if Spark calls a copy of the function in another process.
+    """
+
+    codec: Codec
+    path: str | PathLike[str]
+    options: LandingOptions
+    landed: Landed = field(default_factory=Landed)
+
+    def __call__(self, messages: DataFrame, batch: int) -> None:
+        """Land a batch, unless it was landed before."""
+        app = self.options.get("txnAppId") or _get_query_id(messages.sparkSession)
+        if app is None and self.options.get("format", "parquet") != "parquet":
+            raise WrongArgument(
+                "Spark does not tell whose batch this is: give the query a name of its own, with txnAppId"
+            )
+        self.landed += self.check(messages).run(messages, Transaction(app, batch) if app else None)
+
+    def check(self, messages: DataFrame) -> Landing:
+        """Check that messages with these columns can be landed, and return their landing.
+
+        Raises:
+            Exception: like `land`.
+        """
+        return prepare_landing(messages, self.codec, self.path, self.options)
+
+
+def _get_query_id(session: SparkSession) -> str | None:
     """Return the id of the streaming query that calls this function, or None if Spark does not provide it."""
     try:
         return session.sparkContext.getLocalProperty(QUERY)
@@ -230,77 +248,81 @@ def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[Landi
         raise WrongArgument(
             f"a landing has no option {', '.join(sorted(unknown))}; it has {', '.join(LandingOptions.__annotations__)}"
         )
-    form = options.get("format", "parquet")
-    check_format(form)
+    table_format = options.get("format", "parquet")
+    check_format(table_format)
     rejected, filesystem = options.get("rejected"), options.get("filesystem")
     storage_options, catalog = options.get("storage_options"), options.get("catalog")
-    for name, given, of in (("storage_options", storage_options, "delta"), ("catalog", catalog, "iceberg")):
-        if given is not None and form != of:
-            raise WrongArgument(f'{name} is of format="{of}", and not of "{form}": leave it out')
-    if form == "parquet":
-        rows = Folder.at(path, filesystem)
-        bad = rows.below(REJECTED) if rejected is None else Folder.at(rejected, filesystem)
-        if bad.files != rows.files:
-            raise WrongArgument(f"{bad.path} is on another file system than {rows.path}: both must be on one")
-        _check_apart(rows.path, bad.path)
-        return ParquetTable(rows), ParquetTable(bad)
-    place = fspath(path)
-    aside = f"{place.rstrip('/')}{REJECTED}" if rejected is None else fspath(rejected)
-    if place.rstrip("/") == aside.rstrip("/"):
-        raise WrongArgument(f"{place} is the place of rows: give rejected messages a table of their own")
-    if form == "delta":
+    for name, value, owner in (("storage_options", storage_options, "delta"), ("catalog", catalog, "iceberg")):
+        if value is not None and table_format != owner:
+            raise WrongArgument(f'{name} is of format="{owner}", and not of "{table_format}": leave it out')
+    if table_format == "parquet":
+        row_folder = Folder.at(path, filesystem)
+        rejected_folder = row_folder.below(REJECTED) if rejected is None else Folder.at(rejected, filesystem)
+        if rejected_folder.files != row_folder.files:
+            raise WrongArgument(
+                f"{rejected_folder.path} is on another file system than {row_folder.path}: both must be on one"
+            )
+        _check_separate(row_folder.path, rejected_folder.path)
+        return ParquetTable(row_folder), ParquetTable(rejected_folder)
+    location = fspath(path)
+    rejected_location = f"{location.rstrip('/')}{REJECTED}" if rejected is None else fspath(rejected)
+    if location.rstrip("/") == rejected_location.rstrip("/"):
+        raise WrongArgument(f"{location} is the place of rows: give rejected messages a table of their own")
+    if table_format == "delta":
         from .tables.delta import DeltaTable
 
-        there = (storage_options or {}, filesystem)
-        of_rows, of_rejected = DeltaTable(place, *there), DeltaTable(aside, *there)
-        _check_apart(of_rows.place, of_rejected.place)
-        return of_rows, of_rejected
+        row_table = DeltaTable(location, storage_options or {}, filesystem)
+        rejected_table = DeltaTable(rejected_location, storage_options or {}, filesystem)
+        _check_separate(row_table.place, rejected_table.place)
+        return row_table, rejected_table
     if catalog is None:
         raise WrongArgument(
-            f"{place} is a table of an Iceberg catalog: say of which, with catalog=NAME (of pyiceberg's configuration) or "
+            f"{location} is a table of an Iceberg catalog: say of which, with catalog=NAME (of pyiceberg's configuration) or "
             "catalog={'uri': ..., ...}"
         )
     if filesystem is not None:
         raise WrongArgument("an Iceberg catalog says which file system a table is on: leave filesystem out")
     from .tables.iceberg import IcebergTable
 
-    return IcebergTable(place, catalog), IcebergTable(aside, catalog)
+    return IcebergTable(location, catalog), IcebergTable(rejected_location, catalog)
 
 
-def _check_apart(rows: str, bad: str) -> None:
+def _check_separate(row_path: str, rejected_path: str) -> None:
     """Raise WrongArgument if readers of one folder, or the VACUUM of a table, would find the files of the other."""
-    for outer, inner in ((rows, bad), (bad, rows)):
+    for outer, inner in ((row_path, rejected_path), (rejected_path, row_path)):
         below = posixpath.relpath(inner, outer)
         if below == "." or not below.startswith(("_", ".")):
             raise WrongArgument(
-                f"of {bad} and {rows} one path contains the other: give rejected messages a separate folder, or leave `rejected` out"
+                f"of {rejected_path} and {row_path} one path contains the other: "
+                "give rejected messages a separate folder, or leave `rejected` out"
             )
 
 
-def _shape(options: LandingOptions) -> Shape:
+def _read_shape(options: LandingOptions) -> Shape:
     partition_by, compression = options.get("partitionBy", ()), options.get("compression", "snappy")
     if isinstance(partition_by, str):
         raise WrongArgument(f"partitionBy is a list of columns: [{partition_by!r}]")
     if compression not in COMPRESSIONS:
         raise WrongArgument(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
     file_rows, file_bytes = options.get("maxRecordsPerFile"), options.get("bytes_per_file", 256 * 2**20)
-    for name, given in (("maxRecordsPerFile", 1 if file_rows is None else file_rows), ("bytes_per_file", file_bytes)):
-        if not isinstance(given, int) or given < 1:
-            raise WrongArgument(f"{name} is {given!r}, and must be a whole number from 1 on")
+    for name, value in (("maxRecordsPerFile", 1 if file_rows is None else file_rows), ("bytes_per_file", file_bytes)):
+        if not isinstance(value, int) or value < 1:
+            raise WrongArgument(f"{name} is {value!r}, and must be a whole number from 1 on")
     statistics = options.get("format") == "delta"
-    by = tuple(partition_by)
-    return Shape({}, by, compression, file_bytes=file_bytes, file_rows=file_rows, statistics=statistics)
+    return Shape(
+        {}, tuple(partition_by), compression, file_bytes=file_bytes, file_rows=file_rows, statistics=statistics
+    )
 
 
-def prepared(
+def prepare_landing(
     messages: DataFrame, codec: Codec, path: str | PathLike[str], options: LandingOptions, *, overwrite: bool = False
 ) -> Landing:
-    """Return a landing, after checking that the tables in their present state accept it."""
-    of_rows, of_rejected = tables_of(path, options)
+    """Create a landing, and check that the tables in their present state accept it."""
+    row_table, rejected_table = tables_of(path, options)
     evolve = options.get("evolve", "none")
     if evolve not in get_args(Evolution):
         raise WrongArgument(f"evolve is one of {', '.join(get_args(Evolution))}, and not {evolve}")
-    if evolve != "none" and isinstance(of_rows, ParquetTable):
+    if evolve != "none" and isinstance(row_table, ParquetTable):
         raise WrongArgument("folders of Parquet take files with any columns: leave evolve out")
     columns = message_columns(
         messages,
@@ -309,50 +331,52 @@ def prepared(
         version=options.get("version", VERSIONS),
         key=options.get("key", KEYS),
     )
-    shape = _shape(options)
+    shape = _read_shape(options)
     schema = decoded_schema(messages, codec, columns)
-    rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
-    bad = spark.StructType([field for field in schema if field.name not in codec.columns.names])
-    by = _partitions(of_rows, fspath(path), shape.partition_by, overwrite=overwrite)
-    _check_partitions(rows, by)
-    destinations = (
-        _destination(of_rows, rows, replace(shape, partition_by=by)),
-        _destination(of_rejected, bad, replace(shape, partition_by=())),
-    )
+    row_struct = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
+    rejected_struct = spark.StructType([field for field in schema if field.name not in codec.columns.names])
+    partition_by = _choose_partitions(row_table, fspath(path), shape.partition_by, overwrite=overwrite)
+    _check_partitions(row_struct, partition_by)
+    rows = _create_destination(row_table, row_struct, replace(shape, partition_by=partition_by))
+    rejected = _create_destination(rejected_table, rejected_struct, replace(shape, partition_by=()))
     former_names = options.get("former_names", {})
-    landing = Landing(codec, columns, *destinations, evolve, former_names, overwrite=overwrite)
-    for to in destinations:
-        to.table.check(to.struct, to.needed(evolve, former_names), overwrite=overwrite)
-    return landing
+    for destination in (rows, rejected):
+        changes = destination.find_changes(evolve, former_names)
+        destination.table.check(destination.struct, changes, overwrite=overwrite)
+    return Landing(codec, columns, rows, rejected, evolve, former_names, overwrite=overwrite)
 
 
-def _partitions(table: LandingTable, place: str, wanted: tuple[str, ...], *, overwrite: bool) -> tuple[str, ...]:
-    """Return the partition columns of the landed rows; raises WrongArgument if the existing rows have others."""
-    there = table.partitioned_by()
-    if there is None or there == wanted or (overwrite and table.columns() is None):
-        return wanted
-    if not wanted and table.columns() is not None:
-        return there
-    was, would_be = (f"partitioned by {', '.join(by)}" if by else "in no partitions" for by in (there, wanted))
-    advice = f"partition by {', '.join(there)}, too" if there else "leave partitions out"
+def _choose_partitions(
+    table: LandingTable, location: str, requested: tuple[str, ...], *, overwrite: bool
+) -> tuple[str, ...]:
+    """Return the partition columns of the landed rows, or raise WrongArgument if the existing rows have others."""
+    existing = table.partitioned_by()
+    if existing is None or existing == requested or (overwrite and table.columns() is None):
+        return requested
+    if not requested and table.columns() is not None:
+        return existing
+    was, would_be = (
+        f"partitioned by {', '.join(columns)}" if columns else "in no partitions" for columns in (existing, requested)
+    )
+    advice = f"partition by {', '.join(existing)}, too" if existing else "leave partitions out"
     raise WrongArgument(
-        f"the rows in {place} are {was}, and these would be {would_be}, which cannot be together: {advice}, or land elsewhere"
+        f"the rows in {location} are {was}, and these would be {would_be}, which cannot be together: {advice}, or land elsewhere"
     )
 
 
-def _destination(table: LandingTable, rows: spark.StructType, shape: Shape) -> Destination:
-    """Return the destination of the rows, whose files have metadata with Spark's types."""
+def _create_destination(table: LandingTable, rows: spark.StructType, shape: Shape) -> Destination:
+    """Create the destination of the rows, whose files have metadata with Spark's types."""
     folder = table.folder()
     if folder.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
         raise WrongArgument(f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}")
-    inside = table.partitions_inside
-    stored = spark.StructType([field for field in rows if inside or field.name not in shape.partition_by])
+    partitions_inside = table.partitions_inside
+    in_files = spark.StructType([field for field in rows if partitions_inside or field.name not in shape.partition_by])
     metadata = {
-        "org.apache.spark.sql.parquet.row.metadata": stored.json(),
+        "org.apache.spark.sql.parquet.row.metadata": in_files.json(),
         # Also tells Spark that dates are in the proleptic Gregorian calendar.
         "org.apache.spark.version": pyspark.__version__,
     }
-    shape = replace(shape, metadata=metadata, partitions_inside=inside)
+    shape = replace(shape, metadata=metadata, partitions_inside=partitions_inside)
     return Destination(table, table.stored(rows), folder, shape)
 
 
@@ -370,15 +394,6 @@ def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> No
 
 
 # Replay: rejected messages that a newer package can read become rows, each once
-
-
-_APP: Final = "schemactl.replay"
-"""The application of replays in both tables: the commit of rejected messages has a number, and the commit of rows has the same."""
-
-_ROWS: Final = 10_000
-
-# The maximum number of tasks; each reads one or more files.
-_TASKS: Final = 200
 
 
 def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Landed:
@@ -401,86 +416,86 @@ def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **opt
         Conflict: if another writer changed a table meanwhile, or replays it, too.
         Exception: like `land`.
     """
-    _, rejected = tables_of(path, options)
-    folder, names = rejected.files()
-    struct = rejected.columns() or _columns(folder, names)
+    _, rejected_table = tables_of(path, options)
+    folder, names = rejected_table.files()
+    struct = rejected_table.columns() or _read_columns(folder, names)
     if struct is None:
         return Landed()
-    messages = _messages(session, folder, names, struct, versioned=options.get("version", "") is not None)
-    landing = prepared(messages, codec, path, {**options, "payload": PAYLOAD})
+    has_versions = options.get("version", "") is not None
+    messages = _read_messages(session, folder, names, struct, has_versions=has_versions)
+    landing = prepare_landing(messages, codec, path, {**options, "payload": PAYLOAD})
     try:
-        return _replay(landing, messages, names)
+        return _run_replay(landing, messages, names)
     finally:
         landing.discard()
 
 
-def _replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> Landed:
-    transactional = landing.rejected.table.columns() is not None
-    done, begun = (target.table.last(_APP) or 0 for target in (landing.rows, landing.rejected))
-    if begun > done:
-        _complete(landing, Transaction(_APP, begun))
-    written = landing.written(messages) if names else []
-    landed = sum((each.landed for each in written), Landed())
+def _run_replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> Landed:
+    has_transactions = landing.rejected.table.columns() is not None
+    last_rows = landing.rows.table.last(_REPLAY_APP) or 0
+    last_rejected = landing.rejected.table.last(_REPLAY_APP) or 0
+    if last_rejected > last_rows:
+        _commit_rows(landing, Transaction(_REPLAY_APP, last_rejected))
+    written = landing.write_files(messages) if names else []
+    landed = sum((task_files.landed for task_files in written), Landed())
     if not landed.rows:
         return landed
-    rows = [file for each in written for file in each.rows]
-    aside = [file for each in written for file in each.rejected]
-    if transactional:
-        transaction = Transaction(_APP, begun + 1)
-        landing.commit_to(landing.rejected, aside, transaction, beside=rows, removes=names)
+    rows = [file for task_files in written for file in task_files.rows]
+    rejected = [file for task_files in written for file in task_files.rejected]
+    if has_transactions:
+        transaction = Transaction(_REPLAY_APP, last_rejected + 1)
+        landing.commit_to(landing.rejected, rejected, transaction, beside=rows, removes=names)
         if [*(landing.rejected.table.beside(transaction) or ())] != rows:
             raise Conflict("another replay came first: nothing was replayed; replay again")
-        _complete(landing, transaction)
+        _commit_rows(landing, transaction)
     else:
         # Rows first: after a crash in between, a message is there twice instead of nowhere.
         landing.commit_to(landing.rows, rows, None)
-        landing.commit_to(landing.rejected, aside, None, removes=names)
+        landing.commit_to(landing.rejected, rejected, None, removes=names)
     return landed
 
 
-def _complete(landing: Landing, transaction: Transaction) -> None:
+def _commit_rows(landing: Landing, transaction: Transaction) -> None:
     """Commit the rows that belong to the rejected messages of the transaction, unless they were committed before."""
     landing.commit_to(landing.rows, landing.rejected.table.beside(transaction) or (), transaction)
     landing.rejected.table.forget(transaction)
 
 
-def _messages(
-    session: SparkSession, folder: Folder, names: Sequence[str], struct: spark.StructType, *, versioned: bool
+def _read_messages(
+    session: SparkSession, folder: Folder, names: Sequence[str], struct: spark.StructType, *, has_versions: bool
 ) -> DataFrame:
-    """Return the messages in the files."""
-    dropped = (ERROR,) if versioned else (ERROR, SCHEMA_VERSION)
-    kept = spark.StructType([field for field in struct if field.name not in dropped])
+    omitted = (ERROR,) if has_versions else (ERROR, SCHEMA_VERSION)
+    message_struct = spark.StructType([field for field in struct if field.name not in omitted])
     files = session.createDataFrame([(name,) for name in names], "name string")
-    files = files.repartition(max(1, min(len(names), _TASKS)))
-    return map_in_arrow(files, partial(_read, folder=folder, schema=to_arrow_schema(kept)), kept)
+    files = files.repartition(max(1, min(len(names), _MAX_REPLAY_TASKS)))
+    read_files = partial(_read_files, folder=folder, schema=to_arrow_schema(message_struct))
+    return map_in_arrow(files, read_files, message_struct)
 
 
-def _read(batches: Iterable[pa.RecordBatch], *, folder: Folder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _read_files(batches: Iterable[pa.RecordBatch], *, folder: Folder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the files whose names are in the batches."""
     for name in (name for batch in batches for name in batch.column(0).to_pylist()):
         with folder.files.open_input_file(folder.place(name)) as file:
-            for rows in pq.ParquetFile(file).iter_batches(_ROWS):
-                there = set(rows.schema.names)
-                yield pa.record_batch(
-                    [
-                        rows.column(field.name).cast(field.type)
-                        if field.name in there
-                        else pa.nulls(rows.num_rows, field.type)
-                        for field in schema
-                    ],
-                    schema=schema,
-                )
+            for rows in pq.ParquetFile(file).iter_batches(_REPLAY_BATCH_ROWS):
+                column_names = set(rows.schema.names)
+                columns = [
+                    rows.column(field.name).cast(field.type)
+                    if field.name in column_names
+                    else pa.nulls(rows.num_rows, field.type)
+                    for field in schema
+                ]
+                yield pa.record_batch(columns, schema=schema)
 
 
-def _columns(folder: Folder, names: Sequence[str]) -> spark.StructType | None:
+def _read_columns(folder: Folder, names: Sequence[str]) -> spark.StructType | None:
     """Return the columns of all files together, or None without files."""
 
-    def read(name: str) -> spark.StructType:
+    def read_struct(name: str) -> spark.StructType:
         with folder.files.open_input_file(folder.place(name)) as file:
             struct = pq.read_metadata(file).metadata[b"org.apache.spark.sql.parquet.row.metadata"]
         return spark.StructType.fromJson(json.loads(struct))
 
-    found: dict[str, spark.StructField] = {}
-    for struct in at_once(read, names):
-        found |= {field.name: field for field in struct}
-    return spark.StructType([*found.values()]) if found else None
+    fields: dict[str, spark.StructField] = {}
+    for struct in at_once(read_struct, names):
+        fields |= {field.name: field for field in struct}
+    return spark.StructType([*fields.values()]) if fields else None

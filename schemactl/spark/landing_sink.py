@@ -1,4 +1,4 @@
-"""The two sides of a landing: tasks decode messages and write files, the driver commits the files."""
+"""Run a landing: tasks of Spark decode messages and write files (`LandingWriter`), the driver commits the files (`Landing`)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from .tables.parquet import ParquetFiles, Shape
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The limits of a batch that is decoded: the fixed cost is spread over more messages than Spark sends at once, 10,000 by default.
 _ROWS: Final = 40_000
+"""Limit of a decoded batch: the fixed cost is spread over more messages than Spark sends at once, 10,000 by default."""
+
 _BYTES: Final = 16 * 2**20
 
 QUERY: Final = "sql.streaming.queryId"
 """StreamExecution.QUERY_ID_KEY: the local property with the id of the streaming query that a job or a task is part of."""
 
-# How many of the most frequent reasons are counted.
-_REASONS: Final = 20
+_MAX_REASONS: Final = 20
+"""Number of the most frequent reasons that a result keeps."""
 
 
 class Counts(NamedTuple):
@@ -56,91 +57,24 @@ class Landed:
     """The most frequent reasons of rejected messages, and the number of messages with each reason."""
 
     def __add__(self, other: Landed) -> Landed:
-        none = Counts()
+        zero = Counts()
         versions = {}
-        for version in sorted({*self.versions, *other.versions}, key=lambda each: (each is None, each or 0)):
-            one, more = (landed.versions.get(version, none) for landed in (self, other))
-            versions[version] = Counts(one.rows + more.rows, one.rejected + more.rejected)
+        for version in sorted({*self.versions, *other.versions}, key=lambda number: (number is None, number or 0)):
+            left, right = self.versions.get(version, zero), other.versions.get(version, zero)
+            versions[version] = Counts(left.rows + right.rows, left.rejected + right.rejected)
         return Landed(
             self.rows + other.rows,
             self.rejected + other.rejected,
             self.files + other.files,
             self.bytes + other.bytes,
             versions,
-            dict((Counter(self.reasons) + Counter(other.reasons)).most_common(_REASONS)),
+            dict((Counter(self.reasons) + Counter(other.reasons)).most_common(_MAX_REASONS)),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON; `versions` is a list, since a version may be null."""
         versions = [{"version": version} | counts._asdict() for version, counts in self.versions.items()]
         return asdict(self) | {"versions": versions}
-
-
-@dataclass(frozen=True, slots=True)
-class Written(WriterCommitMessage):
-    """The files of rows and of rejected messages that a task wrote, and its transaction if it belongs to a streaming query."""
-
-    rows: Sequence[DataFile]
-    rejected: Sequence[DataFile]
-    landed: Landed
-    transaction: Transaction | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """The part of a landing that a task needs to write files. It has no table, and only the credentials of the files."""
-
-    codec: Codec
-    columns: Columns
-    rows: tuple[Folder, Shape]
-    rejected: tuple[Folder, Shape]
-
-    def write(self, batches: Iterable[pa.RecordBatch], transaction: Transaction | None = None) -> Written:
-        """Write every message of the batches to a file, as a row or as a rejected message."""
-        reduce_worker_overhead()
-        # Unique, so that two attempts of a task never write the same files.
-        prefix = f"part-{task_context().partitionId():05}-{uuid.uuid4()}"
-        rows, rejected = (ParquetFiles(*files, prefix) for files in (self.rows, self.rejected))
-        landed = Landed()
-        for batch in gathered(batches):
-            for decoded in decode_batch(batch, codec=self.codec, columns=self.columns):
-                good, bad = self._parted(decoded)
-                rows.add(good, held_bytes=batch.nbytes + good.nbytes)
-                rejected.add(bad, held_bytes=bad.nbytes)
-                landed += Landed(
-                    good.num_rows, bad.num_rows, versions=_versions(good, bad), reasons=_counted(bad, ERROR)
-                )
-        written, aside = rows.close(), rejected.close()
-        both = [*written, *aside]
-        landed += Landed(files=len(both), bytes=sum(file.bytes for file in both))
-        return Written(written, aside, landed, transaction)
-
-    def _parted(self, decoded: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        names = decoded.schema.names
-        values = set(self.codec.columns.names)
-        good = decoded.select([name for name in names if name not in (ERROR, PAYLOAD)])
-        bad = decoded.select([name for name in names if name not in values])
-        wrong = decoded.column(ERROR).is_valid()
-        if wrong.true_count == 0:
-            return good, bad.slice(0, 0)
-        return good.filter(pc.invert(wrong)), bad.filter(wrong)
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """A table to land in, with the columns of the landed rows in it, the folder where tasks write files, and the shape of the files."""
-
-    table: LandingTable
-    struct: StructType
-    folder: Folder
-    shape: Shape
-
-    def needed(self, evolve: Evolution, former_names: Mapping[str, Sequence[str]]) -> Sequence[Change]:
-        """Return the changes that the table needs in its present state; raises WrongArgument if they are not allowed."""
-        there = self.table.columns()
-        found = [] if there is None else changes(there, self.struct, former_names)
-        require_allowed(found, evolve)
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,70 +90,67 @@ class Landing:
     overwrite: bool = False
 
     @property
-    def writing(self) -> Writing:
+    def writer(self) -> LandingWriter:
         """The part of the landing that tasks do."""
-        places = [(to.folder, to.shape) for to in (self.rows, self.rejected)]
-        return Writing(self.codec, self.columns, *places)
+        rows, rejected = self.rows, self.rejected
+        return LandingWriter(self.codec, self.columns, (rows.folder, rows.shape), (rejected.folder, rejected.shape))
 
     def run(self, messages: DataFrame, transaction: Transaction | None) -> Landed:
         """Land the messages in a job of Spark."""
-        if _made(self.rows.table, transaction):
+        if _is_committed(self.rows.table, transaction):
             return Landed()
         try:
-            return self.commit(self.written(messages), transaction)
+            return self.commit(self.write_files(messages), transaction)
         finally:
             self.discard()
 
-    def written(self, messages: DataFrame) -> list[Written]:
-        """Write the messages in tasks of Spark, and return what each task wrote."""
-        return answers(messages, self.writing.write)
+    def write_files(self, messages: DataFrame) -> list[WrittenFiles]:
+        """Write the messages in tasks of Spark, and return the files of each task."""
+        return answers(messages, self.writer.write)
 
-    def commit(self, written: Sequence[Written], transaction: Transaction | None) -> Landed:
+    def commit(self, written: Sequence[WrittenFiles], transaction: Transaction | None) -> Landed:
         """Commit the files of the tasks: first the rejected messages with the names of the files of the rows, then the rows.
 
         An attempt that repeats a transaction of which only the first commit was made adds the same rows, even if it has another version
         of the package, so each message is there once.
         """
-        rows: Sequence[DataFile] = [file for each in written for file in each.rows]
-        rejected = [file for each in written for file in each.rejected]
-        if _made(self.rows.table, transaction):
+        rows: Sequence[DataFile] = [file for task_files in written for file in task_files.rows]
+        rejected = [file for task_files in written for file in task_files.rejected]
+        if _is_committed(self.rows.table, transaction):
             return Landed()
-        aside = self._aside(transaction)
+        # Several tables of rows may share the table of rejected messages.
+        rejected_transaction = transaction and transaction._replace(app=f"{transaction.app} {self.rows.table.name}")
         if rejected or (self.overwrite and self.rejected.table.partitioned_by() is not None):
-            self.commit_to(self.rejected, rejected, aside, beside=rows)
-        if aside is not None and _made(self.rejected.table, aside):
-            rows = self._rows_beside(aside, transaction, rows)
-        else:
-            aside = None
+            self.commit_to(self.rejected, rejected, rejected_transaction, beside=rows)
+        if not _is_committed(self.rejected.table, rejected_transaction):
+            rejected_transaction = None
+        if rejected_transaction:
+            rows = self._find_rows(rejected_transaction, transaction, rows)
         # Committed even without rows, which creates the table with its columns and records the transaction.
         self.commit_to(self.rows, rows, transaction)
-        if aside is not None:
-            self.rejected.table.forget(aside)
-        return sum((each.landed for each in written), Landed())
+        if rejected_transaction:
+            self.rejected.table.forget(rejected_transaction)
+        return sum((task_files.landed for task_files in written), Landed())
 
-    def _aside(self, transaction: Transaction | None) -> Transaction | None:
-        """Return the transaction in the table of rejected messages, which several tables of rows may share."""
-        return transaction and transaction._replace(app=f"{transaction.app} {self.rows.table.name}")
-
-    def _rows_beside(
-        self, aside: Transaction, transaction: Transaction | None, rows: Sequence[DataFile]
+    def _find_rows(
+        self, rejected_transaction: Transaction, transaction: Transaction | None, rows: Sequence[DataFile]
     ) -> Sequence[DataFile]:
         """Return the files of the rows that belong to the committed rejected messages.
 
         They are `rows`, unless another attempt committed the messages: it was faster, or it died before it committed its rows.
         """
-        found = self.rejected.table.beside(aside)
-        if found == rows:
+        recorded_rows = self.rejected.table.beside(rejected_transaction)
+        if recorded_rows == rows:
             return rows
-        if _made(self.rows.table, transaction):
+        if _is_committed(self.rows.table, transaction):
             return ()
-        infos = self.rows.folder.infos([file.name for file in found or ()])
-        if found is None or not all(info.is_file for info in infos):
+        infos = self.rows.folder.infos([file.name for file in recorded_rows or ()])
+        if recorded_rows is None or not all(info.is_file for info in infos):
             raise Conflict(
-                f"{self.rejected.table.name} has the rejected messages of {aside}, whose rows are no longer in "
+                f"{self.rejected.table.name} has the rejected messages of {rejected_transaction}, whose rows are no longer in "
                 f"{self.rows.table.name}: restore it, or land with another txnAppId, which lands the rejected messages once more"
             )
-        return found
+        return recorded_rows
 
     def discard(self) -> None:
         """Remove written files that were not committed, unless the format has a command for this."""
@@ -228,7 +159,7 @@ class Landing:
 
     def commit_to(
         self,
-        to: Destination,
+        destination: Destination,
         files: Sequence[DataFile],
         transaction: Transaction | None,
         *,
@@ -236,18 +167,93 @@ class Landing:
         removes: Sequence[str] = (),
     ) -> None:
         """Commit files to one of the two tables; see Addition."""
-        to.table.commit(
+        destination.table.commit(
             Addition(
                 files,
-                to.struct,
-                to.shape.partition_by,
-                to.needed(self.evolve, self.former_names),
+                destination.struct,
+                destination.shape.partition_by,
+                destination.find_changes(self.evolve, self.former_names),
                 overwrite=self.overwrite,
                 transaction=transaction,
                 beside=beside,
                 removes=removes,
             )
         )
+
+
+def _is_committed(table: LandingTable, transaction: Transaction | None) -> bool:
+    return transaction is not None and transaction.is_made(table.last(transaction.app))
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A table to land in, with the columns of the landed rows in it, the folder where tasks write files, and the shape of the files."""
+
+    table: LandingTable
+    struct: StructType
+    folder: Folder
+    shape: Shape
+
+    def find_changes(self, evolve: Evolution, former_names: Mapping[str, Sequence[str]]) -> Sequence[Change]:
+        """Return the changes that the table needs in its present state.
+
+        Raises:
+            WrongArgument: if `evolve` does not allow them.
+        """
+        columns = self.table.columns()
+        needed_changes = [] if columns is None else changes(columns, self.struct, former_names)
+        require_allowed(needed_changes, evolve)
+        return needed_changes
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles(WriterCommitMessage):
+    """The files of rows and of rejected messages that a task wrote, and its transaction if it belongs to a streaming query."""
+
+    rows: Sequence[DataFile]
+    rejected: Sequence[DataFile]
+    landed: Landed
+    transaction: Transaction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LandingWriter:
+    """The part of a landing that a task needs to write files, without tables and with the credentials of the files only."""
+
+    codec: Codec
+    columns: Columns
+    rows: tuple[Folder, Shape]
+    rejected: tuple[Folder, Shape]
+
+    def write(self, batches: Iterable[pa.RecordBatch], transaction: Transaction | None = None) -> WrittenFiles:
+        """Write every message of the batches to a file, as a row or as a rejected message."""
+        reduce_worker_overhead()
+        # Unique, so that two attempts of a task never write the same files.
+        prefix = f"part-{task_context().partitionId():05}-{uuid.uuid4()}"
+        rows, rejected = (ParquetFiles(*files, prefix) for files in (self.rows, self.rejected))
+        landed = Landed()
+        for batch in gathered(batches):
+            for decoded in decode_batch(batch, codec=self.codec, columns=self.columns):
+                good, bad = self._split_rows(decoded)
+                rows.add(good, held_bytes=batch.nbytes + good.nbytes)
+                rejected.add(bad, held_bytes=bad.nbytes)
+                landed += Landed(
+                    good.num_rows, bad.num_rows, versions=_count_versions(good, bad), reasons=_count_values(bad, ERROR)
+                )
+        row_files, rejected_files = rows.close(), rejected.close()
+        files = [*row_files, *rejected_files]
+        landed += Landed(files=len(files), bytes=sum(file.bytes for file in files))
+        return WrittenFiles(row_files, rejected_files, landed, transaction)
+
+    def _split_rows(self, decoded: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        names = decoded.schema.names
+        value_names = set(self.codec.columns.names)
+        good = decoded.select([name for name in names if name not in (ERROR, PAYLOAD)])
+        bad = decoded.select([name for name in names if name not in value_names])
+        has_error = decoded.column(ERROR).is_valid()
+        if has_error.true_count == 0:
+            return good, bad.slice(0, 0)
+        return good.filter(pc.invert(has_error)), bad.filter(has_error)
 
 
 def task_context() -> TaskContext:
@@ -266,27 +272,23 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows += batch.num_rows
         size_bytes += batch.nbytes
         if waiting and (rows > _ROWS or size_bytes > _BYTES):
-            together, waiting = _joined(waiting), []
-            yield together
+            yield _concatenate(waiting)
+            waiting = []
             rows, size_bytes = batch.num_rows, batch.nbytes
         waiting.append(batch)
     if waiting:
-        yield _joined(waiting)
+        yield _concatenate(waiting)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _made(table: LandingTable, transaction: Transaction | None) -> bool:
-    return transaction is not None and transaction.is_made(table.last(transaction.app))
-
-
-def _versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Counts]:
-    rows, rejected = (_counted(part, SCHEMA_VERSION) for part in (good, bad))
+def _count_versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Counts]:
+    rows, rejected = _count_values(good, SCHEMA_VERSION), _count_values(bad, SCHEMA_VERSION)
     return {version: Counts(rows.get(version, 0), rejected.get(version, 0)) for version in {**rows, **rejected}}
 
 
-def _counted(rows: pa.RecordBatch, column: str) -> dict[Any, int]:
-    """Return the number of occurrences of each value."""
-    return {each["values"]: each["counts"] for each in rows.column(column).value_counts().to_pylist()}
+def _count_values(rows: pa.RecordBatch, column: str) -> dict[Any, int]:
+    counts = rows.column(column).value_counts().to_pylist()
+    return {count["values"]: count["counts"] for count in counts}

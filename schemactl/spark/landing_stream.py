@@ -1,4 +1,4 @@
-"""The data source of streaming queries that land. Its base class came with Spark 4.1, so this is imported on use."""
+"""The data source that streaming queries land with. Its base class needs Spark 4.1, so this module is imported on use."""
 
 from __future__ import annotations
 
@@ -11,70 +11,76 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from .dataframes import reduce_worker_overhead
-from .landing_sink import QUERY, Landing, Written, task_context
+from .landing_sink import QUERY, Landing, WrittenFiles, task_context
 from .tables.landing_table import Transaction
 
-# MicroBatchExecution.BATCH_ID_KEY.
-_BATCH: Final = "streaming.sql.batchId"
+_BATCH_ID: Final = "streaming.sql.batchId"
+"""MicroBatchExecution.BATCH_ID_KEY: the local property with the number of the batch that a task is part of."""
 
 
 def register(session: SparkSession, landing: Landing, app: str | None) -> str:
-    """Return the name of a new data source of the session that lands so, as transactions of `app`; None: of the query."""
-    registered = f"schemactl-landing-{uuid.uuid4().hex}"
+    """Register a data source that lands the batches of a query, and return its name.
+
+    Args:
+        session: the session of the query.
+        landing: the landing of each batch.
+        app: the application of the transactions; by default the id of the query.
+    """
+    source_name = f"schemactl-landing-{uuid.uuid4().hex}"
 
     class LandingSource(DataSource):
         @classmethod
         def name(cls) -> str:
-            return registered
+            return source_name
 
         def streamWriter(self, schema: Any, overwrite: bool) -> LandingStreamWriter:  # noqa: ARG002, FBT001, N802  Spark's signature
             reduce_worker_overhead()
             return LandingStreamWriter(landing, app)
 
     session.dataSource.register(LandingSource)
-    return registered
+    return source_name
 
 
 class LandingStreamWriter(DataSourceStreamArrowWriter):
-    """Lands what the tasks of a batch wrote.
+    """The writer of a query: tasks write the files of a batch, the driver commits them.
 
-    Spark sends a pickle of it to the tasks, and makes another one in the driver for each commit, from the data source. The pickle has
-    no table: what opens the tables (properties of a catalog, storage options) stays in the driver.
+    Spark sends a pickle of the writer to the tasks, and for each commit creates another writer in the driver, from the data source.
+    The pickle does not contain the tables, so their credentials (properties of a catalog, storage options) stay in the driver.
     """
 
     def __init__(self, landing: Landing, app: str | None) -> None:
         self._landing: Landing | None = landing
-        self._writing = landing.writing
+        self._writer = landing.writer
         self._app = app
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a task needs."""
+        """Return the state without the tables."""
         return {**self.__dict__, "_landing": None}
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         """Write the messages of a task to files."""
         local = task_context().getLocalProperty
-        transaction = Transaction(self._app or str(local(QUERY)), int(str(local(_BATCH))))
-        return self._writing.write(iterator, transaction)
+        transaction = Transaction(self._app or str(local(QUERY)), int(str(local(_BATCH_ID))))
+        return self._writer.write(iterator, transaction)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
-        """Commit, in the driver, what the tasks wrote."""
+        """Commit the files of the tasks, in the driver."""
         reduce_worker_overhead()
-        written = [message for message in messages if isinstance(message, Written)]
-        landing = self._in_driver
+        written = [message for message in messages if isinstance(message, WrittenFiles)]
+        landing = self._driver_landing
         try:
-            # All are of one batch; where there are no tasks, there is no message.
-            for transaction in {task.transaction for task in written}:
+            # All files belong to one transaction; a batch without tasks has none.
+            for transaction in {task_files.transaction for task_files in written}:
                 landing.commit(written, transaction)
         finally:
             landing.discard()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
-        """Remove, in the driver, what the tasks wrote."""
-        self._in_driver.discard()
+        """Remove the files of the tasks, in the driver."""
+        self._driver_landing.discard()
 
     @property
-    def _in_driver(self) -> Landing:
+    def _driver_landing(self) -> Landing:
         if self._landing is None:
             raise RuntimeError("a task does not commit")
         return self._landing
