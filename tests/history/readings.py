@@ -1,4 +1,4 @@
-"""What Git says is approved, read from a repository of the tests."""
+"""Read the approved history of a repository of the tests."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ ORDERS = TopicName.parse("shop/sales/orders")
 
 
 def read(path: Scratch | Path, project: Project = PROJECT, ref: str | None = None) -> history.History:
-    """The approved history, with all definitions."""
+    """Read the approved history with all definitions."""
     if isinstance(path, Scratch):
         path.flush()
         path = path.path
     with history.Repository.open(path) as repository:
-        found = history.read(repository, project, ref)
-        found.catalog.load()
-        return found
+        approved = history.read(repository, project, ref)
+        approved.catalog.load()
+        return approved
 
 
-def subjects(approved: history.History, topic: TopicName = ORDERS) -> list[str]:
-    """The subjects of the commits that brought the topic's versions."""
-    found = approved.catalog.topics[topic].versions
-    assert [version.number for version in found] == list(range(len(found)))
-    return [version.commit.subject for version in found if version.commit]
+def list_subjects(approved: history.History, topic: TopicName = ORDERS) -> list[str]:
+    """List the subjects of the commits that added the topic's versions."""
+    versions = approved.catalog.topics[topic].versions
+    assert [version.number for version in versions] == list(range(len(versions)))
+    return [version.commit.subject for version in versions if version.commit]
 
 
 def clone(upstream: Scratch, *options: str) -> Scratch:
-    """A clone beside `upstream`."""
+    """Clone `upstream` to the folder next to it."""
     path = upstream.path.parent / "clone"
     upstream.git("clone", "-q", *options, upstream.path.as_uri(), str(path))
     return Scratch.opened(path)
 
 
-def started(trace: Path) -> list[list[str]]:
-    """The git commands in a trace of git's own (GIT_TRACE2_EVENT), which is emptied."""
+def read_commands(trace: Path) -> list[list[str]]:
+    """Read the git commands from a trace (GIT_TRACE2_EVENT), and remove the trace."""
     events = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
     trace.unlink(missing_ok=True)
     return [event["argv"] for event in events if event["event"] == "start"]

@@ -1,4 +1,4 @@
-"""Which ref is the record, and what is said when it cannot be read."""
+"""The choice of the approved ref, and the errors if it cannot be read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from schemactl.history.git import Repository
 pytestmark = pytest.mark.slow
 
 
-def chosen(scratch: Scratch, ref: str | None = None, *, configured: str | None = None) -> tuple[str, str | None]:
+def find_approved(scratch: Scratch, ref: str | None = None, *, configured: str | None = None) -> tuple[str, str | None]:
     with Repository.open(scratch.path) as repository:
         name, tip = approved(repository, Project(approved=configured), ref)
     return name, tip.id if tip else None
 
 
-def refusal(scratch: Scratch, ref: str | None = None, *, configured: str | None = None) -> HistoryError:
+def read_error(scratch: Scratch, ref: str | None = None, *, configured: str | None = None) -> HistoryError:
     with pytest.raises(HistoryError) as caught, Repository.open(scratch.path) as repository:
         history.read(repository, Project(approved=configured), ref)
     return caught.value
@@ -40,27 +40,27 @@ def upstream(tmp_path: Path) -> Scratch:
 
 
 def test_what_is_asked_for_wins_over_what_the_project_names(upstream: Scratch) -> None:
-    assert chosen(upstream, "side", configured="main") == ("side", upstream.id(3))
-    assert chosen(upstream, None, configured="side") == ("side", upstream.id(3))
+    assert find_approved(upstream, "side", configured="main") == ("side", upstream.id(3))
+    assert find_approved(upstream, None, configured="side") == ("side", upstream.id(3))
 
 
 def test_the_remotes_default_branch_comes_before_local_branches(upstream: Scratch) -> None:
     upstream.git("checkout", "-q", "side")
     here = clone(upstream)
     here.git("branch", "main", "origin/main")
-    assert chosen(here) == ("origin/side", upstream.id(3))
+    assert find_approved(here) == ("origin/side", upstream.id(3))
 
 
 def test_a_fetched_main_counts_when_the_remote_never_told_its_default(upstream: Scratch) -> None:
     here = clone(upstream)
     here.git("remote", "set-head", "origin", "--delete")
     here.git("commit", "--allow-empty", "-qm", "not pushed")
-    assert chosen(here) == ("origin/main", upstream.id(2))
+    assert find_approved(here) == ("origin/main", upstream.id(2))
 
 
 def test_the_only_remotes_default_counts_whatever_its_name(upstream: Scratch) -> None:
     here = clone(upstream, "--origin", "company")
-    assert chosen(here) == ("company/main", upstream.id(2))
+    assert find_approved(here) == ("company/main", upstream.id(2))
 
 
 def test_several_remotes_without_an_origin_must_be_settled_by_the_project(upstream: Scratch) -> None:
@@ -68,7 +68,7 @@ def test_several_remotes_without_an_origin_must_be_settled_by_the_project(upstre
     here.git("remote", "add", "two", str(upstream.path))
     here.git("fetch", "-q", "two")
     here.git("remote", "set-head", "two", "side")
-    error = refusal(here)
+    error = read_error(here)
     assert "one/main and two/side" in error.what
     assert "approved:" in error.fix
 
@@ -77,35 +77,35 @@ def test_several_remotes_without_an_origin_must_be_settled_by_the_project(upstre
 def test_without_a_remote_the_local_main_or_master_is_the_record(tmp_path: Path, branch: str) -> None:
     scratch = Scratch(tmp_path / "r")
     expected = branch, scratch.id(scratch.commit({"a": "1"}, branch=branch))
-    assert chosen(scratch) == expected
+    assert find_approved(scratch) == expected
 
 
 def test_a_detached_head_changes_nothing(upstream: Scratch) -> None:
     upstream.git("checkout", "-q", "--detach", "side")
-    assert chosen(upstream) == ("main", upstream.id(2))
+    assert find_approved(upstream) == ("main", upstream.id(2))
 
 
 @pytest.mark.parametrize("configured", [None, "origin/main", "main"])
 def test_in_a_repository_without_commits_nothing_is_approved_yet(tmp_path: Path, configured: str | None) -> None:
     scratch = Scratch(tmp_path / "r")
-    assert chosen(scratch, configured=configured) == (configured or "main", None)
+    assert find_approved(scratch, configured=configured) == (configured or "main", None)
 
 
 def test_a_remote_that_was_never_fetched_is_no_empty_history(upstream: Scratch, tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.git("remote", "add", "origin", str(upstream.path))
-    assert refusal(scratch, configured="origin/main").fix == "`git fetch origin main`"
-    assert "git fetch origin" in refusal(scratch).fix
+    assert read_error(scratch, configured="origin/main").fix == "`git fetch origin main`"
+    assert "git fetch origin" in read_error(scratch).fix
 
 
 def test_a_remote_without_a_branch_is_an_empty_history_once_it_was_fetched(tmp_path: Path) -> None:
     Scratch(tmp_path / "empty", bare=True)
     scratch = Scratch(tmp_path / "r")
     scratch.git("remote", "add", "origin", str(tmp_path / "empty"))
-    assert "git fetch origin" in refusal(scratch).fix
+    assert "git fetch origin" in read_error(scratch).fix
     scratch.git("fetch", "-q", "origin")
-    assert chosen(scratch) == ("main", None)
-    assert chosen(scratch, configured="origin/main") == ("origin/main", None)
+    assert find_approved(scratch) == ("main", None)
+    assert find_approved(scratch, configured="origin/main") == ("origin/main", None)
 
 
 def test_where_nothing_was_pushed_yet_the_first_push_is_the_way_out(tmp_path: Path) -> None:
@@ -114,9 +114,9 @@ def test_where_nothing_was_pushed_yet_the_first_push_is_the_way_out(tmp_path: Pa
     scratch.git("remote", "add", "origin", str(tmp_path / "empty"))
     first = scratch.commit({"a": "1"})
     scratch.flush()
-    assert refusal(scratch, configured="origin/main").fix.endswith("`git push origin main`")
+    assert read_error(scratch, configured="origin/main").fix.endswith("`git push origin main`")
     scratch.git("push", "-q", "origin", "main")
-    assert chosen(scratch, configured="origin/main") == ("origin/main", scratch.id(first))
+    assert find_approved(scratch, configured="origin/main") == ("origin/main", scratch.id(first))
 
 
 def test_a_commit_that_no_ref_names_is_no_empty_repository(tmp_path: Path) -> None:
@@ -124,11 +124,11 @@ def test_a_commit_that_no_ref_names_is_no_empty_repository(tmp_path: Path) -> No
     scratch.commit({"a": "1"})
     scratch.git("checkout", "-q", "--detach", "main")
     scratch.git("branch", "-qD", "main")
-    assert "no ref is known" in refusal(scratch).what
+    assert "no ref is known" in read_error(scratch).what
 
 
 def test_a_missing_ref_names_those_that_exist(upstream: Scratch) -> None:
-    error = refusal(upstream, configured="mian")
+    error = read_error(upstream, configured="mian")
     assert "no ref 'mian'" in error.what
     assert "did you mean main?" in error.fix
     assert "this repository has main, side" in error.fix
@@ -136,24 +136,24 @@ def test_a_missing_ref_names_those_that_exist(upstream: Scratch) -> None:
 
 def test_a_single_branch_clone_is_told_how_to_keep_the_other_branch(upstream: Scratch) -> None:
     here = clone(upstream, "--single-branch", "--branch", "side")
-    error = refusal(here, configured="origin/main")
+    error = read_error(here, configured="origin/main")
     assert error.fix == "`git remote set-branches --add origin main && git fetch origin main`"
     here.git("remote", "set-branches", "--add", "origin", "main")
     here.git("fetch", "-q", "origin", "main")
-    assert chosen(here, configured="origin/main") == ("origin/main", upstream.id(2))
+    assert find_approved(here, configured="origin/main") == ("origin/main", upstream.id(2))
 
 
 def test_a_linked_worktree_of_a_shallow_clone_is_refused_too(upstream: Scratch) -> None:
     here = clone(upstream, "--depth", "1")
     linked = here.path.parent / "linked"
     here.git("worktree", "add", "-q", "--detach", str(linked))
-    assert "shallow" in refusal(Scratch.opened(linked)).what
+    assert "shallow" in read_error(Scratch.opened(linked)).what
 
 
 def test_grafts_are_refused_with_the_file_to_remove(upstream: Scratch, capfd: pytest.CaptureFixture[str]) -> None:
     grafts = upstream.path / ".git" / "info" / "grafts"
     grafts.write_text(f"{upstream.id(2)}\n")
-    error = refusal(upstream)
+    error = read_error(upstream)
     assert str(grafts) in error.what
     assert error.fix == f"remove it: `rm {grafts}`"
     # Nor does git say anything of it by itself.
@@ -162,4 +162,4 @@ def test_grafts_are_refused_with_the_file_to_remove(upstream: Scratch, capfd: py
 
 @pytest.mark.parametrize("ref", ["--upload-pack=touch x", "-x", "main..side", "a\nb", "@{upstream}", "main:a"])
 def test_a_ref_is_never_an_option_a_range_or_a_file(upstream: Scratch, ref: str) -> None:
-    assert f"no ref {ref!r}" in refusal(upstream, ref).what
+    assert f"no ref {ref!r}" in read_error(upstream, ref).what

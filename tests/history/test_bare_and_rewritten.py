@@ -18,21 +18,23 @@ PROJECT = (
 )
 
 
-def orders(**default: Any) -> dict[str, str]:
+def write_orders(**default: Any) -> dict[str, str]:
     return {"topics/orders.avsc": record("id", **default)}
 
 
-def team(path: Path, ref: str = "main", *, bare: bool = False) -> Scratch:
-    """A repository with two versions of a topic."""
-    made = Scratch(path, bare=bare)
-    made.commit({"schemactl.yaml": PROJECT.format(ref=ref), "topics/orders.yaml": declared(), **orders()}, "v0")
-    made.commit(orders(a=0), "v1")
-    made.flush()
-    return made
+def create_repository(path: Path, ref: str = "main", *, bare: bool = False) -> Scratch:
+    """Create a repository with two versions of a topic."""
+    scratch = Scratch(path, bare=bare)
+    scratch.commit(
+        {"schemactl.yaml": PROJECT.format(ref=ref), "topics/orders.yaml": declared(), **write_orders()}, "v0"
+    )
+    scratch.commit(write_orders(a=0), "v1")
+    scratch.flush()
+    return scratch
 
 
-def log_of(folder: Path) -> list[str]:
-    """The subjects of the commits that brought the versions of its topic."""
+def list_subjects(folder: Path) -> list[str]:
+    """List the subjects of the commits that added the versions of its topic."""
     (topic,) = json.loads(schemactl(folder, "log", "--all", "--format", "json").out)["topics"]
     return [version["commit"]["subject"] for version in topic["versions"]]
 
@@ -40,9 +42,9 @@ def log_of(folder: Path) -> list[str]:
 @pytest.fixture
 def applied(tmp_path: Path) -> Scratch:
     """A repository whose two versions are in a registry."""
-    made = team(tmp_path / "r")
-    schemactl(made.path, "apply", "--auto-approve")
-    return made
+    scratch = create_repository(tmp_path / "r")
+    schemactl(scratch.path, "apply", "--auto-approve")
+    return scratch
 
 
 @pytest.mark.parametrize("ref", ["main", "origin/main"])
@@ -50,13 +52,13 @@ def applied(tmp_path: Path) -> Scratch:
 def test_a_repository_without_files_has_the_same_history_and_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ref: str, *, bare: bool
 ) -> None:
-    upstream = team(tmp_path / "upstream", ref)
+    upstream = create_repository(tmp_path / "upstream", ref)
     options = ["--bare"] if bare else []
     upstream.git("clone", "-q", *options, upstream.path.as_uri(), str(tmp_path / "clone"))
     clone = tmp_path / "clone"
     if bare:
         monkeypatch.setenv("GIT_DIR", str(clone))
-    assert log_of(clone) == ["v0", "v1"]
+    assert list_subjects(clone) == ["v0", "v1"]
     schemactl(clone, "show", "orders@0")
     schemactl(clone, "diff", "orders@0", "orders")
     schemactl(clone, "apply", "--auto-approve")
@@ -90,48 +92,48 @@ def test_after_a_force_push_nothing_is_renumbered_and_the_lost_commit_brings_the
     lost = applied.git("rev-parse", "main")
     applied.git("checkout", "-q", "--detach", "main~1")
     applied.git("branch", "-f", "main", "HEAD")
-    applied.commit(orders(b=0), "another v1")
+    applied.commit(write_orders(b=0), "another v1")
     applied.git("checkout", "-q", "main")
-    said = "".join(schemactl(applied.path, *command, code=100)[:2])
-    assert f"uploaded from commit {lost[:9]}" in said
-    assert "restore that commit in the approved history" in said
+    output = "".join(schemactl(applied.path, *command, code=100)[:2])
+    assert f"uploaded from commit {lost[:9]}" in output
+    assert "restore that commit in the approved history" in output
     before = (applied.path / "registry.db").read_bytes()
     schemactl(applied.path, *command, code=100)
     assert (applied.path / "registry.db").read_bytes() == before
-    # The way out: what was lost comes back first, and what was made instead on top of it.
+    # The fix: the lost commit is restored first, with the new commit on top of it.
     applied.git("checkout", "-q", "-b", "mended", lost)
     applied.git("commit", "-q", "--allow-empty", "-m", "empty")
     applied.git("branch", "-f", "main", "mended")
-    applied.commit(orders(b=0), "v2")
+    applied.commit(write_orders(b=0), "v2")
     applied.git("checkout", "-q", "main")
     schemactl(applied.path, "apply", "--auto-approve")
     schemactl(applied.path, "plan", "--detailed-exitcode")
 
 
 def test_a_clone_that_is_behind_plans_nothing_until_it_has_fetched(tmp_path: Path) -> None:
-    upstream = team(tmp_path / "upstream", "origin/main")
+    upstream = create_repository(tmp_path / "upstream", "origin/main")
     for name in ("behind", "ahead"):
         upstream.git("clone", "-q", upstream.path.as_uri(), str(tmp_path / name))
         if name == "behind":
-            upstream.commit(orders(a=0, b=0), "v2")
+            upstream.commit(write_orders(a=0, b=0), "v2")
             upstream.flush()
     registry = f"sqlite:{tmp_path / 'shared.db'}"
     for name in ("behind", "ahead"):
         project = tmp_path / name / "schemactl.yaml"
         project.write_text(project.read_text().replace("sqlite:registry.db", registry))
     schemactl(tmp_path / "ahead", "apply", "--auto-approve", "--trust-working-tree")
-    said = schemactl(tmp_path / "behind", "plan", "--trust-working-tree", code=100).out
-    assert "or this clone is behind" in said
-    assert "git fetch" in said
+    output = schemactl(tmp_path / "behind", "plan", "--trust-working-tree", code=100).out
+    assert "or this clone is behind" in output
+    assert "git fetch" in output
     Scratch.opened(tmp_path / "behind").git("fetch", "-q")
     schemactl(tmp_path / "behind", "plan", "--detailed-exitcode", "--trust-working-tree")
 
 
 def test_after_a_foxtrot_merge_what_was_applied_is_an_error_and_not_renumbered(applied: Scratch) -> None:
-    side = applied.commit(orders(b=0), "on side", branch="side", start=1)
-    applied.commit(orders(a=0, b=0), "Merge branch 'main' into side", branch="side", start=side, merge=2)
+    side = applied.commit(write_orders(b=0), "on side", branch="side", start=1)
+    applied.commit(write_orders(a=0, b=0), "Merge branch 'main' into side", branch="side", start=side, merge=2)
     applied.git("checkout", "-q", "main")
-    # Before it happens, the check says what not to do.
+    # The check warns before the fast-forward.
     applied.git("checkout", "-q", "side")
     assert (
         "a fast-forward would make the branch's line the record"
@@ -139,9 +141,9 @@ def test_after_a_foxtrot_merge_what_was_applied_is_an_error_and_not_renumbered(a
     )
     applied.git("checkout", "-q", "main")
     applied.git("merge", "-q", "--ff-only", "side")
-    said = "".join(schemactl(applied.path, "plan", code=100)[:2])
-    assert f"uploaded from commit {applied.id(2)[:9]}" in said
-    # The way out: the line that was applied, and the other one merged into it.
+    output = "".join(schemactl(applied.path, "plan", code=100)[:2])
+    assert f"uploaded from commit {applied.id(2)[:9]}" in output
+    # The fix: the line that was applied, and the other one merged into it.
     applied.git("reset", "-q", "--hard", applied.id(2))
     applied.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
     schemactl(applied.path, "apply", "--auto-approve")
@@ -149,21 +151,21 @@ def test_after_a_foxtrot_merge_what_was_applied_is_an_error_and_not_renumbered(a
 
 
 def test_a_squash_is_one_event_and_a_rebase_merge_one_for_each_commit(tmp_path: Path) -> None:
-    made = team(tmp_path / "r")
-    made.commit(orders(a=0, b=0), "one", branch="side", start=2)
-    made.commit(orders(a=0, b=0, c=0), "two", branch="side")
-    made.commit({"README.md": "x"}, "meanwhile")
-    made.git("config", "user.name", "Ada")
-    made.git("checkout", "-q", "-b", "squashed", "main")
-    made.git("merge", "-q", "--squash", "side")
-    made.git("commit", "-q", "-m", "both")
-    made.git("checkout", "-q", "-b", "rebased", "side")
-    made.git("rebase", "-q", "main")
-    subjects = {}
+    scratch = create_repository(tmp_path / "r")
+    scratch.commit(write_orders(a=0, b=0), "one", branch="side", start=2)
+    scratch.commit(write_orders(a=0, b=0, c=0), "two", branch="side")
+    scratch.commit({"README.md": "x"}, "meanwhile")
+    scratch.git("config", "user.name", "Ada")
+    scratch.git("checkout", "-q", "-b", "squashed", "main")
+    scratch.git("merge", "-q", "--squash", "side")
+    scratch.git("commit", "-q", "-m", "both")
+    scratch.git("checkout", "-q", "-b", "rebased", "side")
+    scratch.git("rebase", "-q", "main")
+    subjects_by_branch = {}
     for branch in ("squashed", "rebased"):
-        made.git("branch", "-f", "main", branch)
-        subjects[branch] = log_of(made.path)
-    assert subjects == {"squashed": ["v0", "v1", "both"], "rebased": ["v0", "v1", "one", "two"]}
+        scratch.git("branch", "-f", "main", branch)
+        subjects_by_branch[branch] = list_subjects(scratch.path)
+    assert subjects_by_branch == {"squashed": ["v0", "v1", "both"], "rebased": ["v0", "v1", "one", "two"]}
 
 
 def test_a_replace_ref_changes_nothing(applied: Scratch) -> None:
@@ -172,22 +174,22 @@ def test_a_replace_ref_changes_nothing(applied: Scratch) -> None:
 
 
 def test_line_ends_of_the_working_tree_are_no_change(tmp_path: Path) -> None:
-    made = team(tmp_path / "r")
-    made.commit({".gitattributes": "*.avsc text eol=crlf\n*.yaml text eol=crlf\n"}, "line ends")
-    made.flush()
-    made.git("rm", "-q", "-r", "--cached", "topics")
-    made.git("reset", "-q", "--hard")
-    assert b"\r\n" in (made.path / "topics" / "orders.yaml").read_bytes()
+    scratch = create_repository(tmp_path / "r")
+    scratch.commit({".gitattributes": "*.avsc text eol=crlf\n*.yaml text eol=crlf\n"}, "line ends")
+    scratch.flush()
+    scratch.git("rm", "-q", "-r", "--cached", "topics")
+    scratch.git("reset", "-q", "--hard")
+    assert b"\r\n" in (scratch.path / "topics" / "orders.yaml").read_bytes()
     for option in ([], ["--staged"], ["--base", "main"]):
-        assert json.loads(schemactl(made.path, "check", *option, "--format", "json").out)["topics"] == []
+        assert json.loads(schemactl(scratch.path, "check", *option, "--format", "json").out)["topics"] == []
 
 
 def test_renormalised_line_ends_make_no_version(tmp_path: Path) -> None:
-    made = Scratch(tmp_path / "r")
-    files = {"schemactl.yaml": PROJECT.format(ref="main"), "topics/orders.yaml": declared(), **orders()}
-    made.commit({path: text.replace("\n", "\r\n") for path, text in files.items()}, "v0")
-    made.commit({".gitattributes": "* text=auto\n"})
-    made.git("add", "--renormalize", ".")
-    made.git("commit", "-q", "-m", "renormalised")
-    assert "topics/orders.yaml" in made.git("show", "--stat", "--format=", "HEAD")
-    assert log_of(made.path) == ["v0"]
+    scratch = Scratch(tmp_path / "r")
+    files = {"schemactl.yaml": PROJECT.format(ref="main"), "topics/orders.yaml": declared(), **write_orders()}
+    scratch.commit({path: text.replace("\n", "\r\n") for path, text in files.items()}, "v0")
+    scratch.commit({".gitattributes": "* text=auto\n"})
+    scratch.git("add", "--renormalize", ".")
+    scratch.git("commit", "-q", "-m", "renormalised")
+    assert "topics/orders.yaml" in scratch.git("show", "--stat", "--format=", "HEAD")
+    assert list_subjects(scratch.path) == ["v0"]

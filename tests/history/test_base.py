@@ -1,4 +1,4 @@
-"""What a check compares with: never with nothing, with itself, or with what took the name of the approved ref."""
+"""The base of a check: never an empty base, the change itself, or another ref with the name of the approved one."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Clone:
         self.path, self.git = cloned.path, cloned.git
 
     def names_itself(self, ref: str) -> None:
-        """The pull request calls that ref the approved one."""
+        """Make the pull request name another ref as approved."""
         (self.path / "schemactl.yaml").write_text(PROJECT.format(approved=f"approved: {ref}\n"))
         self.git("commit", "-qam", "approved by ourselves")
         self.git("push", "-q", "origin", "pull")
 
     def check(self, *options: str) -> tuple[int, str]:
-        """Exit code, and what is said."""
+        """Run the check, and return its exit code and output."""
         printed = schemactl(self.path, "check", *options, code=range(128))
         return printed.code, printed.out + printed.err
 
     def hook(self, **variables: str) -> tuple[int, str]:
-        """As `check`, the hook's own command in a process of its own."""
+        """Run the hook's command in a separate process, and return its exit code and output."""
         printed = process(self.path, "check", "--staged", **variables)
         return printed.code, printed.out + printed.err
 
@@ -59,9 +59,9 @@ def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("empty", ["", " "])
 def test_an_empty_base_is_wrong_usage(clone: Clone, empty: str) -> None:
     clone.names_itself("pull")
-    code, said = clone.check("--base", empty)
+    code, output = clone.check("--base", empty)
     assert code == 64
-    assert "--base is empty" in said
+    assert "--base is empty" in output
 
 
 @pytest.mark.parametrize("kind", [["tag"], ["tag", "-a", "-m", "x"], ["branch"]], ids=" ".join)
@@ -75,15 +75,15 @@ def test_nothing_that_is_called_like_a_remotes_branch_takes_its_place(
     assert clone.check(*option)[0] == 100
     clone.git(*kind, "origin/main", "pull")
     assert clone.check(*option)[0] == 100
-    code, said = clone.check("--base", "origin/main~0")
-    assert code == (0 if option == ["--staged"] else 100), said
+    code, output = clone.check("--base", "origin/main~0")
+    assert code == (0 if option == ["--staged"] else 100), output
 
 
 @pytest.mark.parametrize("kind", ["tag", "branch"])
 def test_the_hook_on_sight_goes_by_the_remotes_branch_too(clone: Clone, kind: str) -> None:
     clone.git("checkout", "-q", "-b", "work", "origin/main")
     assert [clone.hook()[0], clone.hook()[0]] == [0, 0]
-    # What breaks is staged, and what would make it approved has the name of the remote's branch.
+    # The staged change breaks a topic; a ref with the name of the remote's branch contains the same change.
     clone.git(kind, "origin/main", "pull")
     (clone.path / ORDERS).write_text(BREAKING)
     clone.git("add", "-A")
@@ -93,10 +93,10 @@ def test_the_hook_on_sight_goes_by_the_remotes_branch_too(clone: Clone, kind: st
 def test_a_name_of_several_refs_is_an_error_that_says_the_full_name(clone: Clone) -> None:
     clone.git("branch", "v1", "origin/main")
     clone.git("tag", "v1", "pull")
-    code, said = clone.check("--base", "v1")
+    code, output = clone.check("--base", "v1")
     assert code == 1
-    assert "'v1' may be any of refs/heads/v1, refs/tags/v1" in said
-    assert "write the full name" in said
+    assert "'v1' may be any of refs/heads/v1, refs/tags/v1" in output
+    assert "write the full name" in output
     assert clone.check("--base", "refs/heads/v1")[0] == 100
     assert clone.check("--base", "refs/tags/v1")[0] == 0
 
@@ -106,10 +106,10 @@ def test_a_base_is_any_ref_or_commit(clone: Clone) -> None:
     for base in (clone.main, clone.main[:10], "was", "HEAD~1", "origin/main", "remotes/origin/main", "origin"):
         assert clone.check("--base", base)[0] == 100, base
     for kind in ("branch", "tag"):
-        # Nor does one that is called like the remote take the place of its default branch.
+        # A ref with the name of the remote does not replace its default branch either.
         clone.git(kind, "origin", "pull")
         assert clone.check("--base", "origin")[0] == 100, kind
-    # A branch that looks like an id is no commit of that id.
+    # A branch whose name looks like a commit id does not replace that commit.
     clone.git("update-ref", f"refs/heads/{clone.main}", "pull")
     assert clone.check("--base", clone.main)[0] == 100
 
@@ -129,19 +129,19 @@ def test_in_ci_a_change_does_not_say_what_it_is_judged_against(clone: Clone, ref
         # As CI systems check out a pull request.
         clone.git("checkout", "-q", "--detach", "origin/main")
         clone.git("-c", "user.name=A", "-c", "user.email=a@b", "merge", "-q", "--no-ff", "-m", "merge", "pull")
-    code, said = clone.check()
-    assert code == 64, said
-    assert "--base is needed here" in said
-    assert "--base origin/main" in said
+    code, output = clone.check()
+    assert code == 64, output
+    assert "--base is needed here" in output
+    assert "--base origin/main" in output
     assert clone.check("--base", "origin/main")[0] == 100
 
 
 @pytest.mark.usefixtures("in_ci")
 def test_in_ci_what_is_approved_is_not_judged_against_itself(clone: Clone) -> None:
     clone.git("checkout", "-q", "--detach", "origin/main")
-    code, said = clone.check()
+    code, output = clone.check()
     assert code == 64
-    assert "HEAD is origin/main" in said
+    assert "HEAD is origin/main" in output
     clone.git("checkout", "-q", "pull")
     clone.git("update-ref", "refs/remotes/origin/main", "pull")
     assert clone.check()[0] == 64
@@ -149,7 +149,7 @@ def test_in_ci_what_is_approved_is_not_judged_against_itself(clone: Clone) -> No
 
 
 def hook(clone: Clone) -> tuple[int, str]:
-    """Exit code of the hook's own command, as on a build server, and what it says."""
+    """Run the hook's command as on a build server, and return its exit code and output."""
     return clone.hook(CI="true")
 
 
@@ -165,9 +165,9 @@ def test_in_ci_the_hook_does_not_take_a_changes_word_for_what_is_approved(
     # Without CI the hook judges what is about to be committed, and leaves its answer for the next one.
     assert clone.check("--staged")[0] == 0
     for _ in range(2):
-        code, said = hook(clone)
-        assert code == 64, said
-        assert "--base origin/main" in said
+        code, output = hook(clone)
+        assert code == 64, output
+        assert "--base origin/main" in output
 
 
 @pytest.mark.parametrize("approved", ["", "origin/main", "HEAD"])
@@ -212,12 +212,12 @@ def test_a_project_of_another_repository_is_not_judged_by_this_ones_history(
     outer.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other.path), "schemas")
     outer.git("commit", "-qm", "a submodule")
     here = outer.path if inner == "schemas" else outer.path / "schemas"
-    out, said, _ = schemactl(here, "--config", f"{inner}/schemactl.yaml", *command.split(), code=1)
+    out, err, _ = schemactl(here, "--config", f"{inner}/schemactl.yaml", *command.split(), code=1)
     assert out == ""
-    assert f"--config {inner}/schemactl.yaml is in the repository" in said
-    assert "-C" in said
+    assert f"--config {inner}/schemactl.yaml is in the repository" in err
+    assert "-C" in err
     if command == "check --base HEAD" and inner == "schemas":
-        # What this repository has under the name that the file would have there is not read in its place.
+        # A file of this repository with the same path is not read instead.
         (outer.path / "schemas" / "schemactl.yaml").rename(tmp_path / "kept")
         schemactl(here, "--config", "schemas/schemactl.yaml", *command.split(), code=64)
         (tmp_path / "kept").rename(outer.path / "schemas" / "schemactl.yaml")
@@ -231,9 +231,9 @@ def test_in_ci_a_checkout_without_the_approved_ref_needs_a_base(
     clone = Clone(tmp_path, approved="")
     clone.git("update-ref", "-d", "refs/remotes/origin/main")
     clone.git("symbolic-ref", "-d", "refs/remotes/origin/HEAD")
-    code, said = clone.check()
+    code, output = clone.check()
     assert code == 64
-    assert "--base is needed here" in said
+    assert "--base is needed here" in output
     assert clone.check("--base", clone.main)[0] == 100
     monkeypatch.delenv("CI")
     assert clone.check()[0] == 1

@@ -1,4 +1,4 @@
-"""What a branch has of its own, against what git says by other commands."""
+"""The commits of a branch, compared with the results of other git commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARENTS = st.lists(
     min_size=COMMITS - 1,
     max_size=COMMITS - 1,
 )
-"""For every commit but the first: which of the earlier ones is its parent, and which one it merges."""
+"""For every commit but the first: the earlier commit that is its parent, and the one that it merges."""
 
 
 @REPOSITORIES
@@ -46,14 +46,14 @@ def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
         scratch.commit({str(number): "x"}, branch=f"b{number}", start=start, merge=None if merge == start else merge)
     scratch.flush()
     with Repository.open(scratch.path) as repository:
-        for one, other in pairs:
-            tip, head = repository.commit(scratch.id(one)), repository.commit(scratch.id(other))
+        for tip_mark, head_mark in pairs:
+            tip, head = repository.commit(scratch.id(tip_mark)), repository.commit(scratch.id(head_mark))
             assert tip
             assert head
-            found = read_branch(repository, head=head, tip=tip)
-            left = repository.merge_base(head, tip)
-            assert left
-            assert left.id in scratch.git("merge-base", "--all", tip.id, head.id).split()
+            branch = read_branch(repository, head=head, tip=tip)
+            merge_base = repository.merge_base(head, tip)
+            assert merge_base
+            assert merge_base.id in scratch.git("merge-base", "--all", tip.id, head.id).split()
             own = {*scratch.git("rev-list", head.id, f"^{tip.id}").split()}
             rebased = scratch.git("rev-list", "--reverse", "--topo-order", "--no-merges", head.id, f"^{tip.id}")
             listed = scratch.git(
@@ -64,11 +64,11 @@ def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
             updates = [merge for merge in inside if not own.issuperset(merge[2:])]
             line = scratch.git("rev-list", "--first-parent", head.id, f"^{tip.id}").split()
             queued = [merge[0] for merge in inside if merge not in updates and merge[0] in line]
-            assert [step.commit.id for step in found.commits] == [*rebased.split(), *queued]
-            assert found.is_updated == bool(updates)
-            trees = [step for step in found.commits if step.commit.id in queued]
-            # What a merge adds itself is in no commit, and so in none of the files that commits change.
+            assert [step.commit.id for step in branch.commits] == [*rebased.split(), *queued]
+            assert branch.is_updated == bool(updates)
+            trees = [step for step in branch.commits if step.commit.id in queued]
+            # No commit changes the files that a merge itself adds.
             assert all(step.changes == [] for step in trees)
-            for step in found.commits[: len(found.commits) - len(trees)]:
-                # Every commit adds a file of its own, and nothing else of what it merges.
+            for step in branch.commits[: len(branch.commits) - len(trees)]:
+                # Every commit adds one file, and a merge nothing else.
                 assert len(step.changes) == 1

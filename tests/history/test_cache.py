@@ -1,4 +1,4 @@
-"""What is kept between runs: valid or made anew, whatever happens to it."""
+"""The cache of a history: it is valid or derived again, whatever happens to its file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import pytest
 from forks import forked
-from readings import ORDERS, PROJECT, read, started, subjects
+from readings import ORDERS, PROJECT, list_subjects, read, read_commands
 from scratch import Scratch, cache_of, declared, record
 
 from schemactl import history
@@ -27,49 +27,49 @@ from schemactl.history.versions import encode_inputs, fingerprint
 pytestmark = pytest.mark.slow
 
 
-def kept(path: Path) -> Path:
-    """The file in which the versions are cached; there is one project in the repository."""
+def find_cache_file(path: Path) -> Path:
+    """Find the cache file of a repository with one project."""
     folder = cache_of(path / ".git")
     return next(folder.glob("history-*"), folder / "history-none")
 
 
-def opened(path: Path, project: Project = PROJECT) -> Cache | None:
+def open_cache(path: Path, project: Project = PROJECT) -> Cache | None:
     return Cache.open(history.Store(path / ".git", project.path), encode_inputs(project))
 
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Scratch:
     """A repository with one topic of two versions."""
-    made = Scratch(tmp_path / "r")
-    made.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
-    made.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
-    made.flush()
-    return made
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
+    scratch.flush()
+    return scratch
 
 
 @pytest.fixture
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where git notes each of its processes."""
+    """The file in which git records each of its processes."""
     monkeypatch.setenv("GIT_TRACE2_EVENT", str(tmp_path / "trace"))
     return tmp_path / "trace"
 
 
 def test_a_second_run_reads_no_log_and_no_blob(scratch: Scratch, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read(scratch)
-    started(trace)
-    named: list[str] = []
+    read_commands(trace)
+    requested_names: list[str] = []
     objects = history.Repository.objects
 
-    def noted(repository: history.Repository, names: Sequence[str]) -> Iterator[Any]:
-        named.extend(names)
+    def record_call(repository: history.Repository, names: Sequence[str]) -> Iterator[Any]:
+        requested_names.extend(names)
         return objects(repository, names)
 
-    monkeypatch.setattr(history.Repository, "objects", noted)
+    monkeypatch.setattr(history.Repository, "objects", record_call)
     with history.Repository.open(scratch.path) as repository:
         approved = history.read(repository, PROJECT)
-    assert not [command for command in started(trace) if "--raw" in command]
-    assert all(name.endswith("^{commit}") for name in named)
-    assert subjects(approved) == ["v0", "v1"]
+    assert not [command for command in read_commands(trace) if "--raw" in command]
+    assert all(name.endswith("^{commit}") for name in requested_names)
+    assert list_subjects(approved) == ["v0", "v1"]
 
 
 def test_a_new_commit_costs_a_log_of_that_commit_alone(scratch: Scratch, trace: Path) -> None:
@@ -77,9 +77,9 @@ def test_a_new_commit_costs_a_log_of_that_commit_alone(scratch: Scratch, trace: 
     before = scratch.git("rev-parse", "main")
     scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
     scratch.flush()
-    started(trace)
-    assert subjects(read(scratch)) == ["v0", "v1", "v2"]
-    [log] = [command for command in started(trace) if "--raw" in command]
+    read_commands(trace)
+    assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
+    [log] = [command for command in read_commands(trace) if "--raw" in command]
     assert f"^{before}" in log
 
 
@@ -87,31 +87,31 @@ def test_of_a_long_history_a_hundredth_is_read_again_before_it_is_written_again(
     for _ in range(198):
         scratch.commit()
     read(scratch)
-    before = kept(scratch.path).read_bytes()
+    before = find_cache_file(scratch.path).read_bytes()
     scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
     for is_written in (False, False, True):
-        assert subjects(read(scratch)) == ["v0", "v1", "v2"]
-        assert (kept(scratch.path).read_bytes() != before) == is_written
+        assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
+        assert (find_cache_file(scratch.path).read_bytes() != before) == is_written
         scratch.commit()
 
 
 def test_progress_is_told_of_every_commit_that_was_not_known_and_of_the_end(scratch: Scratch) -> None:
-    def told() -> list[tuple[int, int | None]]:
+    def read_calls() -> list[tuple[int, int | None]]:
         calls: list[tuple[int, int | None]] = []
         with history.Repository.open(scratch.path) as repository:
             history.read(repository, PROJECT, progress=lambda *call: calls.append(call))
         return calls
 
-    assert told() == [(1, None), (2, None), (2, 2)]
-    assert told() == []
+    assert read_calls() == [(1, None), (2, None), (2, 2)]
+    assert read_calls() == []
     scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
     scratch.flush()
-    assert told() == [(1, None), (1, 1)]
+    assert read_calls() == [(1, None), (1, 1)]
 
 
 def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
     approved = read(scratch)
-    cache = opened(scratch.path)
+    cache = open_cache(scratch.path)
     assert cache
     assert cache.commit(cache.last).id == scratch.git("rev-parse", "main")
     first, second = cache.versions("shop/sales/orders")
@@ -125,7 +125,7 @@ def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
     state = cache.state("shop/sales/orders", "persistent")
     assert state
     assert (state.number, state.since, state.deleted) == (1, 1, False)
-    assert [each.name for each in cache.declared("topics/orders.yaml")] == [str(ORDERS)]
+    assert [declaration.name for declaration in cache.declared("topics/orders.yaml")] == [str(ORDERS)]
     assert cache.versions("shop/sales/none") == []
     assert cache.state("shop/sales/none", "persistent") is None
     assert cache.entry("none") is None
@@ -135,7 +135,7 @@ def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
 @pytest.mark.parametrize("damage", ["garbage", "empty", "half", "foreign", "folder", "unreadable tables"])
 def test_a_damaged_or_foreign_file_is_made_anew(scratch: Scratch, damage: str) -> None:
     read(scratch)
-    path = kept(scratch.path)
+    path = find_cache_file(scratch.path)
     data = path.read_bytes()
     if damage == "foreign":
         path.unlink()
@@ -151,16 +151,16 @@ def test_a_damaged_or_foreign_file_is_made_anew(scratch: Scratch, damage: str) -
         bad = {"garbage": b"x" * 9999, "empty": b"", "half": data[: len(data) // 2], "unreadable tables": torn}
         path.write_bytes(bad[damage])
     scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
-    assert subjects(read(scratch)) == ["v0", "v1", "v2"]
-    assert subjects(read(scratch)) == ["v0", "v1", "v2"]
+    assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
+    assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
     if damage != "folder":
-        assert opened(scratch.path)
+        assert open_cache(scratch.path)
 
 
 def test_what_another_project_file_says_is_derived_anew(scratch: Scratch) -> None:
     read(scratch)
-    assert opened(scratch.path)
-    assert not opened(scratch.path, Project(roots=("topics", "more")))
+    assert open_cache(scratch.path)
+    assert not open_cache(scratch.path, Project(roots=("topics", "more")))
     scratch.commit({"more/bills.yaml": "topic: shop/sales/bills\n"})
     scratch.flush()
     assert len(read(scratch, Project(roots=("topics", "more"))).catalog.topics) == 2
@@ -171,26 +171,26 @@ def test_two_projects_of_a_repository_are_kept_apart(scratch: Scratch) -> None:
     other = Project(folder="b", path="b/schemactl.yaml", roots=("topics",))
     read(scratch)
     read(scratch, other)
-    assert opened(scratch.path)
-    assert opened(scratch.path, other)
+    assert open_cache(scratch.path)
+    assert open_cache(scratch.path, other)
 
 
 def test_what_is_kept_may_be_deleted_while_it_is_used(scratch: Scratch) -> None:
     approved = read(scratch)
-    kept(scratch.path).unlink()
-    assert subjects(approved) == ["v0", "v1"]
+    find_cache_file(scratch.path).unlink()
+    assert list_subjects(approved) == ["v0", "v1"]
 
 
 def test_linked_worktrees_share_what_is_kept(scratch: Scratch, tmp_path: Path) -> None:
     scratch.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
-    assert subjects(read(tmp_path / "linked")) == ["v0", "v1"]
-    assert opened(scratch.path)
+    assert list_subjects(read(tmp_path / "linked")) == ["v0", "v1"]
+    assert open_cache(scratch.path)
 
 
 def test_without_a_place_to_keep_anything_all_is_the_same(scratch: Scratch) -> None:
     scratch.cache.write_text("a file where the folder should be")
-    assert subjects(read(scratch)) == ["v0", "v1"]
-    assert subjects(read(scratch)) == ["v0", "v1"]
+    assert list_subjects(read(scratch)) == ["v0", "v1"]
+    assert list_subjects(read(scratch)) == ["v0", "v1"]
 
 
 def test_what_cannot_be_written_is_still_followed(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,26 +198,26 @@ def test_what_cannot_be_written_is_still_followed(scratch: Scratch, monkeypatch:
     scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
     scratch.flush()
 
-    def full(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    before = kept(scratch.path).read_bytes()
+    before = find_cache_file(scratch.path).read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", full)
-        assert subjects(read(scratch)) == ["v0", "v1", "v2"]
-    assert kept(scratch.path).read_bytes() == before
-    assert [*scratch.cache.iterdir()] == [kept(scratch.path)]
-    assert subjects(read(scratch)) == ["v0", "v1", "v2"]
+        patch.setattr(os, "replace", fail)
+        assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
+    assert find_cache_file(scratch.path).read_bytes() == before
+    assert [*scratch.cache.iterdir()] == [find_cache_file(scratch.path)]
+    assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
 
 
 def test_another_ref_is_read_beside_what_is_kept(scratch: Scratch) -> None:
     scratch.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="other", start=1)
     scratch.commit({"topics/orders.avsc": record("id", other=1)}, "other v2", branch="other")
-    assert subjects(read(scratch)) == ["v0", "v1"]
-    before = kept(scratch.path).read_bytes()
-    assert subjects(read(scratch, ref="other")) == ["v0", "other v1", "other v2"]
-    assert subjects(read(scratch, ref="main~1")) == ["v0"]
-    assert kept(scratch.path).read_bytes() == before
+    assert list_subjects(read(scratch)) == ["v0", "v1"]
+    before = find_cache_file(scratch.path).read_bytes()
+    assert list_subjects(read(scratch, ref="other")) == ["v0", "other v1", "other v2"]
+    assert list_subjects(read(scratch, ref="main~1")) == ["v0"]
+    assert find_cache_file(scratch.path).read_bytes() == before
 
 
 def test_a_rewritten_line_is_followed_from_the_last_common_commit(scratch: Scratch, trace: Path) -> None:
@@ -227,15 +227,15 @@ def test_a_rewritten_line_is_followed_from_the_last_common_commit(scratch: Scrat
     scratch.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="new")
     scratch.git("checkout", "-q", "new")
     scratch.git("branch", "-f", "main", "new")
-    started(trace)
-    assert subjects(read(scratch)) == ["v0", "other v1"]
-    # Also where git has forgotten what is known.
+    read_commands(trace)
+    assert list_subjects(read(scratch)) == ["v0", "other v1"]
+    # Also after git has deleted commits that the cache contains.
     scratch.git("branch", "-f", "main", lost)
     read(scratch)
     scratch.git("branch", "-f", "main", "new")
     scratch.git("reflog", "expire", "--expire=now", "--all")
     scratch.git("gc", "-q", "--prune=now")
-    assert subjects(read(scratch)) == ["v0", "other v1"]
+    assert list_subjects(read(scratch)) == ["v0", "other v1"]
 
 
 def test_an_unrelated_line_is_derived_anew(scratch: Scratch) -> None:
@@ -243,7 +243,7 @@ def test_an_unrelated_line_is_derived_anew(scratch: Scratch) -> None:
     scratch.git("checkout", "-q", "--orphan", "unrelated")
     scratch.git("commit", "-q", "-m", "all anew")
     scratch.git("branch", "-f", "main", "unrelated")
-    assert subjects(read(scratch)) == ["all anew"]
+    assert list_subjects(read(scratch)) == ["all anew"]
 
 
 def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(scratch: Scratch, tmp_path: Path) -> None:
@@ -256,25 +256,25 @@ def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(scratch: Scr
     with pytest.raises(HistoryError, match="shallow"):
         read(clone)
     shutil.copytree(scratch.cache, cache_of(clone / ".git"))
-    assert subjects(read(clone)) == ["v0", "v1", "more 0", "more 1", "more 2"]
+    assert list_subjects(read(clone)) == ["v0", "v1", "more 0", "more 1", "more 2"]
     deeper = tmp_path / "deeper"
     scratch.git("clone", "-q", "--depth", "2", scratch.path.as_uri(), str(deeper))
     read(scratch, ref="main~3")
     scratch.git("update-ref", "refs/heads/main", "main~3")
-    kept(scratch.path).unlink()
+    find_cache_file(scratch.path).unlink()
     read(scratch)
     shutil.copytree(scratch.cache, cache_of(deeper / ".git"))
     with pytest.raises(HistoryError, match="shallow"):
         read(deeper)
 
 
-def reading(scratch: Scratch) -> tuple[int, IO[str]]:
-    """A process that reads, and says how many versions there are."""
-    return forked(lambda say: say(sum(len(topic.versions) for topic in read(scratch).catalog.topics.values())))
+def start_reader(scratch: Scratch) -> tuple[int, IO[str]]:
+    """Start a process that reads the history and prints the number of versions."""
+    return forked(lambda report: report(sum(len(topic.versions) for topic in read(scratch).catalog.topics.values())))
 
 
-def grown(scratch: Scratch, commits: int) -> None:
-    """Several topics change at random once more."""
+def commit_changes(scratch: Scratch, commits: int) -> None:
+    """Commit changes of several topics."""
     for number in range(commits):
         name = f"t{number % 7}"
         files = {f"topics/{name}.avsc": record("id", more=number)}
@@ -286,31 +286,31 @@ def grown(scratch: Scratch, commits: int) -> None:
 
 def test_many_processes_at_once_all_see_the_same(scratch: Scratch) -> None:
     for _ in range(2):
-        grown(scratch, 21)
-        found = []
-        for process, said in [reading(scratch) for _ in range(4)]:
-            with said:
-                found.append(int(said.read()))
+        commit_changes(scratch, 21)
+        counts = []
+        for process, output in [start_reader(scratch) for _ in range(4)]:
+            with output:
+                counts.append(int(output.read()))
             assert os.waitpid(process, 0)[1] == 0
-        assert len(set(found)) == 1
-        assert [*scratch.cache.iterdir()] == [kept(scratch.path)]
+        assert len(set(counts)) == 1
+        assert [*scratch.cache.iterdir()] == [find_cache_file(scratch.path)]
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["anew", "followed up"])
-def test_a_process_killed_at_any_moment_leaves_what_can_be_read(scratch: Scratch, *, known: bool) -> None:
-    if known:
+@pytest.mark.parametrize("is_cached", [False, True], ids=["anew", "followed up"])
+def test_a_process_killed_at_any_moment_leaves_what_can_be_read(scratch: Scratch, *, is_cached: bool) -> None:
+    if is_cached:
         read(scratch)
-    grown(scratch, 60)
+    commit_changes(scratch, 60)
     expected = 2 + 60
     for wait_s in (0.01, 0.02, 0.04, 0.08):
-        process, said = reading(scratch)
+        process, output = start_reader(scratch)
         time.sleep(wait_s)
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
-        said.close()
-        cache = opened(scratch.path)
+        output.close()
+        cache = open_cache(scratch.path)
         if cache:
-            assert cache.step in ((1, 61) if known else (61,))
+            assert cache.step in ((1, 61) if is_cached else (61,))
     approved = read(scratch)
     assert sum(len(topic.versions) for topic in approved.catalog.topics.values()) == expected
 
@@ -325,7 +325,7 @@ def test_a_run_that_fails_keeps_nothing_of_it(scratch: Scratch) -> None:
 
 def test_only_the_owner_can_read_what_is_kept(scratch: Scratch) -> None:
     read(scratch)
-    assert kept(scratch.path).stat().st_mode & 0o077 == 0
+    assert find_cache_file(scratch.path).stat().st_mode & 0o077 == 0
 
 
 def test_protoc_starts_once_however_many_commits_change_a_proto(
@@ -340,11 +340,11 @@ def test_protoc_starts_once_however_many_commits_change_a_proto(
     commands = []
     popen = subprocess.Popen
 
-    def noted(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    def record_call(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
         commands.append(command)
         return popen(command, **options)
 
-    monkeypatch.setattr(subprocess, "Popen", noted)
+    monkeypatch.setattr(subprocess, "Popen", record_call)
     approved = read(scratch)
     assert [len(topic.versions) for topic in approved.catalog.topics.values()] == [4]
     assert len([command for command in commands if "protoc_worker.py" in " ".join(command)]) == 1

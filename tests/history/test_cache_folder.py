@@ -1,4 +1,4 @@
-"""The folder of the user's cache: where it is, what it holds, and that nothing depends on it."""
+"""The cache folder of the user: its location and contents, and that no result depends on it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ BREAK = record("number")
 @pytest.fixture
 def scratch(tmp_path: Path) -> Scratch:
     """A topic with one version, and a branch for work."""
-    made = Scratch(tmp_path / "r")
-    made.commit({"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")})
-    made.git("checkout", "-q", "-b", "work")
-    return made
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit(
+        {"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}
+    )
+    scratch.git("checkout", "-q", "-b", "work")
+    return scratch
 
 
 @pytest.mark.parametrize(
@@ -36,11 +38,11 @@ def scratch(tmp_path: Path) -> Scratch:
     [
         ({"HOME": "{home}"}, "{home}/.cache/schemactl"),
         ({"HOME": "{home}", "XDG_CACHE_HOME": "{home}/other"}, "{home}/other/schemactl"),
-        # A relative path is none, by the XDG base directory specification.
+        # The XDG base directory specification ignores relative paths.
         ({"HOME": "{home}", "XDG_CACHE_HOME": "other"}, "{home}/.cache/schemactl"),
         ({"HOME": "{home}", "SCHEMACTL_CACHE": "{home}/named"}, "{home}/named"),
         ({"HOME": "{home}", "SCHEMACTL_CACHE": ""}, None),
-        # A commit could bring files there.
+        # A commit could add files there.
         ({"HOME": "{home}", "SCHEMACTL_CACHE": "{home}/../r/cache"}, None),
         ({"HOME": "{home}", "XDG_CACHE_HOME": "{home}/../r/.cache"}, None),
     ],
@@ -53,11 +55,11 @@ def test_the_cache_is_in_the_folder_that_the_environment_names(
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(home=tmp_path / "home"))
     Store(scratch.path / ".git", "facts").write("history", b"content")
-    found = repository_folder(scratch.path / ".git")
+    cache_folder = repository_folder(scratch.path / ".git")
     expected = folder and Path(folder.format(home=tmp_path / "home"))
-    assert (found and Path(found).parent) == expected
+    assert (cache_folder and Path(cache_folder).parent) == expected
     assert not (scratch.path / "cache").exists()
-    assert not found or [path.name.partition("-")[0] for path in Path(found).iterdir()] == ["history"]
+    assert not cache_folder or [path.name.partition("-")[0] for path in Path(cache_folder).iterdir()] == ["history"]
 
 
 @pytest.mark.parametrize("option", [(), ("--staged",), ("--base", "main")], ids=["", "staged", "base"])
@@ -75,11 +77,11 @@ def test_where_nothing_can_be_written_all_is_the_same(
     scratch: Scratch, monkeypatch: pytest.MonkeyPatch, place: str, variable: str
 ) -> None:
     scratch.write({"topics/orders.avsc": BREAK, "file": "a file where a folder should be"})
-    known = command.schemactl(scratch.path, "check", code=BAD)
+    expected = command.schemactl(scratch.path, "check", code=BAD)
     for name in ("SCHEMACTL_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, place.format(here=scratch.path))
-    assert [command.schemactl(scratch.path, "check", code=BAD) for _ in range(2)] == [known] * 2
+    assert [command.schemactl(scratch.path, "check", code=BAD) for _ in range(2)] == [expected] * 2
 
 
 @pytest.mark.parametrize("content", ["cut", "other", "empty", "folder", "link"])
@@ -144,7 +146,7 @@ def test_what_was_not_used_for_long_is_removed(tmp_path: Path, monkeypatch: pyte
     old_s = time.time() - MAX_AGE_S - 1
     for path in cache.glob("*/*"):
         os.utime(path, (old_s, old_s))
-    # What is read is used.
+    # Reading counts as use.
     assert stores["used"].read("history")
     stores["here"].write("history", b"content")
     folders = {name: Path(repository_folder(tmp_path / name) or "") for name in stores}

@@ -42,13 +42,13 @@ class Attack:
             self.scratch.commit({"schemas/topics/orders.avsc": BREAKING}, "break", branch="pull", start=1)
         )
 
-    def brings(self, files: dict[str, str]) -> None:
-        """The pull request has these files, too."""
+    def add_files(self, files: dict[str, str]) -> None:
+        """Add files to the pull request."""
         self.scratch.commit(files, branch="pull")
         self.scratch.flush()
 
     def embed(self, *, lies: bool, folder: str = "schemas/") -> None:
-        """The pull request holds a Git directory: with refs that say that all was approved, or with a script to run."""
+        """Add a Git directory to the pull request: with false refs (`lies`), or with a script to run."""
         settings = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = ..\n"
         if lies:
             files = {"objects/info/alternates": f"{self.path}/.git/objects\n"}
@@ -63,21 +63,21 @@ class Attack:
             "refs/heads/main": (self.head if lies else "1" * 40) + "\n",
             "config": settings,
         }
-        self.brings({folder + name: content for name, content in files.items()})
+        self.add_files({folder + name: content for name, content in files.items()})
 
     def run(self, folder: str, *command: str) -> tuple[int, str]:
-        """A command in that folder: exit code, and what it said."""
+        """Run a command in a folder, and return its exit code and output."""
         printed = schemactl(self.path / folder, *command, code=range(128))
         return printed.code, printed.out + printed.err
 
     def process(self, folder: str, *command: str, **variables: str) -> tuple[int, str]:
-        """As `run`, as a process of its own that is started in that folder."""
+        """Run a command in a separate process in a folder, and return its exit code and output."""
         printed = process(self.path / folder, *command, **variables)
         return printed.code, printed.out + printed.err
 
     @property
     def ran(self) -> str:
-        """What was run of the script, if anything."""
+        """The output of the script, or "" if it was not run."""
         return self.marker.read_text() if self.marker.exists() else ""
 
 
@@ -93,7 +93,7 @@ COMMANDS = [
     (["log", "--all"], 0),
     (["plan"], 0),
 ]
-"""Commands, and how they end in the repository of the team, from whatever folder of it."""
+"""Commands, and their exit codes in every folder of the team's repository."""
 
 
 @pytest.mark.parametrize("folder", ["", "schemas", "schemas/topics"])
@@ -107,7 +107,7 @@ def test_a_bare_repository_that_a_pull_request_brought_is_a_folder_like_others(
     attack.embed(lies=lies, folder=place)
     after = [attack.run(folder, "--config", config, *command) for command, _ in COMMANDS]
     assert [code for code, _ in after] == [code for code, _ in before] == [code for _, code in COMMANDS], after
-    # As the hook runs, and again with what it has cached.
+    # As the hook runs, then again from the cache.
     hooks = [attack.process(folder, "--config", config, "check", "--staged")[0] for _ in range(2)]
     assert hooks == [0, 0]
     assert attack.ran == ""
@@ -115,7 +115,7 @@ def test_a_bare_repository_that_a_pull_request_brought_is_a_folder_like_others(
 
 def test_a_bare_repository_whose_objects_are_elsewhere_is_a_folder_like_others(attack: Attack) -> None:
     attack.embed(lies=False, folder="elsewhere/")
-    attack.brings({"schemas/HEAD": "ref: refs/heads/main\n", "schemas/commondir": "../elsewhere\n"})
+    attack.add_files({"schemas/HEAD": "ref: refs/heads/main\n", "schemas/commondir": "../elsewhere\n"})
     code, said = attack.run("schemas", "check")
     assert (attack.ran, code) == ("", 100), said
 
@@ -126,7 +126,7 @@ def test_what_the_settings_name_is_not_run(attack: Attack) -> None:
     hooks.mkdir()
     for name in ("reference-transaction", "post-index-change", "post-checkout", "fsmonitor-watchman"):
         (hooks / name).symlink_to(attack.script)
-    attack.brings({".gitattributes": "* diff=evil\n*.md filter=evil\n", "README.md": "a\n"})
+    attack.add_files({".gitattributes": "* diff=evil\n*.md filter=evil\n", "README.md": "a\n"})
     named = {
         "core.hooksPath": str(hooks),
         "core.fsmonitor": script,
@@ -240,7 +240,7 @@ def test_a_folder_without_git_that_says_where_its_files_are_is_no_repository(att
     """An image holds what a pull request has at its top, without `.git`."""
     attack.embed(lies=False, folder="")
     settings = (attack.path / "config").read_text()
-    attack.brings({"config": settings.replace("worktree = ..", "worktree = .")})
+    attack.add_files({"config": settings.replace("worktree = ..", "worktree = .")})
     attack.scratch.git("checkout-index", "-a", f"--prefix={tmp_path}/image/")
     attack.path = tmp_path / "image"
     for folder in ("", "schemas"):

@@ -1,4 +1,4 @@
-"""`check --staged` leaves early where nothing of a schema is staged, and never otherwise."""
+"""`check --staged` exits early if no schema file is staged, and never otherwise."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Desk(Scratch):
     """A working tree with a branch for work, where `check --staged` runs as git's hook would run it."""
 
     def stage(self, files: dict[str, str | None]) -> None:
-        """Stage these contents; None: the file's removal."""
+        """Stage the contents of files, or their removal for None."""
         self.write(files)
         self.git("add", "--all")
 
     def check(self, *arguments: str, **environment: str) -> tuple[int, bool, str]:
-        """Return the exit code, whether it left early, and what it printed."""
+        """Run the check, and return its exit code, whether it exited early, and its output."""
         printed = process(self.path, "check", "--staged", *arguments, **environment)
         return printed.code, printed.out == MESSAGE + "\n", printed.out + printed.err
 
@@ -39,8 +39,8 @@ class Desk(Scratch):
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     """Two approved topics, one made of a file outside of the roots; the index has passed a check."""
-    made = Desk(tmp_path / "team")
-    made.commit(
+    desk = Desk(tmp_path / "team")
+    desk.commit(
         {
             "README.md": "a",
             "schemactl.yaml": PROJECT + "targets: {prod: {registry: 'sqlite:x.db'}}\n",
@@ -52,9 +52,9 @@ def desk(tmp_path: Path) -> Desk:
         },
         "approved",
     )
-    made.git("checkout", "-q", "-b", "work")
-    assert made.check()[:2] == (0, False)
-    return made
+    desk.git("checkout", "-q", "-b", "work")
+    assert desk.check()[:2] == (0, False)
+    return desk
 
 
 def test_a_commit_of_something_else_passes_at_once_and_so_does_the_next(desk: Desk) -> None:
@@ -78,13 +78,13 @@ def test_a_commit_of_something_else_passes_at_once_and_so_does_the_next(desk: De
         ({"numbers/prod.yaml": "version: 1\nnonsense: 1\n"}, 1),
         ({".gitattributes": "*.avsc filter=x\n"}, 1),
     ],
-    ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_what_concerns_a_schema_is_checked(desk: Desk, files: dict[str, str | None], exit_code: int) -> None:
     desk.stage(files)
-    code, early, said = desk.check()
-    assert (min(code, exit_code), early) == (exit_code, False), said
-    # A commit that passes the hook unseen is seen at the next one, whatever that stages.
+    code, early, output = desk.check()
+    assert (min(code, exit_code), early) == (exit_code, False), output
+    # A commit without the hook is checked at the next commit, regardless of its files.
     desk.git("commit", "-q", "-m", "without the hook")
     desk.stage({"README.md": "b"})
     assert not desk.check()[1]
@@ -104,7 +104,7 @@ def test_a_change_that_passed_is_checked_until_it_is_committed(desk: Desk) -> No
     assert [desk.check()[:2] for _ in range(2)] == [(0, False)] * 2
     desk.git("commit", "-q", "-m", "fine")
     assert [desk.check()[:2] for _ in range(2)] == [(0, False), (0, True)]
-    # Going back to what passed before is a change, too.
+    # A return to contents that passed before is a change as well.
     desk.stage({REFUND: record("id", name="Refund")})
     assert not desk.check()[1]
 
@@ -165,9 +165,9 @@ def test_whatever_is_unusual_is_checked_completely(
     desk: Desk, arguments: tuple[str, ...], environment: dict[str, str]
 ) -> None:
     desk.stage({"README.md": "b"})
-    code, early, said = desk.check(*arguments, **environment)
-    assert not early, said
-    assert code == 0, said
+    code, early, output = desk.check(*arguments, **environment)
+    assert not early, output
+    assert code == 0, output
 
 
 @pytest.mark.parametrize("place", [".git/info/attributes", "settings/git/attributes", "settings/named"])
@@ -180,9 +180,9 @@ def test_attributes_that_are_not_in_the_index_count(desk: Desk, place: str) -> N
     desk.stage({"README.md": "b"})
     assert desk.check(**settings)[:2] == (0, True)
     desk.write({place: "refunds.avsc ident\n"})
-    code, early, said = desk.check(**settings)
+    code, early, output = desk.check(**settings)
     assert (code, early) == (1, False)
-    assert "topics/refunds.avsc:1:1: the attribute `ident` has" in said
+    assert "topics/refunds.avsc:1:1: the attribute `ident` has" in output
 
 
 def cut(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a history takes for a definition, whether it looks at it closely or not."""
+"""Fingerprints of definitions, combined from their files or computed from the whole definition."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DECLARED = declared(more="  references: [money.avsc]\n")
         ([{"topics/money.avsc": MONEY % "long"}], 2),
         ([{"topics/money.avsc": MONEY % "long"}, {"topics/money.avsc": MONEY % "int"}], 2),
         ([{"topics/money.avsc": (MONEY % "int").replace("Money", 'Money", "doc": "Of the shop')}], 1),
-        # The type moves into the definition itself, and is what it was.
+        # The type moves into the definition itself, without a change.
         (
             [
                 {
@@ -66,7 +66,7 @@ DECLARED = declared(more="  references: [money.avsc]\n")
             ],
             1,
         ),
-        # What the file defines more is of no concern, until it is a type that the definition has, too.
+        # Further types of the file do not matter, unless the definition has a type of the same name.
         ([{"topics/money.avsc": f"[{MONEY % 'int'}, {(MONEY % 'int').replace('Money', 'Other')}]"}], 1),
         ([{"topics/money.avsc": f"[{MONEY % 'int'}, {(MONEY % 'int').replace('Money', 'Order')}]"}], 1),
         ([{"topics/money.avsc": "{"}, {"topics/money.avsc": MONEY % "long"}], 2),
@@ -81,11 +81,11 @@ def test_a_shared_definition_makes_versions_of_those_that_use_it(
     scratch.commit({"topics/orders.yaml": DECLARED, "topics/orders.avsc": ORDER, "topics/money.avsc": MONEY % "int"})
     for change in changes:
         scratch.commit(change)
-    found = read(scratch).catalog.topics[ORDERS].versions
-    assert len(found) == versions
-    assert [b"Money" in version.info.schema for version in found if version.info] == [True] * versions
-    # Put together from the files, a fingerprint is that of the definition written out.
+    topic_versions = read(scratch).catalog.topics[ORDERS].versions
+    assert len(topic_versions) == versions
+    assert [b"Money" in version.info.schema for version in topic_versions if version.info] == [True] * versions
+    # A fingerprint combined from the files equals the fingerprint of the whole definition.
     cache = Cache.open(history.Store(scratch.path / ".git", PROJECT.path), encode_inputs(PROJECT))
     assert cache
-    kept = [each.fingerprint for each in cache.versions(ORDERS.schema_id)]
-    assert kept == [fingerprint(version.info) for version in found if version.info]
+    cached_fingerprints = [row.fingerprint for row in cache.versions(ORDERS.schema_id)]
+    assert cached_fingerprints == [fingerprint(version.info) for version in topic_versions if version.info]

@@ -1,4 +1,4 @@
-"""What git is asked, and what it may answer: also of commits whose dates are none."""
+"""Reading commits, changes and objects through git, also from unusual repositories and commits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemactl.history.git import LATEST_S, ChangedFile, Repository, log
 pytestmark = pytest.mark.slow
 
 
-def steps(scratch: Scratch, ref: str = "main") -> list[tuple[str, list[ChangedFile]]]:
+def list_steps(scratch: Scratch, ref: str = "main") -> list[tuple[str, list[ChangedFile]]]:
     scratch.flush()
     with Repository.open(scratch.path) as repository:
         tip = repository.commit(ref)
@@ -28,8 +28,8 @@ def steps(scratch: Scratch, ref: str = "main") -> list[tuple[str, list[ChangedFi
         return [(step.commit.subject, step.changes) for step in log(repository, tip.id)]
 
 
-def paths(scratch: Scratch) -> list[tuple[str, list[str]]]:
-    return [(subject, [change.path for change in changes]) for subject, changes in steps(scratch)]
+def list_paths(scratch: Scratch) -> list[tuple[str, list[str]]]:
+    return [(subject, [change.path for change in changes]) for subject, changes in list_steps(scratch)]
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_bare_repository_has_no_top_level(tmp_path: Path, monkeypatch: pytest.
     scratch = Scratch(tmp_path / "r.git", bare=True)
     monkeypatch.setenv("GIT_DIR", str(scratch.path))
     scratch.commit({"a": "x"})
-    assert paths(scratch) == [("change", ["a"])]
+    assert list_paths(scratch) == [("change", ["a"])]
     with Repository.open(scratch.path) as repository:
         assert repository.top is None
 
@@ -129,8 +129,8 @@ def test_objects_come_in_the_order_asked_for_and_missing_ones_are_none(scratch: 
     scratch.flush()
     with Repository.open(scratch.path) as repository:
         names = [f"main:f{number}" for number in range(301)]
-        found = [blob.content.split(b"\n")[0] if blob else None for blob in repository.objects(names)]
-    assert found == [*(b"content %d" % number for number in range(300)), None]
+        first_lines = [blob.content.split(b"\n")[0] if blob else None for blob in repository.objects(names)]
+    assert first_lines == [*(b"content %d" % number for number in range(300)), None]
 
 
 def test_whoever_stops_taking_objects_leaves_the_next_question_its_own_answer(scratch: Scratch) -> None:
@@ -179,20 +179,20 @@ def test_a_merge_is_one_step_with_all_it_brings(scratch: Scratch) -> None:
     side = scratch.commit({"c": "1"}, "c on a branch", branch="topic")
     scratch.commit({"a": "2"}, "meanwhile")
     scratch.commit({"b": "1", "c": "1"}, "merge", merge=side)
-    assert paths(scratch) == [("root", ["a"]), ("meanwhile", ["a"]), ("merge", ["b", "c"])]
+    assert list_paths(scratch) == [("root", ["a"]), ("meanwhile", ["a"]), ("merge", ["b", "c"])]
 
 
 def test_a_commit_without_changes_is_a_step(scratch: Scratch) -> None:
     scratch.commit({"a": "1"}, "one")
     scratch.commit({}, "")
     scratch.commit({"a": None}, "three")
-    assert paths(scratch) == [("one", ["a"]), ("", []), ("three", ["a"])]
+    assert list_paths(scratch) == [("one", ["a"]), ("", []), ("three", ["a"])]
 
 
 def test_a_renamed_file_goes_and_comes(scratch: Scratch) -> None:
     scratch.commit({"a": "1"})
     scratch.commit({"a": None, "b": "1"})
-    assert [(change.path, change.mode) for change in steps(scratch)[1][1]] == [("a", "000000"), ("b", "100644")]
+    assert [(change.path, change.mode) for change in list_steps(scratch)[1][1]] == [("a", "000000"), ("b", "100644")]
 
 
 def test_no_setting_of_the_user_changes_what_is_read(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_no_setting_of_the_user_changes_what_is_read(tmp_path: Path) -> None:
     gpg = tmp_path / "gpg"
     gpg.write_text("#!/bin/sh\necho no good >&2\nexit 1\n")
     gpg.chmod(0o755)
-    expected = steps(scratch)
+    expected = list_steps(scratch)
     for name, value in {
         "diff.renames": "copies",
         "log.showRoot": "false",
@@ -247,14 +247,14 @@ def test_odd_paths_come_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     scratch = Scratch(tmp_path / "r.git", bare=True)
     monkeypatch.setenv("GIT_DIR", str(scratch.path))
     scratch.commit({path: "content"})
-    ((_, [change]),) = steps(scratch)
+    ((_, [change]),) = list_steps(scratch)
     assert change.path == path
 
 
 def test_a_sha256_repository_reads_like_any_other(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r", object_format="sha256")
     scratch.commit({"a": "x"})
-    ((_, [change]),) = steps(scratch)
+    ((_, [change]),) = list_steps(scratch)
     assert len(change.blob) == 64
     with Repository.open(scratch.path) as repository:
         assert repository.object_format == "sha256"
@@ -275,11 +275,11 @@ def test_a_replace_ref_is_ignored(scratch: Scratch) -> None:
     scratch.commit({"a": "1"}, "one")
     middle = scratch.commit({"a": "2"}, "two")
     scratch.commit({"a": "3"}, "three")
-    expected = steps(scratch)
+    expected = list_steps(scratch)
     other = scratch.commit({"a": "9"}, "other", branch="other")
     scratch.git("replace", scratch.id(middle), scratch.id(other))
     assert "other" in scratch.git("log", "--format=%s", "main")
-    assert steps(scratch) == expected
+    assert list_steps(scratch) == expected
 
 
 def test_symlinks_and_submodules_show_their_mode(scratch: Scratch) -> None:
@@ -289,7 +289,10 @@ def test_symlinks_and_submodules_show_their_mode(scratch: Scratch) -> None:
     blob = scratch.git("rev-parse", "main:a")
     scratch.git("update-index", "--add", "--cacheinfo", f"120000,{blob},link")
     scratch.git("commit", "-qm", "odd")
-    assert [(change.path, change.mode) for change in steps(scratch)[1][1]] == [("link", "120000"), ("module", "160000")]
+    assert [(change.path, change.mode) for change in list_steps(scratch)[1][1]] == [
+        ("link", "120000"),
+        ("module", "160000"),
+    ]
 
 
 PROJECT = (
@@ -315,12 +318,12 @@ DATES = {
 }
 
 
-def written(made: Scratch, tree: str, who: str, parent: str = "") -> str:
-    """The id of a commit as `git commit` would never make it."""
+def write_commit(scratch: Scratch, tree: str, who: str, parent: str = "") -> str:
+    """Write a commit object that `git commit` would not create, and return its id."""
     head = f"tree {tree}\n" + (f"parent {parent}\n" if parent else "")
     done = subprocess.run(
         ["git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally"],
-        cwd=made.path,
+        cwd=scratch.path,
         env=ENVIRONMENT,
         input=f"{head}author {who}\ncommitter {who}\n\nodd\n".encode(),
         capture_output=True,
@@ -329,47 +332,47 @@ def written(made: Scratch, tree: str, who: str, parent: str = "") -> str:
     return done.stdout.decode().strip()
 
 
-def commit(made: Scratch, files: dict[str, str], date: str) -> None:
-    """One more commit on main, with that date."""
-    made.write(files)
-    made.git("add", "-A")
-    parent = made.git("rev-parse", "-q", "--verify", "main", check=False)
-    made_id = written(made, made.git("write-tree"), f"Ada <ada@example.com> {date}", parent)
-    made.git("update-ref", "refs/heads/main", made_id)
+def add_commit(scratch: Scratch, files: dict[str, str], date: str) -> None:
+    """Add a commit with a date to main."""
+    scratch.write(files)
+    scratch.git("add", "-A")
+    parent = scratch.git("rev-parse", "-q", "--verify", "main", check=False)
+    commit_id = write_commit(scratch, scratch.git("write-tree"), f"Ada <ada@example.com> {date}", parent)
+    scratch.git("update-ref", "refs/heads/main", commit_id)
 
 
 # Every other date is read as one of these two: see the last test.
 @pytest.mark.parametrize("date", [f"{'9' * 40} +0000", ""])
 def test_every_command_reads_a_commit_of_any_date(tmp_path: Path, date: str) -> None:
-    made = Scratch(tmp_path / "r")
+    scratch = Scratch(tmp_path / "r")
     files = {"schemactl.yaml": PROJECT, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}
-    commit(made, {**files, ".gitignore": "registry.db*\ngenerated/\n.schemactl/\n"}, date)
-    made.git("checkout", "-q", "-f", "-B", "work", "main")
-    made.git("branch", "-f", "old", "main")
-    commit(made, {"topics/orders.avsc": record("id", a=0)}, date)
-    made.git("checkout", "-q", "-f", "-B", "work", "old")
-    made.write({"topics/other.yaml": "topic: shop/sales/other\n"})
-    made.git("add", "-A")
-    made.git("commit", "-qm", "work")
-    seconds, shown = DATES[date]
+    add_commit(scratch, {**files, ".gitignore": "registry.db*\ngenerated/\n.schemactl/\n"}, date)
+    scratch.git("checkout", "-q", "-f", "-B", "work", "main")
+    scratch.git("branch", "-f", "old", "main")
+    add_commit(scratch, {"topics/orders.avsc": record("id", a=0)}, date)
+    scratch.git("checkout", "-q", "-f", "-B", "work", "old")
+    scratch.write({"topics/other.yaml": "topic: shop/sales/other\n"})
+    scratch.git("add", "-A")
+    scratch.git("commit", "-qm", "work")
+    time_s, day = DATES[date]
 
     def run(*command: str) -> str:
-        return schemactl(made.path, *command).out
+        return schemactl(scratch.path, *command).out
 
     for _ in range(2):
-        # Worked out, and from what was kept.
+        # Derived, then from the cache.
         for option in ([], ["--staged"], ["--base", "main"]):
             run("check", *option)
-        told = json.loads(run("log", "orders", "--format", "json"))["topics"][0]["versions"]
-        assert [each["commit"]["time_s"] for each in told] == [seconds, seconds]
-        assert run("log", "orders").count(shown) >= 2
-    assert shown in run("diff", "orders")
-    assert shown in run("plan")
+        versions = json.loads(run("log", "orders", "--format", "json"))["topics"][0]["versions"]
+        assert [version["commit"]["time_s"] for version in versions] == [time_s, time_s]
+        assert run("log", "orders").count(day) >= 2
+    assert day in run("diff", "orders")
+    assert day in run("plan")
     run("apply", "--auto-approve")
-    assert shown in run("log", "orders", "--target", "local")
-    made.git("checkout", "-q", "-f", "main")
-    commit(made, {"topics/orders.avsc": record("id", a=0, b=0)}, date)
-    made.git("checkout", "-q", "-f", "-B", "work", "old")
+    assert day in run("log", "orders", "--target", "local")
+    scratch.git("checkout", "-q", "-f", "main")
+    add_commit(scratch, {"topics/orders.avsc": record("id", a=0, b=0)}, date)
+    scratch.git("checkout", "-q", "-f", "-B", "work", "old")
     run("plan", "--out", str(tmp_path / "plan.json"))
     run("apply", str(tmp_path / "plan.json"))
     run("drift")
@@ -394,10 +397,10 @@ def test_every_command_reads_a_commit_of_any_date(tmp_path: Path, date: str) -> 
     ],
 )
 def test_a_date_is_read_as_git_reads_it(tmp_path: Path, line: str) -> None:
-    made = Scratch(tmp_path / "r")
-    commit_id = written(made, made.git("mktree"), line)
-    told = made.git("log", "-1", "--format=%ct", commit_id)
-    with Repository.open(made.path) as repository:
+    scratch = Scratch(tmp_path / "r")
+    commit_id = write_commit(scratch, scratch.git("mktree"), line)
+    git_time = scratch.git("log", "-1", "--format=%ct", commit_id)
+    with Repository.open(scratch.path) as repository:
         read = repository.commit(commit_id)
     assert read
-    assert read.time_s == (min(int(told), LATEST_S) if told else 0)
+    assert read.time_s == (min(int(git_time), LATEST_S) if git_time else 0)

@@ -1,4 +1,4 @@
-"""Clones that do not have everything: refused with the command that repairs them, or completed in one go."""
+"""Clones without all objects: an error with the command that repairs them, or one fetch of everything missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
-from readings import PROJECT, clone, read, started, subjects
+from readings import PROJECT, clone, list_subjects, read, read_commands
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl import history
@@ -22,9 +22,9 @@ USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "
 @pytest.fixture
 def upstream(tmp_path: Path) -> Scratch:
     """Twenty versions of a topic, half of them by a definition outside the roots, and a branch."""
-    made = Scratch(tmp_path / "upstream")
+    upstream = Scratch(tmp_path / "upstream")
     references = "  references: [../common/money.avsc]\n"
-    made.commit(
+    upstream.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\ntargets: {local: {registry: 'sqlite:registry.db'}}\n"
             "generate: {package: shop_schemas}\n",
@@ -35,25 +35,25 @@ def upstream(tmp_path: Path) -> Scratch:
     )
     for number in range(1, 20):
         money = record("amount", name="Money", field=number)
-        made.commit({"common/money.avsc": money, "README.md": str(number)})
-    made.commit({"README.md": "branch"}, branch="work", start=20)
-    made.git("config", "uploadpack.allowFilter", "true")
-    made.git("config", "uploadpack.allowAnySHA1InWant", "true")
-    return made
+        upstream.commit({"common/money.avsc": money, "README.md": str(number)})
+    upstream.commit({"README.md": "branch"}, branch="work", start=20)
+    upstream.git("config", "uploadpack.allowFilter", "true")
+    upstream.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    return upstream
 
 
-def shell(folder: Path, command: str) -> None:
-    """Runs what an error advised."""
+def run_shell(folder: Path, command: str) -> None:
+    """Run the command of an error's fix."""
     subprocess.run(["sh", "-c", command], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
 
 
-def advised(fix: str) -> str:
-    """The command in an advice."""
+def extract_command(fix: str) -> str:
+    """Return the command in an error's fix."""
     return fix.split("`")[1]
 
 
-def versions(here: Scratch) -> int:
-    return len(subjects(read(here)))
+def count_versions(here: Scratch) -> int:
+    return len(list_subjects(read(here)))
 
 
 COMMANDS = (
@@ -80,7 +80,7 @@ def test_every_command_refuses_a_shallow_clone_and_works_after_the_command_it_ad
     assert "version numbers are counted from the first commit" in said.err
     assert "fetch-depth: 0" in said.err
     assert not (folder / "registry.db").exists()
-    shell(folder, advised(said.err))
+    run_shell(folder, extract_command(said.err))
     schemactl(folder, *command)
 
 
@@ -91,16 +91,16 @@ def test_a_shallow_checkout_of_a_pull_requests_merge_is_refused_and_repaired(ups
     folder = upstream.path.parent / "checkout"
     folder.mkdir()
     # As actions/checkout does it.
-    shell(folder, f"git init -q . && git remote add origin {upstream.path.as_uri()}")
+    run_shell(folder, f"git init -q . && git remote add origin {upstream.path.as_uri()}")
     refspec = "+refs/pull/7/merge:refs/remotes/pull/7/merge"
-    shell(folder, f"git fetch -q --no-tags --depth=1 origin {refspec}")
-    shell(folder, "git checkout -q --force refs/remotes/pull/7/merge")
+    run_shell(folder, f"git fetch -q --no-tags --depth=1 origin {refspec}")
+    run_shell(folder, "git checkout -q --force refs/remotes/pull/7/merge")
     said = schemactl(folder, "check", "--base", "origin/main", code=1).err
     assert "there is no ref 'origin/main'" in said
-    shell(folder, advised(said))
+    run_shell(folder, extract_command(said))
     said = schemactl(folder, "check", "--base", "origin/main", code=1).err
     assert "shallow" in said
-    shell(folder, advised(said))
+    run_shell(folder, extract_command(said))
     schemactl(folder, "check", "--base", "origin/main")
 
 
@@ -112,7 +112,7 @@ def test_where_the_approved_history_is_known_a_branch_must_still_reach_it(upstre
     folder = here.path
     schemactl(folder, "log", "--all")
     for depth, code in ((3, 1), (10, 0)):
-        shell(folder.parent, "rm -rf clone")
+        run_shell(folder.parent, "rm -rf clone")
         clone(upstream, "--depth", str(depth), "--no-single-branch", "--branch", "work")
         for option in ([], ["--base", "origin/main"]):
             said = schemactl(folder, "check", *option, code=code).err
@@ -126,13 +126,13 @@ def test_a_clone_without_blobs_gets_what_it_lacks_in_two_fetches_however_much_th
     folder = here.path
     trace = tmp_path / "trace"
     monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
-    assert versions(here) == 20
+    assert count_versions(here) == 20
     # One for what the roots hold, one for the definitions outside of them that this shows to be needed.
-    fetches = [argv for argv in started(trace) if "fetch" in argv]
+    fetches = [argv for argv in read_commands(trace) if "fetch" in argv]
     assert len(fetches) == 2
     assert all("--stdin" in argv and "--filter=blob:none" in argv for argv in fetches)
-    assert versions(here) == 20
-    assert [argv for argv in started(trace) if "fetch" in argv] == []
+    assert count_versions(here) == 20
+    assert [argv for argv in read_commands(trace) if "fetch" in argv] == []
     assert not (folder / ".git" / "FETCH_HEAD").exists()
     # Nothing else was fetched: README.md has twenty contents, too.
     monkeypatch.delenv("GIT_TRACE2_EVENT")
@@ -158,8 +158,10 @@ def test_a_pull_request_is_checked_in_a_clone_without_blobs(upstream: Scratch) -
     here = clone(upstream, "--filter=blob:none", "--branch", "work")
     folder = here.path
     report = json.loads(schemactl(folder, "check", "--base", "origin/main", "--format", "json").out)
-    steps = [each["commit"]["subject"] for each in report["findings"] if each["rule"] == "STEP_REFUSED"]
-    assert steps == ["break"]
+    refused_steps = [
+        finding["commit"]["subject"] for finding in report["findings"] if finding["rule"] == "STEP_REFUSED"
+    ]
+    assert refused_steps == ["break"]
 
 
 def test_a_package_is_generated_of_work_at_hand_in_a_clone_without_blobs(upstream: Scratch) -> None:
@@ -189,9 +191,9 @@ def test_every_command_refuses_a_clone_without_trees_and_works_after_the_command
     said = schemactl(folder, *command, code=1)
     assert said.out == ""
     assert "made without the file names of older commits" in said.err
-    shell(folder, advised(said.err))
+    run_shell(folder, extract_command(said.err))
     schemactl(folder, *command)
-    assert versions(here) == 20
+    assert count_versions(here) == 20
 
 
 def test_a_missing_blob_is_refused_and_comes_back_by_the_command_that_is_advised(
@@ -199,13 +201,13 @@ def test_a_missing_blob_is_refused_and_comes_back_by_the_command_that_is_advised
 ) -> None:
     here = clone(upstream)
     folder = here.path
-    shell(folder, "git unpack-objects -q < .git/objects/pack/*.pack; mv .git/objects/pack/*.pack .git/x.pack")
-    shell(folder, "rm -f .git/objects/pack/* && git unpack-objects -q < .git/x.pack && rm .git/x.pack")
+    run_shell(folder, "git unpack-objects -q < .git/objects/pack/*.pack; mv .git/objects/pack/*.pack .git/x.pack")
+    run_shell(folder, "rm -f .git/objects/pack/* && git unpack-objects -q < .git/x.pack && rm .git/x.pack")
     blob = upstream.git("rev-parse", "main~5:common/money.avsc")
     (folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     with history.Repository.open(folder) as repository, pytest.raises(HistoryError, match=blob) as caught:
         history.read(repository, PROJECT)
     assert "`git fetch --refetch`" in caught.value.fix
-    shell(folder, advised(caught.value.fix))
-    assert versions(here) == 20
+    run_shell(folder, extract_command(caught.value.fix))
+    assert count_versions(here) == 20
     capfd.readouterr()

@@ -1,4 +1,4 @@
-"""The index as a hook sees it, whatever way `git commit` was called."""
+"""The index in a hook, for every way to call `git commit`."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ from schemactl.history.commit_files import IndexFiles
 from schemactl.history.git import Repository
 with Repository.open(".") as repository:
     files = IndexFiles(repository)
-    seen = {path: files.read(path).decode() for path in files.paths()}
+    contents = {path: files.read(path).decode() for path in files.paths()}
 with open("@OUT@", "w") as out:
-    json.dump(seen, out)
+    json.dump(contents, out)
 """
 
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Scratch:
-    """A repository with three committed files, and a hook that writes down what it sees."""
-    made = Scratch(tmp_path / "r")
-    made.commit({"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"})
-    made.flush()
-    script = HOOK.replace("@PYTHON@", sys.executable).replace("@OUT@", str(tmp_path / "seen.json"))
-    hooks = made.path / ".git" / "hooks"
+    """A repository with three committed files, and a hook that records the index."""
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"})
+    scratch.flush()
+    script = HOOK.replace("@PYTHON@", sys.executable).replace("@OUT@", str(tmp_path / "files.json"))
+    hooks = scratch.path / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
     for name in ("pre-commit", "pre-merge-commit"):
         (hooks / name).write_text(script)
         (hooks / name).chmod(0o755)
-    return made
+    return scratch
 
 
-def seen(scratch: Scratch) -> dict[str, str]:
-    found: dict[str, str] = json.loads((scratch.path.parent / "seen.json").read_text())
-    return found
+def read_hook_files(scratch: Scratch) -> dict[str, str]:
+    files: dict[str, str] = json.loads((scratch.path.parent / "files.json").read_text())
+    return files
 
 
-def contents(files: CommitFiles) -> dict[str, str]:
+def read_files(files: CommitFiles) -> dict[str, str]:
     return {path: files.read(path).decode() for path in files.paths() if files.kind(path) == "file"}
 
 
-def index(path: Path) -> dict[str, str]:
+def read_index(path: Path) -> dict[str, str]:
     with Repository.open(path) as repository:
-        return contents(IndexFiles(repository))
+        return read_files(IndexFiles(repository))
 
 
 def test_a_plain_commit_shows_what_is_staged_and_not_the_working_tree(scratch: Scratch) -> None:
@@ -63,26 +63,26 @@ def test_a_plain_commit_shows_what_is_staged_and_not_the_working_tree(scratch: S
     scratch.write({"a.yaml": "a2", "b.yaml": "b2", "untracked.yaml": "u"})
     scratch.git("rm", "-q", "--cached", "sub/c.yaml")
     scratch.git("commit", "-qm", "x")
-    assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b0"}
+    assert read_hook_files(scratch) == {"a.yaml": "a1", "b.yaml": "b0"}
 
 
 def test_commit_all_shows_every_tracked_file_as_it_is(scratch: Scratch) -> None:
     scratch.write({"a.yaml": "a1", "sub/c.yaml": None, "untracked.yaml": "u"})
     scratch.git("commit", "-qam", "x")
-    assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b0"}
+    assert read_hook_files(scratch) == {"a.yaml": "a1", "b.yaml": "b0"}
 
 
 def test_commit_of_paths_shows_those_paths_alone(scratch: Scratch) -> None:
     scratch.write({"a.yaml": "a1", "b.yaml": "b1"})
     scratch.git("add", "b.yaml")
     scratch.git("commit", "-qm", "x", "a.yaml")
-    assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
+    assert read_hook_files(scratch) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
 
 
 def test_commit_from_a_sub_folder_shows_the_whole_index(scratch: Scratch) -> None:
     scratch.write({"sub/c.yaml": "c1"})
     scratch.git("-C", "sub", "commit", "-qam", "x")
-    assert seen(scratch) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c1"}
+    assert read_hook_files(scratch) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c1"}
 
 
 def test_commit_in_a_linked_worktree_shows_that_worktrees_index(scratch: Scratch) -> None:
@@ -92,21 +92,21 @@ def test_commit_in_a_linked_worktree_shows_that_worktrees_index(scratch: Scratch
     scratch.write({"b.yaml": "b1"})
     scratch.git("add", "b.yaml")
     scratch.git("-C", str(linked), "commit", "-qam", "x")
-    assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
+    assert read_hook_files(scratch) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
 
 
 def test_the_first_commit_of_a_repository_shows_its_files(scratch: Scratch) -> None:
     scratch.git("checkout", "-q", "--orphan", "fresh")
     scratch.git("rm", "-q", "--cached", "-r", "sub")
     scratch.git("commit", "-qm", "x")
-    assert seen(scratch) == {"a.yaml": "a0", "b.yaml": "b0"}
+    assert read_hook_files(scratch) == {"a.yaml": "a0", "b.yaml": "b0"}
 
 
 def test_a_merge_shows_what_both_sides_bring(scratch: Scratch) -> None:
     scratch.commit({"a.yaml": "a1"}, branch="side", start=1)
     scratch.commit({"b.yaml": "b1"})
     scratch.git("merge", "-q", "--no-ff", "-m", "merge", "side")
-    assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b1", "sub/c.yaml": "c0"}
+    assert read_hook_files(scratch) == {"a.yaml": "a1", "b.yaml": "b1", "sub/c.yaml": "c0"}
 
 
 @pytest.mark.parametrize("folder", ["", "sub"])
@@ -117,14 +117,14 @@ def test_a_relative_index_is_found_from_any_folder(
     monkeypatch.setenv("GIT_INDEX_FILE", ".git/other")
     scratch.git("read-tree", "--empty", GIT_INDEX_FILE=".git/other")
     scratch.git("add", "a.yaml", GIT_INDEX_FILE=".git/other")
-    assert index(scratch.path / folder) == {"a.yaml": "a0"}
+    assert read_index(scratch.path / folder) == {"a.yaml": "a0"}
 
 
 def test_a_file_noted_by_intent_to_add_is_not_staged_but_an_empty_one_is(scratch: Scratch) -> None:
     scratch.write({"later.yaml": "l", "empty.yaml": ""})
     scratch.git("add", "empty.yaml")
     scratch.git("add", "-N", "later.yaml")
-    assert index(scratch.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0", "empty.yaml": ""}
+    assert read_index(scratch.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0", "empty.yaml": ""}
 
 
 def test_an_unfinished_merge_is_an_error_that_names_the_file(scratch: Scratch) -> None:
@@ -132,7 +132,7 @@ def test_an_unfinished_merge_is_an_error_that_names_the_file(scratch: Scratch) -
     scratch.commit({"a.yaml": "a2"})
     scratch.git("merge", "-q", "side", check=False)
     with pytest.raises(HistoryError, match=r"merge is not finished: a\.yaml has conflicts") as caught:
-        index(scratch.path)
+        read_index(scratch.path)
     assert "git add -- a.yaml" in caught.value.fix
 
 
@@ -140,14 +140,14 @@ def test_a_conflict_in_a_file_that_is_no_declaration_does_not_matter(scratch: Sc
     scratch.commit({"notes.txt": "1"}, branch="side", start=1)
     scratch.commit({"notes.txt": "2"})
     scratch.git("merge", "-q", "side", check=False)
-    assert "notes.txt" not in index(scratch.path)
+    assert "notes.txt" not in read_index(scratch.path)
 
 
 def test_a_bare_repository_has_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = Scratch(tmp_path / "r.git", bare=True)
     monkeypatch.setenv("GIT_DIR", str(bare.path))
     with pytest.raises(HistoryError, match="bare repository has no index"):
-        index(bare.path)
+        read_index(bare.path)
 
 
 def test_links_and_submodules_are_told_apart_from_files(scratch: Scratch) -> None:
@@ -169,7 +169,7 @@ def test_links_and_submodules_are_told_apart_from_files(scratch: Scratch) -> Non
 def test_a_sparse_index_still_holds_every_file(scratch: Scratch) -> None:
     scratch.git("sparse-checkout", "init", "--cone", "--sparse-index")
     assert not (scratch.path / "sub").exists()
-    assert index(scratch.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
+    assert read_index(scratch.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
 
 
 def test_a_commit_has_the_files_of_its_tree(scratch: Scratch) -> None:
@@ -178,26 +178,26 @@ def test_a_commit_has_the_files_of_its_tree(scratch: Scratch) -> None:
         first, second = (repository.commit(scratch.id(number)) for number in (1, mark))
         assert first
         assert second
-        assert contents(CommitFiles(repository, first)) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
-        assert contents(CommitFiles(repository, second)) == {
+        assert read_files(CommitFiles(repository, first)) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
+        assert read_files(CommitFiles(repository, second)) == {
             "b.yaml": "b1",
             "sub/c.yaml": "c0",
             "sub/\udcff.yaml": "odd",
         }
 
 
-def staged(scratch: Scratch, name: str) -> None:
-    """A topic is declared in a file of that name, and staged."""
+def stage_declaration(scratch: Scratch, name: str) -> None:
+    """Stage a declaration in a file with this name."""
     (scratch.path / ".git" / "hooks" / "pre-commit").unlink()
     files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", f"topics/{name}.yaml": "topic: a/b/c\n"}
     scratch.write(files)
     scratch.git("add", ".")
-    assert index(scratch.path)[f"topics/{name}.yaml"] == "topic: a/b/c\n"
+    assert read_index(scratch.path)[f"topics/{name}.yaml"] == "topic: a/b/c\n"
 
 
 @pytest.mark.parametrize("name", ["[x]*", ":(top)", 'q"uote\\', "e\u0301", "\u00e9", "-x"])
 def test_a_staged_declaration_may_have_an_odd_name(scratch: Scratch, name: str) -> None:
-    staged(scratch, name)
+    stage_declaration(scratch, name)
     for option in ([], ["--staged"]):
         (topic,) = json.loads(schemactl(scratch.path, "check", *option, "--format", "json").out)["topics"]
         assert topic["topic"] == "persistent://a/b/c"
@@ -205,7 +205,7 @@ def test_a_staged_declaration_may_have_an_odd_name(scratch: Scratch, name: str) 
 
 @pytest.mark.parametrize("name", ["new\nline", "\udcff", "tab\t"])
 def test_a_staged_declaration_whose_name_cannot_be_printed_is_an_error_on_one_line(scratch: Scratch, name: str) -> None:
-    staged(scratch, name)
+    stage_declaration(scratch, name)
     for option in ([], ["--staged"]):
         said = schemactl(scratch.path, "check", *option, code=1).err
         assert "yaml:1:1: the name of this file is not UTF-8, or contains a line break" in said

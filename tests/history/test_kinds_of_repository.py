@@ -24,71 +24,71 @@ class Team:
         self.scratch = Scratch(path / "team")
         self.path = self.scratch.path
         files = {"schemactl.yaml": PROJECT, "README.md": "a", ORDERS: record("id")}
-        files |= {f"topics/t{each}.yaml": declared(f"shop/sales/t{each}") for each in range(topics)}
+        files |= {f"topics/t{number}.yaml": declared(f"shop/sales/t{number}") for number in range(topics)}
         self.scratch.commit(files, "approved")
         self.scratch.git("checkout", "-q", "-b", "work")
 
     def stage(self, path: str, content: str) -> None:
-        """The file is staged so."""
+        """Write and stage a file."""
         target = self.path / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(content)
         self.git("add", path)
 
     def approve(self, commits: int) -> None:
-        """So many more commits are on main."""
+        """Add commits to main."""
         for number in range(commits):
             self.scratch.commit({"topics/other.yaml": f"topic: shop/sales/o{number}\n"})
         head = self.git("symbolic-ref", "--quiet", "HEAD", check=False)
-        # The stream leaves the files of HEAD as they are.
+        # `git fast-import` does not update the files of HEAD.
         self.git("symbolic-ref", "HEAD", head or "refs/heads/work")
 
     def git(self, *arguments: str, check: bool = True) -> str:
-        """What git prints, where work goes on."""
+        """Run git in the current working tree, and return its output."""
         return self.scratch.git("-C", str(self.path), *arguments, check=check)
 
 
 @pytest.fixture
 def team(tmp_path: Path) -> Team:
-    """Work begins."""
+    """A repository without changes on its branch."""
     return Team(tmp_path)
 
 
-def hook(team: Team, **variables: str) -> tuple[int, str]:
-    """Exit code of the hook's command, and what it said."""
-    printed = process(team.path, "check", "--staged", **variables)
-    return printed.code, printed.out + printed.err
+def run_hook(team: Team, **variables: str) -> tuple[int, str]:
+    """Run the hook's command, and return its exit code and output."""
+    result = process(team.path, "check", "--staged", **variables)
+    return result.code, result.out + result.err
 
 
-def accepted(team: Team) -> None:
+def stage_compatible_change(team: Team) -> None:
     team.stage(ORDERS, FINE)
 
 
-def refused(team: Team) -> None:
+def stage_breaking_change(team: Team) -> None:
     team.stage(ORDERS, BREAKING)
 
 
-def warned(team: Team) -> None:
+def stage_removal(team: Team) -> None:
     team.git("rm", "-q", "topics/t0.yaml")
 
 
-def behind(team: Team) -> None:
+def fall_behind(team: Team) -> None:
     team.approve(1)
-    refused(team)
+    stage_breaking_change(team)
 
 
-def far_behind(team: Team) -> None:
+def fall_far_behind(team: Team) -> None:
     team.approve(40)
-    accepted(team)
+    stage_compatible_change(team)
 
 
-def behind_with_work(team: Team) -> None:
+def fall_behind_with_work(team: Team) -> None:
     team.stage("README.md", "work")
     team.git("commit", "-qm", "work")
-    behind(team)
+    fall_behind(team)
 
 
-def unmerged(team: Team) -> None:
+def leave_conflict(team: Team) -> None:
     team.git("checkout", "-q", "-b", "other")
     for branch, content in (("other", FINE), ("work", record("id", y=1))):
         team.git("checkout", "-q", branch)
@@ -97,64 +97,64 @@ def unmerged(team: Team) -> None:
     team.git("merge", "-q", "other", check=False)
 
 
-def merging(team: Team) -> None:
+def begin_merge(team: Team) -> None:
     team.approve(1)
     team.stage("README.md", "work")
     team.git("commit", "-qm", "work")
     team.git("merge", "-q", "--no-commit", "main")
 
 
-def updated(team: Team) -> None:
-    merging(team)
+def merge_main(team: Team) -> None:
+    begin_merge(team)
     team.git("commit", "-qm", "merged main")
-    refused(team)
+    stage_breaking_change(team)
 
 
-def linked(team: Team) -> None:
+def enter_linked_worktree(team: Team) -> None:
     team.git("worktree", "add", "-q", "-b", "linked", str(team.path.parent / "linked"), "main")
     team.path = team.path.parent / "linked"
-    refused(team)
+    stage_breaking_change(team)
 
 
-def detached(team: Team) -> None:
+def detach_head(team: Team) -> None:
     team.git("checkout", "-q", "--detach")
-    refused(team)
+    stage_breaking_change(team)
 
 
-def cache_gone(team: Team) -> None:
+def remove_cache(team: Team) -> None:
     for path in team.scratch.cache.glob("history*"):
         path.unlink()
-    refused(team)
+    stage_breaking_change(team)
 
 
-def in_a_folder(team: Team) -> None:
+def enter_project_in_folder(team: Team) -> None:
     team.stage("apart/schemactl.yaml", PROJECT)
     team.stage("apart/topics/one.yaml", "topic: a/b/c\n")
     team.git("commit", "-qm", "apart")
     team.path /= "apart"
 
 
-def submodule(team: Team) -> None:
+def enter_submodule(team: Team) -> None:
     outer = Scratch(team.path.parent / "outer")
     outer.git("-c", "protocol.file.allow=always", "submodule", "-q", "add", str(team.path), "inner")
     team.path = outer.path / "inner"
-    refused(team)
+    stage_breaking_change(team)
 
 
-def unborn(team: Team) -> None:
+def enter_empty_repository(team: Team) -> None:
     team.path = Scratch(team.path.parent / "empty").path
     team.stage("schemactl.yaml", PROJECT)
     team.stage("topics/one.yaml", "topic: a/b/c\n")
 
 
-def shallow(team: Team) -> None:
+def enter_shallow_clone(team: Team) -> None:
     team.approve(3)
     clone = team.path.parent / "clone"
     team.git("clone", "-q", "--depth", "1", "--branch", "main", team.path.as_uri(), str(clone))
     team.path = clone
 
 
-def sha256(team: Team) -> None:
+def enter_sha256_repository(team: Team) -> None:
     team.path = Scratch(team.path.parent / "long", object_format="sha256").path
     team.stage("schemactl.yaml", PROJECT)
     team.stage("topics/one.yaml", "topic: a/b/c\n")
@@ -164,19 +164,37 @@ def sha256(team: Team) -> None:
 @pytest.mark.parametrize(
     ("before", "exit_code"),
     [
-        *((lambda team: team.stage("README.md", "b"), 0), (accepted, 0), (refused, 100), (warned, 0)),
-        *((behind, 100), (far_behind, 0), (behind_with_work, 100), (unmerged, 1), (merging, 0), (updated, 100)),
-        *((linked, 100), (detached, 100), (cache_gone, 100), (in_a_folder, 0), (submodule, 100)),
-        *((unborn, 0), (shallow, 1), (sha256, 0)),
+        *(
+            (lambda team: team.stage("README.md", "b"), 0),
+            (stage_compatible_change, 0),
+            (stage_breaking_change, 100),
+            (stage_removal, 0),
+        ),
+        *(
+            (fall_behind, 100),
+            (fall_far_behind, 0),
+            (fall_behind_with_work, 100),
+            (leave_conflict, 1),
+            (begin_merge, 0),
+            (merge_main, 100),
+        ),
+        *(
+            (enter_linked_worktree, 100),
+            (detach_head, 100),
+            (remove_cache, 100),
+            (enter_project_in_folder, 0),
+            (enter_submodule, 100),
+        ),
+        *((enter_empty_repository, 0), (enter_shallow_clone, 1), (enter_sha256_repository, 0)),
     ],
-    ids=lambda each: getattr(each, "__name__", ""),
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_the_hook_says_the_same_with_and_without_what_was_kept(
     team: Team, before: Callable[[Team], None], exit_code: int
 ) -> None:
-    assert hook(team)[0] == 0
+    assert run_hook(team)[0] == 0
     before(team)
-    code, said = hook(team)
-    assert code == exit_code, said
-    again, said = hook(team, SCHEMACTL_CACHE="")
-    assert again == code, said
+    code, output = run_hook(team)
+    assert code == exit_code, output
+    uncached_code, output = run_hook(team, SCHEMACTL_CACHE="")
+    assert uncached_code == code, output

@@ -1,4 +1,4 @@
-"""The commands that look into the approved history, as a user calls them."""
+"""The commands that show the approved history: log, show and diff."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ PROJECT = "version: 1\nroots: [topics]\n"
 
 
 class Shop(Scratch):
-    """A repository whose history is looked into by commands."""
+    """A repository whose history is shown by commands."""
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, standard output and standard error."""
+        """Run a command, and return its exit code, standard output and standard error."""
         self.flush()
-        printed = schemactl(self.path, *arguments, code=(0, 1, 64))
-        return printed.code, printed.out, printed.err
+        result = schemactl(self.path, *arguments, code=(0, 1, 64))
+        return result.code, result.out, result.err
 
-    def answer(self, *arguments: str) -> Any:
-        """The JSON that the command prints."""
+    def run_json(self, *arguments: str) -> Any:
+        """Run a command, and return the JSON that it prints."""
         code, out, _ = self.run(*arguments, "--format", "json")
         assert code == 0
         return json.loads(out)
 
-    def refusal(self, *arguments: str) -> tuple[int, str]:
-        """Exit code and message of a command that prints no result."""
+    def run_failing(self, *arguments: str) -> tuple[int, str]:
+        """Run a command that prints no result, and return its exit code and message."""
         code, out, err = self.run(*arguments)
         assert out == ""
         return code, err
@@ -46,7 +46,7 @@ OF_ORDERS = {
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    """Orders with three versions of which the middle one is in force, a deleted topic, and one without schema."""
+    """Orders with three versions, of which the middle one is in force, a deleted topic, and a topic without schema."""
     shop = Shop(tmp_path_factory.mktemp("history") / "shop")
     shop.commit(
         {
@@ -101,9 +101,9 @@ def test_log_says_that_a_topic_is_gone_or_has_no_schema(shop: Shop) -> None:
 
 
 def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(shop: Shop) -> None:
-    told = shop.answer("log", "--all")
-    assert (told["format_version"], told["ref"], told["tip"]["id"]) == (1, "main", shop.id(5))
-    topics = {topic["topic"]: topic for topic in told["topics"]}
+    result = shop.run_json("log", "--all")
+    assert (result["format_version"], result["ref"], result["tip"]["id"]) == (1, "main", shop.id(5))
+    topics = {topic["topic"]: topic for topic in result["topics"]}
     assert list(topics) == sorted(topics)
     assert len(topics) == 5
     orders = topics["persistent://shop/sales/orders"]
@@ -120,8 +120,8 @@ def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(shop: S
 def test_log_says_which_commit_wrote_a_message(shop: Shop, version_bytes: str) -> None:
     _, out, _ = shop.run("log", "orders", "--version-bytes", version_bytes)
     assert out == f"persistent://shop/sales/orders: version 2 ({shop.id(3)[:9]}, 2023-11-14): Know the customer\n"
-    told = shop.answer("log", "orders", "--version-bytes", version_bytes)
-    assert (told["version"], told["commit"]["id"]) == (2, shop.id(3))
+    result = shop.run_json("log", "orders", "--version-bytes", version_bytes)
+    assert (result["version"], result["commit"]["id"]) == (2, shop.id(3))
 
 
 @pytest.mark.parametrize(
@@ -135,59 +135,59 @@ def test_log_says_which_commit_wrote_a_message(shop: Shop, version_bytes: str) -
     ],
 )
 def test_log_refuses_version_bytes_that_name_no_version(shop: Shop, version_bytes: str, code: int, words: str) -> None:
-    found, message = shop.refusal("log", "orders", "--version-bytes", version_bytes)
-    assert found == code
+    exit_code, message = shop.run_failing("log", "orders", "--version-bytes", version_bytes)
+    assert exit_code == code
     assert words in message
 
 
 @pytest.mark.parametrize("arguments", [[], ["orders", "--all"], ["--all", "--version-bytes", "00"]])
 def test_log_wants_one_topic_or_all(shop: Shop, arguments: list[str]) -> None:
-    assert shop.refusal("log", *arguments)[0] == 64
+    assert shop.run_failing("log", *arguments)[0] == 64
 
 
 @pytest.mark.parametrize("name", ["orders", "sales/orders", "shop/sales/orders", "persistent://shop/sales/orders"])
 def test_a_topic_is_named_by_as_much_as_is_unambiguous(shop: Shop, name: str) -> None:
-    assert shop.answer("show", name)["topic"] == "persistent://shop/sales/orders"
-    assert shop.answer("show", f"{name}@0")["version"] == 0
+    assert shop.run_json("show", name)["topic"] == "persistent://shop/sales/orders"
+    assert shop.run_json("show", f"{name}@0")["version"] == 0
 
 
 def test_an_unknown_topic_gets_the_nearest_names(shop: Shop) -> None:
-    code, message = shop.refusal("log", "ordrs")
+    code, message = shop.run_failing("log", "ordrs")
     assert code == 64
     assert "did you mean persistent://shop/sales/orders or " in message
-    assert "did you mean persistent://shop/billing/payments" in shop.refusal("show", "shop/biling/payments")[1]
-    assert "in the approved history; known: persistent://shop/billing/payments" in shop.refusal("show", "xyz")[1]
+    assert "did you mean persistent://shop/billing/payments" in shop.run_failing("show", "shop/biling/payments")[1]
+    assert "in the approved history; known: persistent://shop/billing/payments" in shop.run_failing("show", "xyz")[1]
 
 
 @pytest.mark.parametrize("number", ["x", "", "-1", "1.0", "latest"])
 def test_what_follows_the_at_is_a_number_or_a_state(shop: Shop, number: str) -> None:
     for command in ("show", "diff"):
-        code, message = shop.refusal(command, f"orders@{number}")
+        code, message = shop.run_failing(command, f"orders@{number}")
         assert code == 64
         expected = f"orders@{number}: expected the number of a version after the @, `work`, or a ref, found {number!r}"
         assert f"{expected}: the approved history knows 0 to 2" in message
 
 
 def test_one_of_git_s_versions_is_named_behind_an_at(shop: Shop) -> None:
-    assert shop.answer("log", "orders@1") == shop.answer("log", "orders", "--version-bytes", "0000000000000001")
-    assert shop.refusal("log", "orders@1", "--version-bytes", "00" * 8)[0] == 64
+    assert shop.run_json("log", "orders@1") == shop.run_json("log", "orders", "--version-bytes", "0000000000000001")
+    assert shop.run_failing("log", "orders@1", "--version-bytes", "00" * 8)[0] == 64
 
 
 def test_an_ambiguous_topic_gets_the_candidates(other: Shop) -> None:
     two = "topic: a/b/x\nschema: {type: STRING}\n---\ntopic: a/c/x\nschema: {type: STRING}\n"
     at = "---\ntopic: a/c/x@1\nschema: {type: INT64}\n"
     other.commit({"schemactl.yaml": PROJECT, "topics/t.yaml": two + at})
-    code, message = other.refusal("show", "x")
+    code, message = other.run_failing("show", "x")
     assert code == 64
     assert "persistent://a/b/x, persistent://a/c/x" in message
-    assert other.answer("show", "x@1")["topic"] == "persistent://a/c/x@1"
-    assert other.answer("show", "x@1@0")["version"] == 0
+    assert other.run_json("show", "x@1")["topic"] == "persistent://a/c/x@1"
+    assert other.run_json("show", "x@1@0")["version"] == 0
 
 
 def test_in_an_empty_repository_nothing_is_approved(other: Shop) -> None:
     other.write({"schemactl.yaml": PROJECT})
-    assert "declares none yet" in other.refusal("log", "orders")[1]
-    assert other.answer("log", "--all") == {
+    assert "declares none yet" in other.run_failing("log", "orders")[1]
+    assert other.run_json("log", "--all") == {
         "format_version": 1,
         "ref": "main",
         "tip": None,
@@ -219,7 +219,7 @@ def test_show_quietly_prints_the_definition_alone(shop: Shop) -> None:
 
 
 def test_show_gives_other_programs_all_facts(shop: Shop) -> None:
-    assert shop.answer("show", "orders@2") == {
+    assert shop.run_json("show", "orders@2") == {
         "format_version": 1,
         "topic": "persistent://shop/sales/orders",
         **OF_ORDERS,
@@ -270,8 +270,8 @@ def test_show_says_since_which_version_readers_cannot_read(other: Shop) -> None:
         other.commit({"topics/orders.avsc": text}, subject)
     other.commit({"topics/o.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n"}, "text")
     ids = {number: other.id(number + 1)[:9] for number in range(7)}
-    _, _, said = other.run("show", "orders@1")
-    lines = [line for line in said.splitlines()[1:] if not line.startswith("    ")]
+    _, _, output = other.run("show", "orders@1")
+    lines = [line for line in output.splitlines()[1:] if not line.startswith("    ")]
     assert lines == [
         "  reads versions 0-1, 3",
         f'  cannot read version 2 ({ids[2]}, 2023-11-14) "count in words"',
@@ -282,25 +282,25 @@ def test_show_says_since_which_version_readers_cannot_read(other: Shop) -> None:
         f'  cannot be read by versions 4-5, from version 4 ({ids[4]}, 2023-11-14) "rename"; Java can, strict readers cannot',
         f'  cannot be read by version 6 ({ids[6]}, 2023-11-14) "text"',
     ]
-    assert [line.strip() for line in said.splitlines() if "Order.count" in line] == [
+    assert [line.strip() for line in output.splitlines() if "Order.count" in line] == [
         "TYPE_MISMATCH: Order.count: string is written, readers of version 1 expect int, and Avro promotes neither to the other.",
         "TYPE_MISMATCH: Order.count: int is written, the new schema expects string, and Avro promotes neither to the other.",
     ]
-    assert "    READER_FIELD_MISSING_DEFAULT_VALUE: " in said
-    told = other.answer("show", "orders@6")
-    assert (told["reads"], told["read_by"]) == ([6], [6])
-    assert [(gap["versions"], gap["border"]) for gap in told["unreadable"]] == [([0, 1, 2, 3, 4, 5], 5)]
-    assert told["unreadable"][0]["reasons"][0]["rule"] == "SCHEMA_TYPE_CHANGED"
-    assert told["unreadable"][0]["commit"]["subject"] == "no id"
+    assert "    READER_FIELD_MISSING_DEFAULT_VALUE: " in output
+    result = other.run_json("show", "orders@6")
+    assert (result["reads"], result["read_by"]) == ([6], [6])
+    assert [(gap["versions"], gap["border"]) for gap in result["unreadable"]] == [([0, 1, 2, 3, 4, 5], 5)]
+    assert result["unreadable"][0]["reasons"][0]["rule"] == "SCHEMA_TYPE_CHANGED"
+    assert result["unreadable"][0]["commit"]["subject"] == "no id"
 
 
 def test_show_tells_the_first_reasons_and_how_many_more_there_are(other: Shop) -> None:
     other.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")})
     other.commit({"topics/orders.avsc": record(*(f"f{number}" for number in range(1_021)))})
-    _, _, said = other.run("show", "orders@1")
-    assert said.count("    READER_FIELD_MISSING_DEFAULT_VALUE: ") == 21
-    assert "    and 1,001 reasons more: `--format json` has them all\n  is read by version 1\n" in said
-    [gap] = other.answer("show", "orders@1")["unreadable"]
+    _, _, output = other.run("show", "orders@1")
+    assert output.count("    READER_FIELD_MISSING_DEFAULT_VALUE: ") == 21
+    assert "    and 1,001 reasons more: `--format json` has them all\n  is read by version 1\n" in output
+    [gap] = other.run_json("show", "orders@1")["unreadable"]
     assert len(gap["reasons"]) == 1_021
 
 
@@ -311,11 +311,11 @@ def test_show_of_a_type_without_definition_says_so(shop: Shop) -> None:
 
 
 def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(shop: Shop) -> None:
-    assert shop.refusal("show", "pings") == (1, "schemactl: persistent://shop/ops/pings has never had a schema\n")
-    code, message = shop.refusal("show", "orders@3")
+    assert shop.run_failing("show", "pings") == (1, "schemactl: persistent://shop/ops/pings has never had a schema\n")
+    code, message = shop.run_failing("show", "orders@3")
     assert code == 64
     assert "has no version 3: the approved history knows 0 to 2" in message
-    assert "knows none" in shop.refusal("show", "pings@0")[1]
+    assert "knows none" in shop.run_failing("show", "pings@0")[1]
 
 
 def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(shop: Shop) -> None:
@@ -336,20 +336,20 @@ def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(shop: Shop) -
 
 
 def test_diff_of_one_topic_is_from_what_is_approved_to_the_working_tree(shop: Shop) -> None:
-    told = shop.answer("diff", "orders")
-    assert (told["old"]["version"], told["new"]["state"], told["new"]["version"]) == (1, "work", 1)
-    assert (told["text"], told["fields"]) == ([], [])
-    told = shop.answer("diff", "orders@2", "orders")
-    assert told["fields"] == [{"sign": "-", "what": "Order.customer: string"}]
-    assert [each["rule"] for each in told["old_reads_new"]] == ["READER_FIELD_MISSING_DEFAULT_VALUE"]
-    assert told["new_reads_old"] == []
+    result = shop.run_json("diff", "orders")
+    assert (result["old"]["version"], result["new"]["state"], result["new"]["version"]) == (1, "work", 1)
+    assert (result["text"], result["fields"]) == ([], [])
+    result = shop.run_json("diff", "orders@2", "orders")
+    assert result["fields"] == [{"sign": "-", "what": "Order.customer: string"}]
+    assert [reason["rule"] for reason in result["old_reads_new"]] == ["READER_FIELD_MISSING_DEFAULT_VALUE"]
+    assert result["new_reads_old"] == []
 
 
 def test_diff_from_one_version_goes_to_the_working_tree(shop: Shop) -> None:
-    told = shop.answer("diff", "orders@0")
-    assert (told["old"]["version"], told["new"]["version"]) == (0, 1)
-    assert told["new"]["label"].startswith("orders@work (version 1 (")
-    assert shop.answer("diff", "orders@0..1") == shop.answer("diff", "orders@0", "orders@1")
+    result = shop.run_json("diff", "orders@0")
+    assert (result["old"]["version"], result["new"]["version"]) == (0, 1)
+    assert result["new"]["label"].startswith("orders@work (version 1 (")
+    assert shop.run_json("diff", "orders@0..1") == shop.run_json("diff", "orders@0", "orders@1")
 
 
 def test_diff_tells_layout_and_docs_from_fields(shop: Shop) -> None:
@@ -366,8 +366,8 @@ def test_diff_of_two_types_says_that_nobody_reads_whom(shop: Shop) -> None:
 
 
 def test_diff_of_what_has_no_definition_is_refused(shop: Shop) -> None:
-    assert "has never had a schema" in shop.refusal("diff", "orders", "pings")[1]
-    assert shop.refusal("diff", "orders", "pings")[0] == 64
+    assert "has never had a schema" in shop.run_failing("diff", "orders", "pings")[1]
+    assert shop.run_failing("diff", "orders", "pings")[0] == 64
 
 
 def test_colours_appear_only_when_asked_for(shop: Shop) -> None:
@@ -380,9 +380,9 @@ def test_long_definitions_are_compared_in_time(other: Shop) -> None:
     other.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(definition="o.avsc")})
     other.commit({"topics/o.avsc": record("id", **numbers)})
     other.commit({"topics/o.avsc": record("id", **numbers | {"n7": 70, "n9": 90})})
-    said = other.answer("diff", "orders@0", "orders@1")
-    shown, *rest = said["text"][2:]
-    assert shown.startswith("@@ -")
+    difference = other.run_json("diff", "orders@0", "orders@1")
+    header, *rest = difference["text"][2:]
+    assert header.startswith("@@ -")
     removed = [line[1:].strip() for line in rest if line.startswith("-")]
     added = [line[1:].strip() for line in rest if line.startswith("+")]
     assert len(removed) == len(added) < 20

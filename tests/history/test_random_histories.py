@@ -1,4 +1,4 @@
-"""Random histories: the streamed fold gives the versions that checking out every commit gives."""
+"""Random histories: the derivation has the same versions as a check-out of every commit."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Versions = dict[str, tuple[list[tuple[bytes, str] | None], int | None, bool]]
 
 
 @dataclass
-class Slow:
-    """The obvious way: for every commit, look at every file of its working tree anew."""
+class SlowDerivation:
+    """The obvious derivation: for every commit, read every file of its working tree."""
 
     documents: dict[str, list[TopicDocument]] = field(default_factory=dict)
     numbers: dict[str, dict[Hashable, int]] = field(default_factory=dict)
@@ -44,35 +44,37 @@ class Slow:
     current: dict[str, int | None] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
 
-    def look(self, files: WorktreeFiles, commit: str) -> None:
-        """One more commit is checked out."""
-        before, self.documents = self.documents, {}
+    def add_commit(self, files: WorktreeFiles, commit: str) -> None:
+        """Read the working tree of one more commit."""
+        old_documents, self.documents = self.documents, {}
         for path in files.paths():
             if path.endswith(YAML_SUFFIXES) and in_roots(path, PROJECT, previous=True):
-                self.documents[path] = self._declared(files, path, before.get(path, []))
+                self.documents[path] = self._read_declarations(files, path, old_documents.get(path, []))
         places: dict[str, list[tuple[bool, TopicDocument]]] = {}
         for path, documents in self.documents.items():
             for document in documents:
                 places.setdefault(str(document.topic.name), []).append((in_roots(path, PROJECT), document))
         for topic in {*places, *self.current}:
-            found = [document for today, document in places.get(topic, ()) if today]
-            found = found or [document for _, document in places.get(topic, ())]
-            if not found and topic in self.current:
+            documents = [document for is_in_current_root, document in places.get(topic, ()) if is_in_current_root]
+            documents = documents or [document for _, document in places.get(topic, ())]
+            if not documents and topic in self.current:
                 self.current[topic] = None
                 self.gone.add(topic)
-            if len(found) == 1:
-                self._declare(topic, found[0], files, commit)
+            if len(documents) == 1:
+                self._declare(topic, documents[0], files, commit)
 
-    def _declared(self, files: WorktreeFiles, path: str, before: list[TopicDocument]) -> list[TopicDocument]:
+    def _read_declarations(
+        self, files: WorktreeFiles, path: str, old_documents: list[TopicDocument]
+    ) -> list[TopicDocument]:
         try:
             read = read_documents(path, read_bytes(files, path))
         except DeclarationError:
-            return before
-        now = [document for document in read.documents if isinstance(document, TopicDocument)]
+            return old_documents
+        documents = [document for document in read.documents if isinstance(document, TopicDocument)]
         if read.problems:
-            names = {document.topic.name for document in now}
-            now += [document for document in before if document.topic.name not in names]
-        return now
+            names = {document.topic.name for document in documents}
+            documents += [document for document in old_documents if document.topic.name not in names]
+        return documents
 
     def _declare(self, topic: str, document: TopicDocument, files: WorktreeFiles, commit: str) -> None:
         if document.schema is None:
@@ -98,48 +100,48 @@ class Slow:
         self.current[topic] = numbers[key]
         self.gone.discard(topic)
 
-    def result(self) -> Versions:
-        """What was seen; a topic that only a former root declares is gone."""
-        today = {
+    def list_versions(self) -> Versions:
+        """List the versions; a topic that only a previous root declares is deleted."""
+        in_current_roots = {
             str(document.topic.name)
             for path, documents in self.documents.items()
             if in_roots(path, PROJECT)
             for document in documents
         }
-        declared = today - self.gone
+        declared = in_current_roots - self.gone
         return {
             topic: (self.versions[topic], self.current[topic] if topic in declared else None, topic not in declared)
             for topic in self.versions
         }
 
 
-def slowly(scratch: Scratch) -> Versions:
-    """Every commit of main's first-parent line is checked out and looked at."""
+def derive_slowly(scratch: Scratch) -> Versions:
+    """Check out and read every commit of main's first-parent line."""
     commits = scratch.git("rev-list", "--first-parent", "--reverse", "main").split()
     with tempfile.TemporaryDirectory() as folder:
         scratch.git("worktree", "add", "-q", "--detach", f"{folder}/all", commits[0])
-        slow = Slow()
+        slow = SlowDerivation()
         for commit in commits:
             scratch.git("-C", f"{folder}/all", "checkout", "-q", "--force", "--detach", commit)
-            slow.look(WorktreeFiles(f"{folder}/all"), commit)
-    return slow.result()
+            slow.add_commit(WorktreeFiles(f"{folder}/all"), commit)
+    return slow.list_versions()
 
 
 def read(scratch: Scratch) -> history.History:
-    """What the tool itself says, from its cache where there is one."""
+    """Read the history, from the cache if there is one."""
     with history.Repository.open(scratch.path) as repository:
-        found = history.read(repository, PROJECT)
-        found.catalog.load()
-        return found
+        approved = history.read(repository, PROJECT)
+        approved.catalog.load()
+        return approved
 
 
 def forget(scratch: Scratch) -> None:
-    """There is no cache."""
+    """Remove the cache."""
     shutil.rmtree(scratch.cache, ignore_errors=True)
 
 
-def versions(approved: history.History) -> Versions:
-    """Of what the tool says, as much as checking out every commit shows."""
+def list_versions(approved: history.History) -> Versions:
+    """List the parts of a history that `SlowDerivation` derives as well."""
     return {
         str(name): (
             [
@@ -153,10 +155,10 @@ def versions(approved: history.History) -> Versions:
     }
 
 
-def everything(approved: history.History) -> object:
-    """All that the tool says."""
+def list_all_parts(approved: history.History) -> object:
+    """List all parts of a history."""
     return (
-        versions(approved),
+        list_versions(approved),
         dict(approved.catalog.namespaces),
         dict(approved.catalog.topics),
         {name: (topic.source, topic.schema) for name, topic in approved.catalog.topics.items()},
@@ -171,22 +173,22 @@ NAMES = ("one", "two", "three")
 COMMON = "common/money.avsc"
 
 
-def definition(name: str, version: int, *, indent: int | None, doc: str, shared: bool) -> str:
-    """A record that differs with `version`, and in what makes no version."""
+def write_definition(name: str, version: int, *, indent: int | None, doc: str, shared: bool) -> str:
+    """Write a record that differs by `version`, and in details that make no version."""
     fields: list[dict[str, Any]] = [{"name": f"f{version}", "type": "string", "doc": doc}]
     if shared:
         fields.append({"name": "money", "type": "Money"})
     return json.dumps({"type": "record", "name": f"R{name}", "fields": fields}, indent=indent)
 
 
-def money(version: int, doc: str) -> str:
-    """The shared definition."""
+def write_money(version: int, doc: str) -> str:
+    """Write the shared definition."""
     fields = [{"name": f"m{version}", "type": "int", "default": 0}]
     return json.dumps({"type": "record", "name": "Money", "doc": doc, "fields": fields})
 
 
-def declaration(name: str, folder: str, *, shared: bool, comment: str, generation: int = 1) -> str:
-    """A topic's declaration; its definition lies in `schemas`."""
+def write_declaration(name: str, folder: str, *, shared: bool, comment: str, generation: int = 1) -> str:
+    """Write a topic's declaration; its definition is in `schemas`."""
     references = f"  references: [../{COMMON}]\n" if shared else ""
     up = "../" * folder.count("/")
     text = f"# {comment}\ntopic: a/b/{name}\ngeneration: {generation}\nschema:\n  type: AVRO\n  definition: ../{up}schemas/{name}.avsc\n"
@@ -194,16 +196,16 @@ def declaration(name: str, folder: str, *, shared: bool, comment: str, generatio
 
 
 @st.composite
-def edited(draw: st.DrawFn, name: str, path: str) -> Tree:
-    """What a change of one topic's files writes: its declaration, its definition, or both."""
+def draw_edit(draw: st.DrawFn, name: str, path: str) -> Tree:
+    """Draw a change of one topic's files: its declaration, its definition, or both."""
     folder = path.rpartition("/")[0]
     shared = draw(st.booleans())
     comment = draw(st.sampled_from(["", "x", "y"]))
-    written = definition(
+    written = write_definition(
         name, draw(st.integers(0, 3)), indent=draw(st.sampled_from([None, 2])), doc=comment, shared=shared
     )
     generation = draw(st.sampled_from([1, 1, 2, 2, 4]))
-    mine = declaration(name, folder, shared=shared, comment=comment, generation=generation)
+    mine = write_declaration(name, folder, shared=shared, comment=comment, generation=generation)
     broken = st.sampled_from(["{", "", "topic: a/b/one\nmore: 1\n", '{"type": "x"}'])
     return draw(
         st.sampled_from(
@@ -211,9 +213,9 @@ def edited(draw: st.DrawFn, name: str, path: str) -> Tree:
                 {path: mine, f"schemas/{name}.avsc": written},
                 {path: mine, f"schemas/{name}.avsc": written},
                 {f"schemas/{name}.avsc": written},
-                {COMMON: money(draw(st.integers(0, 2)), comment)},
+                {COMMON: write_money(draw(st.integers(0, 2)), comment)},
                 {draw(st.sampled_from([path, f"schemas/{name}.avsc", COMMON])): draw(broken)},
-                {"topics/again.yaml": declaration(name, "topics", shared=shared, comment=comment)},
+                {"topics/again.yaml": write_declaration(name, "topics", shared=shared, comment=comment)},
                 {path: f"topic: a/b/{name}\nschema: {{type: STRING}}\n---\ntopic: a/b/other\n"},
                 {path: f"topic: a/b/{name}\n"},
             ]
@@ -222,14 +224,14 @@ def edited(draw: st.DrawFn, name: str, path: str) -> Tree:
 
 
 @st.composite
-def changed(draw: st.DrawFn, tree: Tree, former: list[Tree]) -> Tree:
-    """The tree after one change of some kind."""
+def draw_change(draw: st.DrawFn, tree: Tree, former: list[Tree]) -> Tree:
+    """Draw a change of any kind, and return the tree after it."""
     tree = dict(tree)
     name = draw(st.sampled_from(NAMES))
     path = next((path for path in tree if path.endswith(f"/{name}.yaml")), f"topics/{name}.yaml")
     kind = draw(st.sampled_from(["edit"] * 8 + ["rename", "delete", "revert"]))
     if kind == "edit":
-        tree |= draw(edited(name, path))
+        tree |= draw(draw_edit(name, path))
     elif kind == "delete":
         for gone in draw(st.sampled_from([(path,), (f"schemas/{name}.avsc",), (COMMON,), (path, COMMON)])):
             tree.pop(gone, None)
@@ -238,33 +240,33 @@ def changed(draw: st.DrawFn, tree: Tree, former: list[Tree]) -> Tree:
     elif path in tree:
         del tree[path]
         folder = draw(st.sampled_from(["topics", "before", "topics/deep", "topics/.hidden"]))
-        tree[f"{folder}/{name}.yaml"] = declaration(name, folder, shared=draw(st.booleans()), comment="")
+        tree[f"{folder}/{name}.yaml"] = write_declaration(name, folder, shared=draw(st.booleans()), comment="")
     return tree
 
 
 @st.composite
-def repositories(draw: st.DrawFn) -> list[list[Tree]]:
-    """For every step of main its trees: one for a commit, or those of a branch, of which the last is the merge's."""
+def draw_repositories(draw: st.DrawFn) -> list[list[Tree]]:
+    """Draw the trees of every step of main: one for a commit, or several for a branch, the last one for its merge."""
     tree: Tree = {}
     former: list[Tree] = [tree]
     steps = []
     for _ in range(draw(st.integers(1, 12))):
         branch = []
         for _ in range(draw(st.sampled_from([1, 1, 1, 1, 2, 3]))):
-            tree = draw(changed(tree, former))
+            tree = draw(draw_change(tree, former))
             former.append(tree)
             branch.append(tree)
         steps.append(branch)
     return steps
 
 
-def difference(old: Tree, new: Tree) -> dict[str, str | None]:
-    """What a commit from one tree to the other changes."""
+def compare_trees(old: Tree, new: Tree) -> dict[str, str | None]:
+    """Return the changes of a commit from one tree to the other."""
     return {path: new.get(path) for path in {*old, *new} if old.get(path) != new.get(path)}
 
 
-def made(folder: str, steps: list[list[Tree]], *, squash: bool) -> Scratch:
-    """A repository with that history."""
+def create_repository(folder: str, steps: list[list[Tree]], *, squash: bool) -> Scratch:
+    """Create a repository with a history."""
     scratch = Scratch(Path(folder) / "r")
     before: Tree = {}
     tip = scratch.commit({"README.md": "x"}, "root")
@@ -272,40 +274,40 @@ def made(folder: str, steps: list[list[Tree]], *, squash: bool) -> Scratch:
         side = tip
         old = before
         for tree in branch[:-1] if squash else branch:
-            side = scratch.commit(difference(old, tree), "side", branch="side", start=side)
+            side = scratch.commit(compare_trees(old, tree), "side", branch="side", start=side)
             old = tree
         merge = side if len(branch) > 1 and not squash else None
-        tip = scratch.commit(difference(before, branch[-1]), "main", merge=merge)
+        tip = scratch.commit(compare_trees(before, branch[-1]), "main", merge=merge)
         before = branch[-1]
     scratch.flush()
     return scratch
 
 
 @REPOSITORIES
-@given(steps=repositories(), squash=st.booleans())
+@given(steps=draw_repositories(), squash=st.booleans())
 def test_any_history_has_the_versions_that_checking_out_every_commit_gives(
     *, steps: list[list[Tree]], squash: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        scratch = made(folder, steps, squash=squash)
-        assert versions(read(scratch)) == slowly(scratch)
+        scratch = create_repository(folder, steps, squash=squash)
+        assert list_versions(read(scratch)) == derive_slowly(scratch)
 
 
 @REPOSITORIES
-@given(steps=repositories(), cuts=st.lists(st.integers(0, 12), max_size=3))
+@given(steps=draw_repositories(), cuts=st.lists(st.integers(0, 12), max_size=3))
 def test_what_is_kept_and_followed_up_is_what_is_derived_anew(*, steps: list[list[Tree]], cuts: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        scratch = made(folder, steps, squash=False)
+        scratch = create_repository(folder, steps, squash=False)
         commits = scratch.git("rev-list", "--first-parent", "--reverse", "main").split()
         anew = {}
         for at in {*(min(cut, len(commits) - 1) for cut in cuts), len(commits) - 1}:
             forget(scratch)
             scratch.git("update-ref", "refs/heads/main", commits[at])
-            anew[at] = everything(read(scratch))
+            anew[at] = list_all_parts(read(scratch))
         forget(scratch)
-        # Forwards, and where the cuts go back: what is known reaches beyond the tip then.
+        # Forwards, and backwards, where the cache contains more commits than the tip.
         for cut in (*cuts, len(commits)):
             at = min(cut, len(commits) - 1)
             scratch.git("update-ref", "refs/heads/main", commits[at])
-            assert everything(read(scratch)) == anew[at]
-            assert everything(read(scratch)) == anew[at]
+            assert list_all_parts(read(scratch)) == anew[at]
+            assert list_all_parts(read(scratch)) == anew[at]

@@ -1,4 +1,4 @@
-"""References by glob and to whole folders: what is needed of them makes versions, and nothing else that is there."""
+"""References by glob and to whole folders: only the files that a definition needs make versions."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ WIDER = record("amount", name="Money", scale=2)
 PARTY = '{"type": "record", "name": "Party", "fields": [{"name": "owes", "type": "Money"}]}'
 
 
-def uses(*types: str) -> str:
-    fields = ", ".join(f'{{"name": "{each.lower()}", "type": "{each}"}}' for each in types)
+def write_order(*types: str) -> str:
+    fields = ", ".join(f'{{"name": "{type_.lower()}", "type": "{type_}"}}' for type_ in types)
     return f'{{"type": "record", "name": "Order", "fields": [{fields}]}}'
 
 
-def shop(tmp_path: Path, *references: str, **more: str) -> Scratch:
-    """One topic that takes Money of a folder beside its root, in a working tree where the index has passed a check."""
-    made = Scratch(tmp_path / "shop")
-    made.commit(
+def create_shop(tmp_path: Path, *references: str, **more: str) -> Scratch:
+    """Create a repository with one topic that uses Money of a folder outside its root, in which the index has passed a check."""
+    scratch = Scratch(tmp_path / "shop")
+    scratch.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
             "topics/orders.yaml": declared(more=f"  references: [{', '.join(references)}]\n"),
-            "topics/orders.avsc": uses("Money"),
+            "topics/orders.avsc": write_order("Money"),
             "shared/money.avsc": MONEY,
             "shared/deep/party.avsc": PARTY,
             "shared/package.json": '{"name": "no schema"}',
@@ -45,24 +45,23 @@ def shop(tmp_path: Path, *references: str, **more: str) -> Scratch:
         },
         "Take Money of a folder",
     )
-    made.flush()
-    return made
+    scratch.flush()
+    return scratch
 
 
-def versions(scratch: Scratch, *, cached: bool = False) -> list[str]:
-    """The subject of the commit that brought each version; also where all is derived anew."""
+def list_versions(scratch: Scratch, *, cached: bool = False) -> list[str]:
+    """List the subjects of the commits that added the versions, from the cache and derived again."""
     scratch.flush()
     with history.Repository.open(scratch.path) as repository:
-        found = history.read(repository, PROJECT)
-        topic = found.catalog.topics[ORDERS].load()
-        subjects = [each.commit.subject for each in topic.versions if each.commit]
+        topic = history.read(repository, PROJECT).catalog.topics[ORDERS].load()
+        subjects = [version.commit.subject for version in topic.versions if version.commit]
     if not cached:
         shutil.rmtree(scratch.cache)
-        assert versions(scratch, cached=True) == subjects
+        assert list_versions(scratch, cached=True) == subjects
     return subjects
 
 
-def check(scratch: Scratch, code: int = 0) -> str:
+def run_check(scratch: Scratch, code: int = 0) -> str:
     printed = schemactl(scratch.path, "check", code=code)
     return printed.out + printed.err
 
@@ -71,17 +70,17 @@ def check(scratch: Scratch, code: int = 0) -> str:
     "written", ["../shared/", "../shared/*.avsc", "'../shared/**/m*.avsc'", "../shared/mone?.avsc"]
 )
 def test_what_a_folder_or_glob_has_is_the_same_version_as_the_file_itself(tmp_path: Path, written: str) -> None:
-    shop_ = shop(tmp_path, written)
-    assert versions(shop_) == ["Take Money of a folder"]
-    shop_.commit({"topics/orders.yaml": declared(more="  references: [../shared/money.avsc]\n")}, "List the file")
-    shop_.commit(
+    shop = create_shop(tmp_path, written)
+    assert list_versions(shop) == ["Take Money of a folder"]
+    shop.commit({"topics/orders.yaml": declared(more="  references: [../shared/money.avsc]\n")}, "List the file")
+    shop.commit(
         {
             "shared/money.avsc": None,
             "shared/gold.avsc": MONEY,
             "topics/orders.yaml": declared(more="  references: [../shared/gold.avsc]\n"),
         }
     )
-    assert versions(shop_) == ["Take Money of a folder"]
+    assert list_versions(shop) == ["Take Money of a folder"]
 
 
 @pytest.mark.parametrize(
@@ -103,32 +102,32 @@ def test_what_a_folder_or_glob_has_is_the_same_version_as_the_file_itself(tmp_pa
 def test_what_is_needed_of_a_folder_makes_versions_and_nothing_else(
     tmp_path: Path, files: Files, *, brings: bool
 ) -> None:
-    shop_ = shop(tmp_path, "../shared/")
-    before = versions(shop_)
-    shop_.write(files)
-    assert ("1 changed" in check(shop_)) == brings
-    shop_.commit(files, "Change the folder")
-    assert versions(shop_, cached=True) == [*before, *(["Change the folder"] if brings else [])]
-    assert versions(shop_) == versions(shop_, cached=True)
+    shop = create_shop(tmp_path, "../shared/")
+    before = list_versions(shop)
+    shop.write(files)
+    assert ("1 changed" in run_check(shop)) == brings
+    shop.commit(files, "Change the folder")
+    assert list_versions(shop, cached=True) == [*before, *(["Change the folder"] if brings else [])]
+    assert list_versions(shop) == list_versions(shop, cached=True)
 
 
 def test_two_files_that_define_a_needed_type_are_one_error_that_names_both(tmp_path: Path) -> None:
     other = declared("shop/sales/refunds", more="  references: [../shared/]\n")
-    shop_ = shop(tmp_path, "../shared/", **{"topics/refunds.yaml": other})
-    shop_.write({"shared/deep/second.avsc": WIDER})
-    said = check(shop_, 1)
-    assert said.count("Money is defined here and at") == 1
-    assert said.startswith("shared/money.avsc:1:28: Money is defined here and at shared/deep/second.avsc:1:28\n")
-    shop_.commit({"shared/deep/second.avsc": WIDER}, "Twice")
-    assert versions(shop_) == ["Take Money of a folder"]
-    shop_.commit({"shared/money.avsc": None}, "Keep the second")
-    assert versions(shop_) == ["Take Money of a folder", "Keep the second"]
+    shop = create_shop(tmp_path, "../shared/", **{"topics/refunds.yaml": other})
+    shop.write({"shared/deep/second.avsc": WIDER})
+    output = run_check(shop, 1)
+    assert output.count("Money is defined here and at") == 1
+    assert output.startswith("shared/money.avsc:1:28: Money is defined here and at shared/deep/second.avsc:1:28\n")
+    shop.commit({"shared/deep/second.avsc": WIDER}, "Twice")
+    assert list_versions(shop) == ["Take Money of a folder"]
+    shop.commit({"shared/money.avsc": None}, "Keep the second")
+    assert list_versions(shop) == ["Take Money of a folder", "Keep the second"]
 
 
 def test_a_type_that_is_missing_names_the_file_that_cannot_be_read(tmp_path: Path) -> None:
-    shop_ = shop(tmp_path, "../shared/")
-    shop_.write({"shared/money.avsc": "{"})
-    assert "shared/money.avsc:1:2: " in check(shop_, 1)
+    shop = create_shop(tmp_path, "../shared/")
+    shop.write({"shared/money.avsc": "{"})
+    assert "shared/money.avsc:1:2: " in run_check(shop, 1)
 
 
 @pytest.mark.parametrize(
@@ -143,72 +142,74 @@ def test_a_type_that_is_missing_names_the_file_that_cannot_be_read(tmp_path: Pat
     ],
 )
 def test_a_pattern_that_means_nothing_is_an_error_with_the_next_step(tmp_path: Path, written: str, words: str) -> None:
-    said = check(shop(tmp_path, f"'{written}'"), 1)
-    assert said.startswith("topics/orders.yaml:5:16: ")
-    assert words in said
+    output = run_check(create_shop(tmp_path, f"'{written}'"), 1)
+    assert output.startswith("topics/orders.yaml:5:16: ")
+    assert words in output
 
 
 def test_a_folder_of_which_nothing_is_needed_is_an_unused_reference(tmp_path: Path) -> None:
-    shop_ = shop(tmp_path, "../shared/", "../more/*.avsc", **{"more/colour.avsc": record("red", name="Colour")})
-    said = check(shop_)
-    assert "REFERENCE_UNUSED" in said
-    assert "topics/orders.yaml:5:28" in said
+    shop = create_shop(tmp_path, "../shared/", "../more/*.avsc", **{"more/colour.avsc": record("red", name="Colour")})
+    output = run_check(shop)
+    assert "REFERENCE_UNUSED" in output
+    assert "topics/orders.yaml:5:28" in output
 
 
-def proto(body: str) -> str:
+def write_proto(body: str) -> str:
     return f'syntax = "proto3";\n{body}\n'
 
 
 def test_of_protobuf_files_a_folder_offers_those_that_are_imported(tmp_path: Path) -> None:
-    made = Scratch(tmp_path / "p")
-    made.commit(
+    scratch = Scratch(tmp_path / "p")
+    scratch.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
             "topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: PROTOBUF_NATIVE, definition: o.proto, message: O, references: [../protos/]}\n",
-            "topics/o.proto": proto('import "a/money.proto";\nmessage O { Money m = 1; }'),
-            "protos/a/money.proto": proto("message Money { int32 a = 1; }"),
+            "topics/o.proto": write_proto('import "a/money.proto";\nmessage O { Money m = 1; }'),
+            "protos/a/money.proto": write_proto("message Money { int32 a = 1; }"),
             "protos/broken.proto": "nonsense",
         },
         "first",
     )
-    assert versions(made) == ["first"]
-    made.commit({"protos/b/money.proto": proto("message Money { int64 a = 1; }")}, "unrelated")
-    made.commit({"protos/a/money.proto": proto("message Money { int32 a = 1; int32 b = 2; }")}, "second")
-    assert versions(made) == ["first", "second"]
+    assert list_versions(scratch) == ["first"]
+    scratch.commit({"protos/b/money.proto": write_proto("message Money { int64 a = 1; }")}, "unrelated")
+    scratch.commit({"protos/a/money.proto": write_proto("message Money { int32 a = 1; int32 b = 2; }")}, "second")
+    assert list_versions(scratch) == ["first", "second"]
 
 
 def test_the_hook_looks_at_a_file_that_comes_into_a_folder(tmp_path: Path) -> None:
-    shop_ = shop(tmp_path, "../shared/")
+    shop = create_shop(tmp_path, "../shared/")
 
-    def staged(path: str, text: str) -> str:
-        shop_.write({path: text})
-        shop_.git("add", ".")
-        printed = process(shop_.path, "check", "--staged")
+    def stage_and_check(path: str, text: str) -> str:
+        shop.write({path: text})
+        shop.git("add", ".")
+        printed = process(shop.path, "check", "--staged")
         return printed.out + printed.err
 
-    assert MESSAGE not in staged("notes.md", "x")
-    assert MESSAGE in staged("notes.md", "y")
-    assert "Money is defined here and at" in staged("shared/second.avsc", WIDER)
+    assert MESSAGE not in stage_and_check("notes.md", "x")
+    assert MESSAGE in stage_and_check("notes.md", "y")
+    assert "Money is defined here and at" in stage_and_check("shared/second.avsc", WIDER)
 
 
 def test_what_a_merge_brings_into_a_folder_counts(tmp_path: Path) -> None:
-    shop_ = shop(tmp_path, "../shared/")
-    shop_.commit({"README.md": "x"}, "Begin", branch="work", start=1)
-    shop_.commit({"shared/second.avsc": WIDER}, "Twice", branch="main")
-    shop_.git("checkout", "-q", "work")
-    with history.Repository.open(shop_.path) as repository:
-        files = declare_files.WorktreeFiles(str(shop_.path), folders=["topics"])
-        found = reader.read(files, PROJECT)
-        changes = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main").changes(files, found)
+    shop = create_shop(tmp_path, "../shared/")
+    shop.commit({"README.md": "x"}, "Begin", branch="work", start=1)
+    shop.commit({"shared/second.avsc": WIDER}, "Twice", branch="main")
+    shop.git("checkout", "-q", "work")
+    with history.Repository.open(shop.path) as repository:
+        files = declare_files.WorktreeFiles(str(shop.path), folders=["topics"])
+        declarations = reader.read(files, PROJECT)
+        changes = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main").changes(
+            files, declarations
+        )
     assert changes.unchanged == {ORDERS}
     assert not changes.settled
 
 
 def test_fmt_lays_out_what_a_folder_offers_and_codeowners_name_what_is_taken(tmp_path: Path) -> None:
-    shop_ = shop(tmp_path, "../shared/", **{"topics/ns.yaml": "namespace: shop/sales\nowner: '@team'\n"})
-    said = schemactl(shop_.path, "fmt", "--check", code=100)
-    assert "shared/deep/party.avsc" in said.out + said.err
-    owned = schemactl(shop_.path, "list", "--format", "codeowners").out
+    shop = create_shop(tmp_path, "../shared/", **{"topics/ns.yaml": "namespace: shop/sales\nowner: '@team'\n"})
+    output = schemactl(shop.path, "fmt", "--check", code=100)
+    assert "shared/deep/party.avsc" in output.out + output.err
+    owned = schemactl(shop.path, "list", "--format", "codeowners").out
     assert [line.split()[0] for line in owned.splitlines() if line.startswith("/")] == [
         *("/shared/money.avsc", "/topics/ns.yaml", "/topics/orders.avsc", "/topics/orders.yaml")
     ]

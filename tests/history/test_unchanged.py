@@ -1,4 +1,4 @@
-"""Which topics are to the byte as they were approved."""
+"""Topics whose files are byte for byte as they were approved."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DOORS = "topic: shop/sales/doors\nschema: {type: BOOLEAN}\n"
 
 @pytest.fixture(params=["sha1", "sha256"])
 def scratch(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
-    """Three topics: one takes a type of another file, one has a file of its own, one has none."""
-    made = Scratch(tmp_path / "r", object_format=request.param)
-    made.commit(
+    """Three topics: one uses a type of another file, one has a separate definition file, one has no definition."""
+    scratch = Scratch(tmp_path / "r", object_format=request.param)
+    scratch.commit(
         {
             "topics/orders.yaml": declared(more="  references: [../money.avsc]\n"),
             "topics/orders.avsc": USES_MONEY,
@@ -33,20 +33,20 @@ def scratch(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
             "topics/refunds.avsc": record("id", name="Refund"),
         }
     )
-    made.flush()
-    return made
+    scratch.flush()
+    return scratch
 
 
-def unchanged(scratch: Scratch, *, staged: bool = False) -> set[str]:
+def find_unchanged(scratch: Scratch, *, staged: bool = False) -> set[str]:
     with history.Repository.open(scratch.path) as repository:
         files = history.IndexFiles(repository) if staged else declare_files.WorktreeFiles(str(scratch.path))
-        found = reader.read(files, PROJECT)
+        declarations = reader.read(files, PROJECT)
         forked = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main")
-        return {name.topic for name in forked.changes(files, found).unchanged}
+        return {name.topic for name in forked.changes(files, declarations).unchanged}
 
 
 @pytest.mark.parametrize(
-    ("files", "left"),
+    ("files", "expected"),
     [
         ({}, ALL),
         ({"README.md": "x"}, ALL),
@@ -61,35 +61,35 @@ def unchanged(scratch: Scratch, *, staged: bool = False) -> set[str]:
 )
 @pytest.mark.parametrize("staged", [False, True], ids=["working tree", "index"])
 def test_a_topic_is_unchanged_when_every_file_it_is_made_of_is(
-    scratch: Scratch, files: Files, left: set[str], *, staged: bool
+    scratch: Scratch, files: Files, expected: set[str], *, staged: bool
 ) -> None:
     scratch.write(files)
     if staged:
         scratch.git("add", "-A")
-    assert unchanged(scratch, staged=staged) == left
+    assert find_unchanged(scratch, staged=staged) == expected
 
 
 def test_what_counts_is_where_the_work_began(scratch: Scratch) -> None:
     scratch.commit({"topics/refunds.avsc": record("id", name="Refund", more=0)}, "meanwhile")
     scratch.git("checkout", "-q", "--detach", "main~1")
-    assert unchanged(scratch) == ALL
+    assert find_unchanged(scratch) == ALL
 
 
 def test_what_could_not_be_read_where_the_work_began_is_not_unchanged(scratch: Scratch) -> None:
     scratch.commit({"topics/rest.yaml": "topic: ["}, "broken")
     scratch.write({"topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc") + "---\n" + DOORS})
-    assert unchanged(scratch) == {"orders"}
+    assert find_unchanged(scratch) == {"orders"}
 
 
 def test_line_ends_that_git_converts_are_compared_otherwise(scratch: Scratch) -> None:
     scratch.commit({".gitattributes": "*.yaml text eol=crlf\n"})
     scratch.git("rm", "-q", "-r", "--cached", ".")
     scratch.git("reset", "-q", "--hard")
-    assert unchanged(scratch) == set()
-    assert unchanged(scratch, staged=True) == ALL
+    assert find_unchanged(scratch) == set()
+    assert find_unchanged(scratch, staged=True) == ALL
 
 
 def test_without_an_approved_commit_nothing_is_unchanged(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.write({"topics/doors.yaml": DOORS})
-    assert unchanged(scratch) == set()
+    assert find_unchanged(scratch) == set()

@@ -1,4 +1,4 @@
-"""Which versions a topic has, by what happened in Git."""
+"""The versions of a topic, for every kind of change in Git."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from readings import ORDERS, PROJECT, read, started, subjects
+from readings import ORDERS, PROJECT, list_subjects, read, read_commands
 from scratch import FIRST_COMMIT_S, Scratch, declared, record
 
 from schemactl import history
@@ -23,17 +23,17 @@ from schemactl.formats import identity
 pytestmark = pytest.mark.slow
 
 
-def versions(scratch: Scratch, topic: TopicName = ORDERS, project: Project = PROJECT) -> list[str]:
-    """The subjects of the commits that brought the topic's versions."""
-    return subjects(read(scratch, project), topic)
+def list_versions(scratch: Scratch, topic: TopicName = ORDERS, project: Project = PROJECT) -> list[str]:
+    """List the subjects of the commits that added the topic's versions."""
+    return list_subjects(read(scratch, project), topic)
 
 
 @pytest.fixture
 def scratch(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
     """A repository with one topic, declared in the commit `v0`."""
-    made = Scratch(tmp_path / "r", object_format=getattr(request, "param", "sha1"))
-    made.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
-    return made
+    scratch = Scratch(tmp_path / "r", object_format=getattr(request, "param", "sha1"))
+    scratch.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    return scratch
 
 
 USES: dict[str, Callable[[SchemaInfo, SchemaInfo], object]] = {
@@ -70,7 +70,7 @@ def test_a_definition_is_read_by_load_and_nothing_else(
 def test_versions_count_from_zero_with_the_commit_that_brought_them(scratch: Scratch) -> None:
     scratch.commit({"README.md": "x"}, "no schema")
     mark = scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
-    assert versions(scratch) == ["v0", "v1"]
+    assert list_versions(scratch) == ["v0", "v1"]
     approved = read(scratch)
     version = approved.catalog.topics[ORDERS].versions[1]
     assert version.commit
@@ -112,7 +112,7 @@ NO_VERSION: dict[str, dict[str, str | None]] = {
 @pytest.mark.parametrize("change", NO_VERSION.values(), ids=NO_VERSION)
 def test_what_pulsar_would_not_store_makes_no_version(scratch: Scratch, change: dict[str, str | None]) -> None:
     scratch.commit(change, "no version")
-    assert versions(scratch) == ["v0"]
+    assert list_versions(scratch) == ["v0"]
     approved = read(scratch)
     assert (approved.notes, approved.current(ORDERS)) == ((), 0)
     since = approved.since(ORDERS)
@@ -134,7 +134,7 @@ A_VERSION = {
 @pytest.mark.parametrize("change", A_VERSION.values(), ids=A_VERSION)
 def test_what_pulsar_would_store_makes_a_version(scratch: Scratch, change: dict[str, str]) -> None:
     scratch.commit(change, "v1")
-    assert versions(scratch) == ["v0", "v1"]
+    assert list_versions(scratch) == ["v0", "v1"]
 
 
 def test_a_version_keeps_the_text_it_had_first_and_the_topic_has_the_newest(scratch: Scratch) -> None:
@@ -149,7 +149,7 @@ def test_a_version_keeps_the_text_it_had_first_and_the_topic_has_the_newest(scra
 def test_a_revert_brings_the_old_number_back_into_force(scratch: Scratch) -> None:
     scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
     scratch.commit({"topics/orders.avsc": record("id", indent=2)}, "revert")
-    assert versions(scratch) == ["v0", "v1"]
+    assert list_versions(scratch) == ["v0", "v1"]
     approved = read(scratch)
     assert approved.current(ORDERS) == 0
     since = approved.since(ORDERS)
@@ -159,7 +159,7 @@ def test_a_revert_brings_the_old_number_back_into_force(scratch: Scratch) -> Non
     assert topic.schema
     assert topic.schema.schema.decode() == record("id", indent=2)
     scratch.commit({"topics/orders.avsc": record("id", more=0)}, "v2")
-    assert versions(scratch) == ["v0", "v1", "v2"]
+    assert list_versions(scratch) == ["v0", "v1", "v2"]
 
 
 def test_a_deleted_topic_keeps_its_versions(scratch: Scratch) -> None:
@@ -178,11 +178,11 @@ def test_a_deleted_topic_keeps_its_versions(scratch: Scratch) -> None:
 def test_the_same_content_after_a_deletion_has_its_old_number(scratch: Scratch) -> None:
     scratch.commit({"topics/orders.yaml": None}, "gone")
     scratch.commit({"topics/again.yaml": declared()}, "back")
-    assert versions(scratch) == ["v0"]
+    assert list_versions(scratch) == ["v0"]
     assert not read(scratch).catalog.topics[ORDERS].deleted
     scratch.commit({"topics/again.yaml": None}, "gone")
     scratch.commit({"topics/again.yaml": declared(), "topics/orders.avsc": record("id", n=0)}, "v1")
-    assert versions(scratch) == ["v0", "v1"]
+    assert list_versions(scratch) == ["v0", "v1"]
 
 
 def test_a_topic_that_takes_another_name_starts_anew(scratch: Scratch) -> None:
@@ -190,7 +190,7 @@ def test_a_topic_that_takes_another_name_starts_anew(scratch: Scratch) -> None:
         {"topics/orders.yaml": declared("shop/sales/purchases", more="renamed_from: shop/sales/orders\n")}, "renamed"
     )
     purchases = TopicName.parse("shop/sales/purchases")
-    assert versions(scratch, purchases) == ["renamed"]
+    assert list_versions(scratch, purchases) == ["renamed"]
     topics = read(scratch).catalog.topics
     assert topics[ORDERS].deleted
     assert topics[purchases].renamed_from == ORDERS
@@ -199,7 +199,7 @@ def test_a_topic_that_takes_another_name_starts_anew(scratch: Scratch) -> None:
 def test_a_topic_that_changes_its_domain_goes_on_with_its_list(scratch: Scratch) -> None:
     name = "non-persistent://shop/sales/orders"
     scratch.commit({"topics/orders.yaml": declared(name), "topics/orders.avsc": record("id", n=0)}, "v1")
-    assert versions(scratch, TopicName.parse(name)) == ["v0", "v1"]
+    assert list_versions(scratch, TopicName.parse(name)) == ["v0", "v1"]
     assert read(scratch).catalog.topics[ORDERS].deleted
 
 
@@ -212,8 +212,10 @@ def test_a_shared_definition_gives_every_topic_that_uses_it_a_version(tmp_path: 
         files[f"topics/{name}.yaml"] = declared(f"a/b/{name}", f"{name}.avsc", "  references: [../common/money.avsc]\n")
     scratch.commit(files, "v0")
     scratch.commit({"common/money.avsc": record("amount", currency=0, name="Money")}, "v1")
-    found = {name: versions(scratch, TopicName.parse(f"a/b/{name}")) for name in ("one", "two", "three")}
-    assert found == {"one": ["v0", "v1"], "two": ["v0", "v1"], "three": ["v0"]}
+    subjects_by_topic = {
+        name: list_versions(scratch, TopicName.parse(f"a/b/{name}")) for name in ("one", "two", "three")
+    }
+    assert subjects_by_topic == {"one": ["v0", "v1"], "two": ["v0", "v1"], "three": ["v0"]}
 
 
 def test_a_merge_is_one_event_whatever_happened_on_its_branch(scratch: Scratch) -> None:
@@ -221,15 +223,15 @@ def test_a_merge_is_one_event_whatever_happened_on_its_branch(scratch: Scratch) 
     side = scratch.commit({"topics/orders.avsc": record("id", b=0)}, "settle", branch="side")
     scratch.commit({"README.md": "x"}, "meanwhile")
     scratch.commit({"topics/orders.avsc": record("id", b=0)}, "merge", merge=side)
-    assert versions(scratch) == ["v0", "merge"]
+    assert list_versions(scratch) == ["v0", "merge"]
 
 
 def test_a_fast_forward_to_a_branch_that_merged_main_changes_whose_line_counts(scratch: Scratch) -> None:
     scratch.commit({"topics/orders.avsc": record("id", a=0)}, "on main")
     side = scratch.commit({"topics/orders.avsc": record("id", b=0)}, "on side", branch="side", start=1)
-    assert versions(scratch) == ["v0", "on main"]
+    assert list_versions(scratch) == ["v0", "on main"]
     scratch.commit({"topics/orders.avsc": record("id", a=0, b=0)}, "merge main", branch="side", start=side, merge=2)
-    assert subjects(read(scratch, ref="side")) == ["v0", "on side", "merge main"]
+    assert list_subjects(read(scratch, ref="side")) == ["v0", "on side", "merge main"]
 
 
 def test_one_reading_tells_the_history_now_and_where_a_branch_left_it(
@@ -243,7 +245,7 @@ def test_one_reading_tells_the_history_now_and_where_a_branch_left_it(
         assert head
         monkeypatch.setenv("GIT_TRACE2_EVENT", str(tmp_path / "trace"))
         now, base, *_ = history.read_forked(repository, PROJECT, head)
-    assert len([command for command in started(tmp_path / "trace") if "--raw" in command]) == 1
+    assert len([command for command in read_commands(tmp_path / "trace") if "--raw" in command]) == 1
     assert len(now.catalog.topics[ORDERS].versions) == 2
     now.catalog.load()
     assert now.catalog == read(scratch).catalog
@@ -273,8 +275,8 @@ def test_a_branch_may_leave_a_commit_that_a_merge_brought(scratch: Scratch) -> N
         head = repository.commit("side")
         assert head
         now, base, *_ = history.read_forked(repository, PROJECT, head)
-    assert subjects(now) == ["v0", "v1", "merge"]
-    assert subjects(base) == ["v0", "on side"]
+    assert list_subjects(now) == ["v0", "v1", "merge"]
+    assert list_subjects(base) == ["v0", "on side"]
 
 
 def test_unrelated_work_is_refused(scratch: Scratch) -> None:
@@ -292,14 +294,14 @@ def test_topics_move_from_one_root_to_another(scratch: Scratch) -> None:
     moved = {"new/o.yaml": declared(), "new/orders.avsc": record("id", a=0)}
     scratch.commit({**moved, "topics/orders.yaml": None, "topics/orders.avsc": None}, "moved")
     scratch.commit({"new/orders.avsc": record("id", b=0)}, "v2")
-    assert versions(scratch, project=Project(roots=("new",), previous_roots=("topics",))) == ["v0", "v1", "v2"]
+    assert list_versions(scratch, project=Project(roots=("new",), previous_roots=("topics",))) == ["v0", "v1", "v2"]
 
 
 def test_while_a_topic_is_in_both_roots_todays_counts(scratch: Scratch) -> None:
     scratch.commit({"new/o.yaml": declared(), "new/orders.avsc": record("id", a=0)}, "v1")
     scratch.commit({"topics/orders.avsc": record("id", b=0)}, "former")
     project = Project(roots=("new",), previous_roots=("topics",))
-    assert versions(scratch, project=project) == ["v0", "v1"]
+    assert list_versions(scratch, project=project) == ["v0", "v1"]
     approved = read(scratch, project)
     assert (approved.current(ORDERS), approved.notes) == (1, ())
 
@@ -322,7 +324,6 @@ def test_a_root_that_is_forgotten_is_refused_instead_of_counted_anew(scratch: Sc
 
 
 def test_a_moved_project_is_refused_until_it_names_its_former_roots(tmp_path: Path) -> None:
-    """A monorepo's folder with everything in it, the project file, too."""
     scratch = Scratch(tmp_path / "mono")
     files = {
         "schemactl.yaml": "version: 1\nroots: [topics]\n",
@@ -336,7 +337,7 @@ def test_a_moved_project_is_refused_until_it_names_its_former_roots(tmp_path: Pa
     with pytest.raises(HistoryError, match=r"teams/a/schemactl\.yaml before .* had the root") as caught:
         read(scratch, project)
     assert caught.value.fix == "add `../teams/a/topics` to `previous_roots` in lib/schemactl.yaml"
-    assert versions(scratch, project=replace(project, previous_roots=("teams/a/topics",))) == ["v0"]
+    assert list_versions(scratch, project=replace(project, previous_roots=("teams/a/topics",))) == ["v0"]
 
 
 def test_a_project_beside_another_has_its_own_history(tmp_path: Path) -> None:
@@ -381,7 +382,7 @@ def test_what_cannot_be_read_makes_no_version_but_a_note(
     assert problem in str(note)
     repaired = {"topics/orders.yaml": declared(), "topics/orders.avsc": record("id", a=0)}
     scratch.commit({**repaired, **{path: None for path in broken if path not in repaired}}, "v1")
-    assert versions(scratch) == ["v0", "v1"]
+    assert list_versions(scratch) == ["v0", "v1"]
     approved = read(scratch)
     assert (approved.notes, approved.repaired) == ((), (note,))
 
@@ -391,15 +392,15 @@ def test_of_a_file_with_one_broken_document_the_others_count(scratch: Scratch) -
     scratch.commit({"topics/orders.yaml": both}, "two")
     scratch.commit({"topics/orders.yaml": both + "rubbish: 1\n", "topics/orders.avsc": record("id", a=0)}, "v1")
     refunds = TopicName.parse("shop/sales/refunds")
-    assert versions(scratch) == ["v0", "v1"]
-    # The declaration that cannot be read is still the one it was, and its definition has changed.
-    assert versions(scratch, refunds) == ["two", "v1"]
+    assert list_versions(scratch) == ["v0", "v1"]
+    # The unreadable declaration still counts as it was, and its definition has changed.
+    assert list_versions(scratch, refunds) == ["two", "v1"]
 
 
 def test_a_bad_default_that_was_approved_has_a_number(scratch: Scratch) -> None:
     scratch.commit({"topics/orders.avsc": record("id", a="none")}, "v1")
     scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v2")
-    assert versions(scratch) == ["v0", "v1", "v2"]
+    assert list_versions(scratch) == ["v0", "v1", "v2"]
 
 
 @pytest.mark.parametrize("mode", ["120000", "160000"])
@@ -408,7 +409,7 @@ def test_a_link_or_submodule_in_the_place_of_a_file_makes_no_version(scratch: Sc
     target = scratch.git("rev-parse", "main" if mode == "160000" else "main:topics/orders.avsc")
     scratch.git("update-index", "--cacheinfo", f"{mode},{target},{path}")
     scratch.git("commit", "-qm", "odd")
-    assert versions(scratch) == ["v0"]
+    assert list_versions(scratch) == ["v0"]
     approved = read(scratch)
     assert approved.current(ORDERS) == 0
     assert len(approved.notes) == 1
@@ -418,7 +419,7 @@ def test_an_executable_file_is_a_file(scratch: Scratch) -> None:
     scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v1")
     scratch.git("update-index", "--chmod=+x", "topics/orders.avsc", "topics/orders.yaml")
     scratch.git("commit", "-qm", "executable")
-    assert versions(scratch) == ["v0", "v1"]
+    assert list_versions(scratch) == ["v0", "v1"]
 
 
 def test_a_missing_definition_counts_once_it_is_there(tmp_path: Path) -> None:
@@ -426,7 +427,7 @@ def test_a_missing_definition_counts_once_it_is_there(tmp_path: Path) -> None:
     scratch.commit({"topics/orders.yaml": declared()}, "declared")
     assert ORDERS not in read(scratch).catalog.topics
     scratch.commit({"topics/orders.avsc": record("id")}, "v0")
-    assert versions(scratch) == ["v0"]
+    assert list_versions(scratch) == ["v0"]
 
 
 def test_a_topic_may_have_no_schema_and_get_one(tmp_path: Path) -> None:
@@ -436,7 +437,7 @@ def test_a_topic_may_have_no_schema_and_get_one(tmp_path: Path) -> None:
     assert (approved.catalog.topics[ORDERS].versions, approved.current(ORDERS)) == ((), None)
     assert not approved.catalog.topics[ORDERS].deleted
     scratch.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
-    assert versions(scratch) == ["v0"]
+    assert list_versions(scratch) == ["v0"]
     scratch.commit({"topics/orders.yaml": "topic: shop/sales/orders\n"}, "taken away")
     approved = read(scratch)
     assert approved.current(ORDERS) is None
@@ -472,7 +473,7 @@ def test_declarations_may_have_odd_names(tmp_path: Path, monkeypatch: pytest.Mon
     scratch = Scratch(tmp_path / "r.git", bare=True)
     monkeypatch.setenv("GIT_DIR", str(scratch.path))
     scratch.commit({path: declared(), "topics/orders.avsc": record("id")}, "v0")
-    assert versions(scratch) == ["v0"]
+    assert list_versions(scratch) == ["v0"]
 
 
 @pytest.mark.parametrize("path", ["topics/\udcff.yaml", "topics/new\nline.yaml"])
@@ -494,9 +495,9 @@ def test_all_kinds_of_schemas_have_versions(tmp_path: Path) -> None:
     scratch.commit({"topics/text.yaml": text, "topics/pair.yaml": pair}, "v0")
     scratch.commit({"topics/pair.yaml": pair.replace("INLINE", "SEPARATED")}, "v1")
     scratch.commit({"topics/pair.yaml": pair.replace("INT64", "INT32").replace("INLINE", "SEPARATED")}, "v2")
-    assert versions(scratch, TopicName.parse("a/b/text")) == ["v0"]
-    # A broker would see no difference; the numbers are ours by the same rule all the same.
-    assert versions(scratch, TopicName.parse("a/b/pair")) == ["v0", "v1", "v2"]
+    assert list_versions(scratch, TopicName.parse("a/b/text")) == ["v0"]
+    # A broker would see no difference, but version numbers follow the same rule for every type.
+    assert list_versions(scratch, TopicName.parse("a/b/pair")) == ["v0", "v1", "v2"]
     pair_topic = read(scratch).catalog.topics[TopicName.parse("a/b/pair")]
     assert {version.info.type for version in pair_topic.versions if version.info} == {SchemaType.KEY_VALUE}
 

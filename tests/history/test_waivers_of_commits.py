@@ -1,4 +1,4 @@
-"""The waivers that a commit was approved under are those of its own tree."""
+"""A commit is judged by the waivers in its own tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENTRY = (
 PROJECT = "version: 1\nwaivers: {path}\n"
 
 
-def entry(digit: str) -> str:
+def write_entry(digit: str) -> str:
     return ENTRY.format(digits=digit * 64)
 
 
@@ -26,31 +26,35 @@ def scratch(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path / "repository")
 
 
-def digits(scratch: Scratch, mark: int, project: Project = Project()) -> str:  # noqa: B008  a frozen value
-    """The first digits of the fingerprints at a commit."""
+def read_digits(scratch: Scratch, mark: int, project: Project = Project()) -> str:  # noqa: B008  a frozen value
+    """Return the first digits of the fingerprints of the waivers at a commit."""
     with history.Repository.open(str(scratch.path)) as repository:
         commit = repository.commit(scratch.id(mark))
         assert commit
-        return "".join(each.fingerprint[7] for each in history.waivers_at(repository, project, commit))
+        return "".join(waiver.fingerprint[7] for waiver in history.waivers_at(repository, project, commit))
 
 
 def test_a_commit_keeps_its_waivers_when_the_file_goes(scratch: Scratch) -> None:
-    first = scratch.commit({"waivers.yaml": entry("a")})
-    second = scratch.commit({"waivers.yaml": entry("a") + entry("b")})
+    first = scratch.commit({"waivers.yaml": write_entry("a")})
+    second = scratch.commit({"waivers.yaml": write_entry("a") + write_entry("b")})
     third = scratch.commit({"waivers.yaml": None})
-    assert [digits(scratch, each) for each in (first, second, third)] == ["a", "ab", ""]
+    assert [read_digits(scratch, mark) for mark in (first, second, third)] == ["a", "ab", ""]
 
 
 def test_the_path_is_the_one_that_the_commit_itself_names(scratch: Scratch) -> None:
     project = Project(waivers="approvals/waivers.yaml")
-    first = scratch.commit({"schemactl.yaml": PROJECT.format(path="old.yaml"), "old.yaml": entry("a")})
+    first = scratch.commit({"schemactl.yaml": PROJECT.format(path="old.yaml"), "old.yaml": write_entry("a")})
     second = scratch.commit(
-        {"schemactl.yaml": PROJECT.format(path=project.waivers), "old.yaml": None, "approvals/waivers.yaml": entry("b")}
+        {
+            "schemactl.yaml": PROJECT.format(path=project.waivers),
+            "old.yaml": None,
+            "approvals/waivers.yaml": write_entry("b"),
+        }
     )
-    assert [digits(scratch, each, project) for each in (first, second)] == ["a", "b"]
+    assert [read_digits(scratch, mark, project) for mark in (first, second)] == ["a", "b"]
 
 
 def test_entries_and_project_files_that_cannot_be_read_take_nothing_else_away(scratch: Scratch) -> None:
-    wrong = entry("a").replace("BROKER_INCOMPATIBLE", "NO_LONGER_A_RULE")
-    mark = scratch.commit({"schemactl.yaml": "version: [", "waivers.yaml": wrong + entry("b")})
-    assert digits(scratch, mark) == "b"
+    wrong = write_entry("a").replace("BROKER_INCOMPATIBLE", "NO_LONGER_A_RULE")
+    mark = scratch.commit({"schemactl.yaml": "version: [", "waivers.yaml": wrong + write_entry("b")})
+    assert read_digits(scratch, mark) == "b"
