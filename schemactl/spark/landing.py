@@ -90,7 +90,7 @@ class LandingOptions(TypedDict, total=False):
         compression: the compression of the files, by Spark's name, by default `snappy`.
         maxRecordsPerFile: the maximum number of rows in a file, by default unlimited.
         bytes_per_file: the size at which a file ends, by default 256 MiB.
-        filesystem: Arrow's file system of `path`, with its credentials; None: the one that `path` names. Not of an Iceberg table.
+        filesystem: Arrow's file system of `path`, with its credentials, by default the one that `path` names. Not for an Iceberg table.
         storage_options: of delta-rs, for a Delta table.
         catalog: of an Iceberg table: its name in pyiceberg's configuration, or its properties.
         txnAppId: the application of the transactions, each of which is made once; for a stream by default the query's id.
@@ -298,22 +298,6 @@ def _check_separate(row_path: str, rejected_path: str) -> None:
             )
 
 
-def _read_shape(options: LandingOptions) -> Shape:
-    partition_by, compression = options.get("partitionBy", ()), options.get("compression", "snappy")
-    if isinstance(partition_by, str):
-        raise WrongArgument(f"partitionBy is a list of columns: [{partition_by!r}]")
-    if compression not in COMPRESSIONS:
-        raise WrongArgument(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
-    file_rows, file_bytes = options.get("maxRecordsPerFile"), options.get("bytes_per_file", 256 * 2**20)
-    for name, value in (("maxRecordsPerFile", 1 if file_rows is None else file_rows), ("bytes_per_file", file_bytes)):
-        if not isinstance(value, int) or value < 1:
-            raise WrongArgument(f"{name} is {value!r}, and must be a whole number from 1 on")
-    statistics = options.get("format") == "delta"
-    return Shape(
-        {}, tuple(partition_by), compression, file_bytes=file_bytes, file_rows=file_rows, statistics=statistics
-    )
-
-
 def prepare_landing(
     messages: DataFrame, codec: Codec, path: str | PathLike[str], options: LandingOptions, *, overwrite: bool = False
 ) -> Landing:
@@ -344,6 +328,22 @@ def prepare_landing(
         changes = destination.find_changes(evolve, former_names)
         destination.table.check(destination.struct, changes, overwrite=overwrite)
     return Landing(codec, columns, rows, rejected, evolve, former_names, overwrite=overwrite)
+
+
+def _read_shape(options: LandingOptions) -> Shape:
+    partition_by, compression = options.get("partitionBy", ()), options.get("compression", "snappy")
+    if isinstance(partition_by, str):
+        raise WrongArgument(f"partitionBy is a list of columns: [{partition_by!r}]")
+    if compression not in COMPRESSIONS:
+        raise WrongArgument(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
+    file_rows, file_bytes = options.get("maxRecordsPerFile"), options.get("bytes_per_file", 256 * 2**20)
+    for name, value in (("maxRecordsPerFile", 1 if file_rows is None else file_rows), ("bytes_per_file", file_bytes)):
+        if not isinstance(value, int) or value < 1:
+            raise WrongArgument(f"{name} is {value!r}, and must be a whole number from 1 on")
+    statistics = options.get("format") == "delta"
+    return Shape(
+        {}, tuple(partition_by), compression, file_bytes=file_bytes, file_rows=file_rows, statistics=statistics
+    )
 
 
 def _choose_partitions(
@@ -401,7 +401,7 @@ def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **opt
 
     In tables, this happens exactly once: the rejected messages are replaced first, in a commit that names the files of the rows, and
     the next replay completes one that was killed after this commit. In a folder, if a replay was killed in its last steps, messages may
-    be there as rows and as rejected messages, but none is missing. Messages that are rejected meanwhile stay.
+    exist both as rows and as rejected messages, but none is missing. Messages that are rejected meanwhile stay.
 
     Args:
         session: the session.
@@ -413,7 +413,7 @@ def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **opt
         The numbers of messages that are rows now, and that are still rejected.
 
     Raises:
-        Conflict: if another writer changed a table meanwhile, or replays it, too.
+        Conflict: if another writer changed or replayed a table meanwhile.
         Exception: like `land`.
     """
     _, rejected_table = tables_of(path, options)
@@ -449,7 +449,7 @@ def _run_replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> 
             raise Conflict("another replay came first: nothing was replayed; replay again")
         _commit_rows(landing, transaction)
     else:
-        # Rows first: after a crash in between, a message is there twice instead of nowhere.
+        # Rows first: after a crash in between, a message exists twice instead of not at all.
         landing.commit_to(landing.rows, rows, None)
         landing.commit_to(landing.rejected, rejected, None, removes=names)
     return landed

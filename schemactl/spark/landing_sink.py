@@ -112,7 +112,7 @@ class Landing:
         """Commit the files of the tasks: first the rejected messages with the names of the files of the rows, then the rows.
 
         An attempt that repeats a transaction of which only the first commit was made adds the same rows, even if it has another version
-        of the package, so each message is there once.
+        of the package, so each message exists once.
         """
         rows: Sequence[DataFile] = [file for task_files in written for file in task_files.rows]
         rejected = [file for task_files in written for file in task_files.rejected]
