@@ -1,4 +1,7 @@
-"""Run git processes, and read a repository with them: objects, refs, settings and the commits of a first-parent line."""
+"""Read a repository with git processes: objects, refs, settings and the commits of a first-parent line.
+
+GitPython starts the processes: confined, with English messages and a time limit (`Runner`, at the end).
+"""
 
 from __future__ import annotations
 
@@ -26,23 +29,43 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-# Git processes: started by GitPython, confined, with English messages and a time limit
-
-
 MIN_VERSION = (2, 38)
-"""The oldest git that keeps to `safe.bareRepository`, and merges without a working tree."""
+"""The oldest git that respects `safe.bareRepository`, and merges without a working tree."""
 
 TIME_LIMIT_S = 3600.0
-"""A command that gives no more output for so long is killed."""
+"""Time without output after which a command is killed."""
 
-_STREAM = (*OPTIONS, "-c", "core.deltaBaseCacheLimit=16m")
-"""Options for a process that reads much: by default it keeps 96 MB of objects, and is no sooner done."""
+LATEST_S = 253_402_300_799
+"""The last second of the year 9999, the latest time in a calendar."""
 
 CHUNK_BYTES = 1 << 16
+
 _STDERR_BYTES = 1 << 16
 
 _EXIT_TIMEOUT_S = 2.0
-"""What a command that has ended printed on standard error is waited for so long."""
+"""Time limit for reading standard error after a command has ended."""
+
+_STREAM_OPTIONS = (*OPTIONS, "-c", "core.deltaBaseCacheLimit=16m")
+"""Options for a process that reads many objects: the default cache takes 96 MB, and is not faster."""
+
+_REQUEST_BYTES = 1024
+"""Size limit of a request to `git cat-file`: every pipe can hold it, so neither side waits for the other to read."""
+
+_READ_AHEAD_BYTES = 1 << 26
+"""Size of read contents after which `Repository.read_ahead` stops."""
+
+_SEPARATOR = "--schemactl-next"
+"""Separates two results of `git rev-parse`, which repeats unknown options."""
+
+_WALKS: Final = {
+    "line": ("--first-parent", "--diff-merges=first-parent"),
+    "rebased": ("--topo-order", "--no-merges"),
+    "merges": ("--topo-order", "--merges", "--diff-merges=first-parent"),
+}
+"""Options for the commits of a first-parent line, for the commits that `git rebase` applies, in its order, and for all merges."""
+
+_LOG_FORMAT: Final = ("--no-show-signature", "--encoding=UTF-8", "--format=%x01%H %ct %P%x00%s", "--end-of-options")
+"""Options that override every setting of the user that could change the output."""
 
 FSCK = "what is missing comes back with `git fetch --refetch` or a fresh clone; `git fsck` lists it"
 
@@ -51,7 +74,7 @@ class GitFailed(HistoryError):
     """A git command that failed.
 
     Attributes:
-        words: what git printed on standard error.
+        words: the text on standard error.
     """
 
     def __init__(self, command: str, status: int, words: str) -> None:
@@ -61,181 +84,17 @@ class GitFailed(HistoryError):
 
 
 class UnnamedBareRepository(HistoryError):
-    """A folder is a bare repository, and GIT_DIR does not name it."""
-
-
-class Runner:
-    """Starts git commands in one folder, by GitPython's `Git`, which is imported for the first of them."""
-
-    def __init__(self, directory: str, variables: Mapping[str, str]) -> None:
-        try:
-            # Takes 100 ms, and looks for git.
-            from git import Git
-        except ImportError as error:
-            raise _make_version_error("git was not found") from error
-        _require_version()
-        self._git = Git(directory)
-        self._git.update_environment(**VARIABLES, **variables)
-
-    def run(
-        self,
-        *arguments: str,
-        standard_input: bytes = b"",
-        options: Sequence[str] = OPTIONS,
-        variables: Mapping[str, str] | None = None,
-    ) -> bytes:
-        """Return the standard output of one git command. Raise GitFailed where its status is not 0."""
-        if not standard_input:
-            return self._start(options, arguments, env=variables).read()
-        with TemporaryFile() as given:
-            given.write(standard_input)
-            given.seek(0)
-            return self._start(options, arguments, istream=given, env=variables).read()
-
-    def start(self, *arguments: str) -> Process:
-        """Start a git command that runs beside this process, with pipes to and from it."""
-        return self._start(_STREAM, arguments, istream=PIPE)
-
-    def _start(self, options: Sequence[str], arguments: Sequence[str], **settings: Any) -> Process:
-        from git.exc import GitCommandNotFound
-
-        command = [self._git.GIT_PYTHON_GIT_EXECUTABLE or "git", *options, *arguments]
-        try:
-            # Only so is it ended when this process is interrupted: GitPython's own waiting leaves it and a timer running.
-            return Process(arguments[0], self._git.execute(command, as_process=True, **settings))
-        except GitCommandNotFound as error:
-            raise _make_version_error("git was not found") from error
-
-
-class Process:
-    """A running git command, `started` by GitPython. Its `output` raises HistoryError after TIME_LIMIT_S without any."""
-
-    def __init__(self, command: str, started: Any) -> None:
-        self._command = command
-        # It ends the process when it is forgotten.
-        self._started = started
-        self._process = started.proc
-        self.output = BufferedReader(_Output(command, self._process.stdout.fileno()), CHUNK_BYTES)
-        self._words = b""
-        self._listener = Thread(target=self._listen, daemon=True)
-        self._listener.start()
-
-    def write(self, data: bytes) -> None:
-        """Pass `data` to the command at once."""
-        self._process.stdin.write(data)
-        self._process.stdin.flush()
-
-    def read(self) -> bytes:
-        """Return the whole output, and close the process. Raise GitFailed where its status is not 0."""
-        return b"".join(self._chunks())
-
-    def tokens(self) -> Iterator[bytes]:
-        """Yield the NUL-terminated records of the output, and close the process. Raise GitFailed as `run`."""
-        rest = b""
-        for chunk in self._chunks():
-            *records, rest = (rest + chunk).split(b"\0")
-            yield from records
-        if rest:
-            yield rest
-
-    def _chunks(self) -> Iterator[bytes]:
-        try:
-            while chunk := self.output.read1():
-                yield chunk
-            if status := self._process.wait():
-                raise GitFailed(self._command, status, self.words())
-        finally:
-            self.close()
-
-    def words(self) -> str:
-        """Return what the command, which has ended, printed on standard error."""
-        self._listener.join(_EXIT_TIMEOUT_S)
-        return self._words.decode("utf-8", "replace")
-
-    def close(self) -> None:
-        """End the command, however far it has come."""
-        # Closing flushes; what a dead process no longer reads does not matter.
-        with suppress(BrokenPipeError):
-            if self._process.stdin:
-                self._process.stdin.close()
-        self._process.kill()
-        self._process.wait()
-        self._listener.join(_EXIT_TIMEOUT_S)
-        self._process.stdout.close()
-        self._process.stderr.close()
-
-    def _listen(self) -> None:
-        """Read standard error, which would block the command when its pipe is full."""
-        with suppress(OSError, ValueError):
-            while part := os.read(self._process.stderr.fileno(), CHUNK_BYTES):
-                self._words = (self._words + part)[-_STDERR_BYTES:]
-
-
-class _Output(RawIOBase):
-    """The standard output of a running command, waited for with a time limit."""
-
-    def __init__(self, command: str, descriptor: int) -> None:
-        self._command = command
-        self._descriptor = descriptor
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        if not select([self._descriptor], [], [], TIME_LIMIT_S)[0]:
-            raise HistoryError(f"`git {self._command}` timed out after {TIME_LIMIT_S:g} s")
-        return os.readv(self._descriptor, [buffer])
-
-
-@cache
-def _require_version() -> None:
-    """Raise HistoryError where git is older than MIN_VERSION: it would ignore some of OPTIONS without a word."""
-    from git import Git
-    from git.exc import GitCommandNotFound
-
-    try:
-        version = Git().version_info[:2]
-    except GitCommandNotFound as error:
-        raise _make_version_error("git was not found") from error
-    if version < MIN_VERSION:
-        raise _make_version_error(f"git {'.'.join(map(str, version))} is too old")
-
-
-def _make_version_error(problem: str) -> HistoryError:
-    return HistoryError(problem, fix=f"install Git {'.'.join(map(str, MIN_VERSION))} or newer, and have it on PATH")
-
-
-# The repository
-
-
-_GROUP_BYTES = 1024
-"""So much is asked of `git cat-file` at once: any pipe holds that, so neither side waits for the other to read."""
-
-_AHEAD_BYTES = 1 << 26
-"""No more is read ahead than this, and what was asked for at once with it."""
-
-_BETWEEN = "--schemactl-next"
-"""Separates two answers of `git rev-parse`, which repeats options that it does not know."""
-
-LATEST_S = 253_402_300_799
-"""The last second of the year 9999: the latest time that a calendar has."""
-
-_WALKS: Final = {
-    "line": ("--first-parent", "--diff-merges=first-parent"),
-    "rebased": ("--topo-order", "--no-merges"),
-    "merges": ("--topo-order", "--merges", "--diff-merges=first-parent"),
-}
-"""The commits of a first-parent line; those that `git rebase` applies, in its order; and all merges."""
-
-_FORMAT: Final = (*("--no-show-signature", "--encoding=UTF-8"), *("--format=%x01%H %ct %P%x00%s", "--end-of-options"))
-"""Whatever a user's settings could change about the output is said here."""
+    """A folder is a bare repository that GIT_DIR does not name."""
 
 
 class ChangedFile(NamedTuple):
-    """One path of a commit, as it is afterwards; bytes that are not UTF-8 are surrogate escapes.
+    """A path that a commit changed.
 
-    `mode` is Git's: 100644 and 100755 are files, 120000 is a symlink, 160000 a submodule, 000000 a deletion. `before` is the id of
-    what was there; "": it is not known.
+    Attributes:
+        path: the path; bytes that are not UTF-8 are surrogate escapes.
+        mode: the new mode: 100644 and 100755 are files, 120000 is a symlink, 160000 a submodule, 000000 a deletion.
+        blob: the new id.
+        before: the old id, or "" if it is unknown.
     """
 
     path: str
@@ -245,7 +104,7 @@ class ChangedFile(NamedTuple):
 
 
 class LoggedCommit(NamedTuple):
-    """A commit, what it changed against its first parent, and its parents' ids."""
+    """A commit, its changes since its first parent, and the ids of its parents."""
 
     commit: Commit
     changes: list[ChangedFile]
@@ -253,7 +112,7 @@ class LoggedCommit(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """An object as `git cat-file` gives it; the content of one larger than MAX_BYTES is left out: no declared file may be."""
+    """An object from `git cat-file`; the content is empty if it is larger than MAX_BYTES, the limit of declared files."""
 
     id: str
     type: str
@@ -262,41 +121,42 @@ class Blob(NamedTuple):
 
 
 class Repository:
-    """An open repository. Close it, or use it in a `with`: it may keep a git process.
+    """An open repository. Close it, or use it in a `with`: it can have a running git process.
 
-    Git gets the caller's environment, so that a hook sees the index that git made for it. Which repository is read was
-    settled by `open`. All paths are absolute.
+    Git gets the caller's environment, so that a hook sees the index that git created for it; `open` alone decides which
+    repository is read. All paths are absolute.
 
     Attributes:
-        directory: where git runs.
+        directory: the folder in which git runs.
         own: Git's folder for this working tree.
         top: the working tree's top level; None in a bare repository.
         common_directory: Git's folder that all linked worktrees share.
-        default_branches: full names of the branches that remotes call their default, `refs/remotes/origin/main`.
-        shallow: whether the history ends where a depth-limited clone was cut off.
+        default_branches: full names of the default branches of remotes, such as `refs/remotes/origin/main`.
+        shallow: whether a depth limit of the clone cuts off the history.
         object_format: `sha1` or `sha256`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Ask git for the repository that `path` is in. Raise HistoryError as `open`."""
+        """Find the repository that `path` is in; raises HistoryError like `open`."""
         if not os.access(path, os.X_OK):
             raise HistoryError(f"{path} is not a folder, or cannot be entered")
-        # Beside `.git` git finds that, whatever a commit brought below it looks like. Git itself decides whether to trust it.
+        # Started next to `.git`, git uses that folder, and not a fake Git directory that a commit added below. Git itself decides
+        # whether to trust it.
         folder = path
         if "GIT_DIR" not in os.environ:
             folder = next((above for above in (path, *path.parents) if os.path.lexists(above / ".git")), path)
         facts = ("--is-shallow-repository", "--is-bare-repository", "--show-object-format", "--show-cdup")
         remotes = ("--symbolic-full-name", "--glob=refs/remotes/*/HEAD")
         try:
-            # The answers that may hold a newline come last.
-            answer = Runner(str(folder), {}).run(
-                "rev-parse", *facts, *remotes, "--absolute-git-dir", _BETWEEN, "--git-common-dir"
+            # Results that may contain a newline come last.
+            output = Runner(str(folder), {}).run(
+                "rev-parse", *facts, *remotes, "--absolute-git-dir", _SEPARATOR, "--git-common-dir"
             )
         except GitFailed as failure:
-            raise _cannot_open(path, failure.words) from failure
-        answered, _, common = answer.decode("utf-8", "surrogateescape").partition(f"\n{_BETWEEN}\n")
-        shallow, is_bare, self.object_format, *lines = answered.split("\n")
-        # Of a bare repository git does not print how far up the working tree's top is.
+            raise _create_open_error(path, failure.words) from failure
+        first_result, _, common = output.decode("utf-8", "surrogateescape").partition(f"\n{_SEPARATOR}\n")
+        shallow, is_bare, self.object_format, *lines = first_result.split("\n")
+        # In a bare repository git omits the way up to the top of the working tree.
         up = lines.pop(0) if is_bare == "false" else None
         self.default_branches = tuple(takewhile(lambda line: line.startswith("refs/"), lines))
         self.own = Path("\n".join(lines[len(self.default_branches) :]))
@@ -308,11 +168,11 @@ class Repository:
         self.run = git.run
         self.start = git.start
         self._objects: Process | None = None
-        # A command judges one state: what a ref named when it was asked for first.
+        # A command sees one state: a ref keeps the commit that it had when it was first resolved.
         self._commits: dict[str, Commit | None] = {}
         self._merge_bases: dict[tuple[str, str], Commit | None] = {}
         self._folders: dict[tuple[str, str], bytes] = {}
-        # In a partial clone: the ids of all objects that are here, and of those to fetch with the next that is missing.
+        # In a partial clone: the ids of all present objects, and of the objects to fetch with the next missing one.
         self._present: set[str] | None = None
         self._fetched_later: set[str] = set()
         self._added: dict[str, Blob] = {}
@@ -323,17 +183,17 @@ class Repository:
         """Open the repository that `directory` is in, which git finds and trusts by its own rules.
 
         Raises:
-            HistoryError: there is none, git refuses to read it (another owner's, or bare and not named by GIT_DIR), it has grafts, or
-                git is older than MIN_VERSION.
+            HistoryError: the folder is not in a repository, git refuses to read it (another owner, or bare and not named by
+                GIT_DIR), it has grafts, or git is older than MIN_VERSION.
         """
-        opened = cls(Path(directory).resolve())
-        grafts = Path(os.environ.get("GIT_GRAFT_FILE") or opened.common_directory / "info" / "grafts")
+        repository = cls(Path(directory).resolve())
+        grafts = Path(os.environ.get("GIT_GRAFT_FILE") or repository.common_directory / "info" / "grafts")
         if grafts.is_file() and grafts.read_bytes().strip():
             raise HistoryError(
                 f"{grafts} gives commits other parents than they have, so this clone sees another history than the rest",
                 fix=f"remove it: `rm {quote(str(grafts))}`",
             )
-        return opened
+        return repository
 
     def __enter__(self) -> Self:
         return self
@@ -342,7 +202,7 @@ class Repository:
         self.close()
 
     def close(self) -> None:
-        """End the git process that reads objects; the next question starts another."""
+        """End the git process that reads objects; the next request starts another."""
         if self._objects:
             self._objects.close()
             self._objects = None
@@ -350,20 +210,20 @@ class Repository:
     def objects(self, names: Sequence[str]) -> Iterator[Blob | None]:
         """Yield the objects with these names (ids, or anything git can resolve) in order, None for one that does not exist.
 
-        A name is a line on git's standard input, so it can never become an option. Take all answers before asking again.
+        A name is a line on git's standard input, so it can never become an option. Take all objects before the next request.
         """
         lines = [name.encode("utf-8", "surrogateescape") + b"\n" for name in names]
         if any(line.count(b"\n") > 1 or b"\0" in line for line in lines):
             raise HistoryError("a name of a Git object cannot hold a newline or NUL")
         while lines:
             total = accumulate(map(len, lines))
-            count = max(1, sum(1 for _ in takewhile(lambda size: size <= _GROUP_BYTES, total)))
-            # A group is read to its end before any of it is handed out, so that nobody leaves half an answer behind.
-            yield from self._ask(lines[:count])
+            count = max(1, sum(1 for _ in takewhile(lambda size: size <= _REQUEST_BYTES, total)))
+            # A group is read to its end before its first object is yielded, so that a caller cannot leave half a response behind.
+            yield from self._request_objects(lines[:count])
             del lines[:count]
 
     def blob(self, blob_id: str) -> Blob:
-        """Return the blob with this id; one that a partial clone lacks is fetched."""
+        """Return the blob with this id; a blob that is missing from a partial clone is fetched."""
         blob = self._added.get(blob_id) or self._ahead.get(blob_id)
         if blob is None:
             self.fetch_missing([blob_id])
@@ -373,7 +233,7 @@ class Repository:
         return blob
 
     def read_ahead(self, ids: Iterable[str]) -> None:
-        """Read the blobs with these ids, which are asked for next, as far as _AHEAD_BYTES go."""
+        """Read the blobs with these ids, which are needed next, up to _READ_AHEAD_BYTES."""
         self._ahead = {}
         blob_ids = [blob_id for blob_id in dict.fromkeys(ids) if blob_id not in self._added]
         self.fetch_missing(blob_ids)
@@ -381,7 +241,7 @@ class Repository:
         for blob in filter(None, self.objects(blob_ids)):
             self._ahead[blob.id] = blob
             size_bytes += len(blob.content)
-            if size_bytes > _AHEAD_BYTES:
+            if size_bytes > _READ_AHEAD_BYTES:
                 break
 
     def add_content(self, blob: Blob) -> None:
@@ -389,17 +249,18 @@ class Repository:
         self._added[blob.id] = blob
 
     def commit(self, ref: str) -> Commit | None:
-        """Return the commit that `ref` names, tags followed, or None if there is none. Git is asked once for each name."""
+        """Return the commit that `ref` or its tag names, or None if it does not exist. Each name is resolved once."""
         if ref not in self._commits:
-            self._commits[ref] = commit = self._commit(ref)
+            self._commits[ref] = commit = self._read_commit(ref)
             if commit:
                 self._commits[commit.id] = commit
         return self._commits[ref]
 
     def merge_base(self, head: Commit, tip: Commit) -> Commit | None:
-        """Return the newest commit that both have, or None if they have none in common. Git is asked once for each pair.
+        """Return the newest common commit, or None if there is no common commit. Each pair is computed once.
 
-        Raise HistoryError where a shallow clone ends before.
+        Raises:
+            HistoryError: a shallow clone ends before it.
         """
         if (head.id, tip.id) not in self._merge_bases:
             try:
@@ -413,7 +274,7 @@ class Repository:
         return self._merge_bases[head.id, tip.id]
 
     def merge_texts(self, base: bytes, *, ours: bytes, theirs: bytes) -> bytes | None:
-        """Merge two versions of a text line by line, as `git merge` does; None: they conflict."""
+        """Merge two versions of a text line by line, as `git merge` does, or return None if they conflict."""
         with TemporaryDirectory() as folder:
             names = ("ours", "base", "theirs")
             for name, text in zip(names, (ours, base, theirs), strict=True):
@@ -423,30 +284,30 @@ class Repository:
             except GitFailed:
                 return None
 
-    def _commit(self, ref: str) -> Commit | None:
+    def _read_commit(self, ref: str) -> Commit | None:
         if any(part in ref for part in ("\0", "\n", "..")) or ref.startswith(("^", "-")):
-            # A line of commits, or none, is no commit.
+            # These name a range of commits or nothing.
             return None
-        # Most names that are tried name nothing, which the process that reads objects can say. Only plain ones: of an upstream
-        # that is not set, or a wrong pattern, it would die.
+        # Most of the names that are tried do not exist, which the process that reads objects tells quickly. Only plain names: an
+        # unset upstream or a wrong pattern would end it.
         if set("@:{").isdisjoint(ref):
-            [named] = self.objects([f"{ref}^{{commit}}"])
-            if named is None or named.id in self._commits:
-                return named and self._commits[named.id]
-        form = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %ct%x00%s")
+            [commit_object] = self.objects([f"{ref}^{{commit}}"])
+            if commit_object is None or commit_object.id in self._commits:
+                return commit_object and self._commits[commit_object.id]
+        log_format = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %ct%x00%s")
         try:
-            shown = self.run("log", "-1", *form, "--end-of-options", f"{ref}^{{commit}}", "--")
+            output = self.run("log", "-1", *log_format, "--end-of-options", f"{ref}^{{commit}}", "--")
         except GitFailed:
             return None
-        facts, _, subject = shown.removesuffix(b"\n").partition(b"\0")
+        facts, _, subject = output.removesuffix(b"\n").partition(b"\0")
         commit_id, _, time_s = facts.partition(b" ")
         return Commit(commit_id.decode(), time_of(time_s), subject.decode("utf-8", "replace"))
 
     def folder(self, commit_id: str, folder: str) -> bytes:
-        """Return what `git ls-tree -z` lists in a folder of a commit, "" its top. Git is asked once for each."""
+        """Return the output of `git ls-tree -z` for a folder of a commit, "" for its top. Each folder is listed once."""
         key = (commit_id, folder)
         if key not in self._folders:
-            # The folder's name ends with a slash, or its own entry would be listed in place of what it holds.
+            # Without the slash, git would list the folder's own entry instead of its contents.
             inside = [f"{folder}/"] if folder else []
             self._folders[key] = self.run("ls-tree", "-z", "--full-tree", commit_id, "--", *inside)
         return self._folders[key]
@@ -462,14 +323,14 @@ class Repository:
         except GitFailed as failure:
             if failure.words.strip():
                 raise
-            # No setting has such a name.
+            # No setting has a matching name.
             return []
         entries = (entry.partition("\n") for entry in listed.split("\0")[:-1])
         return [(name, value) for name, _, value in entries]
 
     @cached_property
     def remotes(self) -> dict[str, dict[str, list[str]]]:
-        """The settings of each remote: `url`, `fetch`, and (lower case) what a partial clone left out."""
+        """The settings of each remote: `url`, `fetch`, and in lower case the filter of a partial clone."""
         remotes: dict[str, dict[str, list[str]]] = {}
         for key, value in self.settings(r"^remote\..*\.(url|fetch|promisor|partialclonefilter)$"):
             name, _, setting = key.removeprefix("remote.").rpartition(".")
@@ -478,25 +339,25 @@ class Repository:
 
     @cached_property
     def promisor(self) -> str | None:
-        """The remote that has the objects that a partial clone lacks, or None if the clone is whole."""
+        """The remote with the objects that are missing from a partial clone, or None for a complete clone."""
         if not any((self.common_directory / "objects" / "pack").glob("*.promisor")):
             return None
         promisors = {name: settings.get("promisor", [""])[-1] for name, settings in self.remotes.items()}
         return next((name for name, promisor in promisors.items() if promisor == "true"), None)
 
     def require_trees(self) -> None:
-        """Raise HistoryError where the clone lacks the names of older commits' files; it says the command that brings them."""
+        """Raise HistoryError with the command that fetches them if a clone lacks the file names of older commits."""
         settings = self.remotes[self.promisor] if self.promisor else {}
-        left_out = settings.get("partialclonefilter", [""])[-1]
-        if "tree:" in left_out or "object:type=" in left_out:
+        clone_filter = settings.get("partialclonefilter", [""])[-1]
+        if "tree:" in clone_filter or "object:type=" in clone_filter:
             raise HistoryError(
-                f"this partial clone was made without the file names of older commits (filter {left_out}): reading its "
+                f"this partial clone was made without the file names of older commits (filter {clone_filter}): reading its "
                 "history would fetch them one commit at a time",
                 fix=f"`git config {quote(f'remote.{self.promisor}.partialclonefilter')} blob:none && git fetch --refetch {quote(self.promisor or '')}`",
             )
 
     def require_all_commits(self) -> None:
-        """Raise HistoryError where the history is cut off; it says the command that repairs it."""
+        """Raise HistoryError with the command that repairs it if the history is cut off."""
         if self.shallow:
             raise HistoryError(
                 "this clone is shallow: its history is cut off, and version numbers are counted from the first commit",
@@ -504,23 +365,23 @@ class Repository:
             )
 
     def fetch_later(self, blob_ids: Iterable[str]) -> None:
-        """Fetch the blobs with these ids together with the next that are missing."""
+        """Fetch the blobs with these ids together with the next missing blobs."""
         if self.promisor:
             self._fetched_later.update(blob_ids)
 
     def fetch_missing(self, blob_ids: Iterable[str]) -> None:
-        """Fetch those of these blobs that a partial clone lacks, by one `git fetch`."""
+        """Fetch the blobs that are missing from a partial clone, with one `git fetch`."""
         if not self.promisor:
             return
         if self._present is None:
-            everything = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
-            self._present = set(self.run(*everything).decode().split("\n"))
+            list_objects = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+            self._present = set(self.run(*list_objects).decode().split("\n"))
         missing = {*blob_ids}.difference(self._present, self._added)
         if not missing:
             return
         missing |= self._fetched_later.difference(self._present, self._added)
         self._fetched_later.clear()
-        # As git itself fetches one object that is missing (promisor-remote.c), but for all of them.
+        # Git itself fetches missing objects with these options (promisor-remote.c), but one by one.
         upload = () if self.top else ("--upload-pack=git-upload-pack",)
         quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
         objects = ("--recurse-submodules=no", "--filter=blob:none", "--stdin", self.promisor)
@@ -541,14 +402,14 @@ class Repository:
             ) from failure
         self._present |= missing
 
-    def _ask(self, lines: Sequence[bytes]) -> list[Blob | None]:
+    def _request_objects(self, lines: Sequence[bytes]) -> list[Blob | None]:
         if self._objects is None:
             self._objects = self.start("cat-file", "--batch")
         try:
             self._objects.write(b"".join(lines))
-            return [_answer(self._objects) for _ in lines]
+            return [_read_object(self._objects) for _ in lines]
         except (BrokenPipeError, EOFError) as error:
-            words = self._objects.words()
+            words = self._objects.read_stderr()
             self.close()
             raise HistoryError(f"git stopped while it read objects: {words.strip()}", fix=FSCK) from error
 
@@ -558,25 +419,25 @@ def log(
 ) -> Iterator[LoggedCommit]:
     """Yield the commits from the first one (or the one after `since`) to `tip`, oldest first, from one git process.
 
-    These are the commits of the first-parent line; or those that a rebase onto `since` applies; or all merges. A `since` that the
-    repository does not have is no bound.
+    `walk` selects the commits of the first-parent line, the commits that a rebase onto `since` applies, or all merges. A `since` that
+    does not exist is ignored.
     """
     logged: LoggedCommit | None = None
     tokens = repository.start(
-        *("log", "--reverse", *_WALKS[walk], "--ignore-missing", *RAW, "--root", *_FORMAT),
+        *("log", "--reverse", *_WALKS[walk], "--ignore-missing", *RAW, "--root", *_LOG_FORMAT),
         *(tip, *([f"^{since}"] if since else [])),
-    ).tokens()
+    ).read_records()
     for token in tokens:
         if token.startswith(b"\x01"):
             if logged:
                 yield logged
-            # Git prints no time where the commit has none that it can read.
+            # Git prints no time if it cannot read the time of the commit.
             commit_id, time_s, *parents = token[1:].decode().split(" ")
             subject = next(tokens).decode("utf-8", "replace")
             commit = Commit(commit_id, time_of(time_s.encode()), subject)
             logged = LoggedCommit(commit, [], tuple(filter(None, parents)))
         elif logged and token.lstrip(b"\n").startswith(b":"):
-            # `:<mode before> <mode> <id before> <id> <status>`, then the path: by spaces, for ids have 40 or 64 digits.
+            # `:<mode before> <mode> <id before> <id> <status>`, then the path: split at spaces, as ids have 40 or 64 digits.
             _, mode, before, blob, _ = token.decode().split(" ")
             logged.changes.append(ChangedFile(next(tokens).decode("utf-8", "surrogateescape"), mode, blob, before))
         elif token.strip(b"\n"):
@@ -586,15 +447,15 @@ def log(
 
 
 def time_of(digits: bytes) -> int:
-    """Return a committer's time as git prints it, in seconds since the epoch: 0 where it prints none, at most the calendar's end."""
+    """Convert the time that git prints to seconds since the epoch: 0 if git prints no time, at most LATEST_S."""
     if not digits.isdigit():
         return 0
-    # Python reads no number of very many digits.
+    # Python limits the number of digits that it converts.
     return min(int(digits), LATEST_S) if len(digits) <= 20 else LATEST_S
 
 
-def _answer(process: Process) -> Blob | None:
-    """Return the next answer of `git cat-file --batch`: `<id> <type> <size>`, newline, content, newline; or `<name> missing`."""
+def _read_object(process: Process) -> Blob | None:
+    """Read an object from `git cat-file --batch`: `<id> <type> <size>`, newline, content, newline; or `<name> missing`."""
     header = process.output.readline()
     if header.endswith((b" missing\n", b" ambiguous\n")):
         return None
@@ -612,11 +473,11 @@ def _answer(process: Process) -> Blob | None:
     return Blob(object_id.decode(), kind.decode(), int(size), content[:-1])
 
 
-def _cannot_open(directory: Path, words: str) -> HistoryError:
+def _create_open_error(directory: Path, words: str) -> HistoryError:
     problem = words.strip().removeprefix("fatal: ")
     if "safe.directory" in problem:
-        what, _, advice = problem.partition("\n")
-        return HistoryError(f"git refuses to read this repository: {what}", fix=" ".join(advice.split()))
+        reason, _, advice = problem.partition("\n")
+        return HistoryError(f"git refuses to read this repository: {reason}", fix=" ".join(advice.split()))
     if "safe.bareRepository" in problem:
         return UnnamedBareRepository(
             f"{directory} is a bare repository, and git may read one only if it is named",
@@ -628,3 +489,159 @@ def _cannot_open(directory: Path, words: str) -> HistoryError:
             fix="work inside a repository, or name one with -C DIR; `git init` makes one",
         )
     return HistoryError(f"git cannot open a repository at {directory}: {problem}")
+
+
+# Git processes
+
+
+class Runner:
+    """A starter of git commands in one folder, with GitPython's `Git`, which is imported on use."""
+
+    def __init__(self, directory: str, variables: Mapping[str, str]) -> None:
+        try:
+            # Takes 100 ms, and looks for git.
+            from git import Git
+        except ImportError as error:
+            raise _make_version_error("git was not found") from error
+        _require_version()
+        self._git = Git(directory)
+        self._git.update_environment(**VARIABLES, **variables)
+
+    def run(
+        self,
+        *arguments: str,
+        standard_input: bytes = b"",
+        options: Sequence[str] = OPTIONS,
+        variables: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Run a git command and return its standard output.
+
+        Raises:
+            GitFailed: its exit status is not 0.
+        """
+        if not standard_input:
+            return self._start(options, arguments, env=variables).read()
+        with TemporaryFile() as input_file:
+            input_file.write(standard_input)
+            input_file.seek(0)
+            return self._start(options, arguments, istream=input_file, env=variables).read()
+
+    def start(self, *arguments: str) -> Process:
+        """Start a git command that runs in parallel, with pipes to and from it."""
+        return self._start(_STREAM_OPTIONS, arguments, istream=PIPE)
+
+    def _start(self, options: Sequence[str], arguments: Sequence[str], **settings: Any) -> Process:
+        from git.exc import GitCommandNotFound
+
+        command = [self._git.GIT_PYTHON_GIT_EXECUTABLE or "git", *options, *arguments]
+        try:
+            # Without `as_process`, GitPython leaves the command and a timer running when this process is interrupted.
+            return Process(arguments[0], self._git.execute(command, as_process=True, **settings))
+        except GitCommandNotFound as error:
+            raise _make_version_error("git was not found") from error
+
+
+class Process:
+    """A running git command, `started` by GitPython. Reading its `output` raises HistoryError after TIME_LIMIT_S without data."""
+
+    def __init__(self, command: str, started: Any) -> None:
+        self._command = command
+        # GitPython ends the process when this object is deleted.
+        self._started = started
+        self._process = started.proc
+        self.output = BufferedReader(_Output(command, self._process.stdout.fileno()), CHUNK_BYTES)
+        self._stderr = b""
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def write(self, data: bytes) -> None:
+        """Pass `data` to the command at once."""
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
+
+    def read(self) -> bytes:
+        """Read the whole output, and close the process.
+
+        Raises:
+            GitFailed: its exit status is not 0.
+        """
+        return b"".join(self._read_chunks())
+
+    def read_records(self) -> Iterator[bytes]:
+        """Yield the NUL-terminated records of the output, and close the process.
+
+        Raises:
+            GitFailed: its exit status is not 0.
+        """
+        rest = b""
+        for chunk in self._read_chunks():
+            *records, rest = (rest + chunk).split(b"\0")
+            yield from records
+        if rest:
+            yield rest
+
+    def _read_chunks(self) -> Iterator[bytes]:
+        try:
+            while chunk := self.output.read1():
+                yield chunk
+            if status := self._process.wait():
+                raise GitFailed(self._command, status, self.read_stderr())
+        finally:
+            self.close()
+
+    def read_stderr(self) -> str:
+        """Return the text that the command, which has ended, printed on standard error."""
+        self._listener.join(_EXIT_TIMEOUT_S)
+        return self._stderr.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """End the command, finished or not."""
+        # Closing flushes, and a dead process no longer reads.
+        with suppress(BrokenPipeError):
+            if self._process.stdin:
+                self._process.stdin.close()
+        self._process.kill()
+        self._process.wait()
+        self._listener.join(_EXIT_TIMEOUT_S)
+        self._process.stdout.close()
+        self._process.stderr.close()
+
+    def _listen(self) -> None:
+        """Read standard error, which would block the command when its pipe is full."""
+        with suppress(OSError, ValueError):
+            while part := os.read(self._process.stderr.fileno(), CHUNK_BYTES):
+                self._stderr = (self._stderr + part)[-_STDERR_BYTES:]
+
+
+class _Output(RawIOBase):
+    """The standard output of a running command, with a time limit for each read."""
+
+    def __init__(self, command: str, descriptor: int) -> None:
+        self._command = command
+        self._descriptor = descriptor
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        if not select([self._descriptor], [], [], TIME_LIMIT_S)[0]:
+            raise HistoryError(f"`git {self._command}` timed out after {TIME_LIMIT_S:g} s")
+        return os.readv(self._descriptor, [buffer])
+
+
+@cache
+def _require_version() -> None:
+    """Raise HistoryError if git is older than MIN_VERSION: it would ignore some of OPTIONS silently."""
+    from git import Git
+    from git.exc import GitCommandNotFound
+
+    try:
+        version = Git().version_info[:2]
+    except GitCommandNotFound as error:
+        raise _make_version_error("git was not found") from error
+    if version < MIN_VERSION:
+        raise _make_version_error(f"git {'.'.join(map(str, version))} is too old")
+
+
+def _make_version_error(problem: str) -> HistoryError:
+    return HistoryError(problem, fix=f"install Git {'.'.join(map(str, MIN_VERSION))} or newer, and have it on PATH")
