@@ -1,16 +1,16 @@
-"""The approved history from Git: which schemas were approved, in which order, by which commit.
+"""Read the approved history from Git: the approved schemas, in their order, with the commits that approved them.
 
     with history.Repository.open(".") as repository:
         approved = history.read(repository, project)
         approved.catalog.topics[name].versions
 
-The version of a schema is its place in the list of distinct contents that its topic has had along the first-parent history
-of the approved ref, counted from 0. Everything is imported on use.
+The version number of a schema is its index in the list of distinct contents that its topic has had along the first-parent
+history of the approved ref. Everything is imported on use.
 """
 
 from __future__ import annotations
 
-# `typing` takes longer to import than the cache to be read.
+# The import of `typing` takes longer than reading the cache.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -106,7 +106,7 @@ def read(
         repository: of the project.
         project: whose topics are read.
         ref: the last commit; by default the approved ref.
-        progress: is called with the number of commits read, of those that the cache did not have.
+        progress: is called with the number of commits read that were not in the cache.
 
     Raises:
         HistoryError: Git cannot tell which schemas were approved; the fix is the command that repairs it.

@@ -1,8 +1,8 @@
-"""Files of a commit, the index and the working tree with their blob ids, and the Git attributes that convert them.
+"""Read the files of a commit, the index or the working tree with their blob ids, and find Git attributes that convert them.
 
-An attribute that converts a file is a problem: Git's history would hold another text than the reviewer of the file sees. Git is
-never asked what it would store, since that runs programs. Line ends, which `text`, `eol` and the older `crlf` convert, make no
-difference to declarations that are text; in a binary definition they are content like all else.
+An attribute that converts a file is a problem: Git's history would contain another text than the reviewer of the file sees. Git
+itself cannot tell what it would store, since that runs filter programs. Line ends, which `text`, `eol` and the older `crlf` convert,
+make no difference to declarations that are text; in a binary definition they are content.
 """
 
 from __future__ import annotations
@@ -24,13 +24,24 @@ from schemactl.history.git import Blob, Repository
 from schemactl.history.git_environment import DIFF_INDEX, OPTIONS
 
 _KINDS: Final[Mapping[str, Kind]] = {"100644": "file", "100755": "file", "120000": "symlink", "160000": "submodule"}
-"""Git's modes of what a tree holds besides trees."""
+"""Git's modes of the entries of a tree, except trees."""
 
 FILE_MODES: Final = frozenset(mode for mode, kind in _KINDS.items() if kind == "file")
 
+_CONVERTING: Final = ("filter", "ident", "working-tree-encoding")
+"""The attributes by which the working tree and Git's objects differ in more than line ends."""
+
+_LINE_ENDS: Final = ("text", "crlf", "eol")
+"""The attributes by which they differ in line ends."""
+
+_NOT_SET: Final = ("unspecified", "unset")
+
+_NON_TEXT: Final = [bytes([byte]) for byte in (*range(0x20), 0x7F) if byte not in b"\b\t\n\f\r\x1b"]
+"""The bytes that git counts as non-text."""
+
 
 class Entry(NamedTuple):
-    """What a tree has at a path: the kind, and the id of its content."""
+    """An entry of a tree: its kind, and the id of its content."""
 
     kind: Kind
     blob: str
@@ -43,21 +54,25 @@ def entry(mode: str, blob: str) -> Entry | None:
 
 
 def content(path: str, blob: Blob) -> bytes:
-    """Return what `blob` holds, for the file `path`. Raise DeclarationError where it is larger than MAX_BYTES."""
+    """Return the content of `blob` for the file `path`.
+
+    Raises:
+        DeclarationError: the content is larger than MAX_BYTES.
+    """
     if blob.size_bytes > MAX_BYTES:
         raise DeclarationError([too_large(path, blob.size_bytes)])
     return blob.content
 
 
 class GitFiles(ABC):
-    """Files whose contents are Git's blobs: what was committed or staged, whatever the working tree looks like."""
+    """Files whose contents are Git's blobs: committed or staged, regardless of the working tree."""
 
     def __init__(self, repository: Repository) -> None:
         self.repository = repository
 
     @abstractmethod
     def paths(self) -> Iterable[str]:
-        """Return every path, links and submodules among them."""
+        """Return every path, including links and submodules."""
 
     @abstractmethod
     def below(self, folder: str) -> Iterable[str]:
@@ -65,17 +80,22 @@ class GitFiles(ABC):
 
     @abstractmethod
     def entry(self, path: str) -> Entry | None:
-        """Return what is at `path`."""
+        """Return the entry at `path`, or None if the path does not exist."""
 
     def read(self, path: str) -> bytes:
-        """Return the content of the file. Raise FileNotFoundError where there is none, DeclarationError if it is too large."""
+        """Return the content of the file.
+
+        Raises:
+            FileNotFoundError: the path is not a file.
+            DeclarationError: the file is too large.
+        """
         entry = self.entry(path)
         if entry is None or entry.kind != "file":
             raise FileNotFoundError(path)
         return content(path, self.repository.blob(entry.blob))
 
     def kind(self, path: str) -> Kind:
-        """Return what kind of thing is at `path`."""
+        """Return the kind of the entry at `path`."""
         entry = self.entry(path)
         return entry.kind if entry else "missing"
 
@@ -84,20 +104,20 @@ class CommitFiles(GitFiles):
     """The files of one commit, or none if there is no commit.
 
     Attributes:
-        folders: those whose files `paths` gives and that are listed at once; "" is the top.
+        folders: the folders whose files `paths` returns and that are listed at once; "" is the top.
     """
 
     def __init__(self, repository: Repository, commit: Commit | None) -> None:
         super().__init__(repository)
         self.folders: Sequence[str] = ("",)
         self._commit = commit
-        # What is in the folders that were listed.
+        # The entries of the listed folders.
         self._entries: dict[str, Entry] = {}
         self._listed: set[str] = set()
         self._below: dict[str, Mapping[str, Entry]] = {}
 
     def paths(self) -> Iterable[str]:
-        """Return every path in the folders, links and submodules among them."""
+        """Return every path in the folders, including links and submodules."""
         return dict.fromkeys(path for folder in self.folders for path in self.below(folder))
 
     def below(self, folder: str) -> Iterable[str]:
@@ -105,40 +125,40 @@ class CommitFiles(GitFiles):
         if folder not in self._below:
             below = self._below[folder] = self._list(folder, recursive=True)
             self._entries |= below
-            # A folder that is a file lists itself, and nothing of what is beside it.
+            # If `folder` is a file, git lists only the file itself, not its folder.
             self._listed.update(map(dirname, below.keys() - {folder}))
         return self._below[folder]
 
     def entry(self, path: str) -> Entry | None:
-        """Return what is at `path`; the folder that it is in is listed once."""
+        """Return the entry at `path`, or None if the path does not exist; its folder is listed once."""
         if path not in self._entries and (folder := dirname(path)) not in self._listed:
             self._listed.add(folder)
             self._entries |= self._list(folder)
         return self._entries.get(path)
 
     def _list(self, folder: str, *, recursive: bool = False) -> dict[str, Entry]:
-        """Return what `git ls-tree` lists in a folder; a path that is no folder lists itself."""
+        """List a folder with `git ls-tree`; a path that is not a folder lists itself."""
         if self._commit is None:
             return {}
         commit_id = self._commit.id
         if recursive:
             below = [folder] if folder else []
-            listed = self.repository.run("ls-tree", "-z", "--full-tree", "-r", commit_id, "--", *below)
+            output = self.repository.run("ls-tree", "-z", "--full-tree", "-r", commit_id, "--", *below)
         else:
-            listed = self.repository.folder(commit_id, folder)
+            output = self.repository.folder(commit_id, folder)
         entries = {}
-        for record in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        for record in output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
             facts, _, path = record.partition("\t")
             mode, _, blob = facts.split(" ")
-            if in_tree := entry(mode, blob):
-                entries[path] = in_tree
+            if tree_entry := entry(mode, blob):
+                entries[path] = tree_entry
         return entries
 
 
 class IndexFiles(CommitFiles):
-    """The files of the index that git uses here and now: what `git commit` would record.
+    """The files of the index that git uses now, which `git commit` would record.
 
-    In a hook that is the index git made for this commit. Files noted by `git add --intent-to-add` are not in it yet.
+    In a hook that is the index that git created for this commit. Files of `git add --intent-to-add` are not in it yet.
 
     Raises:
         HistoryError: the repository is bare, or a path of a declaration still has a merge conflict.
@@ -157,7 +177,7 @@ class IndexFiles(CommitFiles):
         unmerged = []
         tokens = repository.run(*DIFF_INDEX, tree).split(b"\0")
         for facts, name in zip(tokens[::2], tokens[1::2], strict=False):
-            # `:<mode before> <mode> <id before> <id> <status>`: by spaces, for ids have 40 or 64 digits.
+            # `:<mode before> <mode> <id before> <id> <status>`, split at spaces, as ids have 40 or 64 digits.
             _, mode, _, blob, status = facts.decode().split(" ")
             path = name.decode("utf-8", "surrogateescape")
             self._changed[path] = entry(mode, blob) if status != "U" else None
@@ -170,23 +190,23 @@ class IndexFiles(CommitFiles):
             )
 
     def paths(self) -> Iterator[str]:
-        """Yield every path in the folders, links and submodules among them."""
+        """Yield every path in the folders, including links and submodules."""
         yield from (path for path in super().paths() if path not in self._changed)
-        yield from (path for path, now in self._changed.items() if now)
+        yield from (path for path, new_entry in self._changed.items() if new_entry)
 
     def below(self, folder: str) -> Iterator[str]:
         """Yield every path below a folder."""
         yield from (path for path in super().below(folder) if path not in self._changed)
         start = f"{folder}/" if folder else ""
-        yield from (path for path, now in self._changed.items() if now and path.startswith(start))
+        yield from (path for path, new_entry in self._changed.items() if new_entry and path.startswith(start))
 
     def entry(self, path: str) -> Entry | None:
-        """Return what is at `path`."""
+        """Return the entry at `path`, or None if the path does not exist."""
         return self._changed[path] if path in self._changed else super().entry(path)
 
 
 class HashedFiles:
-    """Files that are not Git's (see `declare.Files`), with the id that Git would give the content of each."""
+    """Files outside of Git's objects (see `declare.Files`), with the blob ids that Git would give their contents."""
 
     def __init__(self, files: Files, object_format: str) -> None:
         self._files = files
@@ -206,16 +226,16 @@ class HashedFiles:
         return self._files.read(path)
 
     def kind(self, path: str) -> Kind:
-        """Return what kind of thing is at `path`."""
+        """Return the kind of the entry at `path`."""
         return self._files.kind(path)
 
     def entry(self, path: str) -> Entry | None:
-        """Return what is at `path`; the id is "" where that is no file, or none that can be read."""
+        """Return the entry at `path`, or None if the path does not exist; the id is "" if it is not a readable file."""
         if path not in self._entries:
-            self._entries[path] = self._entry(path)
+            self._entries[path] = self._read_entry(path)
         return self._entries[path]
 
-    def _entry(self, path: str) -> Entry | None:
+    def _read_entry(self, path: str) -> Entry | None:
         kind = self.kind(path)
         if kind != "file":
             return None if kind == "missing" else Entry(kind, "")
@@ -227,27 +247,27 @@ class HashedFiles:
 
 
 def blob_id(data: bytes, object_format: str) -> str:
-    """Return the id that Git gives a file of that content."""
+    """Compute the id that Git gives a file with this content."""
     return hashlib.new(object_format, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def differing_files(committed: GitFiles, here: HashedFiles, further: Iterable[str]) -> list[str]:
-    """Return the declared and `further` files of the working tree that differ from a commit's in more than line ends.
+    """List the declaration, definition and `further` files of the working tree that differ from a commit in more than line ends.
 
-    Git is not asked, for it would run the programs of a filter. The paths can be printed.
+    Git itself would run filter programs for this. The paths are escaped for printing.
     """
-    named = {path for files in (committed, here) for path in files.paths() if path.endswith(SUFFIXES)}
-    return [shown(path) for path in sorted(named.union(further)) if _differs(committed, here, path)]
+    paths = {path for files in (committed, here) for path in files.paths() if path.endswith(SUFFIXES)}
+    return [shown(path) for path in sorted(paths.union(further)) if _is_different(committed, here, path)]
 
 
-def _differs(committed: GitFiles, here: HashedFiles, path: str) -> bool:
-    before, now = committed.entry(path), here.entry(path)
-    if before == now:
+def _is_different(committed: GitFiles, here: HashedFiles, path: str) -> bool:
+    old_entry, new_entry = committed.entry(path), here.entry(path)
+    if old_entry == new_entry:
         return False
-    if before is None or now is None or before.kind != now.kind:
+    if old_entry is None or new_entry is None or old_entry.kind != new_entry.kind:
         return True
-    if before.kind != "file":
-        # Where a link or a submodule leads to is not read.
+    if old_entry.kind != "file":
+        # The targets of links and submodules are not read.
         return False
     try:
         return committed.read(path).replace(b"\r\n", b"\n") != here.read(path).replace(b"\r\n", b"\n")
@@ -258,26 +278,14 @@ def _differs(committed: GitFiles, here: HashedFiles, path: str) -> bool:
 # Git attributes that convert files
 
 
-_CONVERTING: Final = ("filter", "ident", "working-tree-encoding")
-"""The attributes by which the working tree and Git's objects differ in more than line ends."""
-
-_LINE_ENDS: Final = ("text", "crlf", "eol")
-"""The attributes by which they differ in line ends."""
-
-_NOT_SET: Final = ("unspecified", "unset")
-
-_NON_TEXT: Final = [bytes([byte]) for byte in (*range(0x20), 0x7F) if byte not in b"\b\t\n\f\r\x1b"]
-"""The bytes that git takes for a sign that something is no text."""
-
-
 def problems(repository: Repository, files: Files, paths: Iterable[str]) -> list[Problem]:
-    """Return a problem for each such attribute of `paths`, the files that are judged.
+    """Return a problem for each converting attribute of the checked `paths`.
 
-    Attributes are read from the judged state: a commit, the index, or the working tree and, where it lacks one, the index.
+    Attributes are read from the checked state: a commit, the index, or the working tree and, for files missing there, the index.
     """
-    judged = sorted(set(paths))
-    has_binary = any(path.endswith(DESCRIPTOR_SUFFIX) for path in judged)
-    attributes = _read_attributes(repository, files, judged, (*_CONVERTING, *(_LINE_ENDS if has_binary else ())))
+    checked_paths = sorted(set(paths))
+    has_binary = any(path.endswith(DESCRIPTOR_SUFFIX) for path in checked_paths)
+    attributes = _read_attributes(repository, files, checked_paths, (*_CONVERTING, *(_LINE_ENDS if has_binary else ())))
     problems = []
     for path, values in attributes.items():
         converting = [name for name in _CONVERTING if values[name] not in _NOT_SET]
@@ -299,29 +307,29 @@ def problems(repository: Repository, files: Files, paths: Iterable[str]) -> list
 def _read_attributes(
     repository: Repository, files: Files, paths: Sequence[str], names: Sequence[str]
 ) -> dict[str, dict[str, str]]:
-    """Return the values of the attributes `names` for each of `paths`, from one git process."""
+    """Read the values of the attributes `names` for each of `paths`, with one git process."""
     if not paths:
         return {}
     options = (*OPTIONS, "-C", str(repository.top)) if repository.top else OPTIONS
     check = ["check-attr", "-z", "--stdin", *(["--cached"] if isinstance(files, GitFiles) else []), *names]
-    asked = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    stdin = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
     if not isinstance(files, GitFiles) or isinstance(files, IndexFiles):
-        answer = repository.run(*check, standard_input=asked, options=options)
+        output = repository.run(*check, standard_input=stdin, options=options)
     else:
-        # Before 2.40 git reads no attributes of a commit: those files of it are put into an index of their own.
+        # Git before 2.40 cannot read the attributes of a commit, so its .gitattributes files are put into a temporary index.
         folders = {""}.union(*(_folders_above(path) for path in paths))
-        places = [posixpath.join(folder, ".gitattributes") for folder in folders]
-        entries = {place: files.entry(place) for place in places}
-        blobs = {place: entry.blob for place, entry in entries.items() if entry and entry.kind != "submodule"}
+        attribute_paths = [posixpath.join(folder, ".gitattributes") for folder in folders]
+        entries = {path: files.entry(path) for path in attribute_paths}
+        blobs = {path: entry.blob for path, entry in entries.items() if entry and entry.kind != "submodule"}
         repository.fetch_missing(blobs.values())
-        records = "".join(f"100644 {blob}\t{place}\0" for place, blob in blobs.items())
+        records = "".join(f"100644 {blob}\t{path}\0" for path, blob in blobs.items())
         with tempfile.TemporaryDirectory(prefix="schemactl-") as temporary:
             index = {"GIT_INDEX_FILE": str(Path(temporary, "index"))}
-            make = ("-c", "core.splitIndex=false", "update-index", "-z", "--index-info")
-            repository.run(*make, standard_input=records.encode("utf-8", "surrogateescape"), variables=index)
-            answer = repository.run(*check, standard_input=asked, options=options, variables=index)
-    # Path, attribute, value; for each path all attributes.
-    values = iter(answer.decode("utf-8", "surrogateescape").split("\0")[2::3])
+            update_index = ("-c", "core.splitIndex=false", "update-index", "-z", "--index-info")
+            repository.run(*update_index, standard_input=records.encode("utf-8", "surrogateescape"), variables=index)
+            output = repository.run(*check, standard_input=stdin, options=options, variables=index)
+    # The output has path, attribute and value, for each path all attributes.
+    values = iter(output.decode("utf-8", "surrogateescape").split("\0")[2::3])
     return {path: {name: next(values) for name in names} for path in paths}
 
 
@@ -346,11 +354,11 @@ def _find_line_end_attribute(values: Mapping[str, str], files: Files, path: str)
 
 
 def _looks_like_text(data: bytes) -> bool:
-    """Return whether git takes that for text with line ends, where it is to find out itself."""
+    """Return whether git's automatic detection takes the data for text with line ends."""
     if b"\0" in data or b"\n" not in data or b"\r" in data.replace(b"\r\n", b""):
         return False
     non_text = sum(map(data.count, _NON_TEXT))
     line_ends = data.count(b"\n") + data.count(b"\r")
-    # A last Ctrl-Z was the end of a text once.
+    # Git ignores a final Ctrl-Z, the end of a text in DOS.
     non_text -= data.endswith(b"\x1a")
     return (len(data) - line_ends - non_text) >> 7 >= non_text

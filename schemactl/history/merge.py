@@ -43,9 +43,9 @@ class LocalChanges(NamedTuple):
 
     Attributes:
         unchanged: the topics whose declaration, and every file that their definition is made of, are as at the base.
-        combined: the definitions that a merge makes of files of both sides, one that the work changed and one that was
-            approved since the base; or the problem of such a definition; None for a topic that no file declares then. If both
-            sides changed a file, the file of the work counts.
+        combined: the definitions that are made of files of both sides: a file that the work changed, and a file that was approved
+            since the base. The value is a problem if the definition cannot be read, or None if no merged file declares the topic. If
+            both sides changed a file, the file of the work counts.
         settled: the unchanged topics whose approved files have not changed since the base either.
     """
 
