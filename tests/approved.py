@@ -1,4 +1,4 @@
-"""Approved histories and registries in a few words, for the tests beside this file."""
+"""Approved histories and registries in a few words."""
 
 from __future__ import annotations
 
