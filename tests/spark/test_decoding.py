@@ -1,9 +1,12 @@
-"""Messages as DataFrames, on real local Spark."""
+"""Messages as DataFrames, on real local Spark, and what is made easier for its Python processes, which run one task after another."""
 
 from __future__ import annotations
 
+import gc
 import re
+import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -19,7 +22,7 @@ from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Versi
 from schemactl.codec.topic import Count
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, decode_column, encode, split
-from schemactl.spark.dataframes import encode_batches
+from schemactl.spark.dataframes import encode_batches, reduce_worker_overhead
 from schemactl.spark.message_columns import struct_of
 from schemactl.spark.session import SparkProblem, first_line
 from schemactl.spark.stored_messages import verify
@@ -429,3 +432,36 @@ def test_the_raw_columns_of_a_connector_are_decoded_as_they_are(spark: SparkSess
         decode(unversioned, visits)
     (row,) = decode(unversioned, visits, version=None).collect()
     assert row["__error"] == "page, byte 1: the message ends inside a number"
+
+
+def test_no_task_looks_for_garbage_among_modules(spark: SparkSession) -> None:
+    def frozen(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reduce_worker_overhead()
+        for batch in batches:
+            yield pa.record_batch({"frozen": [gc.get_freeze_count() > 0] * batch.num_rows})
+
+    rows = spark.range(0, 4, 1, 2).mapInArrow(frozen, "frozen boolean").collect()
+    assert [row.frozen for row in rows] == [True] * 4
+
+
+def test_the_index_of_spark_s_own_archives_alone_is_not_read_again(spark: SparkSession) -> None:
+    def forgotten(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reduce_worker_overhead()
+        left = [path for path in sys.path_importer_cache if path.endswith("pyspark.zip")]
+        for batch in batches:
+            yield pa.record_batch({"forgotten": [not left] * batch.num_rows})
+
+    assert [row.forgotten for row in spark.range(1).mapInArrow(forgotten, "forgotten boolean").collect()] == [True]
+
+
+def test_pyspark_may_be_installed_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__file__", "/deps/pyspark/__init__.py")
+    before = dict(sys.path_importer_cache)
+    reduce_worker_overhead()
+    assert sys.path_importer_cache == before
+
+
+def test_a_process_that_is_no_worker_looks_for_garbage_as_ever() -> None:
+    before = gc.get_freeze_count()
+    reduce_worker_overhead()
+    assert gc.get_freeze_count() == before
