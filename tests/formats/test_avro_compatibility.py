@@ -1,6 +1,6 @@
 """Schema resolution: recorded answers of Java, its laws, and that the fast verdicts equal those of the full comparison.
 
-The recorded pairs, histories and named cases go through the same verdicts in `test_compare` and `test_compatibility`.
+The recorded pairs, histories and named cases go through the same verdicts in `test_compare_command` and `test_compatibility`.
 """
 
 from __future__ import annotations
