@@ -1,4 +1,4 @@
-"""A pull request made to keep `check` busy ends in an answer, in work that grows as the request does."""
+"""`check` finishes a malicious pull request in time that is proportional to its size."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def repository(folder: Path, approved: Files, proposed: Files, project: str = ""
 
 
 def check(folder: Path, *, limit_s: float = math.inf) -> tuple[subprocess.CompletedProcess[str], float]:
-    """What `check` says, and the CPU seconds that it took; beyond the limit it is ended."""
+    """Return the output of `check` and its CPU time in seconds; a process over the limit is killed."""
 
-    def limited() -> None:
+    def limit_cpu() -> None:
         if limit_s < math.inf:
             resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit_s), math.ceil(limit_s) + 1))
 
@@ -46,7 +46,7 @@ def check(folder: Path, *, limit_s: float = math.inf) -> tuple[subprocess.Comple
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=limited,
+        preexec_fn=limit_cpu,
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return done, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -57,8 +57,8 @@ def record(columns: int, kind: str) -> str:
     return json.dumps({"type": "record", "name": "Order", "fields": fields}, indent=1)
 
 
-def doubling(levels: int, kind: str) -> str:
-    """Each record holds two of the next one."""
+def make_doubling_records(levels: int, kind: str) -> str:
+    """Return records each of which contains the next one twice."""
     inner: Any = kind
     for level in range(levels):
         again = f"Level{level - 1}" if level else kind
@@ -80,11 +80,11 @@ def columns(folder: Path, many: int) -> Path:
 
 def columns_that_double(folder: Path, many: int) -> Path:
     levels = many.bit_length() - 1
-    return avro(folder, doubling(levels, "int"), doubling(levels, "string"))
+    return avro(folder, make_doubling_records(levels, "int"), make_doubling_records(levels, "string"))
 
 
-def declared(text: Callable[[int], str]) -> Callable[[Path, int], Path]:
-    """An attack that declares this."""
+def declare_attack(text: Callable[[int], str]) -> Callable[[Path, int], Path]:
+    """Make an attack that declares this text."""
 
     def attack(folder: Path, many: int) -> Path:
         topic = "topic: shop/sales/orders\n"
@@ -93,24 +93,26 @@ def declared(text: Callable[[int], str]) -> Callable[[Path, int], Path]:
     return attack
 
 
-def repeated(piece: str, many: int) -> str:
-    """The piece so many times, each with its number in place of `#`."""
+def repeat_piece(piece: str, many: int) -> str:
+    """Repeat the piece `many` times, with its number in place of `#`."""
     return "".join(piece.replace("#", str(number)) for number in range(many))
 
 
-wrong_properties = declared(
-    lambda many: f"topic: shop/sales/orders\nschema: {{type: STRING, properties: {{{repeated('p#: 1, ', many)}}}}}\n"
+wrong_properties = declare_attack(
+    lambda many: (
+        f"topic: shop/sales/orders\nschema: {{type: STRING, properties: {{{repeat_piece('p#: 1, ', many)}}}}}\n"
+    )
 )
-unknown_keys = declared(lambda many: "topic: shop/sales/orders\n" + repeated("key#: 1\n", many))
-documents = declared(lambda many: repeated("---\ntopic: shop/sales/orders#\n", many))
-wrong_documents = declared(lambda many: repeated("---\ntopic: shop/sales/orders#\nkey: 1\n", many))
-directives = declared(lambda many: repeated("%TAG !a#! b\n", many) + "---\ntopic: shop/sales/orders\n")
+unknown_keys = declare_attack(lambda many: "topic: shop/sales/orders\n" + repeat_piece("key#: 1\n", many))
+documents = declare_attack(lambda many: repeat_piece("---\ntopic: shop/sales/orders#\n", many))
+wrong_documents = declare_attack(lambda many: repeat_piece("---\ntopic: shop/sales/orders#\nkey: 1\n", many))
+directives = declare_attack(lambda many: repeat_piece("%TAG !a#! b\n", many) + "---\ntopic: shop/sales/orders\n")
 
 
 def missing_files(folder: Path, many: int) -> Path:
     topic = "---\ntopic: shop/sales/t#\nschema: {type: AVRO, definition: orders_#x.avsc}\n"
-    there = {f"namespaces/orders_{number}.avsc": '"int"' for number in range(many)}
-    return repository(folder, {}, {"namespaces/orders.yaml": repeated(topic, many), **there})
+    files = {f"namespaces/orders_{number}.avsc": '"int"' for number in range(many)}
+    return repository(folder, {}, {"namespaces/orders.yaml": repeat_piece(topic, many), **files})
 
 
 @pytest.mark.timed
@@ -141,7 +143,7 @@ def test_eight_times_as_much_takes_about_eight_times_as_long(
 @pytest.mark.parametrize("levels", [20, 60])
 def test_columns_that_double_beyond_all_tables_are_told_so_once(tmp_path: Path, levels: int) -> None:
     _, little_s = check(columns_that_double(tmp_path / "little", 2**10))
-    folder = avro(tmp_path / "much", doubling(2, "int"), doubling(levels, "int"))
+    folder = avro(tmp_path / "much", make_doubling_records(2, "int"), make_doubling_records(levels, "int"))
     done, much_s = check(folder, limit_s=FACTOR * little_s)
     words = done.stdout
     assert words.count("it has more than 100,000 columns and parts") == 1, f"{much_s:.1f} s, {words[-2000:]}"

@@ -17,20 +17,20 @@ DAYS = ("--reason", "consumers are gone", "--until", "2027-06-30", "--owner", "a
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
-    """Versions 0 and 1, applied to `local`, where somebody took number 2; that is recorded, and work is on a branch."""
+def prepared_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Apply versions 0 and 1 to `local`, record a foreign version 2, and check out a branch."""
     more = '  other: {registry: "sqlite:.schemactl/other.db", pulsar: "4.2"}\n'
-    found = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT + more)
-    found.orders("id", note=0)
-    found.run("apply", "--target", "local", "--auto-approve")
-    found.put(avro("id", theirs=0))
-    found.accept("--target", "local")
-    found.scratch.git("checkout", "-q", "-b", "work")
-    return found
+    result = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT + more)
+    result.orders("id", note=0)
+    result.run("apply", "--target", "local", "--auto-approve")
+    result.put(avro("id", theirs=0))
+    result.accept("--target", "local")
+    result.scratch.git("checkout", "-q", "-b", "work")
+    return result
 
 
 def required_note(estate: Estate) -> None:
-    """Fine after Git's version 1, but not after the foreign one, which has no `note`."""
+    """Require `note`, which is compatible with Git's version 1 but not with the foreign version."""
     text = record("id", note=0).replace(', "default": 0', "")
     (estate.scratch.path / "namespaces/orders.avsc").write_text(text)
 
@@ -43,8 +43,8 @@ def check(estate: Estate, *arguments: str, code: int = 0) -> Any:
     return json.loads(estate.run("check", "--format", "json", *arguments, code=code).out)
 
 
-def rules(report: Any) -> list[str]:
-    return [each["rule"] for each in report["findings"]]
+def list_rules(report: Any) -> list[str]:
+    return [finding["rule"] for finding in report["findings"]]
 
 
 @pytest.mark.slow
@@ -64,14 +64,14 @@ def test_the_numbers_are_the_targets(estate: Estate) -> None:
 @pytest.mark.slow
 def test_a_foreign_version_takes_part_in_both_verdicts(estate: Estate) -> None:
     required_note(estate)
-    assert rules(check(estate, "--target", "other")) == []
-    found = check(estate, "--target", "local", code=100)
+    assert list_rules(check(estate, "--target", "other")) == []
+    result = check(estate, "--target", "local", code=100)
     assert check(estate, code=100)["findings"] == [
-        {**each, "fix": each["fix"].replace(" --target local", "")} for each in found["findings"]
+        {**finding, "fix": finding["fix"].replace(" --target local", "")} for finding in result["findings"]
     ]
-    assert {*rules(found)} == {"READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"}
-    assert [each["against"] for each in found["findings"] if each["against"]] == [[2]]
-    assert found["target"] == "local"
+    assert {*list_rules(result)} == {"READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"}
+    assert [finding["against"] for finding in result["findings"] if finding["against"]] == [[2]]
+    assert result["target"] == "local"
     text = estate.run("check", "--target", "local", code=100).out
     assert "version 3 must read messages written with version 2." in text
     assert "checked against main (" in text
@@ -82,7 +82,7 @@ def test_a_foreign_version_takes_part_in_both_verdicts(estate: Estate) -> None:
 def test_plan_says_the_same_after_the_merge(estate: Estate) -> None:
     required_note(estate)
     estate.scratch.git("commit", "-q", "-a", "-m", "No default")
-    assert {*rules(check(estate, "--base", "main", "--target", "local", code=100))} == {
+    assert {*list_rules(check(estate, "--base", "main", "--target", "local", code=100))} == {
         "READER_FIELD_MISSING_DEFAULT_VALUE",
         "BROKER_INCOMPATIBLE",
     }
@@ -100,7 +100,7 @@ def test_what_only_a_target_meets_is_waived_for_it_and_carried_out(estate: Estat
     estate.run("waive", name, "--target", "local", *DAYS)
     assert len(check(estate, "--target", "local")["waivers"]) == 2
     # Another target knows nothing of it, and nobody calls the waivers unused.
-    assert rules(check(estate, "--target", "other")) == []
+    assert list_rules(check(estate, "--target", "other")) == []
     assert check(estate)["warnings"] == 0
     estate.scratch.git("add", "-A")
     estate.scratch.git("commit", "-q", "-m", "No default")
@@ -119,10 +119,10 @@ def test_pinned_readers_and_clients_mean_gits_versions(estate: Estate) -> None:
     (estate.scratch.path / "namespaces/orders.yaml").write_text(orders)
     edit(estate, "id", note=0, city=0)
     for arguments in ([], ["--target", "local"]):
-        assert "READER_VERSION_UNKNOWN" not in rules(check(estate, *arguments))
+        assert "READER_VERSION_UNKNOWN" not in list_rules(check(estate, *arguments))
     (estate.scratch.path / "namespaces/orders.yaml").write_text(orders.replace("reader: 2", "reader: 7"))
     for arguments in ([], ["--target", "local"]):
-        assert "READER_VERSION_UNKNOWN" in rules(check(estate, *arguments, code=100))
+        assert "READER_VERSION_UNKNOWN" in list_rules(check(estate, *arguments, code=100))
 
 
 @pytest.mark.slow
@@ -134,13 +134,13 @@ def test_a_client_is_judged_where_it_runs(estate: Estate) -> None:
     estate.scratch.git("commit", "-q", "-a", "-m", "billing")
     edit(estate, note=0)
     local, other = check(estate, "--target", "local"), check(estate, "--target", "other", code=100)
-    assert (rules(local), local["topics"][0]["clients"]) == ([], [])
-    assert rules(other) == ["CLIENT_BREAKS"]
-    assert [each["name"] for each in other["topics"][0]["clients"]] == ["billing"]
-    assert [each["targets"] for each in check(estate, code=100)["findings"]] == [["other"]]
+    assert (list_rules(local), local["topics"][0]["clients"]) == ([], [])
+    assert list_rules(other) == ["CLIENT_BREAKS"]
+    assert [client["name"] for client in other["topics"][0]["clients"]] == ["billing"]
+    assert [finding["targets"] for finding in check(estate, code=100)["findings"]] == [["other"]]
     # To say that it runs elsewhere saves it as little as to remove it.
     path.write_text(orders.replace("other", "local"))
-    assert rules(check(estate, "--target", "other", code=100)) == ["CLIENT_BREAKS"]
+    assert list_rules(check(estate, "--target", "other", code=100)) == ["CLIENT_BREAKS"]
 
 
 @pytest.mark.slow
@@ -150,9 +150,9 @@ def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
     # Where clients connect.
     project.write_text(re.sub('"sqlite:.*?"', '"https://pulsar.example.com"', project.read_text()))
     for targets in (("local", "other"), ("local",)):
-        found = json.loads(estate.run("rollout", "orders", "--format", "json").out)
-        assert (found["version"], found["latest"]) == (2, 1)
-        commands = {(each["kind"], each["target"]): (each["text"], each["command"]) for each in found["steps"]}
+        result = json.loads(estate.run("rollout", "orders", "--format", "json").out)
+        assert (result["version"], result["latest"]) == (2, 1)
+        commands = {(step["kind"], step["target"]): (step["text"], step["command"]) for step in result["steps"]}
         assert {target for _, target in commands} == {None, *targets}
         assert commands["merge", None][1] == "schemactl show shop/sales/orders@2"
         text, command = commands["consumers", "local"]
@@ -228,8 +228,8 @@ def test_a_broker_answers_what_the_check_for_its_target_predicts(tmp_path: Path,
     required_note(estate)
     predicted = check(estate, "--target", "local", code=100)
     assert predicted["topics"][0]["broker"]["answer"] == "incompatible"
-    asked = ("registry", "put", "orders", "--file", "namespaces/orders.avsc")
-    assert "incompatible, nothing was stored" in estate.run(*asked, code=100).out
+    arguments = ("registry", "put", "orders", "--file", "namespaces/orders.avsc")
+    assert "incompatible, nothing was stored" in estate.run(*arguments, code=100).out
     edit(estate, "id", note=0, theirs=0)
     predicted = check(estate, "--target", "local")
     number = predicted["topics"][0]["broker"]["version"]
@@ -243,7 +243,7 @@ def test_a_generation_begins_after_what_the_target_has(estate: Estate) -> None:
     second = declared(more="generation: 2\n")
     estate.scratch.write({"namespaces/orders.yaml": second, "namespaces/orders.avsc": record(id=0)})
     report = check(estate, "--target", "local", code=100)
-    assert (rules(report), report["topics"][0]["version"]) == (["NEW_GENERATION"], 4)
+    assert (list_rules(report), report["topics"][0]["version"]) == (["NEW_GENERATION"], 4)
     (finding,) = report["findings"]
     estate.run("waive", finding["fingerprint"], *DAYS)
     estate.scratch.git("checkout", "-q", "main")
@@ -259,6 +259,6 @@ def test_a_generation_begins_after_what_the_target_has(estate: Estate) -> None:
     report = check(estate, "--target", "local")
     assert (report["findings"], report["topics"][0]["version"], report["topics"][0]["latest"]) == ([], 5, 4)
     estate.run("apply", "--target", "local", "--auto-approve", code=3)
-    assert [each.info is None for each in estate.versions()] == [False, False, False, True, False]
+    assert [version.info is None for version in estate.versions()] == [False, False, False, True, False]
     report = check(estate, "--target", "local")
     assert (report["findings"], report["topics"][0]["version"]) == ([], 5)

@@ -1,4 +1,4 @@
-"""One check judges for all targets: releases, numbers, and what differs on each."""
+"""One check judges all targets with their releases, version numbers and overlays."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ EDITS: dict[str, dict[str, str | bytes | None]] = {
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
-    """Orders with two versions, and one of somebody else on prod; clicks; and what differs on four targets."""
+def prepared_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Approve orders with two versions, a foreign one on prod, and clicks, with overlays on four targets."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT.replace("clicks", "orders"))
     estate.scratch.commit(
         {
@@ -65,20 +65,20 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 
 @pytest.fixture
-def estate(prepared: Estate, tmp_path: Path) -> Estate:
-    return prepared.copied(tmp_path / "shop")
+def estate(prepared_estate: Estate, tmp_path: Path) -> Estate:
+    return prepared_estate.copied(tmp_path / "shop")
 
 
-def checked(estate: Estate, *arguments: str) -> Any:
+def run_check(estate: Estate, *arguments: str) -> Any:
     return json.loads(estate.run("check", "--format", "json", *arguments, code=(0, 100)).out)
 
 
-def said(report: Any, key: str, target: str) -> list[str]:
-    """What a report says for one target, without what only names the target."""
-    found = [each for each in report[key] if target in each["targets"] or not each["targets"]]
+def list_texts(report: Any, key: str, target: str) -> list[str]:
+    """Return the entries of a report for one target, without attributes that name targets."""
+    entries = [entry for entry in report[key] if target in entry["targets"] or not entry["targets"]]
     left_out = ("targets", "cause")
-    texts = [{name: value for name, value in each.items() if name not in left_out} for each in found]
-    return sorted(json.dumps(each).replace(f" --target {target}", "") for each in texts)
+    texts = [{name: value for name, value in finding.items() if name not in left_out} for finding in entries]
+    return sorted(json.dumps(text).replace(f" --target {target}", "") for text in texts)
 
 
 @pytest.mark.slow
@@ -96,25 +96,25 @@ def test_one_check_says_for_each_target_what_a_check_for_it_alone_says(
         estate.scratch.write({path: text for path, text in EDITS[edit].items() if text is not None})
         for path in (path for path, text in EDITS[edit].items() if text is None):
             (estate.scratch.path / path).unlink()
-    together = checked(estate, *base)
+    together = run_check(estate, *base)
     assert together["targets"] == {"dev": "4.2", "test": "4.2", "stage": "4.0", "prod": "4.0"}
     for target in TARGETS:
-        alone = checked(estate, *base, "--target", target)
+        alone = run_check(estate, *base, "--target", target)
         for key in ("findings", "topics", "policies"):
-            assert said(together, key, target) == said(alone, key, target)
+            assert list_texts(together, key, target) == list_texts(alone, key, target)
 
 
-def rules(report: Any, key: str = "targets") -> set[tuple[str, ...]]:
-    return {(each["rule"], *each[key]) for each in report["findings"]}
+def list_rules(report: Any, key: str = "targets") -> set[tuple[str, ...]]:
+    return {(finding["rule"], *finding[key]) for finding in report["findings"]}
 
 
 @pytest.mark.slow
 def test_a_finding_names_the_targets_for_which_it_holds(estate: Estate) -> None:
     estate.scratch.write(EDITS["a field without default, as the foreign version"])
-    found = rules(checked(estate))
+    targets_by_rule = list_rules(run_check(estate))
     # Version 0 has no `note`: FULL_TRANSITIVE on stage looks at it; BACKWARD on prod looks at the foreign version alone.
     missing = "READER_FIELD_MISSING_DEFAULT_VALUE"
-    assert {each for each in found if each[0] == missing} == {(missing, "stage"), (missing, "prod")}
+    assert {finding for finding in targets_by_rule if finding[0] == missing} == {(missing, "stage"), (missing, "prod")}
     text = estate.run("check", code=100).out
     assert "messages of version 0 do not carry it, and reading one throws.\n  For stage.\n" in text
     assert "messages of version 2 do not carry it, and reading one throws.\n  For prod.\n" in text
@@ -124,17 +124,17 @@ def test_a_finding_names_the_targets_for_which_it_holds(estate: Estate) -> None:
 
 @pytest.mark.slow
 def test_a_topic_that_did_not_change_is_read_for_no_target(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
-    checked(estate)
+    run_check(estate)
     read: list[str] = []
     topic = DefinitionLoader.topic
 
-    def noting(loader: DefinitionLoader, step: int, path: str, schema: str) -> TopicDocument:
+    def count_read(loader: DefinitionLoader, step: int, path: str, schema: str) -> TopicDocument:
         read.append(schema)
         return topic(loader, step, path, schema)
 
-    monkeypatch.setattr(DefinitionLoader, "topic", noting)
+    monkeypatch.setattr(DefinitionLoader, "topic", count_read)
     estate.scratch.write(EDITS["a field without default, as the foreign version"])
-    checked(estate)
+    run_check(estate)
     assert {*read} == {"shop/sales/orders"}
 
 
@@ -142,7 +142,7 @@ def test_a_topic_that_did_not_change_is_read_for_no_target(estate: Estate, monke
 def test_an_overlay_that_is_staged_ends_the_early_exit(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     estate.scratch.flush()
     monkeypatch.chdir(estate.scratch.path)
-    checked(estate, "--staged")
+    run_check(estate, "--staged")
     assert is_nothing_staged()
     estate.scratch.write({"environments/prod.yaml": PROD.replace("4", "8")})
     estate.scratch.git("add", "environments")
@@ -154,7 +154,7 @@ def test_where_nothing_differs_no_target_is_named(tmp_path: Path) -> None:
     project = 'version: 1\ntargets: {a: {registry: "sqlite:a.db"}, b: {registry: "sqlite:b.db", pulsar: "4.1"}}\n'
     estate = Estate(tmp_path / "shop", project=project)
     estate.scratch.write({ORDERS: record("id", "more")})
-    [finding, *_] = checked(estate)["findings"]
+    [finding, *_] = run_check(estate)["findings"]
     assert finding["targets"] == ["a", "b"]
     text = estate.run("check", code=100).out
     assert "For a" not in text
@@ -167,7 +167,7 @@ def test_what_no_target_has_is_judged_as_it_is_declared(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop", project=project.replace("clicks", "orders"))
     estate.scratch.commit({"schemactl.yaml": project, "namespaces/clicks.yaml": "topic: shop/sales/clicks\n"})
     estate.scratch.write({ORDERS: record("id", "more")})
-    assert ("READER_FIELD_MISSING_DEFAULT_VALUE",) in rules(checked(estate))
+    assert ("READER_FIELD_MISSING_DEFAULT_VALUE",) in list_rules(run_check(estate))
 
 
 EFFECTS = {
@@ -214,9 +214,9 @@ EFFECTS = {
 def test_a_changed_target_or_overlay_is_a_warning_with_its_effect(estate: Estate, change: str) -> None:
     files, path, effect = EFFECTS[change]
     estate.scratch.write(files)
-    warnings = [each for each in checked(estate)["findings"] if each["rule"] == "GATE_CHANGED"]
-    assert path in {each["file"] for each in warnings}
-    assert any(f"After the merge: {effect}" in each["message"] for each in warnings)
+    warnings = [finding for finding in run_check(estate)["findings"] if finding["rule"] == "GATE_CHANGED"]
+    assert path in {warning["file"] for warning in warnings}
+    assert any(f"After the merge: {effect}" in warning["message"] for warning in warnings)
     # Beside a changed schema it is the same.
     estate.scratch.write({ORDERS: record("id", note=0, more=1)})
     assert "GATE_CHANGED (warning)\n" in estate.run("check", code=(0, 100)).out
@@ -242,7 +242,7 @@ def test_a_target_that_gets_sooner_what_is_approved_changes_the_gate(
 
     estate = Estate(tmp_path / "shop", project=project("promoted: origin/promoted/prod, after: [stage]"))
     estate.scratch.write({"schemactl.yaml": project(prod)})
-    findings = checked(estate)["findings"]
+    findings = run_check(estate)["findings"]
     assert [finding["rule"] for finding in findings] == ["GATE_CHANGED" for _ in effects]
     lines = [line for finding in findings for line in finding["message"].splitlines()[1:]]
     assert lines == [f"After the merge: {effect}." for effect in effects]
@@ -309,10 +309,10 @@ def test_globs_of_nothing_and_names_that_a_target_lacks_are_told(estate: Estate)
 @pytest.mark.slow
 def test_plan_and_drift_have_what_the_target_has(estate: Estate) -> None:
     estate.scratch.git("checkout", "-q", "main")
-    shown = estate.run("plan", "--target", "prod", code=(0, 100)).out
-    assert "4 partitions" in shown
-    assert "strategy: FULL_TRANSITIVE" in shown
-    assert "strategy: BACKWARD" in shown
+    output = estate.run("plan", "--target", "prod", code=(0, 100)).out
+    assert "4 partitions" in output
+    assert "strategy: FULL_TRANSITIVE" in output
+    assert "strategy: BACKWARD" in output
     stage = estate.run("apply", "--target", "stage", "--auto-approve").out
     assert "clicks" not in stage
     assert "FULL_TRANSITIVE" in stage

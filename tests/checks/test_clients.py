@@ -1,4 +1,4 @@
-"""What a change means to declared clients: found whatever file brings it, and told to whom it concerns, in every format."""
+"""Effects of a change on declared clients are found in every file, and reported to the owners in every format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ clients:
 
 
 def record(*fields: str) -> str:
-    return json.dumps({"type": "record", "name": "Order", "fields": [json.loads(f"{{{each}}}") for each in fields]})
+    return json.dumps({"type": "record", "name": "Order", "fields": [json.loads(f"{{{field}}}") for field in fields]})
 
 
 ID = '"name": "id", "type": "string"'
@@ -37,8 +37,8 @@ OPTIONAL = '"name": "note", "type": "string", "default": ""'
 ORDERS = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n" + CLIENTS
 
 
-def made(path: Path, clients: str = CLIENTS) -> Scratch:
-    """Two versions: the second made `note` optional, so that the third may leave it out."""
+def make_repository(path: Path, clients: str = CLIENTS) -> Scratch:
+    """Make a repository with two versions: the second makes `note` optional, so that the third can omit it."""
     repository = Scratch(path)
     declared = ORDERS.replace(CLIENTS, clients)
     files = {"topics/orders.yaml": declared, "topics/orders.avsc": record(ID, NOTE)}
@@ -49,16 +49,16 @@ def made(path: Path, clients: str = CLIENTS) -> Scratch:
 
 
 def test_everybody_whom_it_concerns_is_told(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r")
+    repository = make_repository(tmp_path / "r")
     repository.write({"topics/orders.avsc": record(ID)})
     printed = schemactl(repository.path, "check", code=100).out
-    [found] = [block for block in printed.split("\n\n") if "CLIENT_BREAKS" in block]
-    said, why = found.splitlines()[1:3]
+    [block_of_client] = [block for block in printed.split("\n\n") if "CLIENT_BREAKS" in block]
+    said, why = block_of_client.splitlines()[1:3]
     new = "version 2 of persistent://shop/sales/orders"
     assert said == f"  The consumer billing (team payments) is built with version 0 and cannot read messages of {new}."
     assert why.startswith("  Order.note is gone, but readers of version 0 need it and have no default for it")
-    assert "Owner of the client: @acme/payments" in found
-    assert 'Counterexample: {"id": ""}' in found
+    assert "Owner of the client: @acme/payments" in block_of_client
+    assert 'Counterexample: {"id": ""}' in block_of_client
     rows = [[*map(str.strip, line.split("  "))] for line in printed.splitlines() if "shop/sales/orders  " in line]
     meant = {row[0]: [cell for cell in row if cell][2:] for row in rows[-4:]}
     assert meant == {
@@ -69,7 +69,7 @@ def test_everybody_whom_it_concerns_is_told(tmp_path: Path) -> None:
     }
     report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
     [topic] = report["topics"]
-    assert [(each["name"], each["versions"], each["fine"]) for each in topic["clients"]] == [
+    assert [(client["name"], client["versions"], client["fine"]) for client in topic["clients"]] == [
         ("mail", [1], True),
         ("billing", [0], False),
         ("audit", [], True),
@@ -78,13 +78,13 @@ def test_everybody_whom_it_concerns_is_told(tmp_path: Path) -> None:
 
 
 def test_the_way_out_of_a_break_is_one_that_the_next_check_accepts(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", "clients: [{name: billing, role: consumer, schema: 0}]\n")
+    repository = make_repository(tmp_path / "r", "clients: [{name: billing, role: consumer, schema: 0}]\n")
 
     def fix(orders: str) -> str:
         repository.write({"topics/orders.avsc": orders})
         printed = schemactl(repository.path, "check", code=100).out
-        found = printed[printed.index("CLIENT_BREAKS") :]
-        return next(line for line in found.splitlines() if "Fix:" in line)
+        text = printed[printed.index("CLIENT_BREAKS") :]
+        return next(line for line in text.splitlines() if "Fix:" in line)
 
     def approve(client: str) -> None:
         clients = f"clients: [{{name: billing, role: consumer{client}}}]\n"
@@ -110,7 +110,7 @@ def test_the_way_out_of_a_break_is_one_that_the_next_check_accepts(tmp_path: Pat
 
 
 def test_clients_that_break_alike_have_one_fix_in_a_comment(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", CLIENTS + "  - {name: ledger, role: consumer, schema: 0}\n")
+    repository = make_repository(tmp_path / "r", CLIENTS + "  - {name: ledger, role: consumer, schema: 0}\n")
     repository.write({"topics/orders.avsc": record(ID)})
     comment = schemactl(repository.path, "check", "--format", "markdown", code=100).out
     assert "The consumer ledger is built with version 0" in comment
@@ -119,18 +119,20 @@ def test_clients_that_break_alike_have_one_fix_in_a_comment(tmp_path: Path) -> N
 
 
 def test_a_finding_is_for_the_targets_that_its_client_runs_on(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", CLIENTS.replace("schema: 0,", "schema: 0, targets: [prod],"))
+    repository = make_repository(tmp_path / "r", CLIENTS.replace("schema: 0,", "schema: 0, targets: [prod],"))
     targets = "targets: {dev: {registry: 'sqlite:dev.db'}, prod: {registry: 'sqlite:prod.db'}}\n"
     repository.commit({"schemactl.yaml": PROJECT + targets})
     repository.write({"topics/orders.avsc": record(ID), "topics/audit.avsc": record(ID, NOTE)})
     report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
-    found = {each["owner"]: each["targets"] for each in report["findings"] if each["rule"] == "CLIENT_BREAKS"}
-    assert found == {"@acme/payments": ["prod"], "risk @ acme <b>": ["dev", "prod"]}
+    targets_by_owner = {
+        finding["owner"]: finding["targets"] for finding in report["findings"] if finding["rule"] == "CLIENT_BREAKS"
+    }
+    assert targets_by_owner == {"@acme/payments": ["prod"], "risk @ acme <b>": ["dev", "prod"]}
     assert "billing (prod), persistent://shop/sales/orders" in schemactl(repository.path, "check", code=100).out
 
 
 def test_a_definition_of_its_own_is_called_by_its_file(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r")
+    repository = make_repository(tmp_path / "r")
     repository.write({"topics/audit.avsc": record(ID, '"name": "more", "type": "int"')})
     printed = schemactl(repository.path, "check").out
     assert "Order.more is gone, but readers of audit.avsc need it and have no default for it" in printed
@@ -143,24 +145,25 @@ def test_the_table_has_what_the_change_means_on_the_worst_of_all_targets() -> No
         TopicCheck(orders, "new version", CompatibilityStrategy.FULL, "topic", clients=(impact,))
         for impact in (fine, broken, fine)
     ]
-    found = CheckReport(Release.R4_0, "main", 1, topics=tuple(checks))
-    assert [[cell.text for cell in row] for row in client_rows(found)[1:]] == [
+    report = CheckReport(Release.R4_0, "main", 1, topics=tuple(checks))
+    assert [[cell.text for cell in row] for row in client_rows(report)[1:]] == [
         ["payments", f"billing, {orders}", "consumer", "0..2", "cannot read it"]
     ]
 
 
 @pytest.mark.parametrize(
-    ("contact", "told"), [("@acme/payments", True), ("@acme", True), ("risk @acme", False), ("@acme/pay ments", False)]
+    ("contact", "is_reported"),
+    [("@acme/payments", True), ("@acme", True), ("risk @acme", False), ("@acme/pay ments", False)],
 )
 def test_only_a_contact_that_is_a_user_or_a_team_is_mentioned(
     tmp_path: Path,
     contact: str,
-    told: bool,  # noqa: FBT001  a parameter of a test
+    is_reported: bool,  # noqa: FBT001  a parameter of a test
 ) -> None:
-    repository = made(tmp_path / "r", CLIENTS.replace("@acme/payments", contact))
+    repository = make_repository(tmp_path / "r", CLIENTS.replace("@acme/payments", contact))
     repository.write({"topics/orders.avsc": record(ID)})
     comment = schemactl(repository.path, "check", "--format", "markdown", code=100).out
-    assert (f"**Owner of the client:** {contact}" in comment) is told
+    assert (f"**Owner of the client:** {contact}" in comment) is is_reported
 
 
 @pytest.mark.parametrize(
@@ -177,11 +180,11 @@ def test_only_a_contact_that_is_a_user_or_a_team_is_mentioned(
 def test_a_client_is_judged_when_what_it_is_built_with_changes(
     tmp_path: Path, changed: dict[str, str | None], code: int, rules: Sequence[str]
 ) -> None:
-    repository = made(tmp_path / "r")
+    repository = make_repository(tmp_path / "r")
     # The second run has what the first one kept.
     schemactl(repository.path, "check")
     repository.write(changed)
     for _ in range(2):
-        found = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
-        assert [each["rule"] for each in found["findings"]] == rules
+        report = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
+        assert [finding["rule"] for finding in report["findings"]] == rules
     repository.commit({path: text for path, text in changed.items() if text}, branch="main")

@@ -1,4 +1,4 @@
-"""The hook judges the commit, not what other commits of the branch, or the one that it replaces, have done."""
+"""The hook judges the commit, not other commits of the branch or the commit that it replaces."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ V0, COMPATIBLE, BREAKING = record("id"), record("id", note=0), record("id", "not
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Scratch:
-    """Two topics are approved, and a branch is checked out."""
-    made = Scratch(tmp_path / "r")
+    """Approve two topics, and check out a branch."""
+    scratch = Scratch(tmp_path / "r")
     topics = {"topics/orders.yaml": declared(), "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc")}
-    made.commit({"schemactl.yaml": PROJECT, **topics, ORDERS: V0, REFUNDS: V0}, "v0")
-    made.git("checkout", "-q", "-b", "work")
-    return made
+    scratch.commit({"schemactl.yaml": PROJECT, **topics, ORDERS: V0, REFUNDS: V0}, "v0")
+    scratch.git("checkout", "-q", "-b", "work")
+    return scratch
 
 
 def commit(repository: Scratch, files: dict[str, str | None], *, code: int) -> None:
-    """`files` are staged, the hook ends with `code`, and they are committed whatever it says."""
+    """Stage `files`, expect the hook to exit with `code`, and commit them regardless."""
     repository.write(files)
     repository.git("add", "-A")
     assert main(["-C", str(repository.path), "check", "--staged"]) == code

@@ -1,4 +1,4 @@
-"""What is judged is the text that Git records, whatever the working tree shows in its place."""
+"""A check judges the text that Git records, even if the working tree has another one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ORDERS = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scratch:
-    """Two topics, one of them with a reference outside of the roots, and a branch for work, where commands run."""
-    made = Scratch(tmp_path / "r")
-    made.commit(
+    """Approve two topics, one with a reference outside of the roots, and run commands on a branch."""
+    new_scratch = Scratch(tmp_path / "r")
+    new_scratch.commit(
         {
             "schemactl.yaml": PROJECT_FILE,
             "common/money.avsc": MONEY,
@@ -36,16 +36,16 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scratch:
             "topics/refunds.avsc": record("id", name="Refund"),
         }
     )
-    made.git("checkout", "-q", "-b", "work")
-    monkeypatch.chdir(made.path)
+    new_scratch.git("checkout", "-q", "-b", "work")
+    monkeypatch.chdir(new_scratch.path)
     for name, value in ENVIRONMENT.items():
         if name.startswith("GIT_"):
             monkeypatch.setenv(name, value)
-    return made
+    return new_scratch
 
 
 def check(*arguments: str, code: int | tuple[int, ...] = FINE) -> Printed:
-    """What the check here prints."""
+    """Return the output of `check`."""
     return command.schemactl(Path(), "check", *arguments, code=code)
 
 
@@ -92,14 +92,14 @@ def test_line_ends_that_git_converts_are_no_difference(scratch: Scratch) -> None
 
 
 def test_with_base_where_nothing_is_committed_is_an_error(tmp_path: Path) -> None:
-    made = Scratch(tmp_path / "new")
-    made.write({"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": "topic: a/b/c\n"})
-    printed = command.schemactl(made.path, "check", "--base", "main", code=ERROR)
+    new_scratch = Scratch(tmp_path / "new")
+    new_scratch.write({"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": "topic: a/b/c\n"})
+    printed = command.schemactl(new_scratch.path, "check", "--base", "main", code=ERROR)
     assert "there is no commit here yet" in printed.err
 
 
 def test_an_encoding_of_the_working_tree_hides_nothing(scratch: Scratch) -> None:
-    shown, stored = record("id", name="Refund"), record("number", name="Refund")
+    output, stored = record("id", name="Refund"), record("number", name="Refund")
     scratch.write({".gitattributes": "refunds.avsc working-tree-encoding=UTF-16\n"})
     scratch.git("add", ".gitattributes")
     blob = scratch.path / "blob"
@@ -108,7 +108,7 @@ def test_an_encoding_of_the_working_tree_hides_nothing(scratch: Scratch) -> None
     blob.unlink()
     scratch.git("update-index", "--cacheinfo", f"100644,{stored_id},topics/refunds.avsc")
     scratch.git("commit", "-q", "-m", "break")
-    scratch.write({"topics/refunds.avsc": shown})
+    scratch.write({"topics/refunds.avsc": output})
     for arguments in ([], ["--staged"], ["--base", "main"]):
         said = check(*arguments, code=ERROR).err
         assert "topics/refunds.avsc:1:1: the attribute `working-tree-encoding=UTF-16` has Git store" in said
@@ -210,7 +210,7 @@ def test_in_a_folder_below_the_top_attributes_are_found(scratch: Scratch, monkey
 
 
 def descriptor_set(default: str, *, comment: str = "") -> bytes:
-    """A message with one field of that default value; a long comment has git take it for text."""
+    """Return a message with one field of that default value, and a long comment that makes Git detect text."""
     file = FileDescriptorProto(name="click.proto", package="web", syntax="proto2")
     field = file.message_type.add(name="Click").field.add(name="url", number=1)
     field.type, field.label, field.default_value = field.TYPE_STRING, field.LABEL_OPTIONAL, default

@@ -1,4 +1,4 @@
-"""Policies and namespaces: what is declared otherwise is shown in every format, and typos create no namespace."""
+"""Changed policies are shown in every format, and typos do not create namespaces."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ STRATEGY, AUTO_UPDATE = "schema_compatibility_strategy", "is_allow_auto_update_s
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Scratch:
-    made = Scratch(tmp_path / "r")
-    made.commit(BEFORE)
-    return made
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit(BEFORE)
+    return scratch
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_a_policy_that_changes_is_a_row(
     assert sorted({finding["rule"] for finding in report["findings"]}) == rules
     # What is shown of a report does not depend on what was checked.
     for form in () if option else ("text", "markdown"):
-        shown = schemactl(repository.path, "check", "--format", form).out
-        assert ("after the merge" in shown) == bool(rows)
-        assert f"{len(rows)} polic" in shown or not rows
+        output = schemactl(repository.path, "check", "--format", form).out
+        assert ("after the merge" in output) == bool(rows)
+        assert f"{len(rows)} polic" in output or not rows
 
 
 def test_a_policy_that_others_changed_is_no_row_of_this_change(repository: Scratch) -> None:
@@ -116,26 +116,26 @@ OVERRIDE = f"{STRATEGY}: ALWAYS_COMPATIBLE\n"
 def test_a_row_of_what_is_declared_no_longer_says_what_it_is_reset_to(
     tmp_path: Path, orders: str | None, space: str | None, inherited: str, said: str
 ) -> None:
-    made = Scratch(tmp_path / "r")
+    scratch = Scratch(tmp_path / "r")
     project = BEFORE["schemactl.yaml"] + f"defaults: {{{STRATEGY}: BACKWARD}}\n"
-    made.commit({**BEFORE, "schemactl.yaml": project, ORDERS: BEFORE[ORDERS] + OVERRIDE})
-    made.flush()
-    made.write({ORDERS: orders, SPACE: space} if space != BEFORE[SPACE] else {ORDERS: orders})
-    report = json.loads(schemactl(made.path, "check", "--format", "json").out)
+    scratch.commit({**BEFORE, "schemactl.yaml": project, ORDERS: BEFORE[ORDERS] + OVERRIDE})
+    scratch.flush()
+    scratch.write({ORDERS: orders, SPACE: space} if space != BEFORE[SPACE] else {ORDERS: orders})
+    report = json.loads(schemactl(scratch.path, "check", "--format", "json").out)
     assert report["policies"][-1] == {
         "name": TOPIC, "policy": STRATEGY, "before": "ALWAYS_COMPATIBLE", "after": None, "inherited": inherited,
         "targets": [],
     }  # fmt: skip
     for form in ("text", "markdown"):
-        assert said in schemactl(made.path, "check", "--format", form).out
+        assert said in schemactl(scratch.path, "check", "--format", form).out
 
 
 def test_where_the_default_protects_as_much_nothing_is_lost(tmp_path: Path) -> None:
-    made = Scratch(tmp_path / "r")
-    made.commit({**BEFORE, "schemactl.yaml": BEFORE["schemactl.yaml"] + f"defaults: {{{AUTO_UPDATE}: false}}\n"})
-    made.flush()
-    made.write({SPACE: BEFORE[SPACE].replace(f"{AUTO_UPDATE}: false\n", "")})
-    report = json.loads(schemactl(made.path, "check", "--format", "json").out)
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({**BEFORE, "schemactl.yaml": BEFORE["schemactl.yaml"] + f"defaults: {{{AUTO_UPDATE}: false}}\n"})
+    scratch.flush()
+    scratch.write({SPACE: BEFORE[SPACE].replace(f"{AUTO_UPDATE}: false\n", "")})
+    report = json.loads(schemactl(scratch.path, "check", "--format", "json").out)
     assert [row["inherited"] for row in report["policies"]] == [False]
     assert report["findings"] == []
 
@@ -144,14 +144,14 @@ CLOSED = "is_allow_auto_update_schema: false\n"
 REQUIRED = PROJECT + "require_declared_namespaces: true\n"
 
 
-def checked(folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
-    """The report of `check`."""
+def run_check(folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
+    """Return the report of `check`."""
     report: dict[str, Any] = json.loads(schemactl(folder, "check", "--format", "json", *arguments, code=code).out)
     return report
 
 
 def new_topic(estate: Estate, name: str) -> Path:
-    """The repository, in whose working tree there is a topic of this name, too."""
+    """Add a topic of this name to the working tree of the repository."""
     estate.scratch.write({"namespaces/new.yaml": declared(name)})
     return estate.scratch.path
 
@@ -169,33 +169,33 @@ def new_topic(estate: Estate, name: str) -> Path:
 )
 def test_the_name_that_was_meant_is_offered(tmp_path: Path, name: str, meant: str) -> None:
     folder = new_topic(Estate(tmp_path / "shop", project=REQUIRED), name)
-    (found,) = checked(folder, code=100)["findings"]
+    (finding,) = run_check(folder, code=100)["findings"]
     space = name.rpartition("/")[0]
-    assert found["message"] == f"persistent://{name} is in the namespace {space}, which no file declares{meant}"
+    assert finding["message"] == f"persistent://{name} is in the namespace {space}, which no file declares{meant}"
     path = f"namespaces/{space.partition('/')[2]}-namespace.yaml"
-    assert path in found["fix"]
+    assert path in finding["fix"]
     Scratch.opened(folder).write({path: f"namespace: {space}\n{CLOSED}"})
-    assert checked(folder)["findings"] == []
+    assert run_check(folder)["findings"] == []
 
 
 def test_it_is_a_warning_where_the_project_does_not_require_it(tmp_path: Path) -> None:
     folder = new_topic(Estate(tmp_path / "shop"), "shop/salse/refunds")
-    (found,) = checked(folder)["findings"]
-    assert (found["rule"], found["severity"]) == ("NAMESPACE_UNDECLARED", "warning")
-    checked(folder, "--strict", code=100)
+    (finding,) = run_check(folder)["findings"]
+    assert (finding["rule"], finding["severity"]) == ("NAMESPACE_UNDECLARED", "warning")
+    run_check(folder, "--strict", code=100)
 
 
 def test_topics_that_a_filter_leaves_out_are_not_looked_at(tmp_path: Path) -> None:
     folder = new_topic(Estate(tmp_path / "shop", project=REQUIRED), "shop/salse/refunds")
-    assert checked(folder, "--topic", "orders")["findings"] == []
+    assert run_check(folder, "--topic", "orders")["findings"] == []
 
 
 def test_a_change_that_stops_requiring_it_is_judged_by_the_approved_setting(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop", project=REQUIRED)
     folder = new_topic(estate, "shop/salse/refunds")
     estate.scratch.write({"schemactl.yaml": PROJECT})
-    found = checked(folder, code=100)["findings"]
-    assert {each["rule"]: each["severity"] for each in found} == {
+    findings = run_check(folder, code=100)["findings"]
+    assert {finding["rule"]: finding["severity"] for finding in findings} == {
         "GATE_CHANGED": "warning",
         "NAMESPACE_UNDECLARED": "error",
     }
@@ -206,7 +206,7 @@ def test_a_change_that_requires_it_is_judged_by_that_too(tmp_path: Path) -> None
     estate.scratch.commit({"namespaces/sales.yaml": None})
     estate.scratch.flush()
     estate.scratch.write({"schemactl.yaml": REQUIRED})
-    findings = checked(estate.scratch.path, code=100)["findings"]
+    findings = run_check(estate.scratch.path, code=100)["findings"]
     assert [(finding["rule"], finding["severity"]) for finding in findings] == [
         ("GATE_CHANGED", "warning"),
         ("NAMESPACE_UNDECLARED", "error"),
@@ -217,8 +217,8 @@ def test_a_change_that_requires_it_is_judged_by_that_too(tmp_path: Path) -> None
 def test_a_commit_that_removes_the_declaration_is_judged_for_it(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop", project=REQUIRED)
     estate.scratch.git("rm", "-q", "namespaces/sales.yaml")
-    found = checked(estate.scratch.path, "--staged", code=100)["findings"]
-    assert "NAMESPACE_UNDECLARED" in {each["rule"] for each in found}
+    findings = run_check(estate.scratch.path, "--staged", code=100)["findings"]
+    assert "NAMESPACE_UNDECLARED" in {finding["rule"] for finding in findings}
 
 
 def test_plan_rejects_an_approved_topic_in_an_undeclared_namespace(tmp_path: Path) -> None:
@@ -251,8 +251,8 @@ def test_plan_creates_namespaces_where_the_project_does_not_require_them(tmp_pat
 def test_a_project_of_init_requires_declared_namespaces(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "new")
     schemactl(scratch.path, "init")
-    assert checked(scratch.path)["findings"] == []
+    assert run_check(scratch.path)["findings"] == []
     scratch.write({"namespaces/default/more.yaml": declared("public/defualt/more")})
     scratch.write({"namespaces/default/orders.avsc": record("id")})
-    (found,) = checked(scratch.path, code=100)["findings"]
-    assert "did you mean public/default?" in found["message"]
+    (finding,) = run_check(scratch.path, code=100)["findings"]
+    assert "did you mean public/default?" in finding["message"]

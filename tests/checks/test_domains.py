@@ -1,4 +1,4 @@
-"""A topic that is declared in the other domain: the registry has one list of versions for both."""
+"""A topic that moves to the other domain keeps its versions, which both domains share in the registry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def name(domain: str) -> str:
 
 
 class Work:
-    """A topic that was approved in one domain, registered, and redeclared in the other on a branch."""
+    """A repository with a topic that is registered in one domain and redeclared in the other on a branch."""
 
     def __init__(self, path: Path, domain: str, more: str = "") -> None:
         self.domain = domain
@@ -38,7 +38,7 @@ class Work:
         self.scratch.git("symbolic-ref", "HEAD", "refs/heads/work")
 
     def redeclare(self, definition: str, more: str = "") -> None:
-        """The topic is in the other domain now."""
+        """Declare the topic in the other domain."""
         own = declared(name(self.other), "other.avsc", more=more)
         gone = {"topics/orders.yaml": None, "topics/orders.avsc": None}
         files = {"topics/other.yaml": own, "topics/other.avsc": definition, **gone}
@@ -46,11 +46,11 @@ class Work:
         self.scratch.flush()
 
     def report(self, *command: str, code: int = 0) -> Any:
-        """The report of a command that exits with `code`."""
+        """Return the report of a command that exits with `code`."""
         return json.loads(schemactl(self.path, *command, "--format", "json", code=code).out)
 
     def hook(self) -> int:
-        """The exit code of the hook, in a process of its own."""
+        """Run the hook in a separate process, and return its exit code."""
         return process(self.path, "check", "--staged").code
 
 
@@ -67,7 +67,7 @@ def test_a_break_in_the_other_domain_is_found_by_check_and_by_plan(tmp_path: Pat
             work.scratch.uncommit()
         report = work.report("check", *option, code=100)
         assert rules(report) == {"READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"}
-        (seen,) = (each for each in report["topics"] if each["topic"] == name(work.other))
+        (seen,) = (topic for topic in report["topics"] if topic["topic"] == name(work.other))
         assert (seen["change"], seen["version"]) == ("new version", 1)
     assert work.hook() == 100
     work.scratch.git("commit", "-q", "-m", "redeclared")
@@ -83,16 +83,16 @@ def test_numbers_go_on_in_the_other_domain_for_check_log_and_plan(tmp_path: Path
     work.redeclare(FINE)
     schemactl(work.path, "apply", "--auto-approve")
     report = work.report("check", "--base", "main")
-    (seen,) = (each for each in report["topics"] if each["topic"] == name(work.other))
+    (seen,) = (topic for topic in report["topics"] if topic["topic"] == name(work.other))
     assert (seen["change"], seen["version"]) == ("new version", 1)
     assert [work.hook() for _ in range(2)] == [0, 0]
     work.scratch.git("branch", "-f", "main", "work")
     log = work.report("log", name(work.other))
-    assert [each["version"] for each in log["topics"][0]["versions"]] == [0, 1]
+    assert [version["version"] for version in log["topics"][0]["versions"]] == [0, 1]
     schemactl(work.path, "apply", "--auto-approve")
     schemactl(work.path, "plan", "--detailed-exitcode")
     numbers = work.report("log", name(work.other), "--target", "local")
-    assert [(each["git"], each["registry"]) for each in numbers["topics"][0]["versions"]] == [(0, 0), (1, 1)]
+    assert [(version["git"], version["registry"]) for version in numbers["topics"][0]["versions"]] == [(0, 0), (1, 1)]
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -106,5 +106,5 @@ def test_the_same_definition_in_the_other_domain_is_the_version_it_was(tmp_path:
     work = Work(tmp_path, "persistent")
     work.redeclare(record("id"))
     report = work.report("check", "--base", "main")
-    (seen,) = (each for each in report["topics"] if each["topic"] == name("non-persistent"))
+    (seen,) = (topic for topic in report["topics"] if topic["topic"] == name("non-persistent"))
     assert (seen["version"], rules(report)) == (0, set())

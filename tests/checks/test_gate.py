@@ -1,4 +1,4 @@
-"""A change cannot switch off the check that judges it: what was approved judges, and weakening it is a finding."""
+"""A change cannot disable the check that judges it: the approved settings judge, and weakening them is a finding."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ HARMLESS = {"topics/orders.avsc": record("id", note=0)}
 
 
 def project(**settings: Any) -> dict[str, str | None]:
-    """The project file with these settings; None removes one."""
+    """Return the project file with these settings; None removes a setting."""
     lines = {**PROJECT, **settings}
     return {"schemactl.yaml": yaml.safe_dump({key: value for key, value in lines.items() if value is not None})}
 
 
 def topic(more: str) -> dict[str, str | None]:
-    """The declaration of the topic with `more` lines."""
+    """Return the declaration of the topic with `more` lines."""
     return {"topics/orders.yaml": declared(more=more)}
 
 
-def space(strategy: str) -> dict[str, str | None]:
-    """The declaration of the namespace with this strategy."""
+def make_namespace(strategy: str) -> dict[str, str | None]:
+    """Return the declaration of the namespace with this strategy."""
     return {"topics/sales.yaml": f"namespace: shop/sales\nschema_compatibility_strategy: {strategy}\n"}
 
 
@@ -53,13 +53,13 @@ EVASIONS: dict[str, dict[str, str | None]] = {
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Scratch:
-    made = Scratch(tmp_path / "r")
-    made.commit({**project(), "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
-    return made
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({**project(), "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    return scratch
 
 
 def check(repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
-    """The exit code of `check` and its report."""
+    """Return the exit code of `check` and its report."""
     code = main(["-C", str(repository.path), "check", "--format", "json", *arguments])
     out = capsys.readouterr()
     assert code in (0, 100), out.err
@@ -72,14 +72,14 @@ def rules(report: dict[str, Any], severity: str = "error") -> set[str]:
 
 
 def as_branch(repository: Scratch, files: Files) -> list[str]:
-    """`files` are committed on a branch that is checked out; the arguments of its check."""
+    """Commit `files` on a branch, check it out, and return the arguments of its check."""
     repository.commit(files, branch="work", start=1)
     repository.git("checkout", "-q", "work")
     return ["--base", "main"]
 
 
 def as_merge(repository: Scratch, files: Files) -> list[str]:
-    """`files` come to main by a merge commit, as a merge queue makes one; the arguments of its check."""
+    """Merge `files` into main as a merge queue does, and return the arguments of its check."""
     work = repository.commit(files, branch="work", start=1)
     repository.commit({"README.md": "about"})
     repository.commit(files, branch="queue", start=2 + 1, merge=work)
@@ -88,7 +88,7 @@ def as_merge(repository: Scratch, files: Files) -> list[str]:
 
 
 def as_index(repository: Scratch, files: Files) -> list[str]:
-    """`files` are staged; the arguments of the hook."""
+    """Stage `files`, and return the arguments of the hook."""
     repository.write(files)
     repository.git("add", "-A")
     return ["--staged"]
@@ -145,7 +145,7 @@ def test_no_format_and_no_option_hides_a_break_whose_rules_the_change_turns_off(
 def test_a_topic_that_was_deleted_is_judged_by_its_versions_when_it_comes_back(
     repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    repository.commit({"topics/orders.yaml": None, "topics/orders.avsc": None, **space("BACKWARD")}, "gone")
+    repository.commit({"topics/orders.yaml": None, "topics/orders.avsc": None, **make_namespace("BACKWARD")}, "gone")
     code, report = check(repository, capsys, *as_index(repository, {**BREAK, **topic("lifecycle: draft\n")}))
     assert code == 100
     assert rules(report) >= {"READER_FIELD_MISSING_DEFAULT_VALUE"}
@@ -164,12 +164,12 @@ def test_a_break_that_was_approved_as_a_draft_is_found_when_the_topic_is_stable_
 def test_work_that_began_before_the_project_is_judged_by_the_project(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = Scratch(tmp_path / "r")
-    made.commit({"README.md": "about"})
-    made.commit({**project(), **topic(""), "topics/orders.avsc": V0}, "v0")
-    made.commit({**project(severities=OFF), **topic(""), **BREAK}, branch="work", start=1)
-    made.git("checkout", "-q", "work")
-    code, report = check(made, capsys, "--base", "main")
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"README.md": "about"})
+    scratch.commit({**project(), **topic(""), "topics/orders.avsc": V0}, "v0")
+    scratch.commit({**project(severities=OFF), **topic(""), **BREAK}, branch="work", start=1)
+    scratch.git("checkout", "-q", "work")
+    code, report = check(scratch, capsys, "--base", "main")
     assert code == 100
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in rules(report)
 
@@ -192,7 +192,7 @@ def test_a_namespace_that_lets_unchecked_schemas_in_again_is_found_by_the_hook(
     strict = "is_allow_auto_update_schema: false\nschema_validation_enforced: true\n"
     repository.commit({"topics/sales.yaml": f"namespace: shop/sales\n{strict}"})
     _, report = check(repository, capsys, *as_index(repository, {"topics/sales.yaml": after}))
-    assert [each["rule"] for each in report["findings"]] == ["PROTECTION_LOST"] * 2
+    assert [finding["rule"] for finding in report["findings"]] == ["PROTECTION_LOST"] * 2
 
 
 STRATEGIES = [
@@ -203,7 +203,7 @@ SEVERITIES = st.dictionaries(st.sampled_from(sorted(OFF)), st.sampled_from(["off
 SETTINGS = st.fixed_dictionaries(
     {},
     optional={
-        "severities": SEVERITIES | SEVERITIES.map(lambda each: {"shop/sales": each} if each else {}),
+        "severities": SEVERITIES | SEVERITIES.map(lambda severities: {"shop/sales": severities} if severities else {}),
         "defaults": st.sampled_from(STRATEGIES).map(lambda name: {"schema_compatibility_strategy": name}),
         "pulsar": st.sampled_from(["4.0", "4.2", "5.0"]),
         "approved": st.sampled_from(["work", "HEAD", "main"]),
@@ -231,18 +231,18 @@ def test_what_fails_under_the_approved_settings_fails_whatever_is_proposed(
         start = {**project(**approved), "topics/orders.yaml": declared(), "topics/orders.avsc": V0}
         repository.commit(start, "v0")
         as_index(repository, {"topics/orders.avsc": edit})
-        expected = failing(repository)
+        expected = list_errors(repository)
         as_index(repository, {**project(**proposed), **topic(yaml.safe_dump(policies) if policies else "")})
-        found = failing(repository)
+        errors = list_errors(repository)
     # Under ALWAYS_INCOMPATIBLE the broker rejects whatever follows, and no reader is asked.
     is_nothing_let_in = policies.get("schema_compatibility_strategy") == "ALWAYS_INCOMPATIBLE"
-    assert found >= (expected & {"BROKER_INCOMPATIBLE"} if is_nothing_let_in else expected) or (
-        "STRATEGY_RELAXED" in found
+    assert errors >= (expected & {"BROKER_INCOMPATIBLE"} if is_nothing_let_in else expected) or (
+        "STRATEGY_RELAXED" in errors
     )
 
 
-def failing(repository: Scratch) -> set[str]:
-    """The rules of the errors that the hook finds."""
+def list_errors(repository: Scratch) -> set[str]:
+    """Return the rules of the hook's errors."""
     report = schemactl.check(repository.path, staged=True)
     return {finding.rule for finding in report.findings if finding.severity == "error"}
 
@@ -330,11 +330,11 @@ def test_a_root_that_is_forgotten_is_a_problem(repository: Scratch, capsys: pyte
 
 
 def test_a_new_project_speaks_for_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = Scratch(tmp_path / "new")
-    made.commit({"README.md": "about"})
+    scratch = Scratch(tmp_path / "new")
+    scratch.commit({"README.md": "about"})
     closed = {"topics/sales.yaml": "namespace: shop/sales\nis_allow_auto_update_schema: false\n"}
     files = {**project(severities=OFF), **closed, "topics/orders.yaml": declared(), **HARMLESS}
-    code, report = check(made, capsys, *as_index(made, files))
+    code, report = check(scratch, capsys, *as_index(scratch, files))
     assert (code, report["findings"]) == (0, [])
 
 

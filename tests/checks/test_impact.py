@@ -1,4 +1,4 @@
-"""What a change of a definition is to tables, by its StructTypes alone. What Spark makes of it: tests/spark/test_tables.py."""
+"""Effects of a changed definition on tables, from StructTypes alone; tests/spark/test_tables.py compares them with Spark."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def order(*fields: Any, kind: SchemaType = SchemaType.AVRO) -> SchemaInfo:
 
 
 def look(old: SchemaInfo, new: SchemaInfo, *older: SchemaInfo) -> Impact:
-    found = impact(old, new, older=older, generate=GENERATE, release=Release.R4_0)
-    assert found is not None
-    return found
+    result = impact(old, new, older=older, generate=GENERATE, release=Release.R4_0)
+    assert result is not None
+    return result
 
 
-def told(old: SchemaInfo, new: SchemaInfo, *older: SchemaInfo) -> list[tuple[str, str]]:
+def describe_changes(old: SchemaInfo, new: SchemaInfo, *older: SchemaInfo) -> list[tuple[str, str]]:
     return [(change.effect, change.column) for change in look(old, new, *older).changes]
 
 
@@ -71,9 +71,11 @@ def test_widening_is_an_order() -> None:
 
 def structs_of(of: st.SearchStrategy[Any]) -> st.SearchStrategy[Struct]:
     fields = st.lists(
-        st.builds(SparkField, st.sampled_from("abcd"), of, st.booleans()), max_size=4, unique_by=lambda each: each.name
+        st.builds(SparkField, st.sampled_from("abcd"), of, st.booleans()),
+        max_size=4,
+        unique_by=lambda field: field.name,
     )
-    return fields.map(lambda found: Struct(tuple(found)))
+    return fields.map(lambda struct_fields: Struct(tuple(struct_fields)))
 
 
 def containers(of: st.SearchStrategy[Any]) -> st.SearchStrategy[SparkType]:
@@ -88,9 +90,11 @@ STRUCTS = structs_of(st.recursive(st.sampled_from(ATOMS), containers, max_leaves
 def test_changes_there_and_back_tell_of_the_same_columns(one: Struct, other: Struct) -> None:
     there, back = changes(one, other, {}), changes(other, one, {})
     turned = {"added column": "column no longer written", "column no longer written": "added column"}
-    structural = {(turned[each.effect], each.path) for each in there if each.effect in turned}
-    assert structural == {(each.effect, each.path) for each in back if each.effect in turned}
-    typed = [{each.path for each in one_way if each.effect in ("rewrite", "type widened")} for one_way in (there, back)]
+    structural = {(turned[change.effect], change.path) for change in there if change.effect in turned}
+    assert structural == {(change.effect, change.path) for change in back if change.effect in turned}
+    typed = [
+        {change.path for change in one_way if change.effect in ("rewrite", "type widened")} for one_way in (there, back)
+    ]
     assert typed[0] == typed[1]
 
 
@@ -120,7 +124,7 @@ def test_a_renamed_field_is_followed_into_what_it_holds() -> None:
     address = record(field("postcode", "int"), name="Address")
     home = record(field("zip", "long", "postcode"), name="Address")
     old, new = order(field("address", address)), order(field("home", ["null", home], "address"))
-    assert [(each.effect, each.column, each.former) for each in look(old, new).changes] == [
+    assert [(change.effect, change.column, change.former) for change in look(old, new).changes] == [
         ("renamed column", "home", ("address",)),
         ("renamed column", "home.zip", ("address", "postcode")),
         ("type widened", "home.zip", ()),
@@ -129,8 +133,8 @@ def test_a_renamed_field_is_followed_into_what_it_holds() -> None:
 
 
 def names(reader: SchemaInfo, *older: SchemaInfo) -> dict[str, tuple[str, ...]]:
-    found = former_names(reader, older, StructOptions(), Release.R4_0)
-    return {".".join(path): each for path, each in found.items()}
+    names_by_path = former_names(reader, older, StructOptions(), Release.R4_0)
+    return {".".join(path): names for path, names in names_by_path.items()}
 
 
 def test_former_names_are_followed_through_every_version() -> None:
@@ -145,10 +149,16 @@ def test_a_column_that_comes_back_is_compared_with_what_it_was() -> None:
     first = order(field("id", "int"), field("note", "int"), field("n", "int"), field("x", "int"))
     gone = order(field("id", "int"))
     back = order(field("id", "int"), field("note", "string"), field("n", "long"), field("x", "int"))
-    assert told(gone, back, gone, first) == [("rewrite", "note"), ("type widened", "n"), ("added column", "x")]
+    assert describe_changes(gone, back, gone, first) == [
+        ("rewrite", "note"),
+        ("type widened", "n"),
+        ("added column", "x"),
+    ]
     wider = order(field("id", "int"), field("note", "long"))
-    assert told(gone, order(field("id", "int"), field("note", "double")), gone, wider, first) == [("rewrite", "note")]
-    assert told(gone, back) == [("added column", "note"), ("added column", "n"), ("added column", "x")]
+    assert describe_changes(gone, order(field("id", "int"), field("note", "double")), gone, wider, first) == [
+        ("rewrite", "note")
+    ]
+    assert describe_changes(gone, back) == [("added column", "note"), ("added column", "n"), ("added column", "x")]
 
 
 def test_a_column_that_comes_back_inside_another_is_compared_with_what_it_was() -> None:
@@ -157,7 +167,9 @@ def test_a_column_that_comes_back_inside_another_is_compared_with_what_it_was() 
 
     sku = field("sku", "string")
     gone, first = items(sku), items(sku, field("price", "double"))
-    assert told(gone, items(sku, field("price", "string")), gone, first) == [("rewrite", "items.element.price")]
+    assert describe_changes(gone, items(sku, field("price", "string")), gone, first) == [
+        ("rewrite", "items.element.price")
+    ]
 
 
 def test_a_name_that_another_column_had_before_is_a_rewrite() -> None:
@@ -193,7 +205,7 @@ def test_in_protobuf_a_field_is_its_number() -> None:
     old, new = compile_all([Proto.of_text(text, "web.Click") for text in texts])
     assert isinstance(old, SchemaInfo)
     assert isinstance(new, SchemaInfo)
-    assert sorted(told(old, new)) == [
+    assert sorted(describe_changes(old, new)) == [
         ("added column", "by"),
         ("renamed column", "href"),
         *(("renamed column", f"{page}.number") for page in ("page", "seen.element")),
@@ -205,7 +217,7 @@ def test_the_halves_of_a_key_value_are_columns() -> None:
     text = SchemaInfo(SchemaType.STRING)
     old = key_value.join(key=text, value=order(field("id", "int")), encoding="INLINE")
     new = key_value.join(key=text, value=order(field("no", "long", "id")), encoding="INLINE")
-    assert told(old, new) == [("renamed column", "value.no"), ("type widened", "value.no")]
+    assert describe_changes(old, new) == [("renamed column", "value.no"), ("type widened", "value.no")]
     assert Pointers(new, Release.R4_0).of(("value", "no")) == "/value/fields/0"
 
 
@@ -218,10 +230,10 @@ def test_what_has_no_columns_has_no_impact() -> None:
 def test_the_release_of_spark_decides_on_times() -> None:
     old = order(field("at", "long"))
     new = order(field("at", {"type": "long", "logicalType": "time-micros"}))
-    assert told(old, new) == []
+    assert describe_changes(old, new) == []
     later = impact(old, new, generate=Generate("p", spark="4.2"), release=Release.R4_0)
     assert later is not None
-    assert [each.effect for each in later.changes] == ["rewrite"]
+    assert [change.effect for change in later.changes] == ["rewrite"]
     assert sentence(later.changes[0]).startswith("at goes from bigint to time(6). Rewrite these tables")
 
 
@@ -245,8 +257,8 @@ def test_a_definition_made_to_exhaust_is_rejected_in_bounded_work(monkeypatch: p
         again = f"N{number - 1}" if number else "int"
         inner = record(field("a", inner), field("b", again), name=f"N{number}")
     wide = order(field("x", inner))
-    found = look(order(field("x", "int")), wide)
-    assert found.refusal == "written out, it has more than 1,000 columns and parts"
+    impact_of_change = look(order(field("x", "int")), wide)
+    assert impact_of_change.refusal == "written out, it has more than 1,000 columns and parts"
     assert impact(wide, wide, generate=GENERATE, release=Release.R4_0) is None
 
 
@@ -261,8 +273,8 @@ def test_a_definition_that_nests_too_deep_is_not_compared() -> None:
 def test_there_is_advice_for_all_that_happens_to_a_table() -> None:
     old = order(field("a", "int"), field("b", "string"), field("c", "int"))
     new = order(field("x", "int"), field("a", ["null", "long"]), field("d", "int", "c"))
-    found = look(old, new).changes
-    assert [sentence(each) for each in found] == [
+    changes = look(old, new).changes
+    assert [sentence(change) for change in changes] == [
         "x int: added column, null in the rows that are there.",
         "a: type widened from int to bigint; Spark reads old files with the new type.",
         "a bigint: may be null from now on.",
@@ -270,7 +282,7 @@ def test_there_is_advice_for_all_that_happens_to_a_table() -> None:
         "b string: column no longer written, null in new rows.",
     ]
     for word in ("delta.enableTypeWidening", "mergeSchema", "RENAME COLUMN", "DROP NOT NULL", "Parquet"):
-        assert word in advice(found)
+        assert word in advice(changes)
 
 
 def test_every_effect_has_its_place_in_the_order() -> None:

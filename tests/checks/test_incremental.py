@@ -1,4 +1,4 @@
-"""What was judged once is not judged again, and whoever reads the files cannot tell the difference."""
+"""Definitions are validated once, and a cached result does not differ from a new one."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ FILES: Files = {
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Scratch:
-    """Definitions in files, with references, in the declaration as text and as YAML, and as halves."""
-    made = Scratch(tmp_path / "r")
-    made.commit(FILES)
-    made.flush()
-    return made
+    """Approve definitions in files, with references, inline as text and as YAML, and as parts of a pair."""
+    scratch_repository = Scratch(tmp_path / "r")
+    scratch_repository.commit(FILES)
+    scratch_repository.flush()
+    return scratch_repository
 
 
 class Reading(NamedTuple):
-    """What the files declare, as seen with and without what was known; the definitions that were judged for the first."""
+    """The declarations as read with and without a cache, and the definitions that the read with a cache validated."""
 
-    told: object
+    observation: object
     plain: object
     judged: list[bytes]
 
 
 class Checks:
-    """Readings of one repository that keep what they have found valid."""
+    """Reads one repository, and keeps the cache of valid definitions."""
 
     def __init__(self, scratch: Scratch) -> None:
         self.scratch = scratch
@@ -84,7 +84,7 @@ class Checks:
         """Read the working tree or the index."""
         judged: list[bytes] = []
 
-        def noting(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+        def record_problem(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
             judged.append(info.schema)
             return problems(info, release)
 
@@ -97,30 +97,30 @@ class Checks:
                 files = history.HashedFiles(worktree, repository.object_format)
             cache = self.cache(files)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(reader, "format_problems", noting)
-                found = reader.read(files, PROJECT, cache=cache)
+                patch.setattr(reader, "format_problems", record_problem)
+                declared = reader.read(files, PROJECT, cache=cache)
             self.content = cache.content() or self.content
-            return Reading(told(found), told(reader.read(files, PROJECT)), judged)
+            return Reading(observe(declared), observe(reader.read(files, PROJECT)), judged)
 
     def cache(self, files: history.IndexFiles | history.HashedFiles) -> reader.ValidationCache:
-        """Return what is known of these files."""
+        """Return the cached results of these files."""
         definitions = definition.Definitions(files)
         return reader.ValidationCache(definitions, lambda path: str(files.entry(path)), self.content)
 
 
 @pytest.fixture
 def checks(scratch: Scratch) -> Checks:
-    """Nothing has been read yet."""
+    """Return checks with an empty cache."""
     return Checks(scratch)
 
 
-def told(found: Declared) -> object:
-    """All that can be seen of it."""
+def observe(declared: Declared) -> object:
+    """Return all observable values of the declarations."""
     topics = {
         name: (topic, topic.schema and (topic.schema.source, topic.schema.locate("/fields/0/type")))
-        for name, topic in found.catalog.load().topics.items()
+        for name, topic in declared.catalog.load().topics.items()
     }
-    return found.catalog.namespaces, topics, found.problems, found.dependencies, found.findings
+    return declared.catalog.namespaces, topics, declared.problems, declared.dependencies, declared.findings
 
 
 @pytest.mark.parametrize("staged", [False, True], ids=["working tree", "index"])
@@ -128,7 +128,7 @@ def test_a_definition_is_judged_once(checks: Checks, *, staged: bool) -> None:
     first, second = checks.read(staged=staged), checks.read(staged=staged)
     assert len(first.judged) == 5
     assert second.judged == []
-    assert first.told == second.told == second.plain
+    assert first.observation == second.observation == second.plain
 
 
 def test_what_is_staged_is_known_from_the_working_tree(checks: Checks) -> None:
@@ -162,20 +162,20 @@ def test_a_change_of_any_file_it_is_made_of_is_judged(
     before = checks.read(staged=staged)
     checks.write(path, text)
     changed = checks.read(staged=staged)
-    assert changed.told == changed.plain
-    assert changed.told != before.told
+    assert changed.observation == changed.plain
+    assert changed.observation != before.observation
     assert len(changed.judged) == judged
     again = checks.read(staged=staged)
-    assert again.told == changed.told
+    assert again.observation == changed.observation
 
 
 def test_what_is_not_valid_is_judged_every_time(checks: Checks) -> None:
     checks.write("topics/refunds.avsc", BAD_DEFAULT)
     checks.write("topics/orders.avsc", record("id", name="Order"))
     for _ in range(3):
-        found = checks.read()
-        assert found.told == found.plain
-    assert len(found.judged) == 5
+        reading = checks.read()
+        assert reading.observation == reading.plain
+    assert len(reading.judged) == 5
 
 
 def test_any_sequence_of_edits_is_told_as_without_what_is_known(checks: Checks) -> None:
@@ -190,20 +190,23 @@ def test_any_sequence_of_edits_is_told_as_without_what_is_known(checks: Checks) 
     for _ in range(40):
         path = edits.choice(list(contents))
         checks.write(path, edits.choice(contents[path]))
-        found = checks.read(staged=edits.random() < 0.5)
-        assert found.told == found.plain
+        reading = checks.read(staged=edits.random() < 0.5)
+        assert reading.observation == reading.plain
 
 
 def test_a_check_answers_as_one_that_knows_nothing(
     scratch: Scratch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A random walk of edits, commits and approvals, checked in every mode with and without what is kept."""
+    """Check after random edits, commits and approvals, in every mode, with and without the cache."""
     project = "version: 1\nroots: [topics]\napproved: main\n"
     contents: dict[str, list[str | bytes | None]] = {
         "schemactl.yaml": [project, project + "pulsar: '4.2'\n", project + "severities: {NOT_STORED: off}\n"],
         "money.avsc": [record("amount", name="Money"), record("amount", unit=0, name="Money"), None],
         "topics/sales.yaml": [
-            *(f"namespace: shop/sales\nschema_compatibility_strategy: {each}\n" for each in ("FULL", "BACKWARD")),
+            *(
+                f"namespace: shop/sales\nschema_compatibility_strategy: {strategy}\n"
+                for strategy in ("FULL", "BACKWARD")
+            ),
             None,
         ],
         "topics/orders.avsc": [USES_MONEY, record("id", name="Order")],
@@ -235,11 +238,11 @@ def test_a_check_answers_as_one_that_knows_nothing(
             if edits.random() < 0.4:
                 scratch.git("branch", "-f", "main", "work")
         for arguments in ([], ["--staged"], ["--base", "main"]):
-            known = check(arguments)
-            kept = scratch.cache
-            kept.rename(kept.with_name("aside"))
-            assert check(arguments) == known
-            shutil.rmtree(kept, ignore_errors=True)
-            kept.with_name("aside").rename(kept)
-            codes.add(known[0])
+            cached_result = check(arguments)
+            cache = scratch.cache
+            cache.rename(cache.with_name("aside"))
+            assert check(arguments) == cached_result
+            shutil.rmtree(cache, ignore_errors=True)
+            cache.with_name("aside").rename(cache)
+            codes.add(cached_result[0])
     assert {0, 1} <= codes

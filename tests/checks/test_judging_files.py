@@ -1,4 +1,4 @@
-"""A pull request cannot decide about itself: whatever it does to the judging files, a break is found; and legitimate changes pass."""
+"""A pull request cannot approve itself: changes of judging files do not hide a breaking change, and legitimate changes pass."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ DELETED = "persistent://shop/sales/orders:\n  1: {deleted: true, reason: gone, a
 
 
 def project(**settings: Any) -> dict[str, str]:
-    """The project file with these settings."""
+    """Return the project file with these settings."""
     return {"schemactl.yaml": yaml.safe_dump({"version": 1, "roots": ["topics"], **settings})}
 
 
 def target(**settings: Any) -> dict[str, Any]:
-    """A target with these settings."""
+    """Return a target with these settings."""
     return {"registry": "sqlite:r.db", **settings}
 
 
 def project_with(**targets: dict[str, Any]) -> dict[str, str]:
-    """The project file with these targets, where no strategy protects anybody unless an overlay says so."""
+    """Return the project file with these targets and a strategy that protects nothing unless an overlay changes it."""
     return project(defaults={"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}, targets=targets)
 
 
@@ -62,14 +62,14 @@ CLICKS = {
 
 @dataclass(frozen=True)
 class Evasion:
-    """A pull request that breaks a schema, and tries to pass.
+    """A pull request with a breaking change that tries to pass.
 
     Attributes:
-        approved: what was approved besides the topic, one commit each.
-        change: what the pull request changes.
-        begins: the number of the approved commit that the pull request starts from; -1: the tip.
-        folder: where the check runs.
-        rules: one of these is an error.
+        approved: the approved commits in addition to the topic.
+        change: the changed files of the pull request.
+        begins: the index of the approved commit that the pull request starts from; -1 is the tip.
+        folder: the folder in which the check runs.
+        rules: the rules of which at least one is an error.
     """
 
     approved: Sequence[Files]
@@ -219,7 +219,7 @@ class Estate:
     marks: Sequence[int] = field(default_factory=list)
 
     def check(self, change: Files, setting: str, begins: int = -1, folder: str = ".") -> dict[str, Any]:
-        """The report of a check of `change` in a setting."""
+        """Return the report of a check of `change` in a setting."""
         scratch, start = self.scratch, self.marks[begins]
         arguments = ["--base", "main"]
         if setting == "hook":
@@ -243,14 +243,14 @@ class Estate:
 
 
 def errors(report: dict[str, Any]) -> set[str]:
-    """The rules of the errors that no waiver covers."""
+    """Return the rules of the errors without a waiver."""
     return {
         finding["rule"] for finding in report["findings"] if finding["severity"] == "error" and not finding["waiver"]
     }
 
 
 def approve(path: Path, commits: Sequence[Files]) -> Estate:
-    """A repository in which each of `commits` was approved, the first with a topic unless it brings its own."""
+    """Approve each of `commits` in a repository, the first with a topic unless it has one."""
     scratch = Scratch(path)
     own = any(name.endswith("sub/topics/orders.avsc") for name in commits[0])
     marks = [scratch.commit({**({} if own else TOPIC), **commits[0]})]

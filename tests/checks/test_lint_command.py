@@ -21,12 +21,12 @@ MISSPELT = FINE.replace("default", "defualt")
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Scratch:
-    """A project with one topic that has a misspelt key, committed."""
-    made = Scratch(tmp_path / "shop")
+    """Commit a project with one topic that has a misspelled key."""
+    scratch = Scratch(tmp_path / "shop")
     files = {"schemactl.yaml": "version: 1\n", "namespaces/orders.yaml": TOPIC}
-    made.commit({**files, "namespaces/orders.avsc": MISSPELT})
-    made.git("reset", "-q", "--hard")
-    return made
+    scratch.commit({**files, "namespaces/orders.avsc": MISSPELT})
+    scratch.git("reset", "-q", "--hard")
+    return scratch
 
 
 def test_warnings_fail_only_where_that_is_asked_for_and_errors_always(repository: Scratch) -> None:
@@ -62,28 +62,28 @@ def test_fix_edits_the_file_keeps_its_permissions_and_says_so(repository: Scratc
 
 
 def test_fix_names_git_diff_only_for_files_that_git_tracks(repository: Scratch) -> None:
-    def mended() -> str:
+    def count_fixed() -> str:
         return schemactl(repository.path, "lint", "--fix").err.splitlines()[-1]
 
-    assert mended() == "1 finding mended; `git diff` shows how"
+    assert count_fixed() == "1 finding mended; `git diff` shows how"
     further = {"namespaces/returns.yaml": TOPIC.replace("orders", "returns"), "namespaces/returns.avsc": MISSPELT}
     repository.write(further)
-    assert mended() == "1 finding mended"
+    assert count_fixed() == "1 finding mended"
     repository.write({**further, "namespaces/orders.avsc": MISSPELT})
-    assert mended() == "2 findings mended; `git diff` shows how, but not in 1 file that Git does not track"
+    assert count_fixed() == "2 findings mended; `git diff` shows how, but not in 1 file that Git does not track"
     repository.write(further)
     repository.git("add", ".")
-    assert mended() == "1 finding mended; `git diff` shows how"
+    assert count_fixed() == "1 finding mended; `git diff` shows how"
     shutil.rmtree(repository.path / ".git")
     repository.path.joinpath("namespaces/orders.avsc").write_text(MISSPELT)
-    assert mended() == "1 finding mended"
+    assert count_fixed() == "1 finding mended"
 
 
 @pytest.mark.parametrize("name", CHECK_FORMATS)
 def test_every_format_of_check_has_the_finding(name: str, repository: Scratch) -> None:
-    told = schemactl(repository.path, "lint", "--format", name).out
-    assert "KEY_IGNORED" in told
-    assert "defualt" in told
+    output = schemactl(repository.path, "lint", "--format", name).out
+    assert "KEY_IGNORED" in output
+    assert "defualt" in output
 
 
 OWNER_MISSING = """
@@ -102,7 +102,7 @@ class OwnerMissing:
 
 @pytest.fixture
 def entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The file of entry points of an installed package that brings a rule."""
+    """Make the entry points file of an installed package with a rule."""
     info = tmp_path / "our_rules-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: our-rules\nVersion: 1\n")
@@ -117,8 +117,8 @@ def entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 @pytest.mark.usefixtures("entry_point")
 def test_another_package_brings_a_rule_with_severity_and_explanation(repository: Scratch) -> None:
     repository.write({"schemactl.yaml": "version: 1\nseverities: {OUR_OWNER: error, KEY_IGNORED: 'off'}\n"})
-    found = json.loads(schemactl(repository.path, "lint", "--format", "json", code=100).out)["findings"]
-    assert [(each["rule"], each["severity"], each["message"], each["line"]) for each in found] == [
+    findings = json.loads(schemactl(repository.path, "lint", "--format", "json", code=100).out)["findings"]
+    assert [(finding["rule"], finding["severity"], finding["message"], finding["line"]) for finding in findings] == [
         ("OUR_OWNER", "error", "Order has no owner.", 1)
     ]
     assert "OUR_OWNER" in schemactl(repository.path, "lint", "--format", "sarif", code=100).out

@@ -1,4 +1,4 @@
-"""A branch of many commits is judged in an amount of work that has an end."""
+"""The work to judge a branch of many commits is limited."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 PROJECT = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL_TRANSITIVE}\n"
 
 
-def grown(path: Path, commits: int, *, topics: int = 1, breaks: bool = False, more: str = "") -> Scratch:
-    """A branch whose commits each bring one topic a new version; a break is mended by the topic's last."""
+def grow_branch(path: Path, commits: int, *, topics: int = 1, breaks: bool = False, more: str = "") -> Scratch:
+    """Make a branch whose commits each add a version of a topic; the last one repairs a breaking change."""
     scratch = Scratch(path)
     names = [f"t{number}" for number in range(topics)]
     files = {f"topics/{name}.yaml": declared(f"a/b/{name}", f"{name}.avsc") for name in names}
@@ -39,8 +39,8 @@ def grown(path: Path, commits: int, *, topics: int = 1, breaks: bool = False, mo
 def report(scratch: Scratch, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     capsys.readouterr()
     main(["-C", str(scratch.path), "check", "--base", "main", "--format", "json"])
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    result: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return result
 
 
 def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
@@ -49,12 +49,12 @@ def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
     judged = []
     verdict = Proposal.judge
 
-    def noted(proposal: Proposal, project: Project) -> Verdict:
+    def record_verdict(proposal: Proposal, project: Project) -> Verdict:
         judged.append(proposal)
         return verdict(proposal, project)
 
-    monkeypatch.setattr(Proposal, "judge", noted)
-    [finding] = report(grown(tmp_path / "r", 3000), capsys)["findings"]
+    monkeypatch.setattr(Proposal, "judge", record_verdict)
+    [finding] = report(grow_branch(tmp_path / "r", 3000), capsys)["findings"]
     assert (finding["rule"], finding["severity"]) == ("STEP_REFUSED", "warning")
     assert "3000 commits of the 3000 on this branch put a version of" in finding["message"]
     assert "too many to be judged one by one: only the end of the branch was" in finding["message"]
@@ -62,7 +62,7 @@ def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
 
 
 def test_a_team_that_rebases_lets_no_such_branch_pass(tmp_path: Path) -> None:
-    scratch = grown(tmp_path / "r", 600, more="severities: {STEP_REFUSED: error}\n")
+    scratch = grow_branch(tmp_path / "r", 600, more="severities: {STEP_REFUSED: error}\n")
     assert main(["-C", str(scratch.path), "check", "--base", "main"]) == 100
 
 
@@ -70,7 +70,7 @@ def test_a_team_that_rebases_lets_no_such_branch_pass(tmp_path: Path) -> None:
 def test_a_branch_of_hundreds_of_versions_is_judged_commit_by_commit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], commits: int, topics: int
 ) -> None:
-    findings = report(grown(tmp_path / "r", commits, topics=topics, breaks=True), capsys)["findings"]
+    findings = report(grow_branch(tmp_path / "r", commits, topics=topics, breaks=True), capsys)["findings"]
     assert {finding["rule"] for finding in findings} == {"STEP_REFUSED"}
     assert f"{commits - topics} of {commits} on this branch, breaks" in findings[0]["message"]
 
@@ -78,7 +78,7 @@ def test_a_branch_of_hundreds_of_versions_is_judged_commit_by_commit(
 def test_commits_that_change_nothing_declared_are_not_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scratch = grown(tmp_path / "r", 1)
+    scratch = grow_branch(tmp_path / "r", 1)
     for number in range(1000):
         doc = record("id", doc=f"{number}", f0=0)
         scratch.commit({"topics/t0.avsc": doc}, branch="work")

@@ -1,4 +1,4 @@
-"""What is said of a branch before the merge is what is so after it: tried by merging, and by rebasing."""
+"""The report on a branch before the merge is true after it, for merges and rebases."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Side:
         self.facts: dict[tuple[str, str], Any] = dict(like.facts) if like else {}
 
     def edit(self, kind: str, topic: str, value: object) -> dict[str, str | None]:
-        """The files that the edit changes."""
+        """Return the files that the edit changes."""
         self.facts[kind, topic] = value
         if kind == "namespace":
             return {"topics/ns.yaml": f"namespace: a/b\nschema_compatibility_strategy: {value}\n"}
@@ -87,9 +87,9 @@ def _record(name: str, fields: Any, uses: str = "") -> str:
 
 
 def _changed(repository: Scratch, branch: str, files: dict[str, str | None]) -> dict[str, str | None]:
-    """Those of `files` that are not there: fast-import cannot delete what is not."""
-    there = set(repository.git("ls-tree", "-r", "--name-only", branch).splitlines())
-    return {path: text for path, text in files.items() if text is not None or path in there}
+    """Return the changes without deletions of missing files, which fast-import rejects."""
+    present_paths = set(repository.git("ls-tree", "-r", "--name-only", branch).splitlines())
+    return {path: text for path, text in files.items() if text is not None or path in present_paths}
 
 
 def _report(repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -100,16 +100,23 @@ def _report(repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments:
 
 def _findings(report: Any) -> Counter[Any]:
     return Counter(
-        (each["rule"], each["severity"], each["topic"], each["pointer"], each["direction"], tuple(each["against"]))
-        for each in report["findings"]
-        if each["rule"] != "STEP_REFUSED"
+        (
+            finding["rule"],
+            finding["severity"],
+            finding["topic"],
+            finding["pointer"],
+            finding["direction"],
+            tuple(finding["against"]),
+        )
+        for finding in report["findings"]
+        if finding["rule"] != "STEP_REFUSED"
     )
 
 
 def _topics(report: Any) -> list[Any]:
     return [
-        (each["topic"], each["change"], each["strategy"], each["version"], each["broker"], each["data"])
-        for each in report["topics"]
+        (topic["topic"], topic["change"], topic["strategy"], topic["version"], topic["broker"], topic["data"])
+        for topic in report["topics"]
     ]
 
 
@@ -129,8 +136,8 @@ def test_what_is_said_of_a_branch_is_so_once_it_is_merged(
     start = Side("main")
     files: dict[str, str | None] = {"schemactl.yaml": PROJECT}
     for kind, topic, value in (
-        *(("fields", each, ["a"]) for each in ("t0", "t1")),
-        *(("partitions", each, 2) for each in ("t0", "t1")),
+        *(("fields", topic, ["a"]) for topic in ("t0", "t1")),
+        *(("partitions", topic, 2) for topic in ("t0", "t1")),
         ("shared", "", ["a"]),
         ("namespace", "", "BACKWARD"),
     ):
@@ -158,7 +165,7 @@ def test_what_is_said_of_a_branch_is_so_once_it_is_merged(
     assume(not repository.git("ls-files", "--unmerged"))
     merged = _report(repository, capsys, "check")
     if isinstance(merged, str):
-        assert "INVALID_AFTER_MERGE" in {each["rule"] for each in before["findings"]}
+        assert "INVALID_AFTER_MERGE" in {finding["rule"] for finding in before["findings"]}
         return
     assert _findings(before) == _findings(merged)
     assert _topics(before) == _topics(merged)
@@ -170,7 +177,7 @@ def test_what_is_said_of_a_branch_is_so_once_it_is_merged(
         return
     repository.git("branch", "-f", "main", "rebased")
     logged = _report(repository, capsys, "log", "--all")
-    numbers = {each["topic"]: each["current"] for each in logged["topics"]}
+    numbers = {topic["topic"]: topic["current"] for topic in logged["topics"]}
     for topic in before["topics"]:
         if topic["version"] is not None:
             assert numbers[topic["topic"]] == topic["version_if_rebased"]

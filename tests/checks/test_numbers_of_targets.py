@@ -1,4 +1,4 @@
-"""A numbers file is judged with the change that brings it: what `plan` and `decode` would refuse does not pass the check."""
+"""A check rejects a change with a numbers file that `plan` and `decode` would reject."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ FINE = f"{ORDERS}:\n  1: {{foreign: foreign/orders-1.avsc, type: AVRO}}\n  2: {{
 
 @pytest.fixture
 def estate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Estate:
-    """One topic with one version; work is on a branch."""
+    """Approve one topic with one version, and check out a branch."""
     monkeypatch.delenv("CI", raising=False)
-    found = Estate(tmp_path / "shop")
-    found.scratch.flush()
-    found.scratch.git("checkout", "-q", "-b", "work")
-    monkeypatch.chdir(found.scratch.path)
-    return found
+    new_estate = Estate(tmp_path / "shop")
+    new_estate.scratch.flush()
+    new_estate.scratch.git("checkout", "-q", "-b", "work")
+    monkeypatch.chdir(new_estate.scratch.path)
+    return new_estate
 
 
 def write(estate: Estate, files: dict[str, str]) -> None:
-    """The files are in the working tree, and staged."""
+    """Write the files, and stage them."""
     for path, text in files.items():
         target = estate.scratch.path / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def write(estate: Estate, files: dict[str, str]) -> None:
 
 
 def problems(estate: Estate) -> str:
-    """What all three ways to check say of the change, which ends each with 1."""
+    """Return the output of all three kinds of check, which exit with 1."""
     estate.scratch.git("commit", "-q", "-m", "Record numbers")
     [answer] = {check(*arguments, code=1).err for arguments in ([], ["--staged"], ["--base", "main"])}
     return answer
@@ -51,7 +51,7 @@ def check(*arguments: str, code: int = 0) -> Printed:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "what"),
+    ("text", "place", "message"),
     [
         ("1: {gti: 0}", "2:7", "unknown key `gti`"),
         ("1: {foreign: foreign/none.avsc, type: AVRO}", "2:16", "there is no file"),
@@ -65,16 +65,16 @@ def check(*arguments: str, code: int = 0) -> Printed:
     ],
 )
 def test_what_is_wrong_in_a_numbers_file_is_told_with_its_place(
-    estate: Estate, text: str, place: str, what: str
+    estate: Estate, text: str, place: str, message: str
 ) -> None:
     write(
         estate,
         {NUMBERS: f"{ORDERS}:\n  {text}\n", FOREIGN: record("id", theirs=0), "numbers/foreign/garbage.avsc": "garbage"},
     )
-    found = problems(estate)
-    assert f"{NUMBERS}:{place}: " in found
-    assert what in found
-    assert "Fix: " in found
+    output = problems(estate)
+    assert f"{NUMBERS}:{place}: " in output
+    assert message in output
+    assert "Fix: " in output
 
 
 def test_a_topic_that_was_never_declared_is_told_and_a_former_one_is_not(estate: Estate) -> None:
@@ -83,8 +83,8 @@ def test_a_topic_that_was_never_declared_is_told_and_a_former_one_is_not(estate:
     write(estate, {NUMBERS: FINE, FOREIGN: record("id", theirs=0)})
     assert NUMBERS not in check().err
     write(estate, {NUMBERS: f"{FINE}other/sales/orders:\n  0: {{deleted: true}}\n"})
-    found = problems(estate)
-    assert f"{NUMBERS}:4:1: persistent://other/sales/orders is declared nowhere, and never was" in found
+    output = problems(estate)
+    assert f"{NUMBERS}:4:1: persistent://other/sales/orders is declared nowhere, and never was" in output
 
 
 def test_a_linked_definition_is_told(estate: Estate) -> None:
@@ -98,9 +98,9 @@ def test_a_linked_definition_is_told(estate: Estate) -> None:
 
 def test_problems_of_numbers_and_of_declarations_are_told_together(estate: Estate) -> None:
     write(estate, {NUMBERS: f"{ORDERS}:\n  1: {{gti: 0}}\n", "namespaces/sales.yaml": f"{NAMESPACE}nothing: 1\n"})
-    found = problems(estate)
-    assert NUMBERS in found
-    assert "namespaces/sales.yaml" in found
+    output = problems(estate)
+    assert NUMBERS in output
+    assert "namespaces/sales.yaml" in output
 
 
 def test_a_version_that_the_change_brings_can_be_recorded(estate: Estate) -> None:
@@ -157,14 +157,14 @@ def test_a_check_does_not_take_back_a_version_that_numbers_name(estate: Estate) 
 @pytest.mark.parametrize(
     "held", [SchemaInfo(SchemaType.AVRO, b"garbage"), SchemaInfo(SchemaType.BYTES), SchemaInfo(SchemaType.NONE, b"x")]
 )
-def test_what_accept_writes_passes_whatever_a_registry_holds(estate: Estate, held: SchemaInfo) -> None:
-    entries = {1: NumberEntry(1, foreign=held, reason="it is so")}
+def test_what_accept_writes_passes_whatever_a_registry_holds(estate: Estate, registered: SchemaInfo) -> None:
+    entries = {1: NumberEntry(1, foreign=registered, reason="it is so")}
     numbers = TargetNumbers("local", NUMBERS, {ORDERS: TopicNumbers(entries)})
     written = write_numbers(numbers, estate.scratch.path)
     check()
     # The same definition under a name of somebody's own was not accepted from anywhere.
     own = estate.scratch.path / "numbers/foreign/own.avsc"
-    own.write_bytes(held.schema)
+    own.write_bytes(registered.schema)
     name = written[0].removeprefix("numbers/")
     path = estate.scratch.path / NUMBERS
     path.write_text(path.read_text().replace(name, "foreign/own.avsc"))

@@ -1,4 +1,4 @@
-"""What a merge will put on record, judged before it happens: in branches, in CI's checkouts and in merge queues."""
+"""The versions that a merge will record are judged before it: on branches, in CI checkouts and in merge queues."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ORDERS = "persistent://shop/sales/orders"
 
 
 def orders(*fields: str, **default: Any) -> dict[str, str]:
-    """The definition of the topic, as files of a commit."""
+    """Return the definition of the topic as files of a commit."""
     return {"topics/orders.avsc": record("id", *fields, **default)}
 
 
 def bare(*fields: str, **default: Any) -> dict[str, str]:
-    """The same, the number fields without their defaults."""
+    """Return the same definition without defaults of the number fields."""
     return {path: re.sub(', "default": 0', "", text) for path, text in orders(*fields, **default).items()}
 
 
@@ -33,14 +33,14 @@ TEXT = {"topics/orders.avsc": record("id", "note").replace("}]}", ', "default": 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Scratch:
-    """A repository with one topic in its first commit."""
-    made = Scratch(tmp_path / "r")
-    made.commit({"schemactl.yaml": PROJECT, "topics/orders.yaml": declared(), **orders()}, "v0")
-    return made
+    """Commit one topic to a new repository."""
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"schemactl.yaml": PROJECT, "topics/orders.yaml": declared(), **orders()}, "v0")
+    return scratch
 
 
 def check(repository: Scratch) -> dict[str, Any]:
-    """The report of `check --base main` as JSON."""
+    """Return the report of `check --base main`."""
     repository.flush()
     printed = schemactl(repository.path, "check", "--base", "main", "--format", "json", code=(0, 100))
     report: dict[str, Any] = json.loads(printed.out)
@@ -78,24 +78,24 @@ def test_a_commit_on_the_way_that_breaks_is_told_from_an_end_that_breaks(reposit
     repository.commit(bare(note=0, more=0), "worse", branch="work")
     switch(repository, "work")
     report = check(repository)
-    told = {(finding["rule"], finding["severity"], finding["commit"] is None) for finding in report["findings"]}
-    assert told == {
+    findings = {(finding["rule"], finding["severity"], finding["commit"] is None) for finding in report["findings"]}
+    assert findings == {
         ("READER_FIELD_MISSING_DEFAULT_VALUE", "error", True),
         ("BROKER_INCOMPATIBLE", "error", True),
         ("STEP_REFUSED", "warning", False),
     }
 
 
-@pytest.mark.parametrize(("severity", "errors", "found"), [("error", 1, 1), ("off", 0, 0), ("warning", 0, 1)])
+@pytest.mark.parametrize(("severity", "errors", "finding_count"), [("error", 1, 1), ("off", 0, 0), ("warning", 0, 1)])
 def test_a_team_that_rebases_makes_a_broken_commit_an_error_and_one_that_squashes_turns_it_off(
-    repository: Scratch, severity: str, errors: int, found: int
+    repository: Scratch, severity: str, errors: int, finding_count: int
 ) -> None:
     approved = repository.commit({"schemactl.yaml": f"{PROJECT}severities: {{STEP_REFUSED: {severity}}}\n"})
     repository.commit(bare(note=0), branch="work", start=approved)
     repository.commit(orders(note=0), branch="work")
     switch(repository, "work")
     report = check(repository)
-    assert (report["errors"], len(report["findings"])) == (errors, found)
+    assert (report["errors"], len(report["findings"])) == (errors, finding_count)
 
 
 def test_a_commit_is_judged_against_those_before_it_on_the_branch(repository: Scratch) -> None:
@@ -344,8 +344,8 @@ def test_every_format_says_which_commit_and_which_side(repository: Scratch) -> N
         assert "Not reported at the merge base" in out, form
     out = schemactl(repository.path, "check", "--base", "main", "--format", "sarif", code=100).out
     (run,) = json.loads(out)["runs"]
-    told = [{key: each["properties"].get(key) for key in ("onlyAtTip", "commit")} for each in run["results"]]
-    assert told == [
+    findings = [{key: result["properties"].get(key) for key in ("onlyAtTip", "commit")} for result in run["results"]]
+    assert findings == [
         {"onlyAtTip": True, "commit": None},
         {"onlyAtTip": None, "commit": repository.git("rev-parse", "work~1")},
     ]

@@ -1,4 +1,4 @@
-"""`schemactl rollout`: which order is safe follows from the change, the strategy and what clients are built with."""
+"""`schemactl rollout`: change, strategy and the builds of clients decide the safe order."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ BILLING = "{name: billing, team: payments, role: consumer}"
 MAIL = "{name: mail, role: consumer, targets: [prod]}"
 
 
-def made(path: Path, strategy: str, versions: Sequence[str], clients: str = "", targets: str = TARGETS) -> Scratch:
-    """A project with these approved versions of a topic, each the fields of a record; the last is in the working tree."""
+def make_project(
+    path: Path, strategy: str, versions: Sequence[str], clients: str = "", targets: str = TARGETS
+) -> Scratch:
+    """Make a project with these versions of a topic, each with the fields of a record; the last is not committed."""
     repository = Scratch(path)
     project = f"version: 1\nroots: [topics]\ndefaults: {{schema_compatibility_strategy: {strategy}}}\n{targets}"
     declared = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
@@ -44,8 +46,8 @@ def made(path: Path, strategy: str, versions: Sequence[str], clients: str = "", 
             "topics/own.avsc": record(A),
         }
     )
-    for each in versions[1:-1]:
-        repository.commit({"topics/orders.avsc": record(each)})
+    for version in versions[1:-1]:
+        repository.commit({"topics/orders.avsc": record(version)})
     repository.flush()
     repository.write({"topics/orders.avsc": record(versions[-1])})
     return repository
@@ -57,15 +59,15 @@ def record(fields: str) -> str:
 
 def waive(repository: Scratch, rule: str) -> None:
     broken = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
-    [fingerprint] = {each["fingerprint"] for each in broken["findings"] if each["rule"] == rule}
+    [fingerprint] = {finding["fingerprint"] for finding in broken["findings"] if finding["rule"] == rule}
     soon = str(datetime.now(UTC).date() + timedelta(days=30))
     schemactl(repository.path, "waive", fingerprint, "--reason", "x", "--until", soon, "--owner", "me")
 
 
-def kinds(found: dict[str, object]) -> list[tuple[object, object, list[str]]]:
-    steps = found["steps"]
+def kinds(plan: dict[str, object]) -> list[tuple[object, object, list[str]]]:
+    steps = plan["steps"]
     assert isinstance(steps, list)
-    return [(each["kind"], each["target"], [one["name"] for one in each["clients"]]) for each in steps]
+    return [(step["kind"], step["target"], [one["name"] for one in step["clients"]]) for step in steps]
 
 
 @pytest.mark.parametrize(
@@ -130,35 +132,35 @@ def test_the_order_follows_from_the_change_and_from_who_reads_it(
     order: str,
     on_prod: list[tuple[str, list[str]]],
 ) -> None:
-    repository = made(tmp_path / "r", strategy, versions, clients)
+    repository = make_project(tmp_path / "r", strategy, versions, clients)
     code = 100 if order == "no safe order" else 0
-    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=code).out)
-    assert found["order"] == order
-    assert found["reasons"]
-    seen = kinds(found)
+    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=code).out)
+    assert plan["order"] == order
+    assert plan["reasons"]
+    seen = kinds(plan)
     assert [(kind, names) for kind, target, names in seen if target == "prod"] == on_prod
     targets = list(dict.fromkeys(target for _, target, _ in seen if target))
     assert targets == (["dev", "stage", "prod"] if on_prod else [])
-    assert bool(found["fix"]) is (code == 100)
+    assert bool(plan["fix"]) is (code == 100)
     text = schemactl(repository.path, "rollout", "orders", code=code).out
     markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown", code=code).out
-    for step in found["steps"]:
+    for step in plan["steps"]:
         assert f"done when this exits with 0: {step['command']}" in text
     assert markdown.count("- [ ] ") == len(seen)
 
 
 def test_a_client_that_the_check_protects_is_declared_otherwise_first(tmp_path: Path) -> None:
     pinned = BILLING.replace("role", "schema: 0, role")
-    repository = made(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {pinned}")
+    repository = make_project(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {pinned}")
     assert "CLIENT_BREAKS" in schemactl(repository.path, "check", code=100).out
-    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
-    assert kinds(found)[:3] == [("declare", None, ["billing"]), ("merge", None, []), ("consumers", "dev", ["billing"])]
+    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
+    assert kinds(plan)[:3] == [("declare", None, ["billing"]), ("merge", None, []), ("consumers", "dev", ["billing"])]
 
 
 @pytest.mark.parametrize("pair", [False, True])
 def test_a_client_may_have_a_file_of_its_own_where_its_topic_has_one(tmp_path: Path, *, pair: bool) -> None:
     pinned = BILLING.replace("role", "schema: 0, role")
-    repository = made(tmp_path / "r", "BACKWARD", [f"{A}, {B}", f"{A}, {B}"], f"{SHOP}, {pinned}")
+    repository = make_project(tmp_path / "r", "BACKWARD", [f"{A}, {B}", f"{A}, {B}"], f"{SHOP}, {pinned}")
     avro = "{type: AVRO, definition: orders.avsc}"
     schema = f"{{type: KEY_VALUE, key: {{type: STRING}}, value: {avro}}}" if pair else avro
     path = repository.path / "topics" / "orders.yaml"
@@ -166,26 +168,26 @@ def test_a_client_may_have_a_file_of_its_own_where_its_topic_has_one(tmp_path: P
     repository.git("add", "-A")
     repository.git("commit", "-qm", "carts")
     repository.write({"topics/orders.avsc": record(A)})
-    found = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json").out)
-    assert (found["steps"][0]["kind"], "`schema: FILE`" in found["steps"][0]["text"]) == ("declare", not pair)
+    plan = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json").out)
+    assert (plan["steps"][0]["kind"], "`schema: FILE`" in plan["steps"][0]["text"]) == ("declare", not pair)
 
 
 def test_a_registry_without_clients_has_no_step_but_apply(tmp_path: Path) -> None:
     targets = TARGETS.replace("https://dev.example.com", "sqlite:dev.db")
-    repository = made(tmp_path / "r", "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}", targets)
-    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
-    assert [kind for kind, target, _ in kinds(found) if target == "dev"] == ["apply"]
-    assert ("drain", "prod", ["billing"]) in kinds(found)
+    repository = make_project(tmp_path / "r", "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}", targets)
+    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
+    assert [kind for kind, target, _ in kinds(plan) if target == "dev"] == ["apply"]
+    assert ("drain", "prod", ["billing"]) in kinds(plan)
 
 
 def test_a_target_with_a_position_is_moved_before_the_version_is_registered(tmp_path: Path) -> None:
     targets = TARGETS.replace("https://dev.example.com", "sqlite:dev.db").replace(
         "'sqlite:dev.db'", "'sqlite:dev.db', promoted: refs/heads/promoted/dev"
     )
-    repository = made(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)
+    repository = make_project(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)
     repository.git("branch", "promoted/dev")
-    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
-    [step] = [each for each in found["steps"] if each["target"] == "dev"]
+    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
+    [step] = [step for step in plan["steps"] if step["target"] == "dev"]
     assert step["text"].startswith("register version 1: schemactl promote dev --to main, the push that it prints, and")
     repository.git("commit", "-qam", "b")
     done = shlex.split(step["command"])[1:]
@@ -200,9 +202,9 @@ def test_a_target_with_a_position_is_moved_before_the_version_is_registered(tmp_
 
 def test_reasons_name_the_clients_that_break(tmp_path: Path) -> None:
     legacy = "{name: legacy, role: producer, schema: 0}"
-    repository = made(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {legacy}, {BILLING}")
-    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
-    assert [each.partition(":")[0] for each in found["reasons"] if each.startswith(("Version", "billing"))] == [
+    repository = make_project(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {legacy}, {BILLING}")
+    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
+    assert [reason.partition(":")[0] for reason in plan["reasons"] if reason.startswith(("Version", "billing"))] == [
         "Version 1 cannot read what legacy wrote",
         "Version 1 cannot read what shop (team web) wrote",
         "billing (team payments) cannot read version 1",
@@ -210,7 +212,7 @@ def test_reasons_name_the_clients_that_break(tmp_path: Path) -> None:
 
 
 def test_nothing_is_planned_where_nothing_is_pending(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", "BACKWARD", [A, A])
+    repository = make_project(tmp_path / "r", "BACKWARD", [A, A])
     nothing = "persistent://shop/sales/orders: no change of its schema is pending.\n"
     assert schemactl(repository.path, "rollout", "orders").out == nothing
     repository.write({"topics/orders.avsc": record(f"{A}, {DEFAULT}")})
@@ -221,9 +223,9 @@ def test_nothing_is_planned_where_nothing_is_pending(tmp_path: Path) -> None:
 
 
 def test_a_change_that_brings_no_version_has_no_plan(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B, f'{B[:-1]}, "doc": "b"}}'])
+    repository = make_project(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B, f'{B[:-1]}, "doc": "b"}}'])
 
-    def said() -> str:
+    def explain() -> str:
         assert json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out) == {
             "format_version": 1,
             "topic": "persistent://shop/sales/orders",
@@ -231,17 +233,17 @@ def test_a_change_that_brings_no_version_has_no_plan(tmp_path: Path) -> None:
         }
         return schemactl(repository.path, "rollout", "orders").out
 
-    assert "what changes is nothing that Pulsar compares" in said()
+    assert "what changes is nothing that Pulsar compares" in explain()
     repository.write({"topics/orders.avsc": record(A)})
-    assert "it has an older version's schema again" in said()
+    assert "it has an older version's schema again" in explain()
     repository.write({"topics/orders.yaml": "topic: shop/sales/orders\n"})
-    assert "it has no schema any more" in said()
+    assert "it has no schema any more" in explain()
     repository.write({"topics/orders.yaml": None})
-    assert "it is no longer declared" in said()
+    assert "it is no longer declared" in explain()
 
 
 def test_a_topic_that_goes_leaves_its_clients_named(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", "BACKWARD", [A, A], f"{SHOP}, {BILLING}")
+    repository = make_project(tmp_path / "r", "BACKWARD", [A, A], f"{SHOP}, {BILLING}")
     repository.write({"topics/orders.yaml": None})
     assert (
         "Its declared clients: the producer shop (team web), the consumer billing (team payments).\n"
@@ -250,42 +252,42 @@ def test_a_topic_that_goes_leaves_its_clients_named(tmp_path: Path) -> None:
 
 
 def test_a_consumer_that_no_broker_lets_in_has_no_safe_order(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", "ALWAYS_INCOMPATIBLE", [A, A])
+    repository = make_project(tmp_path / "r", "ALWAYS_INCOMPATIBLE", [A, A])
     carts = f"topic: shop/sales/carts\nclients: [{SHOP}, {BILLING}]\nschema: {{type: AVRO, definition: orders.avsc}}\n"
     repository.write({"topics/carts.yaml": carts})
-    found = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json", code=100).out)
-    assert found["order"] == "no safe order"
-    assert found["reasons"][0].startswith(
+    plan = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json", code=100).out)
+    assert plan["order"] == "no safe order"
+    assert plan["reasons"][0].startswith(
         "CLIENT_REFUSED: The consumer billing (team payments) is built with the latest version, and a broker would not let it connect"
     )
 
 
 def test_a_new_generation_is_no_rollout_even_if_it_is_waived(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", "BACKWARD", [A, B], f"{SHOP}, {BILLING}")
+    repository = make_project(tmp_path / "r", "BACKWARD", [A, B], f"{SHOP}, {BILLING}")
     path = repository.path / "topics" / "orders.yaml"
     path.write_text(path.read_text().replace("orders\n", "orders\ngeneration: 2\n", 1))
     waive(repository, "NEW_GENERATION")
-    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
-    assert found["reasons"] == [
+    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
+    assert plan["reasons"] == [
         "A new generation begins with version 2 on prod, stage, dev: no message may be left before, and no client."
     ]
 
 
 def test_a_topic_that_was_another_is_compared_with_it(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}")
+    repository = make_project(tmp_path / "r", "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}")
     path = repository.path / "topics" / "orders.yaml"
     path.write_text(path.read_text().replace("orders\n", "carts\nrenamed_from: shop/sales/orders\n", 1))
-    found = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json").out)
-    assert (found["latest"], found["order"]) == (None, "producers first")
-    assert found["reasons"][0].startswith("Version 0 cannot read what producers wrote: Order.b is new")
+    plan = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json").out)
+    assert (plan["latest"], plan["order"]) == (None, "producers first")
+    assert plan["reasons"][0].startswith("Version 0 cannot read what producers wrote: Order.b is new")
 
 
 def test_after_a_waived_break_brokers_reject_consumers_under_a_transitive_strategy(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", "BACKWARD_TRANSITIVE", [A, f"{A}, {B}"])
+    repository = make_project(tmp_path / "r", "BACKWARD_TRANSITIVE", [A, f"{A}, {B}"])
     waive(repository, "READER_FIELD_MISSING_DEFAULT_VALUE")
     schemactl(repository.path, "check")
-    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
-    assert found["reasons"][0] == (
+    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
+    assert plan["reasons"][0] == (
         "Under BACKWARD_TRANSITIVE a broker rejects consumers that are built with version 1 on prod, stage, dev."
     )
 
@@ -293,26 +295,26 @@ def test_after_a_waived_break_brokers_reject_consumers_under_a_transitive_strate
 def test_the_strategy_is_that_of_the_targets_where_it_asks_most(tmp_path: Path) -> None:
     overlay = "topic: shop/sales/orders\nschema_compatibility_strategy: BACKWARD_TRANSITIVE\n"
     targets = TARGETS.replace("after: [stage]", "after: [stage], overlays: prod.yaml")
-    repository = made(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)
+    repository = make_project(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)
     repository.commit({"prod.yaml": overlay})
     repository.write({"topics/orders.avsc": record(f"{A}, {DEFAULT}, {C}")})
     assert "BACKWARD_TRANSITIVE on prod\n" in schemactl(repository.path, "rollout", "orders").out
-    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
-    assert (found["strategy"], found["strategy_on"]) == ("BACKWARD_TRANSITIVE", ["prod"])
+    plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
+    assert (plan["strategy"], plan["strategy_on"]) == ("BACKWARD_TRANSITIVE", ["prod"])
 
 
 def test_the_report_has_the_number_after_a_rebase_merge(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", "FULL", [A, A], targets="targets: {prod: {registry: 'sqlite:prod.db'}}\n")
+    repository = make_project(tmp_path / "r", "FULL", [A, A], targets="targets: {prod: {registry: 'sqlite:prod.db'}}\n")
     repository.git("checkout", "-qb", "feature")
     for fields in (f"{A}, {DEFAULT}", f"{A}, {DEFAULT}, {C}"):
         repository.write({"topics/orders.avsc": record(fields)})
         repository.git("commit", "-qam", fields)
-    asked = ("rollout", "orders", "--base", "main")
-    text = schemactl(repository.path, *asked).out
+    arguments = ("rollout", "orders", "--base", "main")
+    text = schemactl(repository.path, *arguments).out
     assert "orders: version 0 to version 1 (2 after a rebase merge), FULL" in text
     assert "after a rebase merge version 2: add 1 to the number in each command" in text
-    found = json.loads(schemactl(repository.path, *asked, "--format", "json").out)
-    assert (found["version"], found["version_if_rebased"]) == (1, 2)
+    plan = json.loads(schemactl(repository.path, *arguments, "--format", "json").out)
+    assert (plan["version"], plan["version_if_rebased"]) == (1, 2)
     repository.git("checkout", "-q", "main")
     repository.git("merge", "-q", "--ff-only", "feature")
     assert schemactl(repository.path, "show", "orders@2").out == record(f"{A}, {DEFAULT}, {C}") + "\n"
@@ -321,7 +323,7 @@ def test_the_report_has_the_number_after_a_rebase_merge(tmp_path: Path) -> None:
 
 
 def test_a_new_topic_and_a_project_without_targets_have_a_plan(tmp_path: Path) -> None:
-    repository = made(tmp_path / "r", "FULL", [A, A], targets="")
+    repository = make_project(tmp_path / "r", "FULL", [A, A], targets="")
     new = "topic: shop/sales/carts\nschema: {type: AVRO, definition: orders.avsc}\n"
     repository.write({"topics/carts.yaml": new})
     printed = schemactl(repository.path, "rollout", "carts").out
@@ -330,7 +332,7 @@ def test_a_new_topic_and_a_project_without_targets_have_a_plan(tmp_path: Path) -
 
 def test_names_are_hostile_in_no_format(tmp_path: Path) -> None:
     hostile = '{name: "<img>| [x](y) @all; $(id)", role: consumer}'
-    repository = made(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], hostile)
+    repository = make_project(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], hostile)
     markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown").out
     # A fenced block is text, whatever it holds.
     markdown = re.sub(r"```sh.*?```", "", markdown, flags=re.DOTALL)

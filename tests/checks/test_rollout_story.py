@@ -1,4 +1,4 @@
-"""docs/explanation/rollout.md, followed to the letter: a breaking wish of three services, until all run on the new version."""
+"""The commands of docs/explanation/rollout.md bring a breaking change to three services, as the page shows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROLES = {"checkout": "producer", "billing": "consumer", "mail": "consumer"}
 
 
 class Part(NamedTuple):
-    """A part of the page: a file with its text, a command with its exit code and what it prints, or who is connected from there on."""
+    """A part of the page: a file with its text, a command with its exit code and output, or the connected clients."""
 
     file: str = ""
     command: str = ""
@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 def parts() -> Iterator[Part]:
-    """The parts of the page, in its order."""
+    """Return the parts of the page in order."""
     part = Part()
     for line in [*PAGE.read_text(encoding="utf-8").splitlines(), "end"]:
         if part.file or part.command:
@@ -48,14 +48,14 @@ def parts() -> Iterator[Part]:
             part = Part()
         if name := re.fullmatch(r"`(\S+)`:", line):
             part = Part(file=name[1])
-        elif told := re.fullmatch(r"    \$ (.*?)(?: +# exit code (\d+))?", line):
-            part = Part(command=told[1], code=int(told[2] or 0))
-        elif told := re.fullmatch(r"<!-- connected: (.*) -->", line):
-            yield Part(connected=told[1])
+        elif match := re.fullmatch(r"    \$ (.*?)(?: +# exit code (\d+))?", line):
+            part = Part(command=match[1], code=int(match[2] or 0))
+        elif match := re.fullmatch(r"<!-- connected: (.*) -->", line):
+            yield Part(connected=match[1])
 
 
 def follow(folder: Path, registry: str, connect: Callable[[dict[str, int]], None] | None, tenant: str = "shop") -> None:
-    """All of the page is done in `folder`, against `registry`, and printed as it stands there; without `connect` nobody is ever connected."""
+    """Run the whole page in `folder` against `registry`, and expect its output; clients connect only with `connect`."""
     for part in parts():
         if part.file:
             path = folder / part.file
@@ -75,11 +75,11 @@ def follow(folder: Path, registry: str, connect: Callable[[dict[str, int]], None
 
 
 def expect(part: Part, printed: str) -> None:
-    """What was printed has the lines that the page shows, one after the other; `...` stands for anything."""
+    """Expect the lines of the page in the output, in order; `...` matches any text."""
     left = [" ".join(line.split()) for line in printed.splitlines()]
     for line in part.lines:
         pattern = ".*".join(map(re.escape, " ".join(line.split()).split("...")))
-        at = next((at for at, each in enumerate(left) if re.fullmatch(pattern, each)), None)
+        at = next((at for at, line in enumerate(left) if re.fullmatch(pattern, line)), None)
         assert at is not None, (part.command, line, printed)
         left = left[at + 1 :]
 
@@ -112,16 +112,16 @@ def test_it_does_on_live_brokers_and_every_message_is_read(release: str, tmp_pat
 
         def connect(wanted: dict[str, int]) -> None:
             for name, number in wanted.items():
-                version, known = running.get(name, (None, None))
+                version, version_number = running.get(name, (None, None))
                 if version != number:
-                    if known:
-                        known.close()
-                    told = {"properties": {"schemactl.version": str(number)}}
+                    if version_number:
+                        version_number.close()
+                    match = {"properties": {"schemactl.version": str(number)}}
                     running[name] = (
                         number,
-                        client.create_producer(topic, producer_name=name, **told)
+                        client.create_producer(topic, producer_name=name, **match)
                         if ROLES[name] == "producer"
-                        else client.subscribe(topic, name, **told),
+                        else client.subscribe(topic, name, **match),
                     )
             written, producer = running["checkout"]
             payload = io.BytesIO()

@@ -1,4 +1,4 @@
-"""A check ends in time, with one error that says so, whatever it was waiting for; and nothing is left half done."""
+"""A check stops at its time limit with one error, regardless of its current step, and leaves no partial results."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ LONG_S = 300
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Scratch:
-    """A topic with one version, and a branch for work, where a definition has been changed."""
-    made = Scratch(tmp_path / "r")
-    made.commit(
+    """Approve a topic with one version, and change a definition on a branch."""
+    scratch_repository = Scratch(tmp_path / "r")
+    scratch_repository.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
             "topics/orders.yaml": declared(),
             "topics/orders.avsc": record("id"),
         }
     )
-    made.git("checkout", "-q", "-b", "work")
-    made.write({"topics/orders.avsc": record("id", note=0)})
-    made.git("commit", "-qam", "note")
-    return made
+    scratch_repository.git("checkout", "-q", "-b", "work")
+    scratch_repository.write({"topics/orders.avsc": record("id", note=0)})
+    scratch_repository.git("commit", "-qam", "note")
+    return scratch_repository
 
 
 def run(scratch: Scratch, code: str, *, path: Path | None = None) -> tuple[subprocess.CompletedProcess[str], float]:
-    """A process of its own that runs `code`, and the seconds it took."""
+    """Run `code` in a separate process, and return the process with its duration in seconds."""
     places = [str(path)] if path else []
     begun_s = time.monotonic()
     done = subprocess.run(
@@ -62,12 +62,12 @@ def run(scratch: Scratch, code: str, *, path: Path | None = None) -> tuple[subpr
 
 
 def check(*arguments: str) -> str:
-    """The code that checks with these arguments, as the command line does."""
+    """Return code that runs `check` with these arguments like the command line."""
     return f"from schemactl.__main__ import main\nsys.argv = ['schemactl', 'check', *{arguments!r}]\nsys.exit(main())"
 
 
 def slow_git(folder: Path, command: str, *, ignores: str = "") -> Path:
-    """The folder of a git that never ends with that command; `pid` in it has the process."""
+    """Make a folder with a git that hangs on that command; its file `pid` has the process id."""
     folder.mkdir()
     script = folder / "git"
     script.write_text(
@@ -79,7 +79,7 @@ def slow_git(folder: Path, command: str, *, ignores: str = "") -> Path:
 
 
 def is_gone(folder: Path) -> bool:
-    """Whether the git that never ends has ended."""
+    """Return whether the hanging git has ended."""
     try:
         os.kill(int((folder / "pid").read_text()), 0)
     except ProcessLookupError:
@@ -145,8 +145,8 @@ def test_a_check_that_was_given_up_leaves_nothing_half_done(scratch: Scratch) ->
             assert done.stdout == ""
             assert done.stderr.startswith(f"schemactl: gave up after {seconds} s while ")
             assert "Traceback" not in done.stderr
-        kept = scratch.cache
-        names = [path.name for path in kept.iterdir()] if kept.exists() else []
+        cache = scratch.cache
+        names = [path.name for path in cache.iterdir()] if cache.exists() else []
         assert all(name.startswith(("history-", "valid-")) for name in names)
     assert given_up
     again, _ = run(scratch, check())

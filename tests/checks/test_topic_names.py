@@ -1,4 +1,4 @@
-"""The names of new topics can be told from all other names; approved names stay. System topics are not declared."""
+"""Names of new topics must be distinguishable from other names; approved names stay. System topics cannot be declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waivers in real repositories: in the working tree, the hook, a pull request and a merge queue alike."""
+"""Waivers work the same in the working tree, the hook, a pull request and a merge queue."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Work(Scratch):
     commits = 0
 
     def change(self, files: Mapping[str, str | None]) -> None:
-        """Bring the files to where the mode looks for them."""
+        """Write the files to the place that the mode checks."""
         self.write(files)
         if self.mode == "working tree":
             return
@@ -90,7 +90,7 @@ class Work(Scratch):
         return printed.out + printed.err
 
     def waivers(self) -> dict[str, str]:
-        """The waiver file as the working tree has it."""
+        """Return the waiver file of the working tree."""
         return {"waivers.yaml": (self.path / "waivers.yaml").read_text(encoding="utf-8")}
 
 
@@ -100,23 +100,23 @@ EVERYWHERE = pytest.mark.parametrize("work", MODES, indirect=True)
 
 @pytest.fixture
 def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
-    made = Work(tmp_path / "r")
-    made.mode = getattr(request, "param", "pull request")
-    made.commit(APPROVED)
-    made.commit({"README.md": "main"})
-    made.flush()
-    made.configure_author()
-    made.git("checkout", "-q", "-b", "work", "main~1")
-    return made
+    work = Work(tmp_path / "r")
+    work.mode = getattr(request, "param", "pull request")
+    work.commit(APPROVED)
+    work.commit({"README.md": "main"})
+    work.flush()
+    work.configure_author()
+    work.git("checkout", "-q", "-b", "work", "main~1")
+    return work
 
 
 def rules(report: dict[str, Any], *, waived: bool = False) -> list[str]:
-    return [each["rule"] for each in report["findings"] if bool(each["waiver"]) is waived]
+    return [finding["rule"] for finding in report["findings"] if bool(finding["waiver"]) is waived]
 
 
 def name_of(report: dict[str, Any], rule: str) -> str:
-    (found,) = {each["fingerprint"] for each in report["findings"] if each["rule"] == rule}
-    return str(found)
+    (fingerprint,) = {finding["fingerprint"] for finding in report["findings"] if finding["rule"] == rule}
+    return str(fingerprint)
 
 
 @EVERYWHERE
@@ -127,7 +127,7 @@ def test_a_waived_break_passes_and_is_listed_first(work: Work) -> None:
     assert "shop/sales/orders, until" in work.waive(name_of(before, SYMBOLS)[:12])
     work.change(work.waivers())
     report = work.check()
-    assert [each["rule"] for each in report["findings"]] == [SYMBOLS, "DELETED_TOPIC"]
+    assert [finding["rule"] for finding in report["findings"]] == [SYMBOLS, "DELETED_TOPIC"]
     assert (report["errors"], report["warnings"]) == (0, 1)
     (waiver,) = report["waivers"]
     assert waiver == report["findings"][0]["waiver"]
@@ -203,7 +203,7 @@ def test_a_waiver_file_with_problems_decides_nothing(work: Work) -> None:
     work.change({**BREAK, "waivers.yaml": "- {rule: '*'}\n"})
     report = work.check(code=1)
     assert not report["decided"]
-    assert {each["file"] for each in report["findings"]} == {"waivers.yaml"}
+    assert {finding["file"] for finding in report["findings"]} == {"waivers.yaml"}
 
 
 def test_a_waiver_counts_to_the_end_of_its_last_day(work: Work) -> None:
@@ -212,14 +212,14 @@ def test_a_waiver_counts_to_the_end_of_its_last_day(work: Work) -> None:
     work.change(work.waivers())
     staged, base = work.mode == "hook", "main" if "--base" in MODES[work.mode] else None
 
-    def found(today: date) -> tuple[list[str], list[str]]:
+    def list_rules(today: date) -> tuple[list[str], list[str]]:
         request = CheckRequest(str(work.path), staged=staged, base=base, today=today)
         report = check_project(request, Deadline(60, "checking"))
-        return [each.rule for each in report.findings], [each.rule for each in report.waived]
+        return [finding.rule for finding in report.findings], [finding.rule for finding in report.waived]
 
     last = date.fromisoformat(SOON)
-    assert found(last) == ([], [SYMBOLS])
-    assert found(last + timedelta(days=1)) == (["WAIVER_EXPIRED", SYMBOLS], [])
+    assert list_rules(last) == ([], [SYMBOLS])
+    assert list_rules(last + timedelta(days=1)) == (["WAIVER_EXPIRED", SYMBOLS], [])
 
 
 @EVERYWHERE
@@ -250,38 +250,38 @@ def test_nothing_says_fine_about_a_change_whose_tables_or_data_are_waived(work: 
 def test_a_waiver_in_a_later_commit_than_its_break_is_a_finding_where_commits_are_approved_one_by_one(
     tmp_path: Path,
 ) -> None:
-    made = Work(tmp_path / "r")
-    made.mode = "pull request"
-    made.commit(APPROVED)
-    made.configure_author()
-    made.git("checkout", "-q", "-b", "work")
-    made.change(BREAK)
-    made.waive(name_of(made.check(code=100), SYMBOLS))
-    made.commits = 0
-    made.change(made.waivers())
-    report = made.check()
+    work = Work(tmp_path / "r")
+    work.mode = "pull request"
+    work.commit(APPROVED)
+    work.configure_author()
+    work.git("checkout", "-q", "-b", "work")
+    work.change(BREAK)
+    work.waive(name_of(work.check(code=100), SYMBOLS))
+    work.commits = 0
+    work.change(work.waivers())
+    report = work.check()
     assert (rules(report), rules(report, waived=True)) == (["STEP_REFUSED"], [SYMBOLS])
     assert "Its waiver comes with a later commit" in report["findings"][1]["message"]
-    made.git("reset", "-q", "--soft", "main")
-    made.commits = 0
-    made.change({})
-    assert rules(made.check()) == []
+    work.git("reset", "-q", "--soft", "main")
+    work.commits = 0
+    work.change({})
+    assert rules(work.check()) == []
 
 
 @pytest.fixture
 def branch(tmp_path: Path) -> Work:
-    """A branch whose first commit has a break, and its waiver."""
-    made = Work(tmp_path / "r")
-    made.mode = "hook"
-    made.commit(APPROVED)
-    made.configure_author()
-    made.git("checkout", "-q", "-b", "work")
-    made.change(BREAK)
-    made.waive(name_of(made.check(code=100), SYMBOLS))
-    made.change(made.waivers())
-    assert rules(made.check(), waived=True) == [SYMBOLS]
-    made.git("commit", "-q", "-m", "break")
-    return made
+    """Make a branch whose first commit has a breaking change and its waiver."""
+    work = Work(tmp_path / "r")
+    work.mode = "hook"
+    work.commit(APPROVED)
+    work.configure_author()
+    work.git("checkout", "-q", "-b", "work")
+    work.change(BREAK)
+    work.waive(name_of(work.check(code=100), SYMBOLS))
+    work.change(work.waivers())
+    assert rules(work.check(), waived=True) == [SYMBOLS]
+    work.git("commit", "-q", "-m", "break")
+    return work
 
 
 def test_the_hook_says_nothing_of_what_an_earlier_commit_broke_and_waived(branch: Work) -> None:
@@ -313,16 +313,19 @@ def test_the_hook_asks_of_no_waiver_but_those_of_the_commit(branch: Work) -> Non
 
 
 def test_the_waiver_of_a_warning_expires_as_a_warning(tmp_path: Path) -> None:
-    made = Work(tmp_path / "r")
-    made.mode = "working tree"
+    work = Work(tmp_path / "r")
+    work.mode = "working tree"
     approved = {**APPROVED, "schemactl.yaml": f"{PROJECT}severities: {{{SYMBOLS}: warning}}\n"}
-    made.commit(approved)
-    made.git("checkout", "-q", "-b", "work")
-    made.change(BREAK)
-    made.waive(name_of(made.check(), SYMBOLS))
-    request = CheckRequest(str(made.path), today=date.fromisoformat(SOON) + timedelta(days=1))
+    work.commit(approved)
+    work.git("checkout", "-q", "-b", "work")
+    work.change(BREAK)
+    work.waive(name_of(work.check(), SYMBOLS))
+    request = CheckRequest(str(work.path), today=date.fromisoformat(SOON) + timedelta(days=1))
     report = check_project(request, Deadline(60, "checking"))
-    assert {each.rule: each.severity for each in report.findings} == {"WAIVER_EXPIRED": "warning", SYMBOLS: "warning"}
+    assert {finding.rule: finding.severity for finding in report.findings} == {
+        "WAIVER_EXPIRED": "warning",
+        SYMBOLS: "warning",
+    }
 
 
 @pytest.mark.parametrize(
@@ -331,11 +334,11 @@ def test_the_waiver_of_a_warning_expires_as_a_warning(tmp_path: Path) -> None:
         ({"namespaces/orders.yaml": None}, "DELETED_TOPIC"),
         ({"namespaces/orders.yaml": "topic: shop/sales/orders\n"}, "SCHEMA_REMOVED"),
     ],
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda parameter: parameter if isinstance(parameter, str) else "",
 )
 def test_a_topic_may_go_with_a_waiver(work: Work, gone: dict[str, str | None], rule: str) -> None:
     work.change(gone)
-    (finding,) = (each for each in work.check()["findings"] if each["rule"] == rule)
+    (finding,) = (finding for finding in work.check()["findings"] if finding["rule"] == rule)
     work.waive(finding["fingerprint"], "--owner", "sales")
     work.change(work.waivers())
     report = work.check()
@@ -346,7 +349,7 @@ def test_a_topic_may_go_with_a_waiver(work: Work, gone: dict[str, str | None], r
 
 
 def waiver_text(fingerprint: str, *, owner: str = "ada", days: int = 30) -> dict[str, str | None]:
-    """The waiver file with one entry, which ends so many days after today."""
+    """Return a waiver file with one entry that ends a number of days after today."""
     until = TODAY + timedelta(days=days)
     names = f'rule: {SYMBOLS}, topic: shop/sales/orders, fingerprint: "{fingerprint}"'
     return {"waivers.yaml": f'- {{{names}, reason: meant, owner: "{owner}", until: {until}}}\n'}
@@ -391,7 +394,7 @@ ALIASED = "{name: status, type: {type: enum, name: Status, symbols: [PAID], alia
 
 
 def former_fingerprint(work: Work) -> str:
-    """The fingerprint of the change without the alias that the enum gets with it."""
+    """Return the fingerprint of the change without the new alias of the enum."""
     work.change(BREAK)
     return name_of(work.check(code=100), SYMBOLS)
 

@@ -1,4 +1,4 @@
-"""A waiver waives exactly its finding, whatever else a change brings, and its last day is the last."""
+"""A waiver covers exactly its finding, regardless of other changes, until the end of its last day."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
 pytestmark = pytest.mark.slow
 
 TODAY = date(2027, 1, 31)
-STRATEGIES = [each for each in CompatibilityStrategy if each.name.startswith(("BACK", "FOR", "FULL"))]
+STRATEGIES = [strategy for strategy in CompatibilityStrategy if strategy.name.startswith(("BACK", "FOR", "FULL"))]
 
 FIELDS = st.dictionaries(
     st.sampled_from(["id", "note", "total"]),
@@ -56,14 +56,14 @@ def info(fields: dict[str, str]) -> SchemaInfo:
 
 @st.composite
 def changes(draw: st.DrawFn) -> tuple[Run, CheckReport]:
-    """A change of some topics, and what a check finds."""
+    """Draw a change of some topics, and check it."""
     target, approved = {}, {}
     for local in ("a", "b"):
         name = TopicName("shop", "sales", local)
         policies = Policies(draw(st.sampled_from(STRATEGIES)))
-        texts = draw(st.lists(FIELDS, min_size=2, max_size=4, unique_by=lambda each: tuple(each.items())))
+        texts = draw(st.lists(FIELDS, min_size=2, max_size=4, unique_by=lambda fields: tuple(fields.items())))
         *older, newest = map(info, texts)
-        versions = tuple(SchemaVersion(number, each) for number, each in enumerate(older))
+        versions = tuple(SchemaVersion(number, info) for number, info in enumerate(older))
         approved[name] = Topic(name, older[-1], versions, policies)
         target[name] = Topic(name, newest, policies=policies)
     run = Run(Catalog(topics=target), Catalog(topics=approved), Project())
@@ -75,7 +75,7 @@ def waiver(finding: Finding, until: date = TODAY) -> Waiver:
     return Waiver(finding.rule, finding.topic, finding.fingerprint, "meant", "ada", until)
 
 
-def judged(run: Run, report: CheckReport, waivers: Sequence[Waiver]) -> CheckReport:
+def apply(run: Run, report: CheckReport, waivers: Sequence[Waiver]) -> CheckReport:
     return apply_waivers(report, run, WaiverFile(waivers, Counter(), TODAY), is_whole=True)
 
 
@@ -84,24 +84,26 @@ def test_any_choice_of_waivers_waives_exactly_what_it_names(
     change: tuple[Run, CheckReport], data: st.DataObject
 ) -> None:
     run, report = change
-    can = [each for each in report.findings if each.key]
-    assert len({each.key for each in can}) == len(can)
-    picked = data.draw(st.lists(st.sampled_from(can), unique_by=lambda each: each.key)) if can else []
-    found = judged(run, report, [waiver(each) for each in picked])
-    assert {each.key for each in found.waived} == {each.key for each in picked}
-    assert [each for each in report.findings if each not in picked] == [*found.findings]
-    assert [replace(each, waiver=None) for each in found.waived] == [each for each in report.findings if each in picked]
+    can = [finding for finding in report.findings if finding.key]
+    assert len({finding.key for finding in can}) == len(can)
+    picked = data.draw(st.lists(st.sampled_from(can), unique_by=lambda finding: finding.key)) if can else []
+    result = apply(run, report, [waiver(finding) for finding in picked])
+    assert {finding.key for finding in result.waived} == {finding.key for finding in picked}
+    assert [finding for finding in report.findings if finding not in picked] == [*result.findings]
+    assert [replace(finding, waiver=None) for finding in result.waived] == [
+        finding for finding in report.findings if finding in picked
+    ]
 
 
 @given(changes(), changes())
 def test_the_waivers_of_one_change_waive_of_another_only_what_is_the_same(
     change: tuple[Run, CheckReport], other: tuple[Run, CheckReport]
 ) -> None:
-    waivers = [waiver(each) for each in change[1].findings if each.key]
-    found = judged(*other, waivers)
-    same = {each.key for each in waivers} & {each.key for each in other[1].findings}
-    assert {each.key for each in found.waived} == same
-    unused = [each for each in found.findings if each.rule == "WAIVER_UNUSED"]
+    waivers = [waiver(finding) for finding in change[1].findings if finding.key]
+    result = apply(*other, waivers)
+    same = {waiver.key for waiver in waivers} & {finding.key for finding in other[1].findings}
+    assert {finding.key for finding in result.waived} == same
+    unused = [finding for finding in result.findings if finding.rule == "WAIVER_UNUSED"]
     assert len(unused) == len(waivers) - len(same)
 
 
@@ -109,9 +111,9 @@ def test_the_waivers_of_one_change_waive_of_another_only_what_is_the_same(
 def test_a_finding_is_an_error_again_from_the_day_after_the_last(change: tuple[Run, CheckReport], days: int) -> None:
     run, report = change
     until = TODAY + timedelta(days=days)
-    found = judged(run, report, [waiver(each, until) for each in report.findings if each.key])
-    can = {each.key for each in report.findings if each.key}
-    assert {each.key for each in found.waived} == (can if days >= 0 else set())
-    expired = [each for each in found.findings if each.rule == "WAIVER_EXPIRED"]
+    result = apply(run, report, [waiver(finding, until) for finding in report.findings if finding.key])
+    can = {finding.key for finding in report.findings if finding.key}
+    assert {finding.key for finding in result.waived} == (can if days >= 0 else set())
+    expired = [finding for finding in result.findings if finding.rule == "WAIVER_EXPIRED"]
     assert len(expired) == (0 if days >= 0 else len(can))
-    assert all(each.severity == "error" for each in expired)
+    assert all(waiver.severity == "error" for waiver in expired)

@@ -1,4 +1,4 @@
-"""What check says about the ways through a break, and that what it advises is accepted."""
+"""`check` describes the ways to make a breaking change, and accepts changes that follow its advice."""
 
 from __future__ import annotations
 
