@@ -109,17 +109,21 @@ def check_project(
         if checked.covering is None:
             return report
         deadline.begin("checking the approved project that covers this folder")
-        covering = replace(request, config=str(Path(str(repository.top), checked.covering)), target=None)
-        other = _check_files(covering, repository, find_checked_files(covering, repository), deadline, on_commit, note)
-    both = f"{checked.proposed.path} is new, and {checked.covering} covers its folder: both projects are checked"
+        covering_request = replace(request, config=str(Path(str(repository.top), checked.covering)), target=None)
+        covering_report = _check_files(
+            covering_request, repository, find_checked_files(covering_request, repository), deadline, on_commit, note
+        )
+    note_on_both = (
+        f"{checked.proposed.path} is new, and {checked.covering} covers its folder: both projects are checked"
+    )
     return replace(
-        other,
-        checked=other.checked + report.checked,
-        topics=(*other.topics, *report.topics),
-        policies=(*other.policies, *report.policies),
-        findings=(*other.findings, *report.findings),
-        waived=(*other.waived, *report.waived),
-        notes=tuple(dict.fromkeys([both, *other.notes, *report.notes])),
+        covering_report,
+        checked=covering_report.checked + report.checked,
+        topics=(*covering_report.topics, *report.topics),
+        policies=(*covering_report.policies, *report.policies),
+        findings=(*covering_report.findings, *report.findings),
+        waived=(*covering_report.waived, *report.waived),
+        notes=tuple(dict.fromkeys([note_on_both, *covering_report.notes, *report.notes])),
     )
 
 

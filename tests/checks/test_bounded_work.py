@@ -20,7 +20,7 @@ GENERATE: Final = "generate: {package: shop_schemas}\n"
 AVRO_TOPIC: Final = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
 
 FACTOR: Final = 24
-"""Eight times as much may take so many times as long, in CPU seconds, a Python that starts with it; quadratic is 64."""
+"""Maximum ratio of CPU times for eight times the input, including the start of Python; quadratic work would be 64."""
 
 
 def repository(folder: Path, approved: Files, proposed: Files, project: str = "") -> Path:

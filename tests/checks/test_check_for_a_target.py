@@ -99,7 +99,7 @@ def test_what_only_a_target_meets_is_waived_for_it_and_carried_out(estate: Estat
     assert options[:2] == ["--target", "local"]
     estate.run("waive", name, "--target", "local", *DAYS)
     assert len(check(estate, "--target", "local")["waivers"]) == 2
-    # Another target knows nothing of it, and nobody calls the waivers unused.
+    # Another target does not have the version, and the waivers do not count as unused.
     assert list_rules(check(estate, "--target", "other")) == []
     assert check(estate)["warnings"] == 0
     estate.scratch.git("add", "-A")
@@ -138,7 +138,7 @@ def test_a_client_is_judged_where_it_runs(estate: Estate) -> None:
     assert list_rules(other) == ["CLIENT_BREAKS"]
     assert [client["name"] for client in other["topics"][0]["clients"]] == ["billing"]
     assert [finding["targets"] for finding in check(estate, code=100)["findings"]] == [["other"]]
-    # To say that it runs elsewhere saves it as little as to remove it.
+    # Declaring the client for another target does not repair it, and neither does removing it.
     path.write_text(orders.replace("other", "local"))
     assert list_rules(check(estate, "--target", "other", code=100)) == ["CLIENT_BREAKS"]
 
@@ -147,7 +147,7 @@ def test_a_client_is_judged_where_it_runs(estate: Estate) -> None:
 def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
     edit(estate, "id", note=0, theirs=0)
     project = estate.scratch.path / "schemactl.yaml"
-    # Where clients connect.
+    # Clients connect to this target.
     project.write_text(re.sub('"sqlite:.*?"', '"https://pulsar.example.com"', project.read_text()))
     for targets in (("local", "other"), ("local",)):
         result = json.loads(estate.run("rollout", "orders", "--format", "json").out)
@@ -160,7 +160,7 @@ def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
         assert command == "schemactl clients shop/sales/orders --target local --expect 3 --role consumer"
         if "other" in targets:
             assert commands["consumers", "other"][1].endswith("--target other --expect 2 --role consumer")
-        # Then with no target that has Git's numbers.
+        # Without a target that has Git's numbers.
         project.write_text(project.read_text().partition("  other:")[0])
 
 

@@ -112,7 +112,7 @@ def list_rules(report: Any, key: str = "targets") -> set[tuple[str, ...]]:
 def test_a_finding_names_the_targets_for_which_it_holds(estate: Estate) -> None:
     estate.scratch.write(EDITS["a field without default, as the foreign version"])
     targets_by_rule = list_rules(run_check(estate))
-    # Version 0 has no `note`: FULL_TRANSITIVE on stage looks at it; BACKWARD on prod looks at the foreign version alone.
+    # Version 0 has no `note`: FULL_TRANSITIVE on stage compares with it; BACKWARD on prod compares only with the foreign version.
     missing = "READER_FIELD_MISSING_DEFAULT_VALUE"
     assert {finding for finding in targets_by_rule if finding[0] == missing} == {(missing, "stage"), (missing, "prod")}
     text = estate.run("check", code=100).out
@@ -217,7 +217,7 @@ def test_a_changed_target_or_overlay_is_a_warning_with_its_effect(estate: Estate
     warnings = [finding for finding in run_check(estate)["findings"] if finding["rule"] == "GATE_CHANGED"]
     assert path in {warning["file"] for warning in warnings}
     assert any(f"After the merge: {effect}" in warning["message"] for warning in warnings)
-    # Beside a changed schema it is the same.
+    # A changed schema makes no difference.
     estate.scratch.write({ORDERS: record("id", note=0, more=1)})
     assert "GATE_CHANGED (warning)\n" in estate.run("check", code=(0, 100)).out
 
@@ -318,7 +318,7 @@ def test_plan_and_drift_have_what_the_target_has(estate: Estate) -> None:
     assert "FULL_TRANSITIVE" in stage
     assert "No drift" in estate.run("drift", "--target", "stage").out
     assert "FULL" not in estate.run("apply", "--target", "dev", "--auto-approve").out
-    # What the working tree says counts after its approval.
+    # The settings of the working tree count after their approval.
     estate.scratch.write({"environments/live.yaml": LIVE.replace("FULL_TRANSITIVE", "FULL")})
     assert "No changes" in estate.run("plan", "--target", "stage").out
     estate.scratch.git("commit", "-q", "-a", "-m", "Less strict")
@@ -334,7 +334,7 @@ def test_a_line_that_is_removed_from_an_overlay_is_reset(tmp_path: Path) -> None
     estate.scratch.commit({"schemactl.yaml": project, "one.yaml": LIVE + line, "other.yaml": PROD})
     estate.run("apply", "--auto-approve")
     assert "No changes" in estate.run("plan").out
-    # A file that is named no longer sets nothing; where no declaration does, either, what the namespace has counts again.
+    # An overlay file that is no longer listed has no effect, so the policy of the namespace counts again.
     estate.scratch.commit({"schemactl.yaml": project.replace(", other.yaml", ""), "one.yaml": LIVE})
     plan = estate.run("plan").out
     assert "- schema_validation_enforced: true (now false, the broker's default)" in plan

@@ -94,7 +94,7 @@ def test_the_way_out_of_a_break_is_one_that_the_next_check_accepts(tmp_path: Pat
     assert fix(record(ID)).endswith(
         "; or bring the client to version 1 first, and have that approved in a change of its own."
     )
-    # FORWARD rejects this for those of the latest version, too.
+    # FORWARD also rejects this for consumers of the latest version.
     assert "; or " not in fix(record(OPTIONAL))
     approve(", schema: 1")
     repository.write({"topics/orders.avsc": record(ID)})
@@ -169,7 +169,7 @@ def test_only_a_contact_that_is_a_user_or_a_team_is_mentioned(
 @pytest.mark.parametrize(
     ("changed", "code", "rules"),
     [
-        # The file of a client alone: nothing else of the topic has changed.
+        # Only the file of a client has changed.
         ({"topics/audit.avsc": record(ID, '"name": "more", "type": "int"')}, 0, ["CLIENT_BREAKS"]),
         ({"topics/audit.avsc": record(ID, OPTIONAL)}, 0, []),
         ({"topics/orders.yaml": ORDERS.replace("schema: 0,", "schema: 5,")}, 100, ["CLIENT_VERSION_UNKNOWN"]),
@@ -181,7 +181,7 @@ def test_a_client_is_judged_when_what_it_is_built_with_changes(
     tmp_path: Path, changed: dict[str, str | None], code: int, rules: Sequence[str]
 ) -> None:
     repository = make_repository(tmp_path / "r")
-    # The second run has what the first one kept.
+    # The second run uses the cache of the first.
     schemactl(repository.path, "check")
     repository.write(changed)
     for _ in range(2):

@@ -143,7 +143,7 @@ def test_what_converts_a_judged_file_is_an_error(
     is_committed = ".git/info/attributes" not in attributes
     if is_committed:
         scratch.git("add", "--all")
-    # As the hook runs: also where the last check had left that all is fine.
+    # Run like the hook, which may end early after a successful check.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["schemactl", "check", "--staged"])
         assert start() == ERROR
@@ -240,7 +240,7 @@ def test_line_ends_that_git_converts_in_a_descriptor_set_are_an_error(scratch: S
         err = check(*arguments, code=ERROR).err
         assert f"topics/clicks.binpb:1:1: the attribute `{said}` has" in err
         assert "`topics/clicks.binpb -text` at the end of .gitattributes" in err
-        # One that Git records as it is, so that all that is wrong is the attribute.
+        # Git records this file unchanged, so that only the attribute is wrong.
         scratch.write({"topics/clicks.binpb": descriptor_set("ab")})
         commit(scratch) if arguments == ["--staged"] else scratch.git("add", "--all")
 
@@ -267,7 +267,7 @@ def test_a_descriptor_set_that_git_finds_to_be_text_is_an_error_with_auto(scratc
     check()
     scratch.write({".gitattributes": "* text=auto\n"})
     scratch.git("add", ".gitattributes", "topics/clicks.binpb")
-    # git does convert it.
+    # Git converts this file.
     assert int(scratch.git("cat-file", "-s", ":topics/clicks.binpb")) < len(data)
     assert "topics/clicks.binpb:1:1: the attribute `text=auto` has" in check(code=ERROR).err
 
@@ -305,7 +305,7 @@ def test_with_base_the_attributes_are_those_of_the_commit(
     assert "topics/refunds.avsc:1:1: the attribute `ident` has" in check("--base", "main", code=ERROR).err
     assert (scratch.git("ls-files", "--stage"), sorted((scratch.path / ".git").glob("*index*"))) == before
     check()
-    # And the index's do not.
+    # With --base the attributes of the index do not count.
     scratch.git("commit", "-q", "-m", "none")
     scratch.write({path: "refunds.avsc ident\n"})
     scratch.git("add", path)

@@ -85,7 +85,7 @@ def test_a_policy_that_changes_is_a_row(
     report = json.loads(schemactl(repository.path, "check", *option, "--format", "json").out)
     assert [tuple(row.values())[:4] for row in report["policies"]] == rows
     assert sorted({finding["rule"] for finding in report["findings"]}) == rules
-    # What is shown of a report does not depend on what was checked.
+    # The output does not depend on the scope of the check.
     for form in () if option else ("text", "markdown"):
         output = schemactl(repository.path, "check", "--format", form).out
         assert ("after the merge" in output) == bool(rows)

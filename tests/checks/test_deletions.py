@@ -148,7 +148,7 @@ def test_a_topic_that_was_to_be_removed_is_noted_in_every_run(tmp_path: Path) ->
     over = f"{CLICKS}deprecated: {{since: 2019-01-01, remove_after: 2020-01-01, use: shop/web/views}}\n"
     scratch.commit({"schemactl.yaml": PROJECT, "topics/clicks.yaml": over, "topics/views.yaml": VIEWS})
     scratch.flush()
-    # The second run takes what the file says from what the first one kept.
+    # The second run reads the file from the cache of the first.
     for _ in range(2):
         printed = schemactl(scratch.path, "check", "--strict").out
         assert "topics/clicks.yaml:3:47: REMOVAL_OVERDUE (note)" in printed

@@ -71,7 +71,7 @@ def test_a_break_in_the_other_domain_is_found_by_check_and_by_plan(tmp_path: Pat
         assert (seen["change"], seen["version"]) == ("new version", 1)
     assert work.hook() == 100
     work.scratch.git("commit", "-q", "-m", "redeclared")
-    # Approved all the same, the plan says what the check had said.
+    # If the change is approved anyway, the plan repeats the finding of the check.
     schemactl(work.path, "apply", "--auto-approve")
     work.scratch.git("branch", "-f", "main", "work")
     work.report("plan", code=100)

@@ -48,7 +48,7 @@ EVASIONS: dict[str, dict[str, str | None]] = {
     name: {path: project(**text)["schemactl.yaml"] if isinstance(text, dict) else text for path, text in files.items()}
     for name, files in yaml.safe_load(Path(__file__).with_name("evasions.yaml").read_text()).items()
 }
-"""What a change does beside the break, to get it past the check: the files that it brings."""
+"""The files that a change adds to its breaking change to evade the check."""
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ MERGED = (
     "the rules are off", "the root is gone", "the branch is the record", "the namespace protects nobody", "draft, in another file",
     "another name, and is a draft", "the root moves, and the rules are off", "all at once",
 )  # fmt: skip
-"""One of each kind of evasion: the check of a merge differs from that of its branch in what it is compared with alone."""
+"""One evasion of each kind: the check of a merge differs from the check of its branch only in the base."""
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_what_fails_under_the_approved_settings_fails_whatever_is_proposed(
         expected = list_errors(repository)
         as_index(repository, {**project(**proposed), **topic(yaml.safe_dump(policies) if policies else "")})
         errors = list_errors(repository)
-    # Under ALWAYS_INCOMPATIBLE the broker rejects whatever follows, and no reader is asked.
+    # Under ALWAYS_INCOMPATIBLE the broker rejects every schema, and readers are not judged.
     is_nothing_let_in = policies.get("schema_compatibility_strategy") == "ALWAYS_INCOMPATIBLE"
     assert errors >= (expected & {"BROKER_INCOMPATIBLE"} if is_nothing_let_in else expected) or (
         "STRATEGY_RELAXED" in errors
@@ -261,7 +261,7 @@ CHANGED: dict[str, tuple[str, str, str]] = {
     "the default strategy protects others": ("GATE_CHANGED", "schemactl.yaml:2:", "1 topic (persistent://shop/sales/orders) is FORWARD, no longer BACKWARD"),
     "the topic is a draft": ("DRAFT_AGAIN", "topics/orders.yaml:5:12", "becomes a draft, and was stable"),
 }  # fmt: skip
-"""By evasion: the rule of its warning, the place, and a part of the text."""
+"""The rule of the warning, its location and a part of its text, for each evasion."""
 
 
 @pytest.mark.parametrize("name", CHANGED)

@@ -141,7 +141,7 @@ def test_former_names_are_followed_through_every_version() -> None:
     first, second = order(field("a", "int")), order(field("b", "int", "a"))
     assert names(order(field("c", "int", "b")), second, first) == {"c": ("b", "a")}
     assert names(order(field("c", "int", "b")), first) == {"c": ("b",)}
-    # Another column is called `a` today.
+    # Another column has the name `a` now.
     assert names(order(field("c", "int", "b"), field("a", "int")), second, first) == {"c": ("b",)}
 
 

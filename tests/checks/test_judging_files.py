@@ -208,7 +208,7 @@ IN_ALL_SETTINGS = (
     *("no target", "a target that excludes the topic", "a forged numbers file", "a tip that cannot be read"),
     *("a renamed topic with an overlay of its own", "a break that was approved once, and reverted", "another .proto"),
 )
-"""These run as hook, in `check --base`, in the checkout of a merge queue, and in a detached checkout in CI."""
+"""The evasions that run in the hook, with `check --base`, in a merge queue, and in a detached checkout in CI."""
 
 
 @dataclass(frozen=True)
@@ -382,7 +382,7 @@ def test_a_merge_of_an_octopus_is_stepped_through(tmp_path: Path) -> None:
     assert steps == ["the break"]
 
 
-# At random
+# Random changes of judging files
 
 STRATEGIES = st.sampled_from(["ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL", "FULL_TRANSITIVE", "UNDEFINED"])
 OVERLAYS = st.one_of(

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"
 APART = "#\n#\n#\n#\n"
-"""Between what git shall be able to merge."""
+"""Separates lines so that Git can merge their changes."""
 
 STRATEGIES = st.sampled_from(
     ["BACKWARD", "FORWARD", "FULL", "BACKWARD_TRANSITIVE", "FULL_TRANSITIVE", "ALWAYS_COMPATIBLE", "UNDEFINED"]
@@ -39,7 +39,7 @@ EDITS = st.one_of(
     st.tuples(st.just("shared"), st.just(""), FIELDS),
     st.tuples(st.just("new"), st.just(""), st.booleans()),
 )
-"""What a commit does: to what, and what is so afterwards."""
+"""The edits of commits: the kind, the topic and the new value."""
 
 
 class Side:
@@ -78,12 +78,12 @@ class Side:
 
 
 def _record(name: str, fields: Any, uses: str = "") -> str:
-    each: list[dict[str, Any]] = [{"name": "m", "type": uses}] if uses else []
+    columns: list[dict[str, Any]] = [{"name": "m", "type": uses}] if uses else []
     for field in fields:
         part, _, default = field.partition(" = ")
         kind = "int" if default == "0" else "string"
-        each.append({"name": part, "type": kind, **({"default": 0 if kind == "int" else ""} if default else {})})
-    return json.dumps({"type": "record", "name": name, "fields": each}, indent=1)
+        columns.append({"name": part, "type": kind, **({"default": 0 if kind == "int" else ""} if default else {})})
+    return json.dumps({"type": "record", "name": name, "fields": columns}, indent=1)
 
 
 def _changed(repository: Scratch, branch: str, files: dict[str, str | None]) -> dict[str, str | None]:
@@ -157,7 +157,7 @@ def test_what_is_said_of_a_branch_is_so_once_it_is_merged(
     repository.git("checkout", "-q", "--detach", "work")
     before = _report(repository, capsys, "check", "--base", "main")
     if isinstance(before, str):
-        # What the branch declares is wrong by itself, whatever becomes of it.
+        # The declarations of the branch are invalid, with or without a merge.
         return
 
     repository.git("checkout", "-q", "main")

@@ -155,14 +155,15 @@ def test_a_check_does_not_take_back_a_version_that_numbers_name(estate: Estate) 
 
 
 @pytest.mark.parametrize(
-    "held", [SchemaInfo(SchemaType.AVRO, b"garbage"), SchemaInfo(SchemaType.BYTES), SchemaInfo(SchemaType.NONE, b"x")]
+    "registered",
+    [SchemaInfo(SchemaType.AVRO, b"garbage"), SchemaInfo(SchemaType.BYTES), SchemaInfo(SchemaType.NONE, b"x")],
 )
 def test_what_accept_writes_passes_whatever_a_registry_holds(estate: Estate, registered: SchemaInfo) -> None:
     entries = {1: NumberEntry(1, foreign=registered, reason="it is so")}
     numbers = TargetNumbers("local", NUMBERS, {ORDERS: TopicNumbers(entries)})
     written = write_numbers(numbers, estate.scratch.path)
     check()
-    # The same definition under a name of somebody's own was not accepted from anywhere.
+    # The same definition under another file name was not accepted from a registry.
     own = estate.scratch.path / "numbers/foreign/own.avsc"
     own.write_bytes(registered.schema)
     name = written[0].removeprefix("numbers/")

@@ -28,7 +28,7 @@ def bare(*fields: str, **default: Any) -> dict[str, str]:
 
 
 TEXT = {"topics/orders.avsc": record("id", "note").replace("}]}", ', "default": ""}]}')}
-"""The definition with a note that is text, where others have a number."""
+"""The definition with a text note, which is a number in the others."""
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_commit_is_judged_against_those_before_it_on_the_branch(repository: Sc
     report = check(repository)
     (finding,) = report["findings"]
     assert (finding["rule"], finding["commit"]["subject"], finding["against"]) == ("STEP_REFUSED", "a text", [1])
-    # The squash is version 1 and fine: nobody ever met the number.
+    # The squash is version 1 and compatible, because no client has seen that number.
     (topic,) = report["topics"]
     assert (topic["version"], topic["version_if_rebased"], topic["pending"], topic["data"]) == (
         1,
@@ -198,7 +198,7 @@ def test_what_others_changed_in_the_same_topic_is_kept_and_what_both_did_is_judg
     repository.commit(orders(more=0))
     switch(repository, "work")
     report = check(repository)
-    # The definition is the approved one: only the partitions were changed here, from none.
+    # The definition is the approved one; the branch only added partitions.
     assert rules(report) == ["PARTITIONS_SHRUNK"]
     assert [topic["change"] for topic in report["topics"]] == ["policies"]
 

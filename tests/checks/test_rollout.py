@@ -73,7 +73,7 @@ def kinds(plan: dict[str, object]) -> list[tuple[object, object, list[str]]]:
 @pytest.mark.parametrize(
     ("strategy", "versions", "clients", "order", "on_prod"),
     [
-        # A required field goes: whoever has it throws. Producers may leave it out when everybody knows.
+        # A required field is removed: old consumers fail, so producers omit it after all consumers are upgraded.
         (
             "BACKWARD",
             [f"{A}, {B}", A],
@@ -82,7 +82,7 @@ def kinds(plan: dict[str, object]) -> list[tuple[object, object, list[str]]]:
             [("consumers", ["mail", "billing"]), ("apply", []), ("producers", ["shop"])],
         ),
         ("BACKWARD", [f"{A}, {B}", A], "", "consumers first", [("consumers", []), ("apply", []), ("producers", [])]),
-        # What has a definition of its own that understands both stays as it is.
+        # A client with a definition that is compatible with both versions needs no upgrade.
         (
             "BACKWARD",
             [f"{A}, {B}", A],
@@ -90,7 +90,7 @@ def kinds(plan: dict[str, object]) -> list[tuple[object, object, list[str]]]:
             "consumers first",
             [("consumers", ["billing"]), ("apply", []), ("producers", ["shop"])],
         ),
-        # A required field comes: the new schema cannot read what was written without it.
+        # A required field is added: the new schema cannot read messages without it.
         (
             "FORWARD",
             [A, f"{A}, {B}"],
@@ -110,11 +110,11 @@ def kinds(plan: dict[str, object]) -> list[tuple[object, object, list[str]]]:
             "any order",
             [("apply", []), ("producers", ["shop"]), ("consumers", ["billing"])],
         ),
-        # Nobody is protected, and nobody is safe.
+        # The strategy protects no client, and each order breaks one.
         ("ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {BILLING}", "no safe order", []),
-        # The order would be one that the strategy does not allow.
+        # The strategy does not allow this order.
         ("FORWARD", [f"{A}, {B}", A], "", "no safe order", []),
-        # The only consumer has read nothing of it since version 0: it stays as it is.
+        # The only consumer is compatible since version 0, so it needs no upgrade.
         (
             "BACKWARD",
             [A, f"{A}, {DEFAULT}", f"{A}, {C}"],
@@ -193,7 +193,7 @@ def test_a_target_with_a_position_is_moved_before_the_version_is_registered(tmp_
     done = shlex.split(step["command"])[1:]
     schemactl(repository.path, *done, code=2)
     schemactl(repository.path, "apply", "--target", "dev", "--auto-approve", "--create-tenants")
-    # What was approved until the target's position is no more than version 0.
+    # Only version 0 was approved before the position of the target.
     schemactl(repository.path, *done, code=2)
     schemactl(repository.path, "promote", "dev", "--to", "main")
     schemactl(repository.path, "apply", "--target", "dev", "--auto-approve")
@@ -334,7 +334,7 @@ def test_names_are_hostile_in_no_format(tmp_path: Path) -> None:
     hostile = '{name: "<img>| [x](y) @all; $(id)", role: consumer}'
     repository = make_project(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], hostile)
     markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown").out
-    # A fenced block is text, whatever it holds.
+    # A fenced block is text, regardless of its content.
     markdown = re.sub(r"```sh.*?```", "", markdown, flags=re.DOTALL)
     assert "<img>" not in markdown
     assert "[x](y)" not in markdown

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 FINE, ERROR, USAGE = 0, 1, 64
 GIT = shutil.which("git") or "git"
 LONG_S = 300
-"""So long lasts what is waited for; a test that waits for its end fails."""
+"""The duration of the slow operation, in seconds; a test that waits for its end fails."""
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_the_early_exit_ends_in_time_too(scratch: Scratch, tmp_path: Path) -> No
 
 
 def test_a_call_that_hears_nothing_ends_with_the_process(scratch: Scratch) -> None:
-    # Whoever waits in C for a lock of its own hears no signal.
+    # A thread that waits for a lock in C code does not handle signals.
     deaf = (
         "import ctypes, schemactl.core.deadline, schemactl.declare.reader\n"
         "schemactl.core.deadline._HARD_S = 1.0\n"

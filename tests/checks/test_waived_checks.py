@@ -69,7 +69,7 @@ class Work(Scratch):
         if self.mode == "hook":
             return
         if self.mode == "merge queue" and self.commits:
-            # What was staged comes along.
+            # The checkout keeps the staged files.
             self.git("stash", "-q")
             self.git("checkout", "-q", "work")
             self.git("stash", "pop", "-q", "--index")
@@ -95,7 +95,7 @@ class Work(Scratch):
 
 
 EVERYWHERE = pytest.mark.parametrize("work", MODES, indirect=True)
-"""Of a test that is about where waivers are read from; what they do is the same everywhere."""
+"""Runs a test in every mode, because each mode reads the waivers from another place."""
 
 
 @pytest.fixture
@@ -343,7 +343,7 @@ def test_a_topic_may_go_with_a_waiver(work: Work, gone: dict[str, str | None], r
     work.change(work.waivers())
     report = work.check()
     assert (rules(report), rules(report, waived=True)) == ([], [rule])
-    # It is of that end of the topic, and of no other change.
+    # The waiver covers only this removal of the topic.
     work.change({**APPROVED, **BREAK, "namespaces/sales.yaml": APPROVED["namespaces/sales.yaml"]})
     assert rules(work.check(code=100), waived=True) == []
 

@@ -47,7 +47,7 @@ FIELDS = st.dictionaries(
 def info(fields: dict[str, str]) -> SchemaInfo:
     texts = []
     for name, kind in fields.items():
-        # A name is defined once.
+        # Each type name is defined only once.
         unique = kind.replace('"E"', f'"E{name}"').replace('"F"', f'"F{name}"')
         texts.append(f'{{"name": "{name}", "type": {unique}}}')
     text = f'{{"type": "record", "name": "R", "fields": [{", ".join(texts)}]}}'
