@@ -260,9 +260,7 @@ def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwi
     approved_versions, versions = run.get_versions(name), _get_stepwise_versions(name, stepwise)
     _, (strategy, level) = run.get_strategies(name)
     last_content = identity(topic.schema.load())
-    last_waiver_keys = (
-        {finding.key for finding in stepwise.waivers(stepwise.commits[-1])} if stepwise.commits else set()
-    )
+    last_waiver_keys = {waiver.key for waiver in stepwise.waivers(stepwise.commits[-1])} if stepwise.commits else set()
     is_last_rejected = any(
         finding.severity == "error" and finding.verdict in ("broker", "data") for finding in findings
     )
@@ -291,7 +289,7 @@ def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwi
         ]
         if is_last:
             errors = [finding for finding in errors if finding.key in last_waiver_keys]
-        waiver_keys = {finding.key for finding in stepwise.waivers(version.commit)}
+        waiver_keys = {waiver.key for waiver in stepwise.waivers(version.commit)}
         errors = [finding for finding in errors if finding.key not in waiver_keys]
         if errors:
             is_waived_later = errors[0].key in last_waiver_keys

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from schemactl.checks.check_report import CheckReport
     from schemactl.checks.environments import Environment, Judge, ProjectFiles
     from schemactl.checks.proposal import MovedTopic, Run
+    from schemactl.checks.waivers import WaiverKey
     from schemactl.core.catalog import Catalog, Topic
     from schemactl.core.deadline import Deadline
     from schemactl.core.findings import Finding, Waiver, WaiversAt
@@ -157,10 +158,11 @@ def _check_files(
     )
     for problem in forked.approved.notes:
         note(problem)
+
     deadline.begin("comparing what is declared with what was approved")
     check = _Check(request, repository, proposed, project, files, content, forked, approved, note)
     tips = {forked.base.tip, forked.approved.tip} if content.waivers else set()
-    known_keys: Counter[tuple[str, str, str]] = reduce(or_, map(check.count_waivers, tips), Counter())
+    known_keys: Counter[WaiverKey] = reduce(or_, map(check.count_waivers, tips), Counter())
     approved_waivers = frozenset(
         waiver for tip in tips if tip for waiver in history.waivers_at(repository, project, tip)
     )
@@ -168,18 +170,22 @@ def _check_files(
     if waiver_file.problems:
         raise DeclarationError(waiver_file.problems)
 
+    # The waivers of a commit in the middle of the branch decide about the version that it adds.
     @cache
-    def in_force(commit: Commit) -> tuple[Waiver, ...]:
+    def list_waivers_in_force(commit: Commit) -> tuple[Waiver, ...]:
         return replace(waiver_file, waivers=history.waivers_at(repository, project, commit)).in_force
 
-    unwaived = check.make_report(in_force)
+    unwaived = check.make_report(list_waivers_in_force)
     if request.base and isinstance(files, history.CommitFiles):
         unwaived = replace(unwaived, notes=(*unwaived.notes, *check.note_unjudged_files(files)))
     is_whole = not (request.topics or request.namespaces or request.target)
     report = apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole)
+
     is_recorded = request.staged and is_whole and not request.config
     if is_recorded and not report.count("error") and Path.cwd() == Path(request.directory):
         check.record_success()
+
+    # The hook of a commit reports only the findings that this commit causes.
     if request.staged and head and not in_ci():
         keys, keys_at_head = Counter(waiver.key for waiver in content.waivers), check.count_waivers(head)
         changed_keys = {key for key in keys | keys_at_head if keys[key] != keys_at_head[key]}
@@ -488,7 +494,7 @@ class _Check:
                 fix=rules()["GATE_CHANGED"].fix,
             )
 
-    def count_waivers(self, commit: Commit | None) -> Counter[tuple[str, str, str]]:
+    def count_waivers(self, commit: Commit | None) -> Counter[WaiverKey]:
         """Count the waivers in the tree of a commit by their keys."""
         from schemactl.history import waivers_at
 
@@ -496,7 +502,7 @@ class _Check:
         return Counter(waiver.key for waiver in waivers)
 
     def drop_earlier_findings(
-        self, unwaived: CheckReport, report: CheckReport, head: Commit, changed_keys: Collection[tuple[str, str, str]]
+        self, unwaived: CheckReport, report: CheckReport, head: Commit, changed_keys: Collection[WaiverKey]
     ) -> CheckReport:
         """Drop the findings of earlier commits of the branch: their files are the same in `head`.
 
