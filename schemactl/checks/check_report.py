@@ -33,19 +33,15 @@ COMPARED_BY_BROKERS: Final = frozenset(
 )
 """The data rules that a broker's checkers also apply: its answer `incompatible` has the same cause."""
 
-
 GATE_RULES: Final = frozenset({"GATE_CHANGED", "GATE_UNREADABLE", "DRAFT_AGAIN"})
 """The rules about effects of a change on the check of later changes. They do not make `--strict` fail."""
-
 
 ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 """The position of each severity in a report, the worst first."""
 
-
 _OWN_FILES_NOTE: Final = (
     "So it is under the judging files of this change, as they will be after the merge; not under the approved ones."
 )
-
 
 Change = Literal[
     "added", "new version", "not stored", "older version", "schema removed", "removed", "policies", "clients"
@@ -329,7 +325,6 @@ def _make_identity(finding: Finding) -> Hashable:
 
 
 Item = TypeVar("Item", Finding, TopicCheck, PolicyChange)
-
 
 EnvironmentReport = tuple[tuple[str, ...], CheckReport]
 """The names of the targets of an environment, and its report."""

@@ -37,10 +37,8 @@ _PROTECTION_TEXTS: Final = {
     "nothing may follow": "the schema from every change",
 }
 
-
 _MIN_SIMILARITY: Final = 0.6
 """Minimum similarity of two definitions for one to count as the successor of the other."""
-
 
 _Outline = frozenset[tuple[str, str]]
 """The names of a definition's parts with their types."""

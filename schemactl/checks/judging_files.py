@@ -45,7 +45,6 @@ _Kind = Literal["project", "overlay", "numbers", "definition"]
 _EXEMPT_KEYS: Final = frozenset({("repository",), ("generate", "package"), ("generate", "out")})
 """Keys of the project file that cannot affect a verdict. All other keys count, so that a new key judges by default."""
 
-
 _MAX_EFFECTS: Final = 8
 """Maximum number of listed effects of one file."""
 

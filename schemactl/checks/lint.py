@@ -39,19 +39,14 @@ from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 
 _NAMED_KINDS = ("record", "enum", "fixed")
 
-
 _NAMED_TYPE_KEYS: Final = ("type", "name", "namespace", "doc", "aliases")
-
 
 _LOGICAL_TYPE_KEYS: Final = ("logicalType", "precision", "scale")
 
-
 Kind = Literal["record", "enum", "fixed", "array", "map", "union", "primitive", "reference", "field"]
-
 
 Replacement = tuple[int, int, str]
 """Start and end offsets in a text, and the new text between them."""
-
 
 KNOWN_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {
     "record": (*_NAMED_TYPE_KEYS, "fields", "logicalType"),
@@ -65,10 +60,8 @@ KNOWN_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {
 }
 """The keys that Avro knows, by the kind of the part."""
 
-
 _HARMLESS_KEYS: Final = frozenset({"default", "aliases", "doc", "order"})
 """Keys whose spelling can be corrected without changing names, bytes or columns."""
-
 
 _LOGICAL_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "decimal": ("bytes", "fixed"),
@@ -87,10 +80,8 @@ _LOGICAL_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The types that each logical type can annotate."""
 
-
 _FIXED_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
 """The size of a fixed with a logical type, in bytes."""
-
 
 _STYLES: Final = {
     "snake_case": re.compile(r"_?[a-z][a-z0-9]*(_[a-z0-9]+)*"),
@@ -100,10 +91,8 @@ _STYLES: Final = {
     "any": re.compile(r".*", re.DOTALL),
 }
 
-
 _MIN_SIBLINGS: Final = 3
 """Minimum number of topics that establish a convention."""
-
 
 _MAX_TRIED_EDITS: Final = 20
 """Maximum number of edits that are tried one by one, because each reads all declarations again."""
@@ -332,9 +321,7 @@ class AddKey:
 
 Edit = RenameKey | AddKey
 
-
 _RuleFunction = Callable[[LintedDefinition], Iterator[Remark]]
-
 
 _TopicRemark = tuple[str, TopicName, Source | None, Remark]
 """The id of a rule, with a topic, the location of the problem and the remark."""
@@ -653,7 +640,6 @@ _DEFINITION_RULES: Final[Mapping[str, _RuleFunction]] = {
     "FIELD_ORDER": check_field_order,
 }
 """The function of each rule on definitions."""
-
 
 _TOPIC_RULES: Final = (check_other_releases, check_sibling_namespaces)
 """The functions of the rules on topics."""

@@ -23,9 +23,7 @@ from schemactl.registry import url
 
 Order = Literal["any order", "consumers first", "producers first", "no safe order"]
 
-
 Kind = Literal["declare", "merge", "apply", "consumers", "producers", "drain"]
-
 
 _ANY_TARGET: Final = "TARGET"
 """Placeholder for the target in the commands of a project without targets."""

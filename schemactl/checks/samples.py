@@ -35,13 +35,10 @@ if TYPE_CHECKING:
 
 _VERSION_PATTERN: Final = re.compile(r"\.v([0-9]{1,9})(\.[^/]*)?\.bin$")
 
-
 _SAMPLE_FORMAT: Final = 'write `{"version": 3, "payload_b64": "..."}`, and `key_b64` beside them for SEPARATED pairs'
-
 
 _RECURSION_DEPTHS: Final = (64, 16, 8, 4, 2, 1)
 """The recursion depths to try, the deepest first: each level of a recursive record adds columns, in a tree exponentially."""
-
 
 _MAX_SHOWN: Final = 10
 """Maximum number of findings of a topic, one for each message."""

@@ -25,14 +25,11 @@ from schemactl.formats.type_spec import Explanation
 UNPROTECTED: Final = "UNPROTECTED_READERS_BREAK"
 """A rule that is off unless the project sets its severity, or --strict is given."""
 
-
 _MAX_COUNTEREXAMPLES: Final = 100
 """Maximum number of findings of a topic with a counterexample, because the search takes time."""
 
-
 _MAX_MESSAGE_LENGTH: Final = 300
 """Maximum length of a broker's message, which may quote both definitions, in characters."""
-
 
 _LATEST_ONLY: Final = {
     CompatibilityStrategy.BACKWARD_TRANSITIVE: (

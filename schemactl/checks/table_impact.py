@@ -34,9 +34,7 @@ from schemactl.formats.avro.parser import parse
 MAX_SHOWN = 100
 """Maximum number of listed columns of one topic; the others are counted."""
 
-
 Effect = Literal["rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"]
-
 
 ADVICE: dict[Effect, str] = {
     "rewrite": "",
@@ -48,22 +46,17 @@ ADVICE: dict[Effect, str] = {
 }
 """The advice for each effect, the effect with most work for the table's owner first; the line of a rewrite has its own."""
 
-
 _TYPE_EFFECTS: Final[tuple[Effect, ...]] = ("rewrite", "type widened")
 """The effects of a changed type, the worse first."""
-
 
 _MAX_TYPE_LENGTH: Final = 60
 """Maximum length of a type's text, in characters."""
 
-
 _INTEGER_RANKS: Final[dict[str, int]] = {"byte": 1, "short": 2, "integer": 3, "long": 4}
 """The integer types by width."""
 
-
 _DECIMAL_DIGITS: Final[dict[str, int]] = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 """The digits before the point that a decimal needs to hold each integer type; Parquet stores a byte as an integer."""
-
 
 _OTHER_WIDENINGS: Final = frozenset(
     {
@@ -72,14 +65,11 @@ _OTHER_WIDENINGS: Final = frozenset(
     }
 )
 
-
 _READABLE_PAIRS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
 """Pairs of types that Spark converts when it reads Parquet files, but that a Delta table cannot widen."""
 
-
 _LANDING_ADVICE = "`schemactl spark land` changes its own tables with --evolve, or prints the statement that you need"
 """Advice to use schemactl, because the Delta features that Spark enables can keep delta-rs from writing to the table."""
-
 
 _PARQUET_ADVICE = "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
 

@@ -18,7 +18,6 @@ from schemactl.core.wording import counted
 WaiverKey = tuple[str, str, str]
 """The rule, topic without domain, and fingerprint that a waiver and its finding share."""
 
-
 LONGEST_WAIVER: Final = timedelta(days=366)
 """Maximum time from today to the last day of a new waiver."""
 
