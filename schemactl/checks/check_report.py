@@ -136,7 +136,7 @@ class TopicCheck:
         targets: the targets that the result applies to; empty if it does not depend on a target.
         schema: the declared schema if it has changed, else None.
         before: the approved schema if `schema` has changed; None without one, or in a new generation.
-        versions: the versions that `schema` is compared with; for a renamed topic, those of its old name.
+        versions: the versions that `schema` is compared with; a renamed topic has the versions of its old name.
         clients: the effects of `schema` on each declared client, by team.
     """
 

@@ -51,7 +51,7 @@ class Run:
     protos: Mapping[TopicName, SchemaInfo] = field(default_factory=dict)
 
     def find_approved(self, name: TopicName) -> Topic | None:
-        """Return the approved topic, or the one of the other domain, which shares its versions, or None.
+        """Return the approved topic of this name in either domain, or None; both domains share one version list.
 
         If both were approved, return the topic that is still declared.
         """
@@ -179,7 +179,7 @@ class Proposal:
         versions: the approved versions, oldest first.
         strategy: the declared strategy.
         level: the level that sets the strategy.
-        number: the number of the version with this content, or the next number if there is none.
+        number: the number of the version with this content, or else the next number.
         known: whether a version has this content.
         in_force: the number of the approved version if it is not the latest version, else None.
     """

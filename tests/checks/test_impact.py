@@ -87,15 +87,22 @@ STRUCTS = structs_of(st.recursive(st.sampled_from(ATOMS), containers, max_leaves
 
 @given(STRUCTS, STRUCTS)
 @EXAMPLES
-def test_changes_there_and_back_tell_of_the_same_columns(one: Struct, other: Struct) -> None:
-    there, back = changes(one, other, {}), changes(other, one, {})
-    turned = {"added column": "column no longer written", "column no longer written": "added column"}
-    structural = {(turned[change.effect], change.path) for change in there if change.effect in turned}
-    assert structural == {(change.effect, change.path) for change in back if change.effect in turned}
-    typed = [
-        {change.path for change in one_way if change.effect in ("rewrite", "type widened")} for one_way in (there, back)
+def test_changes_there_and_back_tell_of_the_same_columns(old: Struct, new: Struct) -> None:
+    forward_changes, backward_changes = changes(old, new, {}), changes(new, old, {})
+    opposite_effects = {"added column": "column no longer written", "column no longer written": "added column"}
+    structural_changes = {
+        (opposite_effects[change.effect], change.path)
+        for change in forward_changes
+        if change.effect in opposite_effects
+    }
+    assert structural_changes == {
+        (change.effect, change.path) for change in backward_changes if change.effect in opposite_effects
+    }
+    paths_of_type_changes = [
+        {change.path for change in changes_of_direction if change.effect in ("rewrite", "type widened")}
+        for changes_of_direction in (forward_changes, backward_changes)
     ]
-    assert typed[0] == typed[1]
+    assert paths_of_type_changes[0] == paths_of_type_changes[1]
 
 
 @given(STRUCTS, st.randoms())

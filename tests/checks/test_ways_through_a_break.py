@@ -27,8 +27,8 @@ def test_what_a_transitive_strategy_keeps_for_ever_is_said_before(estate: Estate
         estate.scratch.commit({"namespaces/sales.yaml": NAMESPACE.format(strategy)})
         estate.scratch.write({"namespaces/orders.avsc": record(*fields)})
         out = " ".join(estate.run("check", code=100).out.split())
-        what = f"Under {strategy} the broker compares all later versions with version 0, too:"
-        assert (what in out) == is_said
+        warning = f"Under {strategy} the broker compares all later versions with version 0, too:"
+        assert (warning in out) == is_said
 
 
 def test_the_ways_are_in_order(estate: Estate) -> None:
