@@ -141,7 +141,7 @@ def test_eight_times_as_much_takes_about_eight_times_as_long(
 
 @pytest.mark.timed
 @pytest.mark.parametrize("levels", [20, 60])
-def test_columns_that_double_beyond_all_tables_are_told_so_once(tmp_path: Path, levels: int) -> None:
+def test_columns_that_double_beyond_all_tables_are_reported_once(tmp_path: Path, levels: int) -> None:
     _, little_s = check(columns_that_double(tmp_path / "little", 2**10))
     folder = avro(tmp_path / "much", make_doubling_records(2, "int"), make_doubling_records(levels, "int"))
     done, much_s = check(folder, limit_s=FACTOR * little_s)

@@ -199,7 +199,7 @@ def test_a_definition_that_does_not_parse_is_not_compared_with(estate: Estate) -
 
 
 @pytest.mark.slow
-def test_no_registry_is_asked_and_the_environment_does_not_count(
+def test_no_registry_is_contacted_and_the_environment_does_not_count(
     estate: Estate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCHEMACTL_TARGET", "local")

@@ -162,7 +162,7 @@ def test_where_nothing_differs_no_target_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_no_target_has_is_judged_as_it_is_declared(tmp_path: Path) -> None:
+def test_topics_without_a_target_are_judged_as_declared(tmp_path: Path) -> None:
     project = 'version: 1\ntargets: {a: {registry: "sqlite:a.db", include: [clicks]}}\n'
     estate = Estate(tmp_path / "shop", project=project.replace("clicks", "orders"))
     estate.scratch.commit({"schemactl.yaml": project, "namespaces/clicks.yaml": "topic: shop/sales/clicks\n"})
@@ -284,7 +284,7 @@ def test_a_target_that_gets_sooner_what_is_approved_changes_the_gate(
         (None, ["schemactl.yaml:6:84: there is no file `environments/prod.yaml`"]),
     ],
 )
-def test_a_wrong_overlay_is_told_with_its_place(estate: Estate, text: str | None, messages: list[str]) -> None:
+def test_a_wrong_overlay_is_reported_with_its_location(estate: Estate, text: str | None, messages: list[str]) -> None:
     path = estate.scratch.path / "environments/prod.yaml"
     path.unlink() if text is None else path.write_text(text)
     error = estate.run("check", code=1).err
@@ -293,7 +293,7 @@ def test_a_wrong_overlay_is_told_with_its_place(estate: Estate, text: str | None
 
 
 @pytest.mark.slow
-def test_globs_of_nothing_and_names_that_a_target_lacks_are_told(estate: Estate) -> None:
+def test_globs_without_a_match_and_missing_names_of_a_target_are_reported(estate: Estate) -> None:
     project = PROJECT.replace("exclude: [clicks]", "exclude: [clicks, click], include: [orders, '*click']")
     project = project.replace('"4.2"}', '"4.2", namespaces: {shop/web: live/web}}')
     estate.scratch.write({"schemactl.yaml": project})

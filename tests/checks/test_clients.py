@@ -48,7 +48,7 @@ def make_repository(path: Path, clients: str = CLIENTS) -> Scratch:
     return repository
 
 
-def test_everybody_whom_it_concerns_is_told(tmp_path: Path) -> None:
+def test_a_broken_client_is_reported_with_its_owner(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r")
     repository.write({"topics/orders.avsc": record(ID)})
     printed = schemactl(repository.path, "check", code=100).out
@@ -77,7 +77,7 @@ def test_everybody_whom_it_concerns_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_the_way_out_of_a_break_is_one_that_the_next_check_accepts(tmp_path: Path) -> None:
+def test_the_next_check_accepts_the_way_out_of_a_break(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", "clients: [{name: billing, role: consumer, schema: 0}]\n")
 
     def fix(orders: str) -> str:

@@ -54,7 +54,7 @@ def commit(scratch: Scratch) -> None:
     scratch.git("commit", "-q", "-m", "work")
 
 
-def test_with_base_the_commit_is_judged_and_what_differs_is_said(scratch: Scratch) -> None:
+def test_with_base_the_commit_is_judged_and_different_files_are_listed(scratch: Scratch) -> None:
     scratch.write({"topics/refunds.avsc": record("number", name="Refund")})
     check(code=BAD)
     out = check("--base", "main").out
@@ -67,7 +67,7 @@ def test_with_base_the_commit_is_judged_and_what_differs_is_said(scratch: Scratc
     assert "a/b/c" not in out
 
 
-def test_with_base_the_project_file_is_that_of_the_commit(scratch: Scratch) -> None:
+def test_with_base_the_project_file_of_the_commit_counts(scratch: Scratch) -> None:
     scratch.write({"topics/refunds.avsc": record("number", name="Refund")})
     commit(scratch)
     check("--base", "main", code=BAD)
@@ -291,7 +291,7 @@ def test_attributes_that_only_the_index_has_count(scratch: Scratch, remove: Call
 
 
 @pytest.mark.parametrize("folder", ["", "topics/"])
-def test_with_base_the_attributes_are_those_of_the_commit(
+def test_with_base_the_attributes_of_the_commit_count(
     scratch: Scratch, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     path = f"{folder}.gitattributes"

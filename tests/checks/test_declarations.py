@@ -92,7 +92,7 @@ def test_a_policy_that_changes_is_a_row(
         assert f"{len(rows)} polic" in output or not rows
 
 
-def test_a_policy_that_others_changed_is_no_row_of_this_change(repository: Scratch) -> None:
+def test_a_policy_that_others_changed_is_not_listed(repository: Scratch) -> None:
     repository.commit({"README.md": "work"}, branch="work", start=1)
     repository.commit({SPACE: None})
     repository.flush()

@@ -68,7 +68,7 @@ def test_json_has_the_place_and_that_it_is_gone(shop: Scratch) -> None:
     assert {key: finding[key] for key in place} == place
 
 
-def test_policies_of_a_namespace_that_is_gone_are_shown_where_they_were(tmp_path: Path) -> None:
+def test_policies_of_a_removed_namespace_are_shown_at_their_old_location(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     space = "namespace: shop/web\nschema_validation_enforced: true\n"
     scratch.commit({"schemactl.yaml": PROJECT, "topics/web.yaml": f"{space}---\n{VIEWS}"})
@@ -102,7 +102,9 @@ BREAKING = record("id", "note", "town")
         (record("id", "note", city=0), "error"),
     ],
 )
-def test_a_rename_is_asked_for_and_an_error_where_it_breaks(tmp_path: Path, definition: str, severity: str) -> None:
+def test_an_undeclared_rename_is_reported_and_is_an_error_if_it_breaks(
+    tmp_path: Path, definition: str, severity: str
+) -> None:
     findings = check_rename(tmp_path, definition)
     assert set(findings) == {"DELETED_TOPIC", "RENAME_UNDECLARED"}
     assert findings["RENAME_UNDECLARED"]["severity"] == severity
@@ -116,13 +118,13 @@ def test_the_line_that_it_asks_for_has_the_versions_compared(tmp_path: Path) -> 
     assert set(check_rename(tmp_path / "given", BREAKING, f"{line}\n")) == {"READER_FIELD_MISSING_DEFAULT_VALUE"}
 
 
-def test_nothing_breaks_where_the_strategy_protects_nobody(tmp_path: Path) -> None:
+def test_an_undeclared_rename_is_a_warning_if_the_strategy_protects_nothing(tmp_path: Path) -> None:
     findings = check_rename(tmp_path, BREAKING, strategy="ALWAYS_COMPATIBLE")
     assert findings["RENAME_UNDECLARED"]["severity"] == "warning"
 
 
 @pytest.mark.parametrize("definition", [record("price", "day", "place"), SAME.replace('"Order"', '"Refund"')])
-def test_another_topic_is_no_rename(tmp_path: Path, definition: str) -> None:
+def test_a_different_topic_is_not_a_rename(tmp_path: Path, definition: str) -> None:
     assert set(check_rename(tmp_path, definition)) == {"DELETED_TOPIC"}
 
 
@@ -168,7 +170,7 @@ CONSUMER = "clients: [{name: billing, role: consumer, schema: 0}]\n"
         (CONSUMER.replace("billing", "audit"), "The consumer audit is built with version 0"),
     ],
 )
-def test_a_client_that_the_change_removes_is_asked_all_the_same(tmp_path: Path, after: str, words: str) -> None:
+def test_a_client_that_the_change_removes_is_checked_as_well(tmp_path: Path, after: str, words: str) -> None:
     scratch = Scratch(tmp_path / "r")
     project = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: FORWARD}\n"
     before = {"topics/orders.yaml": declared(more=CONSUMER), "topics/orders.avsc": record("id", "note")}

@@ -113,7 +113,7 @@ MERGED = (
         if mode is not as_merge or name in MERGED
     ],
 )
-def test_a_break_is_found_whatever_the_change_does_to_the_settings(
+def test_changed_settings_do_not_hide_a_break(
     repository: Scratch, capsys: pytest.CaptureFixture[str], mode: Any, evasion: dict[str, str | None]
 ) -> None:
     code, report = check(repository, capsys, *mode(repository, {**BREAK, **evasion}))
@@ -222,7 +222,7 @@ EDITS = st.sampled_from([V0, record("id", "note"), record("id", note=0), record(
 
 @REPOSITORIES
 @given(approved=SETTINGS, proposed=SETTINGS, policies=POLICIES, edit=EDITS)
-def test_what_fails_under_the_approved_settings_fails_whatever_is_proposed(
+def test_proposed_settings_do_not_fix_a_failure_under_approved_settings(
     approved: dict[str, Any], proposed: dict[str, Any], policies: dict[str, Any], edit: str
 ) -> None:
     approved = {**approved, "approved": None}
@@ -266,7 +266,7 @@ CHANGED: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("name", CHANGED)
 @pytest.mark.parametrize("options", [[], ["--strict"]])
-def test_what_a_change_does_to_its_judging_files_is_a_warning_alone_and_beside_a_schema(
+def test_a_change_of_judging_files_is_a_warning_with_and_without_a_schema(
     repository: Scratch, capsys: pytest.CaptureFixture[str], name: str, options: list[str]
 ) -> None:
     rule, place, text = CHANGED[name]
@@ -344,7 +344,7 @@ def test_fixed_severities_cannot_be_set(repository: Scratch, capsys: pytest.Capt
     assert "the severity of GATE_CHANGED is fixed" in capsys.readouterr().err
 
 
-def test_all_is_never_fine_beside_a_bad_verdict(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_verdict_is_never_reported_as_fine(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
     repository.commit(project(severities=OFF))
     as_index(repository, BREAK)
     assert main(["-C", str(repository.path), "check", "--staged"]) == 0

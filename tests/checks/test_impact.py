@@ -87,7 +87,7 @@ STRUCTS = structs_of(st.recursive(st.sampled_from(ATOMS), containers, max_leaves
 
 @given(STRUCTS, STRUCTS)
 @EXAMPLES
-def test_changes_there_and_back_tell_of_the_same_columns(old: Struct, new: Struct) -> None:
+def test_changes_in_both_directions_concern_the_same_columns(old: Struct, new: Struct) -> None:
     forward_changes, backward_changes = changes(old, new, {}), changes(new, old, {})
     opposite_effects = {"added column": "column no longer written", "column no longer written": "added column"}
     structural_changes = {
@@ -107,13 +107,13 @@ def test_changes_there_and_back_tell_of_the_same_columns(old: Struct, new: Struc
 
 @given(STRUCTS, st.randoms())
 @EXAMPLES
-def test_the_order_of_columns_is_of_no_account(one: Struct, random: Any) -> None:
+def test_the_order_of_columns_does_not_matter(one: Struct, random: Any) -> None:
     fields = random.sample(one.fields, len(one.fields))
     assert changes(one, Struct(tuple(fields)), {}) == ()
 
 
 @pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON])
-def test_enum_symbols_docs_and_defaults_are_nothing_to_tables(kind: SchemaType) -> None:
+def test_enum_symbols_docs_and_defaults_do_not_affect_tables(kind: SchemaType) -> None:
     old = order(field("status", {"type": "enum", "name": "S", "symbols": ["A"]}), kind=kind)
     status = {"type": "enum", "name": "S", "symbols": ["A", "B"], "default": "A", "doc": "d"}
     new = order({**field("status", status), "default": "B"}, kind=kind)

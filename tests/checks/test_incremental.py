@@ -178,7 +178,7 @@ def test_what_is_not_valid_is_judged_every_time(checks: Checks) -> None:
     assert len(reading.judged) == 5
 
 
-def test_any_sequence_of_edits_is_told_as_without_what_is_known(checks: Checks) -> None:
+def test_any_sequence_of_edits_gives_the_same_result_without_a_cache(checks: Checks) -> None:
     contents: dict[str, list[str | bytes | None]] = {
         "money.avsc": [record("amount", name="Money"), record("sum", name="Money"), record("x", name="Coin")],
         "topics/orders.avsc": [USES_MONEY, record("id", name="Order"), BAD_DEFAULT, None],
@@ -194,7 +194,7 @@ def test_any_sequence_of_edits_is_told_as_without_what_is_known(checks: Checks) 
         assert reading.observation == reading.plain
 
 
-def test_a_check_answers_as_one_that_knows_nothing(
+def test_a_check_gives_the_same_result_without_a_cache(
     scratch: Scratch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Check after random edits, commits and approvals, in every mode, with and without the cache."""

@@ -422,7 +422,7 @@ OTHER = {"topics/other.yaml": "topic: shop/sales/other\nschema: {type: STRING}\n
 
 @REPOSITORIES
 @given(settings=PROJECTS, overlays=st.tuples(OVERLAYS, OVERLAYS), numbers=st.sampled_from([FORGED, DELETED, None]))
-def test_whatever_happens_to_the_judging_files_a_break_is_reported(
+def test_random_judging_files_do_not_hide_a_break(
     settings: dict[str, Any], overlays: tuple[str, str], numbers: str | None
 ) -> None:
     change: dict[str, str | None] = {**BREAK, **project(**settings), "o.yaml": overlays[0], "p.yaml": overlays[1]}

@@ -29,7 +29,7 @@ def repository(tmp_path: Path) -> Scratch:
     return scratch
 
 
-def test_warnings_fail_only_where_that_is_asked_for_and_errors_always(repository: Scratch) -> None:
+def test_warnings_fail_only_on_request_and_errors_always(repository: Scratch) -> None:
     assert "1 topic linted: 1 warning." in schemactl(repository.path, "lint").out
     schemactl(repository.path, "lint", "--strict", code=100)
     repository.write({"schemactl.yaml": "version: 1\nseverities: {KEY_IGNORED: error}\n"})

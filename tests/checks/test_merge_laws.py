@@ -122,7 +122,7 @@ def _topics(report: Any) -> list[Any]:
 
 @REPOSITORIES
 @given(ours=st.lists(EDITS, min_size=2, max_size=6), theirs=st.lists(EDITS, max_size=5), updates=st.booleans())
-def test_what_is_said_of_a_branch_is_so_once_it_is_merged(
+def test_the_report_on_a_branch_is_true_after_its_merge(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     ours: list[tuple[str, str, Any]],

@@ -91,7 +91,7 @@ def test_a_change_cannot_stop_asking_without_being_seen(tmp_path: Path) -> None:
     assert f"`severities.{RULE}` is no longer set (was error)" in report["findings"][0]["message"]
 
 
-def test_strict_is_no_setting_that_a_change_weakens(tmp_path: Path) -> None:
+def test_strict_is_not_a_setting_that_a_change_can_weaken(tmp_path: Path) -> None:
     report = read_report(make_change(tmp_path, new=HARMLESS), "--strict")
     assert (report["findings"], report["notes"]) == ([], [])
 

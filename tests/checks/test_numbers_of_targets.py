@@ -64,7 +64,7 @@ def check(*arguments: str, code: int = 0) -> Printed:
         ("100001: {deleted: true}", "2:3", "expected a version number"),
     ],
 )
-def test_what_is_wrong_in_a_numbers_file_is_told_with_its_place(
+def test_problems_of_a_numbers_file_are_reported_with_their_location(
     estate: Estate, text: str, place: str, message: str
 ) -> None:
     write(
@@ -77,7 +77,7 @@ def test_what_is_wrong_in_a_numbers_file_is_told_with_its_place(
     assert "Fix: " in output
 
 
-def test_a_topic_that_was_never_declared_is_told_and_a_former_one_is_not(estate: Estate) -> None:
+def test_a_topic_that_was_never_declared_is_reported_and_an_earlier_one_is_not(estate: Estate) -> None:
     for path in ("namespaces/orders.yaml", "namespaces/orders.avsc"):
         estate.scratch.git("rm", "-q", path)
     write(estate, {NUMBERS: FINE, FOREIGN: record("id", theirs=0)})
@@ -87,7 +87,7 @@ def test_a_topic_that_was_never_declared_is_told_and_a_former_one_is_not(estate:
     assert f"{NUMBERS}:4:1: persistent://other/sales/orders is declared nowhere, and never was" in output
 
 
-def test_a_linked_definition_is_told(estate: Estate) -> None:
+def test_a_linked_definition_is_reported(estate: Estate) -> None:
     write(estate, {NUMBERS: FINE})
     link = estate.scratch.path / FOREIGN
     link.parent.mkdir(parents=True)
@@ -96,7 +96,7 @@ def test_a_linked_definition_is_told(estate: Estate) -> None:
     assert f"{NUMBERS}:2:16: " in problems(estate)
 
 
-def test_problems_of_numbers_and_of_declarations_are_told_together(estate: Estate) -> None:
+def test_problems_of_numbers_and_declarations_are_reported_together(estate: Estate) -> None:
     write(estate, {NUMBERS: f"{ORDERS}:\n  1: {{gti: 0}}\n", "namespaces/sales.yaml": f"{NAMESPACE}nothing: 1\n"})
     output = problems(estate)
     assert NUMBERS in output
@@ -158,7 +158,7 @@ def test_a_check_does_not_take_back_a_version_that_numbers_name(estate: Estate) 
     "registered",
     [SchemaInfo(SchemaType.AVRO, b"garbage"), SchemaInfo(SchemaType.BYTES), SchemaInfo(SchemaType.NONE, b"x")],
 )
-def test_what_accept_writes_passes_whatever_a_registry_holds(estate: Estate, registered: SchemaInfo) -> None:
+def test_the_numbers_file_of_accept_passes_for_every_registered_schema(estate: Estate, registered: SchemaInfo) -> None:
     entries = {1: NumberEntry(1, foreign=registered, reason="it is so")}
     numbers = TargetNumbers("local", NUMBERS, {ORDERS: TopicNumbers(entries)})
     written = write_numbers(numbers, estate.scratch.path)

@@ -56,14 +56,14 @@ def switch(repository: Scratch, ref: str) -> None:
     repository.git("checkout", "-q", "--detach", ref)
 
 
-def test_a_base_that_is_no_ref_is_named_once(repository: Scratch) -> None:
+def test_a_base_that_is_not_a_ref_is_named_once(repository: Scratch) -> None:
     repository.flush()
     said = schemactl(repository.path, "check", "--base", "mian", code=1).err
     assert said.count("mian") == 1
     assert said.startswith("schemactl: there is no ref 'mian' in this repository")
 
 
-def test_a_commit_on_the_way_that_breaks_is_told_from_an_end_that_breaks(repository: Scratch) -> None:
+def test_an_intermediate_commit_that_breaks_is_distinguished_from_the_last(repository: Scratch) -> None:
     step = repository.commit(bare(note=0), "A note", branch="work", start=1)
     repository.commit(orders(note=0), "The note has a default", branch="work")
     switch(repository, "work")
@@ -128,7 +128,7 @@ def test_commits_that_a_rule_does_not_mind_or_that_make_no_version_are_no_findin
     assert (topic["version"], topic["version_if_rebased"]) == (1, 2)
 
 
-def test_a_shared_definition_that_breaks_on_the_way_is_told_for_every_topic(repository: Scratch) -> None:
+def test_a_shared_definition_that_breaks_in_a_commit_is_reported_for_every_topic(repository: Scratch) -> None:
     topic = '{"type": "record", "name": "X", "fields": [{"name": "m", "type": "Money"}]}'
     files = {"money.avsc": record("amount", name="Money")}
     for name in ("one", "two"):
@@ -146,7 +146,7 @@ def test_a_shared_definition_that_breaks_on_the_way_is_told_for_every_topic(repo
     ]
 
 
-def test_what_breaks_only_with_what_was_approved_meanwhile_is_told_apart(repository: Scratch) -> None:
+def test_a_break_caused_by_later_approved_versions_is_marked(repository: Scratch) -> None:
     repository.commit(TEXT, branch="work", start=1)
     switch(repository, "work")
     assert rules(check(repository)) == []
@@ -212,7 +212,7 @@ def test_a_topic_deleted_here_or_there_is_deleted(repository: Scratch) -> None:
     assert [(f["rule"], f["topic"]) for f in check(repository)["findings"]] == [("DELETED_TOPIC", ORDERS)]
 
 
-def test_a_topic_whose_declaration_is_gone_meanwhile_does_not_come_back_by_its_definition(repository: Scratch) -> None:
+def test_a_removed_topic_does_not_come_back_with_its_definition(repository: Scratch) -> None:
     repository.commit(bare(note=0), branch="work", start=1)
     repository.commit({"topics/orders.yaml": None})
     switch(repository, "work")

@@ -262,7 +262,7 @@ def test_a_consumer_that_no_broker_lets_in_has_no_safe_order(tmp_path: Path) -> 
     )
 
 
-def test_a_new_generation_is_no_rollout_even_if_it_is_waived(tmp_path: Path) -> None:
+def test_a_new_generation_has_no_rollout_even_if_it_is_waived(tmp_path: Path) -> None:
     repository = make_project(tmp_path / "r", "BACKWARD", [A, B], f"{SHOP}, {BILLING}")
     path = repository.path / "topics" / "orders.yaml"
     path.write_text(path.read_text().replace("orders\n", "orders\ngeneration: 2\n", 1))
@@ -292,7 +292,7 @@ def test_after_a_waived_break_brokers_reject_consumers_under_a_transitive_strate
     )
 
 
-def test_the_strategy_is_that_of_the_targets_where_it_asks_most(tmp_path: Path) -> None:
+def test_the_strictest_strategy_of_the_targets_counts(tmp_path: Path) -> None:
     overlay = "topic: shop/sales/orders\nschema_compatibility_strategy: BACKWARD_TRANSITIVE\n"
     targets = TARGETS.replace("after: [stage]", "after: [stage], overlays: prod.yaml")
     repository = make_project(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)

@@ -85,7 +85,7 @@ def expect(part: Part, printed: str) -> None:
 
 
 @pytest.mark.network
-def test_the_story_ends_as_it_is_told(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_have_the_output_of_the_page(tmp_path: Path) -> None:
     with admin_rest.served(folder=tmp_path) as (url, _):
         follow(Scratch(tmp_path / "shop").path, f'"{url}"', None)
 

@@ -153,7 +153,7 @@ def test_a_check_that_was_given_up_leaves_nothing_half_done(scratch: Scratch) ->
     assert (again.returncode, again.stdout) == (whole.returncode, whole.stdout)
 
 
-def test_beside_the_main_thread_time_is_looked_at_between_steps(
+def test_outside_of_the_main_thread_time_is_checked_between_steps(
     scratch: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     codes: list[int] = []
@@ -179,7 +179,7 @@ def test_no_alarm_is_left_behind(scratch: Scratch) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon", "1e9"])
-def test_a_time_that_nobody_can_mean_is_wrong_usage(
+def test_a_senseless_time_limit_is_wrong_usage(
     scratch: Scratch, capsys: pytest.CaptureFixture[str], seconds: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -168,7 +168,7 @@ def test_the_next_edit_takes_another_waiver(work: Work) -> None:
     assert name_of(report, SYMBOLS) in report["findings"][0]["message"]
 
 
-def test_a_break_beside_a_waived_one_is_an_error(work: Work) -> None:
+def test_a_second_break_next_to_a_waived_one_is_an_error(work: Work) -> None:
     work.change({**BREAK, **REJECTED})
     work.waive(name_of(work.check(code=100), SYMBOLS))
     work.change(work.waivers())
@@ -303,7 +303,7 @@ def test_a_commit_that_brings_the_waiver_of_an_earlier_one_lists_it(branch: Work
     assert (rules(branch.check()), rules(branch.check(), waived=True)) == ([], [SYMBOLS])
 
 
-def test_the_hook_asks_of_no_waiver_but_those_of_the_commit(branch: Work) -> None:
+def test_the_hook_checks_only_the_waivers_of_the_commit(branch: Work) -> None:
     unused = branch.waivers()["waivers.yaml"].replace("orders", "notes")
     branch.change({"waivers.yaml": branch.waivers()["waivers.yaml"] + unused[unused.index("- rule") :]})
     assert rules(branch.check()) == ["WAIVER_UNUSED"]

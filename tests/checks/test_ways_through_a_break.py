@@ -21,7 +21,7 @@ def estate(tmp_path: Path) -> Estate:
 
 
 @pytest.mark.parametrize("family", ["BACKWARD", "FORWARD", "FULL"])
-def test_what_a_transitive_strategy_keeps_for_ever_is_said_before(estate: Estate, family: str) -> None:
+def test_the_lasting_effect_of_a_waiver_under_a_transitive_strategy_is_explained(estate: Estate, family: str) -> None:
     fields = ("id", "needed") if family == "BACKWARD" else ()
     for strategy, is_said in ((f"{family}_TRANSITIVE", True), (family, False)):
         estate.scratch.commit({"namespaces/sales.yaml": NAMESPACE.format(strategy)})
