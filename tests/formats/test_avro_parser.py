@@ -150,6 +150,53 @@ def test_what_is_wrong_in_the_schema_goes_before_what_follows_it() -> None:
         assert len(list(problems(text, release))) == 2
 
 
+ITEM = '{"type": "record", "name": "Item", "fields": [{"name": "id", "type": "int"}, {"name": "tags", "type": {"type": "map", "values": "long"}}]}'
+SUFFIXED = '{"type": "record", "name": "S", "fields": [{"name": "here", "type": "int"}, {"name": "set", "type": "string", "default": "x"}]}'
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "problem"),
+    [
+        ('"int"', '"x"', 'is "x"; expected a value of type int'),
+        ('{"type": "array", "items": "int"}', '{"a": 1}', "is an object; expected a value of type array"),
+        ('{"type": "array", "items": "int"}', "[1, 2.5]", "is 2.5 at [1]; expected a value of type int"),
+        ('{"type": "array", "items": ["int", "null"]}', '[1, "x", "y"]', 'is "x" at [1]; expected a value of type one of int, null'),
+        ('{"type": "array", "items": {"type": "array", "items": "int"}}', "[[], [1, null]]", "is null at [1][1]; expected a value of type int"),
+        ('{"type": "map", "values": "int"}', '{"a": 1, "the key": []}', 'is an array at ["the key"]; expected a value of type int'),
+        ('{"type": "map", "values": {"type": "array", "items": "boolean"}}', '{"k": [true, 0]}', 'is 0 at ["k"][1]; expected a value of type boolean'),
+        (SUFFIXED, '{"set": "y"}', "lacks here, which has no default"),
+        (SUFFIXED, '{"here": 1, "set": null}', "is null at set; expected a value of type string"),
+        (ITEM, '{"id": 1, "tags": {"a": "b"}}', 'is "b" at tags["a"]; expected a value of type long'),
+        (f'{{"type": "array", "items": {ITEM}}}', '[{"id": 1, "tags": {}}, {"id": 2}]', "lacks [1].tags, which has no default"),
+        (f'[{ITEM}, "null"]', '{"id": 1, "tags": {"a": 1, "b": 2.5}}', 'is 2.5 at tags["b"]; expected a value of type long'),
+    ],
+)  # fmt: skip
+def test_problem_of_a_default_names_its_part(type_: str, default: str, problem: str) -> None:
+    text = f'{{"type": "record", "name": "R", "fields": [{{"name": "a", "type": {type_}, "default": {default}}}]}}'
+    for release in Release:
+        [refused] = problems(text, release)
+        assert refused.what == f"the default of R.a {problem}"
+
+
+def test_problem_of_a_deep_default_shows_the_end_of_the_path() -> None:
+    depth = 100
+    text = (
+        '{"type": "record", "name": "R", "fields": [{"name": "a", "type": '
+        + '{"type": "array", "items": ' * depth + '"int"' + "}" * depth
+        + ', "default": ' + "[" * depth + '"x"' + "]" * depth + "}]}"
+    )  # fmt: skip
+    [refused] = problems(text, Release.R4_2)
+    assert refused.what == f'the default of R.a is "x" at ...{"[0]" * 20}; expected a value of type int'
+
+
+def test_default_of_a_record_that_contains_itself_by_defaults_is_a_problem() -> None:
+    text = (
+        '{"type": "record", "name": "R", "fields": [{"name": "list", "type": {"type": "array", "items": "R"}, "default": []}, '
+        '{"name": "id", "type": "int"}, {"name": "b", "type": {"type": "array", "items": "R"}, "default": [{"list": []}]}]}'
+    )
+    assert [*problems(text, Release.R5_0)]
+
+
 TWICE = '{"name": "f", "type": "int"}, {"name": "f", "type": "int"}'
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterator, Mapping
-from typing import Final
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from schemactl.core.schema import Release
 from schemactl.formats.avro.json_text import JAVA_SPACES, InvalidAvro, describe_value, json_text
@@ -39,6 +39,9 @@ STRING_CLASSES: Final = frozenset({"CharSequence", "String", "Utf8"})
 
 MAX_DEFAULT_VALUES: Final = 200
 """The maximum number of values in a default, nested values included, that is shown."""
+
+_MAX_SHOWN_STEPS: Final = 20
+"""The maximum number of steps in the path of a part of a default that is shown."""
 
 FIELDS_NOT_SET: Final = ("AvroRuntimeException", "Schema fields not set yet")
 """The exception of Java and its message on a default of a record type that is still being read."""
@@ -150,9 +153,13 @@ class FieldDefaults:
             self._add_problem(message, path, fix, exception=exception.exception)
             return
         if not valid:
-            needs_first_branch = isinstance(field.schema, Union) and self._release is Release.R4_0
-            fix = _USE_FIRST_BRANCH if needs_first_branch else _suggest_default(field)
-            self._add_problem(_describe_mismatch(field, record), path, fix)
+            part = self._check.find_wrong_part(field.schema, field.default, unfinished)
+            needs_first_branch = isinstance(part.schema, Union) and self._release is Release.R4_0
+            if part.value is NO_DEFAULT:
+                fix = "write the field, or give it a default in its record"
+            else:
+                fix = _USE_FIRST_BRANCH if needs_first_branch else _suggest_default(part)
+            self._add_problem(_describe_mismatch(part, f"{record}.{field.name}"), path, fix)
         elif self._check.has_met_record and self._release is not Release.R4_0:
             self.record_default_paths[id(field)] = path
 
@@ -176,22 +183,39 @@ _USE_FIRST_BRANCH: Final = (
 )
 
 
-def _describe_mismatch(field: Field, record: str) -> str:
-    expected = _name(field.schema)
-    if isinstance(field.schema, Union):
-        expected = "one of " + ", ".join(map(_name, field.schema.branches))
-    default = "null" if field.default is None else describe_value(field.default)
-    return f"the default of {record}.{field.name} is {default}; expected a value of type {expected}"
+class DefaultPart(NamedTuple):
+    """A part of a default.
+
+    Attributes:
+        schema: the schema of the part.
+        value: the value of the part, or NO_DEFAULT if it is missing.
+        path: the path inside the default, such as `[2].name` or `["key"]`; "" for the whole default.
+    """
+
+    schema: Schema
+    value: JsonValue
+    path: str
 
 
-def _suggest_default(field: Field) -> str:
-    """Return the fix for a default of the wrong type, or "" without a suggestion."""
-    kind = _name(field.schema)
-    if field.default is None and not isinstance(field.schema, Union):
+def _describe_mismatch(part: DefaultPart, field: str) -> str:
+    if part.value is NO_DEFAULT:
+        return f"the default of {field} lacks {part.path}, which has no default"
+    expected = _name(part.schema)
+    if isinstance(part.schema, Union):
+        expected = "one of " + ", ".join(map(_name, part.schema.branches))
+    value = "null" if part.value is None else describe_value(part.value)
+    place = f" at {part.path}" if part.path else ""
+    return f"the default of {field} is {value}{place}; expected a value of type {expected}"
+
+
+def _suggest_default(part: DefaultPart) -> str:
+    """Return the fix for a value of the wrong type, or "" without a suggestion."""
+    kind = _name(part.schema)
+    if part.value is None and not isinstance(part.schema, Union):
         return f'remove it, or write the type as ["null", {describe_value(kind)}]'
-    is_quoted_value = isinstance(field.default, str) and re.fullmatch(r"-?[0-9]+|true|false", field.default)
+    is_quoted_value = isinstance(part.value, str) and re.fullmatch(r"-?[0-9]+|true|false", part.value)
     if is_quoted_value and kind in ("int", "long", "float", "double", "boolean"):
-        return f"write {field.default} without quotes"
+        return f"write {part.value} without quotes"
     return ""
 
 
@@ -257,6 +281,58 @@ class DefaultCheck:
                     break
             self._results[pair] = result
         return result
+
+    def find_wrong_part(self, schema: Schema, value: JsonValue, unfinished: Container[int]) -> DefaultPart:
+        """Return the innermost part because of which `value` is not a default for `schema`."""
+        steps: list[str] = []
+        visited: set[tuple[int, int]] = set()
+        while True:
+            container = self._choose_container(schema, value)
+            if container is None:
+                break
+            visited.add((id(container), id(value)))
+            for step, (part, item) in zip(_list_steps(container, value), _list_parts(container, value), strict=True):
+                if item is NO_DEFAULT:
+                    return DefaultPart(part, item, _join_path([*steps, step]))
+                # A record's default can contain itself by the defaults of its fields.
+                is_visited = (id(self._choose_container(part, item)), id(item)) in visited
+                if not is_visited and not self.is_valid(part, item, unfinished):
+                    schema, value = part, item
+                    steps.append(step)
+                    break
+            else:
+                break
+        return DefaultPart(schema, value, _join_path(steps))
+
+    def _choose_container(self, schema: Schema, value: JsonValue) -> Array | Map | Record | None:
+        """Return the schema if it is a container of the kind of `value`, or the only such branch of a union, or else None."""
+        branches: Sequence[Schema] = (schema,)
+        if isinstance(schema, Union):
+            branches = schema.branches if self._any_branch else schema.branches[:1]
+        containers = [
+            branch
+            for branch in branches
+            if (isinstance(value, list) and isinstance(branch, Array))
+            or (isinstance(value, dict) and isinstance(branch, Map | Record))
+        ]
+        return containers[0] if len(containers) == 1 else None
+
+
+def _join_path(steps: Sequence[str]) -> str:
+    """Return the path of a part of a default; a long one without its beginning."""
+    path = "".join(steps[-_MAX_SHOWN_STEPS:])
+    return f"...{path}" if len(steps) > _MAX_SHOWN_STEPS else path.removeprefix(".")
+
+
+def _list_steps(schema: Array | Map | Record, value: JsonValue) -> list[str]:
+    """Return the steps of a path to the parts of a container's default, in the order of `_list_parts`."""
+    match schema:
+        case Array():
+            return [f"[{index}]" for index in range(len(value))]
+        case Map():
+            return [f"[{describe_value(key)}]" for key in value]
+        case Record():
+            return [f".{field.name}" for field in schema.fields]
 
 
 def _list_parts(schema: Array | Map | Record, value: JsonValue) -> list[tuple[Schema, JsonValue]]:
