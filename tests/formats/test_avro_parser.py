@@ -16,6 +16,7 @@ from schemactl.codec import InvalidDefinition
 from schemactl.codec.avro_schema import parse as parse_for_codec
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import identity
+from schemactl.formats import problems as format_problems
 from schemactl.formats.avro.json_text import InvalidAvro, canonical_form, fingerprints
 from schemactl.formats.avro.parser import parse, problems
 from schemactl.formats.avro.schema import equal, identity_key
@@ -195,6 +196,25 @@ def test_default_of_a_record_that_contains_itself_by_defaults_is_a_problem() -> 
         '{"name": "id", "type": "int"}, {"name": "b", "type": {"type": "array", "items": "R"}, "default": [{"list": []}]}]}'
     )
     assert [*problems(text, Release.R5_0)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "record", "path", "pointer"),
+    [
+        ('"R"', "R", "R.a", "/fields/0"),
+        ('{"type": "array", "items": {"type": "record", "name": "P", "fields": [{"name": "i", "type": "int"}, {"name": "p", "type": "P"}]}}', "P", "P.p", "/fields/0/type/items/fields/1"),
+        ('{"type": "map", "values": {"type": "record", "name": "n.P", "fields": [{"name": "q", "type": {"type": "record", "name": "Q", "fields": [{"name": "p", "type": "P"}]}}]}}', "n.P", "P.q.p", "/fields/0/type/values/fields/0"),
+        ('{"type": "record", "name": "W", "fields": [{"name": "p", "type": {"type": "record", "name": "P", "fields": [{"name": "p", "type": "P"}]}}]}', "P", "P.p", "/fields/0/type/fields/0/type/fields/0"),
+    ],
+)  # fmt: skip
+def test_record_that_must_contain_itself_is_named_at_its_field(
+    type_: str, record: str, path: str, pointer: str
+) -> None:
+    text = f'{{"type": "record", "name": "R", "fields": [{{"name": "a", "type": {type_}}}]}}'
+    for release in Release:
+        [problem] = format_problems(SchemaInfo(SchemaType.AVRO, text.encode()), release)
+        assert problem.what.startswith(f"record {record} must contain itself ({path}): it has no finite value")
+        assert problem.pointer == pointer
 
 
 TWICE = '{"name": "f", "type": "int"}, {"name": "f", "type": "int"}'

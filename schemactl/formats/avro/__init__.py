@@ -103,12 +103,15 @@ class AvroSpec(TypeSpec):
         answer = can_read(reader=schema, writer=schema, release=release)
         if answer.outcome != "error":
             return
-        from schemactl.formats.avro.counterexample import has_endless
+        from schemactl.formats.avro.counterexample import find_endless_record
 
-        if has_endless(schema):
+        record = find_endless_record(schema)
+        if record:
             yield InvalidSchema(
-                "a record must contain itself: no message of it can end, and the broker's own check breaks down on it",
-                fix='make the field that leads back optional: a union with null, such as ["null", "Node"]',
+                f"record {record.full_name} must contain itself ({record.field_path}): it has no finite value, and the broker's own check "
+                f"breaks down on it: {answer.exception}",
+                pointer=record.pointer,
+                fix=f'make a field on the way optional: a union with null, such as ["null", "{record.full_name}"]',
             )
         else:
             yield InvalidSchema(

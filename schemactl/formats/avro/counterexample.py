@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
@@ -28,12 +28,14 @@ from schemactl.formats.avro.schema import (
     Fixed,
     JavaException,
     Map,
+    Path,
     Primitive,
     Record,
     Schema,
     Union,
     children,
     parts,
+    pointer,
 )
 from schemactl.formats.type_spec import ReaderFailure, UnknownWire
 
@@ -434,9 +436,74 @@ def can_be_written(schema: Schema) -> bool:
     return schema in compute_least_sizes(schema)
 
 
-def has_endless(schema: Schema) -> bool:
-    """Return whether some part of a schema has no finite value."""
-    return len(compute_least_sizes(schema)) < len(_index_parents(schema)[0])
+class EndlessRecord(NamedTuple):
+    """A record that must contain itself.
+
+    Attributes:
+        full_name: its full name.
+        field_path: the field that leads back to the record, or the fields, such as `Node.child.parent`.
+        pointer: the pointer to the first of these fields.
+    """
+
+    full_name: str
+    field_path: str
+    pointer: str
+
+
+def find_endless_record(schema: Schema) -> EndlessRecord | None:
+    """Return the first record in a schema that must contain itself, or None if there is none."""
+    sizes = compute_least_sizes(schema)
+    paths: dict[Schema, Path] = {}
+    pending: list[tuple[Schema, Path]] = [(schema, ())]
+    while pending:
+        part, path = pending.pop()
+        if part not in paths:
+            paths[part] = path
+            pending += reversed([(child, (path, *tokens)) for tokens, child in _list_children(part)])
+
+    # Each part without a finite value has a child without one, except empty enums and unions: the way along these children
+    # ends there or in a cycle.
+    next_children = {
+        part: (index, child)
+        for part in paths
+        if part not in sizes
+        for index, child in reversed([*enumerate(children(part))])
+        if child not in sizes and not _is_empty(child)
+    }
+    visited: set[Schema] = set()
+    for start in next_children:
+        way: list[Schema] = []
+        part = start
+        while part in next_children and part not in visited:
+            visited.add(part)
+            way.append(part)
+            part = next_children[part][1]
+        if part in way:
+            records = [member for member in way[way.index(part) :] if isinstance(member, Record)]
+            fields = [record.fields[next_children[record][0]] for record in records]
+            field_path = ".".join([records[0].name, *(field.name for field in fields)])
+            first_index = next_children[records[0]][0]
+            return EndlessRecord(records[0].full_name, field_path, pointer((paths[records[0]], "fields", first_index)))
+    return None
+
+
+def _is_empty(schema: Schema) -> bool:
+    """Return whether it is an enum without symbols, or a union without branches."""
+    return isinstance(schema, Enum) or (isinstance(schema, Union) and not schema.branches)
+
+
+def _list_children(schema: Schema) -> list[tuple[tuple[Token, ...], Schema]]:
+    """Return the schemas directly inside `schema`, each with the tokens of its pointer."""
+    match schema:
+        case Array():
+            return [(("items",), schema.items)]
+        case Map():
+            return [(("values",), schema.values)]
+        case Union():
+            return [((index,), branch) for index, branch in enumerate(schema.branches)]
+        case Record():
+            return [(("fields", index, "type"), field.schema) for index, field in enumerate(schema.fields)]
+    return []
 
 
 # Reading of a message with another schema
