@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,13 +14,13 @@ from schemactl.checks.declarations import check_relaxed_strategy
 from schemactl.checks.proposal import Proposal, Run, find_number_in_force
 from schemactl.comparison.compatibility import breakages
 from schemactl.comparison.fingerprint import broker_fingerprint
-from schemactl.core.errors import Source
+from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Answer, Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, live
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import obligation, policy_origin, versions
-from schemactl.formats import counterexample, explain, on_the_wire, problems, spec
+from schemactl.formats import counterexample, explain, find_unusable_defaults, on_the_wire, problems, spec
 from schemactl.formats.type_spec import Explanation
 
 UNPROTECTED: Final = "UNPROTECTED_READERS_BREAK"
@@ -288,6 +289,24 @@ def check_ignored_edit(run: Run, proposal: Proposal) -> Iterator[Finding]:
         f"readers use the new text.{proto_note}",
         source=proposal.schema.locate(""),
     )
+
+
+def check_unusable_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """Yield a finding for each new default that no reader can use; those that the latest version has are left out."""
+    versions = live(proposal.versions)
+    latest = versions[-1].info if versions else None
+    known_messages: set[str] = set()
+    with suppress(InvalidSchema):
+        known_messages.update(default.message for default in (find_unusable_defaults(latest) if latest else ()))
+    for default in find_unusable_defaults(proposal.schema):
+        if default.message not in known_messages:
+            yield from run.find(
+                default.rule,
+                proposal.topic,
+                f"Version {proposal.number} of {proposal.topic.name}: {on_one_line(default.message)}.",
+                source=proposal.schema.locate(default.pointer),
+                pointer=default.pointer,
+            )
 
 
 def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:

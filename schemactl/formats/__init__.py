@@ -90,6 +90,15 @@ def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
             yield InvalidSchema(f"{source}: {problem.what}" if source else problem.what, fix=problem.fix)
 
 
+def find_unusable_defaults(info: SchemaInfo) -> Iterator[Incompatibility]:
+    """Yield the defaults in `info` that brokers store and no reader can fill in (see TypeSpec.find_unusable_defaults).
+
+    Raises:
+        InvalidSchema: if the definition does not parse.
+    """
+    return spec(info).find_unusable_defaults(info)
+
+
 def identity(info: SchemaInfo) -> Hashable:
     """Return a key that two definitions share exactly if they are one version (see TypeSpec.identity).
 

@@ -113,6 +113,12 @@ class PairSpec(TypeSpec):
                         source=problem.source,
                     )
 
+    def find_unusable_defaults(self, info: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield the unusable defaults of both halves, under `/key` and `/value`."""
+        for name, half in split(info).halves.items():
+            for default in spec(half).find_unusable_defaults(half):
+                yield replace(default, pointer=_prefix_pointer(name, default.pointer))
+
     def identity(self, info: SchemaInfo) -> Hashable:
         """Return encoding, types and the halves' own keys: a half in another layout is the same version, STRING to INT32 is not."""
         pair = split(info)

@@ -92,6 +92,11 @@ class TypeSpec:
         """Return the parts that change how readers with `info` read data and are not part of its identity."""
         return tuple(sorted((key, value) for key, value in info.properties.items() if key.startswith("__")))
 
+    def find_unusable_defaults(self, info: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield the defaults that brokers store and no reader can fill in."""
+        del info
+        return iter(())
+
     def declared(self, info: SchemaInfo) -> SchemaInfo:
         """Return `info` in the spelling of declarations; clients may register other spellings of the same definition."""
         return info

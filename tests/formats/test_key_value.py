@@ -122,6 +122,16 @@ def test_it_breaks_data(new: SchemaInfo, rule: str, pointer: str) -> None:
     assert formats.counterexample(breakage, new=new, old=old)
 
 
+def test_unusable_default_is_found_in_its_half() -> None:
+    enum = '{"type": "enum", "name": "Kind", "symbols": ["A"]}'
+    record = f'{{"type": "record", "name": "R", "fields": [{{"name": "kind", "type": {enum}, "default": "B"}}]}}'
+    value = SchemaInfo(SchemaType.AVRO, record.encode())
+    pair = join(key=SchemaInfo(SchemaType.STRING, b""), value=value, encoding="INLINE")
+    [default] = formats.find_unusable_defaults(pair)
+    assert default.pointer == "/value/fields/0/default"
+    assert default.message == "the default of R.kind cannot be read: enum value 'B' is not a symbol of the enum"
+
+
 def test_a_breakage_inside_a_half_is_explained_and_proved_there() -> None:
     texts = ('{"type":"enum","name":"E","symbols":["A","B"]}', '{"type":"enum","name":"E","symbols":["A"]}')
     old, new = (

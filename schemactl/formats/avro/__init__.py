@@ -119,6 +119,14 @@ class AvroSpec(TypeSpec):
                 fix="let fewer types lead to one another",
             )
 
+    def find_unusable_defaults(self, info: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield the defaults of fields with a text that is not a symbol of its enum; none for PROTOBUF, whose readers use no Avro."""
+        if self.payload != "protobuf":
+            from schemactl.formats.avro.counterexample import find_missing_symbols
+
+            for pointer, message in find_missing_symbols(parsed_by_any(info.schema)):
+                yield Incompatibility("DEFAULT_NOT_A_SYMBOL", pointer, message)
+
     def identity(self, info: SchemaInfo) -> Hashable:
         """Return a key that two schemas share if Avro's `Schema.equals` holds for them; the SchemaType is part of it."""
         return info.type, _identity(info.schema)

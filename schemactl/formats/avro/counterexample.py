@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import Token, message_trace, trace_of
-from schemactl.formats.avro.defaults import check_default, read_default
+from schemactl.formats.avro.defaults import MISSING_SYMBOL, check_default, encode_default, read_default
 from schemactl.formats.avro.resolving_grammar import Likeness, Mark, Resolution, apply_aliases, compare_leaves
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -453,13 +453,7 @@ class EndlessRecord(NamedTuple):
 def find_endless_record(schema: Schema) -> EndlessRecord | None:
     """Return the first record in a schema that must contain itself, or None if there is none."""
     sizes = compute_least_sizes(schema)
-    paths: dict[Schema, Path] = {}
-    pending: list[tuple[Schema, Path]] = [(schema, ())]
-    while pending:
-        part, path = pending.pop()
-        if part not in paths:
-            paths[part] = path
-            pending += reversed([(child, (path, *tokens)) for tokens, child in _list_children(part)])
+    paths = _locate_parts(schema)
 
     # Each part without a finite value has a child without one, except empty enums and unions: the way along these children
     # ends there or in a cycle.
@@ -490,6 +484,37 @@ def find_endless_record(schema: Schema) -> EndlessRecord | None:
 def _is_empty(schema: Schema) -> bool:
     """Return whether it is an enum without symbols, or a union without branches."""
     return isinstance(schema, Enum) or (isinstance(schema, Union) and not schema.branches)
+
+
+def find_missing_symbols(schema: Schema) -> Iterator[tuple[str, str]]:
+    """Yield the pointer of each default that sets an enum to a text that is not one of its symbols, and the problem.
+
+    Avro accepts the definition. Its readers fail on every message that lacks the field, and the check of a broker as well.
+    """
+    for part, path in _locate_parts(schema).items():
+        for index, field in enumerate(part.fields if isinstance(part, Record) else ()):
+            if field.default is NO_DEFAULT:
+                continue
+            try:
+                encode_default(field, Release.R5_0)
+            except JavaException as exception:
+                if exception.exception == MISSING_SYMBOL:
+                    # The message without the list of symbols is the same in versions that list others.
+                    enum_value = exception.message.partition(" is not in ")[0]
+                    message = f"the default of {part.full_name}.{field.name} cannot be read: {enum_value} is not a symbol of the enum"
+                    yield pointer((path, "fields", index, "default")), message
+
+
+def _locate_parts(schema: Schema) -> dict[Schema, Path]:
+    """Map `schema` and every schema inside it, in document order, to the path of its first place."""
+    paths: dict[Schema, Path] = {}
+    pending: list[tuple[Schema, Path]] = [(schema, ())]
+    while pending:
+        part, path = pending.pop()
+        if part not in paths:
+            paths[part] = path
+            pending += reversed([(child, (path, *tokens)) for tokens, child in _list_children(part)])
+    return paths
 
 
 def _list_children(schema: Schema) -> list[tuple[tuple[Token, ...], Schema]]:

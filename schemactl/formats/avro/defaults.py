@@ -43,6 +43,9 @@ MAX_DEFAULT_VALUES: Final = 200
 _MAX_SHOWN_STEPS: Final = 20
 """The maximum number of steps in the path of a part of a default that is shown."""
 
+MISSING_SYMBOL: Final = "TracingAvroTypeException"
+"""The exception of Avro 1.12 on a default that is not a symbol of its enum."""
+
 FIELDS_NOT_SET: Final = ("AvroRuntimeException", "Schema fields not set yet")
 """The exception of Java and its message on a default of a record type that is still being read."""
 
@@ -481,8 +484,7 @@ class Encoding:
             raise JavaException("NullPointerException")
         symbol = value if isinstance(value, str) else "null"
         raise JavaException(
-            "TracingAvroTypeException",
-            f"enum value '{symbol}' is not in the enum symbol set: [{', '.join(schema.symbols)}]",
+            MISSING_SYMBOL, f"enum value '{symbol}' is not in the enum symbol set: [{', '.join(schema.symbols)}]"
         )
 
     def _check_map(self, schema: Map, value: JsonValue) -> None:
