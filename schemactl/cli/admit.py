@@ -116,7 +116,7 @@ def _run_all(args: argparse.Namespace, context: Context) -> int:
 
     if args.role or is_given(args) or args.without_schema or args.auto:
         raise UsageError("--all asks about every client: leave out the role, the schema and --auto")
-    approved = context.approved()
+    approved = context.approved(topics=[args.all])
     approved_topic = find(args.all, approved.catalog)
     topic, policies, release = _read_topic(args, context, approved_topic, approved.catalog)
     state = TopicState(topic.versions, args.producers, args.consumers, args.has_data)
@@ -149,7 +149,7 @@ class _Question(NamedTuple):
 def _make_question(args: argparse.Namespace, context: Context) -> _Question:
     if sum((is_given(args), args.without_schema, args.auto)) > 1:
         raise UsageError("give only one of --file or --type, --without-schema, --auto")
-    approved = context.approved()
+    approved = context.approved(topics=[args.topic])
     chosen = choose(args.topic, approved.catalog)
     client, client_text = _choose_client(args, context, chosen)
     topic, policies, release = _read_topic(args, context, chosen.topic, approved.catalog)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from schemactl.core.terminal import fit, on_one_line, terminal_width, uncleaned
 if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
     from schemactl.history import History, Repository
+    from schemactl.history.approved_history import HistoryNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +132,18 @@ class Context:
         return load_project(self.directory, self.config)
 
     def approved(
-        self, project: Project | None = None, target: Target | None = None, *, at: str | None = None
+        self,
+        project: Project | None = None,
+        target: Target | None = None,
+        *,
+        at: str | None = None,
+        topics: Iterable[str] = (),
+        namespaces: Collection[str] = (),
     ) -> History:
         """Read the approved history of `project`, by default of the project that the folder belongs to, and print its notes.
 
-        With `target`, a target of the project, read the history of that target, up to its position or up to `at`.
+        With `target`, a target of the project, read the history of that target, up to its position or up to `at`. The patterns
+        `topics` and the `namespaces` are the selection of the command: notes on other topics are not printed.
 
         Raises:
             SchemactlError: if there is no project, or the approved history or the position of the target cannot be read.
@@ -147,12 +155,36 @@ class Context:
         history = read_effective(self.repository, project, target, at=at, progress=progress)
         tip = history.tip.short if history.tip else "without commits"
         self.detail(f"approved history: {history.ref} ({tip}), {len(history.catalog.topics)} topics")
-        self.note(*history.notes)
+        self.note(*select_notes(history.notes, history, [*topics], [*namespaces]))
         return history
 
     def reading_history(self) -> Callable[[int, int | None], None]:
         """Return a function that shows the progress of reading the approved history, which is slow while little is cached."""
         return self.progress("reading the approved history", "commits")
+
+
+def select_notes(
+    notes: Sequence[HistoryNote], history: History, topics: Sequence[str], namespaces: Sequence[str]
+) -> Sequence[HistoryNote]:
+    """Return the notes on the topics that a command selects, or all notes if it selects none.
+
+    Args:
+        notes: notes of the history.
+        history: the approved history, which has the names of all topics.
+        topics: patterns of topics; the `@` of a version or ref and the text after it do not count.
+        namespaces: names of namespaces.
+    """
+    if not notes or not (topics or namespaces):
+        return notes
+    from schemactl.core.names import select
+
+    names = {*history.catalog.topics, *(note.topic for note in notes if note.topic)}
+    patterns = {text for topic in topics for text in (topic, topic.partition("@")[0], topic.rpartition("@")[0]) if text}
+    schema_ids = {name.schema_id for name in select(names, [*patterns], namespaces)}
+    if not schema_ids:
+        # The command fails because the topic is unknown, and a file that cannot be read may declare it.
+        return notes
+    return [note for note in notes if note.topic and note.topic.schema_id in schema_ids]
 
 
 class Progress:

@@ -323,7 +323,7 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
     if form == "bytes" and not args.out and args.count > 1:
         raise UsageError("payloads behind each other could not be told apart: add --out DIR, or -n 1")
     require_codec()
-    chosen = States(context).find_definition(args.topic)
+    chosen = States(context, [args.topic]).find_definition(args.topic)
     chosen.topic.load()
     if chosen.info is None:
         raise SchemactlError(f"{chosen.topic.name} has no schema there: nothing says what its messages are")

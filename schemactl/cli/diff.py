@@ -86,7 +86,7 @@ class Side:
 
 def run_diff(args: argparse.Namespace, context: Context) -> int:
     """Print the differences; return 2 if there are some and --detailed-exitcode is set, else 0."""
-    states = States(context)
+    states = States(context, [*filter(None, [args.old, args.new]), *args.topic], args.namespace)
     if args.old is None or (args.new is None and is_range(args.old, states)):
         return _print_all(args, states, context)
     if args.topic or args.namespace:
@@ -261,7 +261,7 @@ def run_changelog(args: argparse.Namespace, context: Context) -> int:
     """Print the changelog."""
     from schemactl.report import changes
 
-    states = States(context)
+    states = States(context, args.topic, args.namespace)
     if not is_range(args.range, states):
         raise UsageError(f"{args.range}: expected FROM..TO", fix=f"write {args.range}..HEAD for all since then")
     revision = read_revision(states, args.range, args.topic, args.namespace)

@@ -74,7 +74,7 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
     if args.kind != "asyncapi" and (args.server or args.title):
         raise UsageError("--server and --title belong to `export asyncapi`")
     project, _ = context.project()
-    approved = context.approved(project)
+    approved = context.approved(project, topics=[*args.topics, *args.topic], namespaces=args.namespace)
     topics = [*_select_topics(args, approved)]
     if args.kind == "asyncapi":
         text = _render_asyncapi(args, context, project, approved, topics)
@@ -232,7 +232,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
             f"the catalogue needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[site]"'
         ) from None
     project, _ = context.project()
-    approved = context.approved(project)
+    approved = context.approved(project, topics=args.topic, namespaces=args.namespace)
     names = sorted(select_known(approved.catalog.topics, args.topic, args.namespace))
     out = Path(context.directory, args.out)
     if out.exists() and not out.is_dir():

@@ -152,7 +152,7 @@ def _read_declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
     from schemactl.cli.topic_selection import States
     from schemactl.formats import pair_of
 
-    named = States(context).find_in_working_tree(topic)
+    named = States(context, [topic]).find_in_working_tree(topic)
     if named.info is None:
         raise SchemactlError(f"{named.topic.name} is declared without a schema")
     name, pair = f"{named.topic.name.topic}@work", pair_of(named.info)
@@ -333,7 +333,7 @@ def _contract_from_git(args: argparse.Namespace, context: Context) -> Contract:
     from schemactl.broker.connect import policies_at
 
     project, _ = context.project()
-    catalog = context.approved(project).catalog
+    catalog = context.approved(project, topics=[args.topic]).catalog
     topic = find(args.topic, catalog).load()
     strategy, _ = catalog.strategy(topic.name, project.defaults)
     policies = policies_at(catalog, topic.name, project.defaults, strategy=strategy)

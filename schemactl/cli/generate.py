@@ -131,7 +131,7 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
     kind = args.classes or generate.classes
     if kind is None or args.check or args.zip or args.wheel or args.out:
         raise UsageError(f"{args.of}: one version alone is for --classes, which prints its classes")
-    named = States(context).find_definition(args.of)
+    named = States(context, [args.of]).find_definition(args.of)
     if named.info is None:
         raise UsageError(f"{named.topic.name} has no schema")
     options = StructOptions(generate.spark, args.recursion_depth, as_decoded=True)

@@ -411,7 +411,8 @@ def run_clients(args: argparse.Namespace, context: Context) -> int:
 
     _require_compatible_options(args)
     target = target_of(args.target, context) if args.target else None
-    catalog = context.approved(*((target.project, target.target) if target else ())).catalog
+    selection = {"topics": [args.one] if args.one else args.topic, "namespaces": args.namespace}
+    catalog = context.approved(*((target.project, target.target) if target else ()), **selection).catalog
     if args.one:
         topics = [find(args.one, catalog)]
     else:

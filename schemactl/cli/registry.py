@@ -152,7 +152,7 @@ def _resolve_name(args: argparse.Namespace, project: Project, context: Context) 
             return TopicName.parse(text)
         except ValueError as error:
             raise UsageError(str(error)) from None
-    return find(text, context.approved(project).catalog, globs=globs).name
+    return find(text, context.approved(project, topics=[text]).catalog, globs=globs).name
 
 
 def _get(topic: _RegistryTopic) -> int:
@@ -241,7 +241,8 @@ def _warn_if_undeclared(registry_topic: _RegistryTopic, info: SchemaInfo) -> Non
     from schemactl import formats
     from schemactl.comparison.changes import Contents
 
-    topic = registry_topic.context.approved().catalog.topics.get(registry_topic.declared)
+    name = registry_topic.declared
+    topic = registry_topic.context.approved(topics=[str(name)]).catalog.topics.get(name)
     if topic is None or topic.deleted:
         registry_topic.context.say(
             f"warning: Git does not declare {registry_topic.declared}: `apply` does not touch it, and only `drift --unmanaged` shows it"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from schemactl.cli.context import Context
+from schemactl.cli.context import Context, select_notes
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.target_selection import ChosenTarget, EnvironmentTarget, add_target, approved_target, target_of
 from schemactl.cli.topic_selection import (
@@ -96,7 +96,7 @@ def run_show(args: argparse.Namespace, context: Context) -> int:
         return _show_effective(args, context)
     if args.target is not None and not isinstance(args.target, EnvironmentTarget):
         raise UsageError("--target belongs to --effective: a definition is the same on every target")
-    states = States(context)
+    states = States(context, [args.topic])
     chosen, history = states.find_definition(args.topic), states.approved
     chosen.topic.load()
     info = chosen.info
@@ -356,7 +356,7 @@ def _show_effective(args: argparse.Namespace, context: Context) -> int:
     if args.target is not None:
         chosen_target = approved_target(args.target, project, top, context)
         project, target = chosen_target.project, chosen_target.target
-    approved = context.approved(project, target)
+    approved = context.approved(project, target, topics=[args.topic])
     topic = find(args.topic, approved.catalog)
     values = [*_list_values(topic, approved, project, target, context)]
     if args.format == "json":
@@ -481,7 +481,8 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
     if args.version_bytes is not None and args.all:
         raise UsageError("--version-bytes are those of one topic's message: name the TOPIC")
     target = target_of(args.target, context) if args.target else None
-    history = context.approved(*((target.project, target.target) if target else ()))
+    patterns = [] if args.all else [args.topic]
+    history = context.approved(*((target.project, target.target) if target else ()), topics=patterns)
     version = None
     if args.all:
         topics = [history.catalog.topics[name] for name in sorted(history.catalog.topics)]
@@ -503,8 +504,8 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
             ref=history.ref,
             tip=commit_value(history.tip),
             topics=[_log_value(history, topic) for topic in topics],
-            notes=[str(note) for note in history.notes],
-            repaired=[str(note) for note in history.repaired],
+            notes=[str(note) for note in select_notes(history.notes, history, patterns, [])],
+            repaired=[str(note) for note in select_notes(history.repaired, history, patterns, [])],
         )
     else:
         context.report("\n\n".join(_render_log(history, topic, color=context.color) for topic in topics))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -396,9 +396,17 @@ class NamedDefinition:
 
 @dataclass
 class States:
-    """The approved history, the working tree, and other commits, each read on first use."""
+    """The approved history, the working tree, and other commits, each read on first use.
+
+    Attributes:
+        context: where to work.
+        topics: patterns of the topics that the command selects, by default all: notes on others are not printed.
+        namespaces: the namespaces that the command selects, by default all.
+    """
 
     context: Context
+    topics: Sequence[str] = ()
+    namespaces: Sequence[str] = ()
     _at: dict[str, History] = field(default_factory=dict)
 
     @cached_property
@@ -413,7 +421,7 @@ class States:
     @cached_property
     def approved(self) -> History:
         """The approved history."""
-        return self.context.approved(self.project)
+        return self.context.approved(self.project, topics=self.topics, namespaces=self.namespaces)
 
     @cached_property
     def files(self) -> WorktreeFiles:

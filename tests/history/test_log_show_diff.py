@@ -415,3 +415,58 @@ def test_every_command_names_once_what_was_approved_and_cannot_be_read(other: Sh
         assert code == 0
         assert err.count("note: persistent://shop/sales/orders: ") == 1, (command, err)
         assert err.count(" made no version: topics/orders.avsc:1:") == 1
+
+
+@pytest.fixture
+def unreadable(other: Shop) -> Shop:
+    """One topic that can be read, and two and a file that cannot."""
+    files = {
+        "schemactl.yaml": PROJECT + "targets: {local: {registry: 'sqlite:x.db'}}\n",
+        "topics/file.yaml": "topic: [",
+    }
+    for name, definition in (("good", record("id")), ("broken1", "{"), ("broken2", '"nothing"')):
+        files[f"topics/{name}.yaml"] = declared(f"shop/sales/{name}", f"{name}.avsc")
+        files[f"topics/{name}.avsc"] = definition
+    other.commit(files)
+    return other
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("log", "good"),
+        ("log", "good@0"),
+        ("log", "shop/sales/good", "--format", "json"),
+        ("show", "good"),
+        ("show", "good@0"),
+        ("show", "good", "--effective"),
+        ("diff", "good@0", "good"),
+        ("diff", "HEAD..HEAD", "--topic", "good"),
+        ("changelog", "HEAD..HEAD", "--topic", "good"),
+        ("export", "jsonschema", "good"),
+        ("sample", "good"),
+        ("clients", "good"),
+    ],
+)
+def test_commands_on_a_topic_print_no_notes_on_others(unreadable: Shop, command: tuple[str, ...]) -> None:
+    code, out, err = unreadable.run(*command)
+    assert (code, "broken" in out + err, "made no version" in out + err) == (0, False, False)
+
+
+@pytest.mark.parametrize(
+    ("command", "topics"),
+    [
+        (("log", "broken1"), {"broken1"}),
+        (("log", "broken1", "--format", "json"), {"broken1"}),
+        (("log", "--all"), {"broken1", "broken2", "file"}),
+        (("diff", "HEAD..HEAD", "--topic", "broken*"), {"broken1", "broken2"}),
+        (("clients", "--namespace", "shop/sales"), {"broken1", "broken2"}),
+        (("log", "unknown"), {"broken1", "broken2", "file"}),
+    ],
+)
+def test_notes_on_the_selected_topics_are_printed(unreadable: Shop, command: tuple[str, ...], topics: set[str]) -> None:
+    _, _, err = unreadable.run(*command)
+    notes = [line for line in err.splitlines() if "made no version" in line]
+    assert {
+        path for path in ("broken1", "broken2", "file") if any(f"topics/{path}." in line for line in notes)
+    } == topics
