@@ -555,12 +555,15 @@ class _Check:
         from schemactl.core.wording import counted
         from schemactl.declare import files as declare_files
         from schemactl.history.commit_files import differing_files
+        from schemactl.history.sparse_checkout import find_omitted_files
 
         project, content, repository = self.project, self.content, self.repository
         checked_paths = {project.path, project.waivers, *paths_of(content.declared), *content.numbers.paths}
         checked_paths |= list_overlay_paths(self.proposed)
         worktree = declare_files.WorktreeFiles(str(repository.top), folders=project.roots)
-        paths = differing_files(files, history.HashedFiles(worktree, repository.object_format), checked_paths)
+        omitted_paths = {*find_omitted_files(repository, project)}
+        differing_paths = differing_files(files, history.HashedFiles(worktree, repository.object_format), checked_paths)
+        paths = [path for path in differing_paths if path not in omitted_paths]
         if paths:
             names = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
             yield (
@@ -647,6 +650,7 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
     from schemactl.declare import files as declare_files
     from schemactl.declare import project as declare_project
     from schemactl.history.approved_history import judging_project
+    from schemactl.history.sparse_checkout import require_complete_checkout
 
     files: CommitFiles | HashedFiles
     if repository.top is None and not request.staged:
@@ -683,6 +687,7 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
         assert isinstance(files, history.CommitFiles)  # noqa: S101  for mypy
         files.folders = project.roots
     else:
+        require_complete_checkout(repository, project)
         worktree = declare_files.WorktreeFiles(top, folders=project.roots)
         files = history.HashedFiles(worktree, repository.object_format)
     return CheckedFiles(proposed, project, files, approved, covering)

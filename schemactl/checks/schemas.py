@@ -300,7 +300,7 @@ def check_unusable_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
         known_messages.update(default.message for default in (find_unusable_defaults(latest) if latest else ()))
     for default in find_unusable_defaults(proposal.schema):
         if default.message not in known_messages:
-            yield from run.find(
+            yield from run.make_finding(
                 default.rule,
                 proposal.topic,
                 f"Version {proposal.number} of {proposal.topic.name}: {on_one_line(default.message)}.",

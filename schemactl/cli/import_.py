@@ -71,6 +71,7 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
     from schemactl.declare import reader
     from schemactl.declare.writer import project_text
     from schemactl.deploy.registry_import import import_catalog
+    from schemactl.history.sparse_checkout import require_complete_checkout
 
     repository = context.repository
     if repository.top is None:
@@ -82,6 +83,7 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
     chosen = approved_target(args.target, project, str(top), trusting_context)
     target = chosen.target
     root = _choose_root(args, context, project, top)
+    require_complete_checkout(repository, project)
     files = declare_files.WorktreeFiles(str(top), folders=project.roots)
     declared = Catalog() if is_new else reader.load(files, project)
     with closing(chosen.open(context)) as registry:

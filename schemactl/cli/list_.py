@@ -167,6 +167,7 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
     from schemactl.checks import check as topic_checks
     from schemactl.checks.environments import read_files
     from schemactl.declare import files as declare_files
+    from schemactl.history.sparse_checkout import require_complete_checkout
 
     progress = context.reading_history()
     forked = history.read_forked(repository, project, repository.commit("HEAD"), progress=progress)
@@ -174,6 +175,7 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
     context.note(*approved.notes)
     if repository.top is None:
         return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
+    require_complete_checkout(repository, project)
     worktree = declare_files.WorktreeFiles(str(repository.top), folders=project.roots)
     files = history.HashedFiles(worktree, repository.object_format)
     try:

@@ -539,8 +539,10 @@ def _read_candidate(subject: TopicOfMessages, context: Context) -> SchemaInfo:
     from schemactl.declare import files
     from schemactl.declare import project as declare_project
     from schemactl.declare import reader as declare_reader
+    from schemactl.history.sparse_checkout import require_complete_checkout
 
     project, top = declare_project.load_project(context.directory, context.config)
+    require_complete_checkout(context.repository, project)
     declared = declare_reader.read(files.WorktreeFiles(top, folders=(*project.roots,)), project)
     if declared.problems:
         raise DeclarationError(declared.problems)

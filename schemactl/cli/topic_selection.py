@@ -427,9 +427,11 @@ class States:
     def files(self) -> WorktreeFiles:
         """The working tree. Raise UsageError in a bare repository."""
         from schemactl.declare import files as declare_files
+        from schemactl.history.sparse_checkout import require_complete_checkout
 
         if self.context.repository.top is None:
             raise _make_bare_error()
+        require_complete_checkout(self.context.repository, self.project)
         return declare_files.WorktreeFiles(self._project_and_top[1], folders=self.project.roots)
 
     @cached_property
@@ -533,10 +535,12 @@ def merge_working_tree(context: Context, project: Project, top: str, *, by_commi
     from schemactl import history
     from schemactl.checks.environments import paths_of, read_files
     from schemactl.declare import files as declare_files
+    from schemactl.history.sparse_checkout import require_complete_checkout
 
     repository = context.repository
     if repository.top is None:
         return None
+    require_complete_checkout(repository, project)
     worktree = declare_files.WorktreeFiles(top, folders=project.roots)
     files = history.HashedFiles(worktree, repository.object_format)
     declared = read_files(repository, project, files).declared
