@@ -206,6 +206,71 @@ def _list_latest_number(proposal: Proposal) -> list[int]:
 # The comparison of two StructTypes
 
 
+# Names that differ only in case
+
+
+def find_equal_names(info: SchemaInfo, spark_release: str, release: Release) -> dict[Path, tuple[str, ...]]:
+    """Return the names of fields that differ only in case, in one struct, by the path of the last of them.
+
+    A record that occurs at several places counts once. The result is empty for a schema without columns.
+    """
+    options = StructOptions(spark_release, recursive_field_max_depth=1, as_decoded=True)
+    names_by_path: dict[Path, tuple[str, ...]] = {}
+    known_keys: set[tuple[str, tuple[str, ...]]] = set()
+
+    def visit(spark_type: SparkType, path: Path) -> None:
+        match spark_type:
+            case Struct():
+                names_by_key: dict[str, list[str]] = {}
+                for field in spark_type.fields:
+                    # As Spark compares them: String.toLowerCase(Locale.ROOT).
+                    names_by_key.setdefault(field.name.lower(), []).append(field.name)
+                for names in names_by_key.values():
+                    key = (spark_type.name or ".".join(path), tuple(names))
+                    if len(names) > 1 and key not in known_keys:
+                        known_keys.add(key)
+                        names_by_path[*path, names[-1]] = tuple(names)
+                for field in spark_type.fields:
+                    visit(field.type, (*path, field.name))
+            case SparkArray():
+                visit(spark_type.element, (*path, "element"))
+            case SparkMap():
+                visit(spark_type.value, (*path, "value"))
+
+    with suppress(InvalidSchema, UnsupportedBySpark, RecursionError):
+        if struct := struct_of(info, options, release):
+            visit(struct, ())
+    return names_by_path
+
+
+def check_equal_names(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """Yield a finding for each set of fields of one record or message whose names differ only in case."""
+    generate, release = run.project.generate, run.project.release
+    spark_release = generate.spark if generate else StructOptions().spark
+    names_by_path = find_equal_names(proposal.schema, spark_release, release)
+    if not names_by_path:
+        return
+    places = None
+    with suppress(InvalidSchema, UnsupportedBySpark):  # the columns of a recursive record
+        places = Pointers(proposal.schema, release)
+    for path, names in [*names_by_path.items()][:MAX_SHOWN]:
+        at = places.of(path) if places else ""
+        yield from run.make_finding(
+            "FIELDS_DIFFER_IN_CASE",
+            proposal.topic,
+            f"{proposal.topic.name}: the fields {_join_names(names)} differ only in case. Spark and Delta take them for one column, "
+            "and reject a table with both.",
+            source=proposal.schema.locate(at),
+            field=".".join(path),
+            pointer=at,
+            fingerprint=proposal.make_fingerprint("FIELDS_DIFFER_IN_CASE", f"{at}#{'.'.join(path)}", against=()),
+        )
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return f"{', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}`"
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
     """The change of one column.

@@ -61,6 +61,8 @@ def check_topic(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Find
             run, topic_check, proposal, approved_topic.schema if approved_topic and not is_new_generation else None
         )
         findings += schema_findings
+        if topic_check.verdict is not None:
+            findings += table_impact.check_equal_names(run, proposal)
         findings += check_clients(run, proposal, approved_topic, is_changed=topic_check.verdict is not None)
         if approved_topic:
             topic_check = replace(topic_check, tables=table_impact.compare_tables(run, proposal, approved_topic))

@@ -93,6 +93,8 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
             raise
         except SchemactlError as error:
             context.note(f"{topic.name}: left out: {error.what}")
+        if args.kind == "ddl":
+            context.note(*_find_equal_names(topic, version, project))
     if args.out is not None:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
@@ -102,6 +104,17 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
     else:
         print("\n".join(texts.values()), end="")
     return 0
+
+
+def _find_equal_names(topic: Topic, version: SchemaVersion, project: Project) -> Iterator[str]:
+    """Yield a note for each set of columns that Spark rejects in one table."""
+    from schemactl.checks.table_impact import find_equal_names
+    from schemactl.codegen.topic_struct import StructOptions
+
+    spark_release = project.generate.spark if project.generate else StructOptions().spark
+    if version.info:
+        for names in find_equal_names(version.info, spark_release, project.release).values():
+            yield f"{topic.name}: {', '.join(names)} differ only in case: Spark rejects the table unless spark.sql.caseSensitive is true"
 
 
 def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
