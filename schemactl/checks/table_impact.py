@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import islice
 from typing import Final, Literal
@@ -164,7 +164,7 @@ def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterato
     if impact is None or not (impact.changes or impact.refusal):
         return
     topic = proposal.topic
-    pointers = Pointers(proposal.schema, run.project.release) if impact.changes else None
+    pointers = Pointers(proposal.schema, run.project.release, StructOptions()) if impact.changes else None
     rewrites = [change for change in impact.changes if change.effect == "rewrite"]
     for index, change in enumerate(rewrites[:MAX_SHOWN]):
         pointer = pointers.of(change.path) if pointers else ""
@@ -203,10 +203,11 @@ def _list_latest_number(proposal: Proposal) -> list[int]:
     return [version.number for version in live(proposal.versions)[-1:]]
 
 
-# The comparison of two StructTypes
-
-
 # Names that differ only in case
+
+
+_RECURSIVE: Final = StructOptions(recursive_field_max_depth=1, as_decoded=True)
+"""The columns of each record once, also of a recursive one."""
 
 
 def find_equal_names(info: SchemaInfo, spark_release: str, release: Release) -> dict[Path, tuple[str, ...]]:
@@ -214,7 +215,7 @@ def find_equal_names(info: SchemaInfo, spark_release: str, release: Release) -> 
 
     A record that occurs at several places counts once. The result is empty for a schema without columns.
     """
-    options = StructOptions(spark_release, recursive_field_max_depth=1, as_decoded=True)
+    options = replace(_RECURSIVE, spark=spark_release)
     names_by_path: dict[Path, tuple[str, ...]] = {}
     known_keys: set[tuple[str, tuple[str, ...]]] = set()
 
@@ -246,13 +247,11 @@ def find_equal_names(info: SchemaInfo, spark_release: str, release: Release) -> 
 def check_equal_names(run: Run, proposal: Proposal) -> Iterator[Finding]:
     """Yield a finding for each set of fields of one record or message whose names differ only in case."""
     generate, release = run.project.generate, run.project.release
-    spark_release = generate.spark if generate else StructOptions().spark
+    spark_release = generate.spark if generate else _RECURSIVE.spark
     names_by_path = find_equal_names(proposal.schema, spark_release, release)
     if not names_by_path:
         return
-    places = None
-    with suppress(InvalidSchema, UnsupportedBySpark):  # the columns of a recursive record
-        places = Pointers(proposal.schema, release)
+    places = Pointers(proposal.schema, release, _RECURSIVE)
     for path, names in [*names_by_path.items()][:MAX_SHOWN]:
         at = places.of(path) if places else ""
         yield from run.make_finding(
@@ -269,6 +268,9 @@ def check_equal_names(run: Run, proposal: Proposal) -> Iterator[Finding]:
 
 def _join_names(names: Sequence[str]) -> str:
     return f"{', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}`"
+
+
+# The comparison of two StructTypes
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,3 +249,13 @@ def test_comments_reach_the_halves_of_a_pair(tmp_path: Path) -> None:
     assert "value STRUCT<url: STRING COMMENT 'Where it led to.'>" in schemactl(pair.path, "export", "ddl").out
     schema = json.loads(schemactl(pair.path, "export", "jsonschema", "pair").out)
     assert schema["definitions"]["web.Click"]["properties"]["url"]["description"] == "Where it led to."
+
+
+def test_a_table_with_names_that_differ_in_case_has_a_note(tmp_path: Path) -> None:
+    repository = Scratch(tmp_path / "case")
+    files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/orders.yaml": declared()}
+    repository.commit({**files, "topics/orders.avsc": record("id", Id=1, idx=1)})
+    repository.flush()
+    printed = schemactl(repository.path, "export", "ddl")
+    assert "note: persistent://shop/sales/orders: id, Id differ only in case: Spark rejects the table" in printed.err
+    assert "differ only" not in schemactl(repository.path, "export", "jsonschema", "orders").err
