@@ -39,9 +39,7 @@ GATE_RULES: Final = frozenset({"GATE_CHANGED", "GATE_UNREADABLE", "DRAFT_AGAIN"}
 ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 """The position of each severity in a report, the worst first."""
 
-_OWN_FILES_NOTE: Final = (
-    "So it is under the judging files of this change, as they will be after the merge; not under the approved ones."
-)
+_OWN_FILES_NOTE: Final = "This holds under the judging files of this change, as they will be after the merge, and not under the approved files."
 
 Change = Literal[
     "added", "new version", "not stored", "older version", "schema removed", "removed", "policies", "clients"

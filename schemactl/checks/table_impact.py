@@ -554,12 +554,12 @@ def advice(changes: Sequence[ColumnChange]) -> str:
 class Pointers:
     """Find the places of columns in a definition, which is parsed once."""
 
-    def __init__(self, info: SchemaInfo, release: Release) -> None:
+    def __init__(self, info: SchemaInfo, release: Release, options: StructOptions) -> None:
         """Parse the definition; raise InvalidSchema or UnsupportedBySpark as `struct_of` does."""
         self._parts: dict[str, avro.Schema | None] = {}
         if both := pair_of(info):
             self._parts = {"key": _parse_avro(both.key, release), "value": _parse_avro(both.value, release)}
-        self._is_record = self._parts == {} and is_record(info, StructOptions(), release)
+        self._is_record = self._parts == {} and is_record(info, options, release)
         self._schema = None if self._parts else _parse_avro(info, release)
         # The field numbers by name, for each record by its identity.
         self._numbers: dict[int, dict[str, int]] = {}
