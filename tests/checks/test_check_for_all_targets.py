@@ -44,7 +44,7 @@ EDITS: dict[str, dict[str, str | bytes | None]] = {
 
 
 @pytest.fixture(scope="module")
-def prepared_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Approve orders with two versions, a foreign one on prod, and clicks, with overlays on four targets."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT.replace("clicks", "orders"))
     estate.scratch.commit(
@@ -65,8 +65,8 @@ def prepared_estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 
 @pytest.fixture
-def estate(prepared_estate: Estate, tmp_path: Path) -> Estate:
-    return prepared_estate.copied(tmp_path / "shop")
+def estate(prepared: Estate, tmp_path: Path) -> Estate:
+    return prepared.copied(tmp_path / "shop")
 
 
 def run_check(estate: Estate, *arguments: str) -> Any:
