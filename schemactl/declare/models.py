@@ -327,21 +327,6 @@ def _find_owner(package: str) -> str:
 # The project file
 
 
-def _check_format_version(value: object) -> None:
-    """Raise ValueError unless `value` is the format version that this release reads."""
-    if value != 1 or isinstance(value, bool):
-        raise ValueError(f"expected the format's version, 1, found {found(value)}", "write version: 1")
-
-
-def _check_module(name: str) -> None:
-    """Raise ValueError unless `name` can be the name of a generated package."""
-    if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
-        raise ValueError(f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first")
-    if owner := _find_owner(name):
-        message = f"`{shortened(name)}` is {owner}: a generated package of that name would take its place"
-        raise ValueError(message, f"write another name, such as {shortened(_suggest_package(name))}")
-
-
 _MODULE = rf"^(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*$"
 _REF = r"^(?!-)[^\s~^:?*\[\\\x00-\x20]+$"
 _WORD = "[A-Za-z_][A-Za-z0-9_]*"
@@ -357,6 +342,21 @@ _CHECKERS = tuple(prefix + name for prefix in ("", _PACKAGE) for name in OPTIONA
 _REQUIRED_CHECKERS = frozenset(
     f"{language}SchemaCompatibilityCheck" for language in ("Avro", "Json", "ProtobufNative", "External", "KeyValue")
 )
+
+
+def _check_format_version(value: object) -> None:
+    """Raise ValueError unless `value` is the format version that this release reads."""
+    if value != 1 or isinstance(value, bool):
+        raise ValueError(f"expected the format's version, 1, found {found(value)}", "write version: 1")
+
+
+def _check_module(name: str) -> None:
+    """Raise ValueError unless `name` can be the name of a generated package."""
+    if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
+        raise ValueError(f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first")
+    if owner := _find_owner(name):
+        message = f"`{shortened(name)}` is {owner}: a generated package of that name would take its place"
+        raise ValueError(message, f"write another name, such as {shortened(_suggest_package(name))}")
 
 
 def _check_category(value: object) -> None:
