@@ -86,6 +86,7 @@ _SESSIONS: list[SparkSession] = []
 
 
 def _begin(settings: Mapping[str, str], catalog: Mapping[str, str]) -> None:
+    # pyiceberg reads them when it is imported, so this file must not import it, and nor can a file of tests begin the process.
     for name in ("uri", "warehouse"):
         os.environ[f"PYICEBERG_CATALOG__{catalog['name']}__{name}".upper()] = catalog[name]
     ensure_java()
