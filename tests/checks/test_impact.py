@@ -225,7 +225,7 @@ def test_the_halves_of_a_key_value_are_columns() -> None:
     old = key_value.join(key=text, value=order(field("id", "int")), encoding="INLINE")
     new = key_value.join(key=text, value=order(field("no", "long", "id")), encoding="INLINE")
     assert describe_changes(old, new) == [("renamed column", "value.no"), ("type widened", "value.no")]
-    assert Pointers(new, Release.R4_0).of(("value", "no")) == "/value/fields/0"
+    assert Pointers(new, Release.R4_0, StructOptions()).of(("value", "no")) == "/value/fields/0"
 
 
 def test_what_has_no_columns_has_no_impact() -> None:
@@ -254,7 +254,7 @@ def test_a_pointer_leads_to_the_field_or_as_far_as_there_is_one() -> None:
         ("items", "element", "gone"): "/fields/1/type/1/items",
         ("gone",): "",
     }.items():
-        assert Pointers(info, Release.R4_0).of(path) == expected
+        assert Pointers(info, Release.R4_0, StructOptions()).of(path) == expected
 
 
 def test_a_definition_made_to_exhaust_is_rejected_in_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
