@@ -158,6 +158,17 @@ class Context:
         self.note(*select_notes(history.notes, history, [*topics], [*namespaces]))
         return history
 
+    def require_complete_checkout(self, project: Project) -> None:
+        """Raise HistoryError if a sparse checkout omits files of the project. The folder may be outside of a Git repository."""
+        from schemactl.core.errors import HistoryError
+        from schemactl.history.sparse_checkout import require_complete_checkout
+
+        try:
+            repository = self.repository
+        except HistoryError:
+            return
+        require_complete_checkout(repository, project)
+
     def reading_history(self) -> Callable[[int, int | None], None]:
         """Return a function that shows the progress of reading the approved history, which is slow while little is cached."""
         return self.progress("reading the approved history", "commits")

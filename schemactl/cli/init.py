@@ -350,10 +350,9 @@ def run_new(args: argparse.Namespace, context: Context) -> int:
     from schemactl.declare import project as declare_project
     from schemactl.declare import reader as declare_catalog
     from schemactl.declare import writer
-    from schemactl.history.sparse_checkout import require_complete_checkout
 
     project, top = declare_project.load_project(context.directory, context.config)
-    require_complete_checkout(context.repository, project)
+    context.require_complete_checkout(project)
     files = declare_files.WorktreeFiles(top, folders=project.roots)
     # Problems in other files do not matter here.
     catalog = declare_catalog.read(files, project).catalog

@@ -72,11 +72,10 @@ def _choose_files(args: argparse.Namespace, context: Context) -> tuple[Files, Pr
     from schemactl import history
     from schemactl.declare import files as declare_files
     from schemactl.declare import project as declare_project
-    from schemactl.history.sparse_checkout import require_complete_checkout
 
     if not args.staged:
         project, top = declare_project.load_project(context.directory, context.config)
-        require_complete_checkout(context.repository, project)
+        context.require_complete_checkout(project)
         return declare_files.WorktreeFiles(top, folders=project.roots), project, top
     files = history.IndexFiles(context.repository)
     project, top = declare_project.load_project(context.directory, context.config, files=files)
