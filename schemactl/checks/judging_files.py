@@ -111,12 +111,12 @@ def _report_unreadable_file(path: str, ref: str, problem: Problem, commit: Commi
 
 def _select_added_names(overlays: Catalog, approved: Catalog) -> Catalog:
     """Return the overlays of names that the change adds, which the approved history has never had."""
-    # Only the names: an approved topic is read when it is accessed.
-    approved_names = {*approved.topics}
-    approved_namespaces = {*approved.namespaces, *(name.namespace_name for name in approved_names)}
+    # Only the names: an approved topic is read when it is accessed. Both domains share one list of versions.
+    approved_ids = {name.schema_id for name in approved.topics}
+    approved_namespaces = {*approved.namespaces, *(name.namespace_name for name in approved.topics)}
     return Catalog(
         {name: overlay for name, overlay in overlays.namespaces.items() if name not in approved_namespaces},
-        {name: overlay for name, overlay in overlays.topics.items() if name not in approved_names},
+        {name: overlay for name, overlay in overlays.topics.items() if name.schema_id not in approved_ids},
     )
 
 

@@ -145,6 +145,14 @@ EVASIONS: Mapping[str, Evasion] = {
         [PROD],
         {**RENAMED, "o.yaml": f"{STRICT}---\ntopic: shop/sales/sales\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n"},
     ),
+    "a topic that moves to the other domain, with an overlay": Evasion(
+        [PROD],
+        {
+            "topics/orders.yaml": declared("non-persistent://shop/sales/orders"),
+            **BREAK,
+            "o.yaml": f"{STRICT}---\ntopic: non-persistent://shop/sales/orders\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n",
+        },
+    ),
     "a renamed topic that leaves the target": Evasion(
         [{**project_with(prod=target(overlays="o.yaml", include=["**/orders"])), "o.yaml": STRICT}], RENAMED
     ),
