@@ -782,7 +782,13 @@ def judging_project(
     Raises:
         HistoryError: the approved ref is unknown, or no commit has a project file that can be read.
     """
-    ref, tip = approved(repository, proposed, base) if base else by_default(repository, proposed, local=True)
+    try:
+        ref, tip = approved(repository, proposed, base) if base else by_default(repository, proposed, local=True)
+    except HistoryError:
+        if base or not proposed.approved:
+            raise
+        # This clone does not know the remote's default branch. The files may then name the ref, whose settings judge.
+        ref, tip = approved(repository, proposed)
     judging = _read_judging_project(repository, ref, tip, directory, config) if tip else None
     named_ref = judging.project.approved if judging else proposed.approved
     if named_ref and not base:

@@ -247,3 +247,16 @@ def test_outside_of_ci_work_on_the_approved_branch_is_checked(
     clone.git("checkout", "-q", "-B", "main", "origin/main")
     (clone.path / ORDERS).write_text(BREAKING)
     assert clone.check()[0] == 100
+
+
+def test_a_clone_that_does_not_know_the_default_branch_is_judged_by_the_ref_that_its_files_name(tmp_path: Path) -> None:
+    clone = Clone(tmp_path, approved="origin/develop")
+    clone.git("update-ref", "refs/remotes/origin/develop", clone.main)
+    clone.git("update-ref", "-d", "refs/remotes/origin/main")
+    clone.git("symbolic-ref", "-d", "refs/remotes/origin/HEAD")
+    off = "severities: {READER_FIELD_MISSING_DEFAULT_VALUE: off, BROKER_INCOMPATIBLE: off}\n"
+    (clone.path / "schemactl.yaml").write_text(PROJECT.format(approved=f"approved: origin/develop\n{off}"))
+    code, output = clone.check()
+    assert code == 100, output
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in output
+    assert "GATE_CHANGED" in output
