@@ -53,7 +53,7 @@ class Package:
         exec(compile(text, name, "exec"), module.__dict__)  # noqa: S102  our own text
         generated_topic = module.__dict__[name.upper()]
         texts = {path.rpartition("/")[2]: text for path, text in self.files.items() if "/schemas/" in path}
-        generated_topic._text = lambda file: texts[file] if file else ""
+        generated_topic._read_text = lambda file: texts[file] if file else ""
         (row,) = get_args(get_type_hints(module)[name.upper()])
         return generated_topic, row
 
