@@ -159,7 +159,7 @@ def lint(declared: Declared, project: Project, only: frozenset[TopicName]) -> tu
 
 def _make_finding(run: Run, rule: str, name: TopicName, source: Source | None, remark: Remark) -> Iterator[Finding]:
     # A rule that is off by default gets the severity that the project sets.
-    severity = run.get_severity(rule, name)
+    severity = run.get_severity(rule, name, run.rules[rule].severity)
     return run.make_finding(
         rule,
         run.target.topics[name],

@@ -84,7 +84,8 @@ def check_project(
 ) -> CheckReport:
     """Compare the declared files with the approved history.
 
-    If a new project file hides the approved project that covers its folder, both projects are checked.
+    If a new project file hides the approved project that covers its folder, both projects are checked. If the change moves topics to
+    another project of the repository, they are checked there.
 
     Args:
         request: what to check.
@@ -107,24 +108,64 @@ def check_project(
         deadline.begin("reading the declared files")
         checked = find_checked_files(request, repository)
         report = _check_files(request, repository, checked, deadline, on_commit, note)
-        if checked.covering is None:
-            return report
-        deadline.begin("checking the approved project that covers this folder")
-        covering_request = replace(request, config=str(Path(str(repository.top), checked.covering)), target=None)
-        covering_report = _check_files(
-            covering_request, repository, find_checked_files(covering_request, repository), deadline, on_commit, note
-        )
-    note_on_both = (
-        f"{checked.proposed.path} is new, and {checked.covering} covers its folder: both projects are checked"
-    )
+        if checked.covering is not None:
+            deadline.begin("checking the approved project that covers this folder")
+            other_request = _ask_for(request, repository, checked.covering)
+            other = find_checked_files(other_request, repository)
+            covering_report = _check_files(other_request, repository, other, deadline, on_commit, note)
+            both = (
+                f"{checked.proposed.path} is new, and {checked.covering} covers its folder: both projects are checked"
+            )
+            return _join_projects(covering_report, report, both)
+        deadline.begin("checking the topics that move to another project")
+        for other_request, other in _find_new_homes(request, repository, checked, report):
+            other_report = _check_files(other_request, repository, other, deadline, on_commit, note)
+            moves = f"topics move from {checked.proposed.path} to {other.proposed.path}: they are checked there, too"
+            report = _join_projects(report, other_report, moves)
+    return report
+
+
+def _ask_for(request: CheckRequest, repository: Repository, path: str) -> CheckRequest:
+    """Return the same request for the project whose file is at `path`."""
+    return replace(request, config=str(Path(str(repository.top), path)), target=None)
+
+
+def _find_new_homes(
+    request: CheckRequest, repository: Repository, checked: CheckedFiles, report: CheckReport
+) -> Iterator[tuple[CheckRequest, CheckedFiles]]:
+    """Yield the other projects among the checked files that declare topics which this one removes."""
+    from schemactl.declare.project import PROJECT_FILE
+    from schemactl.declare.reader import read
+
+    removed = {topic_check.topic for topic_check in report.topics if topic_check.change == "removed"}
+    if not removed:
+        return
+    paths = [path for path in sorted(checked.files.below("")) if posixpath.basename(path) == PROJECT_FILE]
+    for path in paths:
+        if path == checked.proposed.path:
+            continue
+        other_request = _ask_for(request, repository, path)
+        try:
+            other = find_checked_files(other_request, repository)
+            topics = read(other.files, other.project).catalog.topics
+        except SchemactlError:
+            # Nothing is generated or applied from a project that cannot be read.
+            continue
+        moved = [name for name, topic in topics.items() if {name, name.twin, topic.renamed_from} & removed]
+        if moved:
+            yield replace(other_request, topics=tuple(map(str, moved)), namespaces=()), other
+
+
+def _join_projects(report: CheckReport, other: CheckReport, note: str) -> CheckReport:
+    """Return one report of two projects, with a note that says why both are in it."""
     return replace(
-        covering_report,
-        checked=covering_report.checked + report.checked,
-        topics=(*covering_report.topics, *report.topics),
-        policies=(*covering_report.policies, *report.policies),
-        findings=(*covering_report.findings, *report.findings),
-        waived=(*covering_report.waived, *report.waived),
-        notes=tuple(dict.fromkeys([note_on_both, *covering_report.notes, *report.notes])),
+        report,
+        checked=report.checked + other.checked,
+        topics=(*report.topics, *other.topics),
+        policies=(*report.policies, *other.policies),
+        findings=(*report.findings, *other.findings),
+        waived=(*report.waived, *other.waived),
+        notes=tuple(dict.fromkeys([note, *report.notes, *other.notes])),
     )
 
 
@@ -420,23 +461,21 @@ class _Check:
         from schemactl.history.approved_history import other_projects
 
         tip, approved_names = self.forked.approved.tip, {*self.forked.approved.catalog.topics}
-        names = [
-            name
+        old_names = {
+            name: [topic.renamed_from] if topic.renamed_from else [name, name.twin]
             for name, topic in self.content.declared.catalog.topics.items()
-            if not topic.renamed_from and not {name, name.twin} & approved_names
-        ]
+            if not {name, name.twin, topic.renamed_from} & approved_names
+        }
         moved: dict[TopicName, MovedTopic] = {}
-        if not names or tip is None:
+        if not old_names or tip is None:
             return moved
         for project in other_projects(self.repository, self.project, tip):
             catalog = history.read(self.repository, project, tip.id).catalog
-            for name in names:
-                old_topic = next(
-                    (topic for candidate in (name, name.twin) if (topic := catalog.topics.get(candidate))), None
-                )
+            for name, candidates in old_names.items():
+                old_topic = next((topic for candidate in candidates if (topic := catalog.topics.get(candidate))), None)
                 if old_topic and old_topic.versions:
                     strategy, _ = catalog.strategy(old_topic.name, project.defaults)
-                    moved[name] = MovedTopic(old_topic.load(), strategy, project.path)
+                    moved[name] = MovedTopic(old_topic.load(), strategy, project)
         return moved
 
     @cached_property

@@ -122,30 +122,34 @@ class Run:
             )
         )
 
-    def get_severity(self, rule: str, name: TopicName | None) -> Severity | Literal["off"] | None:
-        """Return the severity that the project sets for a rule and topic, or None if it sets none.
+    def get_severity(
+        self, rule: str, name: TopicName | None, default: Severity | Literal["off"]
+    ) -> Severity | Literal["off"]:
+        """Return the severity of a rule for a topic; `default` counts where the project sets none.
 
-        A renamed topic has the stricter severity of its old and its new namespace.
+        A renamed topic has the stricter severity of its old and its new namespace, a moved one also that of its old project.
         """
-        severities = self.project.namespace_severities
-        topic = self.target.topics.get(name) if name and severities else None
-        old_name = topic.renamed_from if topic else None
+        places: list[tuple[Project, TopicName | None]] = [(self.project, name)]
+        topic = self.target.topics.get(name) if name else None
+        if topic and (moved := self.moved.get(topic.name)):
+            places.append((moved.project, moved.topic.name))
+        elif topic and topic.renamed_from and not self.find_approved(topic.name):
+            places.append((self.project, topic.renamed_from))
         levels = [
-            (severities.get(candidate.namespace_name, {}).get(rule) if candidate else None)
-            or self.project.severities.get(rule)
-            for candidate in (name, *([old_name] if old_name and name and not self.find_approved(name) else []))
+            (project.namespace_severities.get(place.namespace_name, {}).get(rule) if place else None)
+            or project.severities.get(rule)
+            or default
+            for project, place in places
         ]
-        if len({*levels}) == 1:
-            return levels[0]
-        return max((level or self.rules[rule].severity for level in levels), key=_LEVELS.index)
+        return max(levels, key=_LEVELS.index)
 
     def is_enabled(self, rule: str, name: TopicName) -> bool:
         """Return whether the rule is on for the topic."""
-        return (self.get_severity(rule, name) or self.rules[rule].severity) != "off"
+        return self.get_severity(rule, name, self.rules[rule].severity) != "off"
 
     def apply_severity(self, finding: Finding) -> Iterator[Finding]:
         """Yield `finding` with the severity that the project sets for its rule; nothing if the rule is off."""
-        severity = self.get_severity(finding.rule, finding.topic) or finding.severity
+        severity = self.get_severity(finding.rule, finding.topic, finding.severity)
         topic = self.target.topics.get(finding.topic) if finding.topic else None
         if topic and severity == "error" and self.is_draft(topic):
             # No client depends on a draft yet, and `apply` skips it.
@@ -159,14 +163,14 @@ class MovedTopic:
     """A topic that another project of the repository had.
 
     Attributes:
-        topic: the topic with its versions.
-        strategy: its strategy in that project.
-        project: the path of that project's file.
+        topic: the topic in the approved history of that project, with its versions.
+        strategy: its strategy there.
+        project: that project, as it was approved.
     """
 
     topic: Topic
     strategy: CompatibilityStrategy
-    project: str
+    project: Project
 
 
 @dataclass(frozen=True, slots=True)

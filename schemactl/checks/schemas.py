@@ -132,7 +132,7 @@ def check_renamed_topic(run: Run, proposal: Proposal) -> Iterator[Finding]:
     moved = run.moved.get(topic.name)
     if old_name is None and moved is None:
         return
-    old_topic = run.approved.topics.get(old_name) if old_name else moved.topic if moved else None
+    old_topic = moved.topic if moved else run.approved.topics.get(old_name) if old_name else None
     if old_topic is None or not old_topic.load().versions:
         yield from run.make_finding(
             "RENAMED_FROM_UNKNOWN",
@@ -141,14 +141,12 @@ def check_renamed_topic(run: Run, proposal: Proposal) -> Iterator[Finding]:
             source=topic.locate("/renamed_from"),
         )
         return
-    if old_name or moved is None:
+    if moved is None:
         strategy, _ = run.approved.strategy(old_topic.name, run.project.defaults)
         introduction = f"{topic.name} was {old_name}; the versions below are those of {old_name}."
     else:
         strategy = moved.strategy
-        introduction = (
-            f"{topic.name} was declared in the project {moved.project}; the versions below are those of that project."
-        )
+        introduction = f"{topic.name} was {old_topic.name} in the project {moved.project.path}; the versions below are those of that project."
     proposal = replace(proposal, versions=old_topic.versions, in_force=find_number_in_force(old_topic))
     verdict = proposal.judge(run.project)
     for finding in (*check_readers(run, proposal, verdict), *check_relaxed_strategy(run, proposal, verdict, strategy)):

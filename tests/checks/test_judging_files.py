@@ -180,6 +180,26 @@ EVASIONS: Mapping[str, Evasion] = {
         },
         folder="sub",
     ),
+    "a topic that moves to a new project, checked where it was": Evasion(
+        [project()],
+        {
+            "topics/orders.yaml": None,
+            "topics/orders.avsc": None,
+            "sub/schemactl.yaml": yaml.safe_dump({"version": 1, "roots": ["topics"], "severities": OFF}),
+            "sub/topics/orders.yaml": declared(),
+            "sub/topics/orders.avsc": record("id", "note"),
+        },
+    ),
+    "a topic that moves to a new project under another name": Evasion(
+        [project()],
+        {
+            "topics/orders.yaml": None,
+            "topics/orders.avsc": None,
+            "sub/schemactl.yaml": "version: 1\nroots: [topics]\n",
+            "sub/topics/orders.yaml": declared("shop/sales/sales", more="renamed_from: shop/sales/orders\n"),
+            "sub/topics/orders.avsc": record("id", "note"),
+        },
+    ),
     "the project file moves, with lenient settings": Evasion(
         [{"schemactl.yaml": "version: 1\nroots: [sub/topics]\n", "sub/topics/o.yaml": declared(), "sub/topics/orders.avsc": record("id")}],
         {
