@@ -403,7 +403,7 @@ class _Check:
             if stepwise and branch
             else None,
             targets=environment.targets,
-            moved=self.moved,
+            moved=self.moved_topics,
             protos=self.protos,
         )
         return environment.targets, report
@@ -446,7 +446,7 @@ class _Check:
         """The comparison of the declarations with the approved history at the merge base."""
         from schemactl.checks.proposal import Run
 
-        return Run(self.content.declared.catalog, self.forked.base.catalog, self.project, moved=self.moved)
+        return Run(self.content.declared.catalog, self.forked.base.catalog, self.project, moved=self.moved_topics)
 
     @cached_property
     def changes(self) -> LocalChanges:
@@ -454,7 +454,7 @@ class _Check:
         return self.forked.changes(self.files, self.content.declared)
 
     @cached_property
-    def moved(self) -> Mapping[TopicName, MovedTopic]:
+    def moved_topics(self) -> Mapping[TopicName, MovedTopic]:
         """The new topics that another approved project of the repository has; they are compared like renamed topics."""
         from schemactl import history
         from schemactl.checks.proposal import MovedTopic

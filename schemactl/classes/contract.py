@@ -100,7 +100,7 @@ class ClientVerdict(NamedTuple):
         return {reason.role for reason in self.reasons if not reason.strict_only}
 
 
-def _default_against(contract: Contract, same: SchemaVersion | None) -> Literal["all", "latest"]:
+def choose_versions_to_check(contract: Contract, same: SchemaVersion | None) -> Literal["all", "latest"]:
     """Return the default of --against for a class with the schema of `same`: the versions that the strategy protects."""
     from schemactl.core.policies import TRANSITIVE
 
@@ -110,7 +110,7 @@ def _default_against(contract: Contract, same: SchemaVersion | None) -> Literal[
     return "all" if contract.strategy in TRANSITIVE else "latest"
 
 
-def _against(text: str, contract: Contract) -> tuple[SchemaVersion, ...]:
+def select_versions(text: str, contract: Contract) -> tuple[SchemaVersion, ...]:
     """Return the versions that --against selects, oldest first.
 
     Raises:
@@ -131,7 +131,7 @@ def _against(text: str, contract: Contract) -> tuple[SchemaVersion, ...]:
     return tuple(versions_by_number[number] for number in sorted(map(int, set(numbers))))
 
 
-def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) -> Iterator[Reason]:
+def find_unreadable_versions(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) -> Iterator[Reason]:
     """Yield why the class cannot read the versions, or why their readers cannot read it; newest version first."""
     from schemactl.comparison.compatibility import breakages
     from schemactl.core.policies import CompatibilityStrategy
@@ -149,7 +149,7 @@ def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) 
             )
 
 
-def _rejected(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> Iterator[Reason]:
+def find_rejections(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> Iterator[Reason]:
     """Yield a reason if a broker rejects the connect of the class while a producer and a consumer are connected."""
     from schemactl.broker.connect import TopicState, admit
 

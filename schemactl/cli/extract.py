@@ -13,10 +13,10 @@ from schemactl.classes.contract import (
     ClientVerdict,
     Contract,
     Reason,
-    _against,
-    _default_against,
-    _rejected,
-    _unreadable,
+    choose_versions_to_check,
+    find_rejections,
+    find_unreadable_versions,
+    select_versions,
 )
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
@@ -314,13 +314,13 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
     folder, release = str(Path.cwd()), contract.release
     schemas = {role: _extract_schema(args, folder, release, role) for role in _ROLES}
     matching_version = Contents(contract.versions).find(schemas["producer"])
-    against = _against(args.against or _default_against(contract, matching_version), contract)
+    against = select_versions(args.against or choose_versions_to_check(contract, matching_version), contract)
     reasons: list[Reason] = []
     for role in _ROLES if args.role == "both" else (args.role,):
-        reasons += _unreadable(role, schemas[role], against)
+        reasons += find_unreadable_versions(role, schemas[role], against)
         if role == "producer" and matching_version is None:
             reasons.append(_UNAPPROVED)
-        reasons += _rejected(role, schemas[role], contract, args.class_)
+        reasons += find_rejections(role, schemas[role], contract, args.class_)
     verdict = ClientVerdict(args.class_, args.role, contract, against, matching_version, reasons)
     if args.format == "json":
         context.report_json(**_verdict_value(verdict))

@@ -94,21 +94,7 @@ def _reading_digest(info: SchemaInfo) -> str:
         parts += spec(info.proto).reading_parts(info.proto) if info.proto else ()
     except InvalidSchema:
         return ""
-    return hashlib.sha256(json.dumps(_plain(parts)).encode()).hexdigest() if parts else ""
-
-
-def _plain(key: object) -> object:
-    """Return an identity as JSON, the same in every run: sets in order."""
-    match key:
-        case tuple():
-            return [_plain(each) for each in key]
-        case frozenset():
-            return ["set", *sorted(map(json.dumps, map(_plain, key)))]
-        case bytes():
-            return ["bytes", key.hex()]
-        case Enum():
-            return key.name
-    return key
+    return hashlib.sha256(json.dumps(_to_json_value(parts)).encode()).hexdigest() if parts else ""
 
 
 def short(fingerprint: str) -> str:

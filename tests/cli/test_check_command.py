@@ -130,7 +130,7 @@ def waive(scratch: Scratch, *words: str, code: int = 0, **options: str) -> str:
 
 def fingerprints(found: Mapping[str, Any]) -> dict[str, str]:
     """Fingerprints by topic."""
-    return {each["topic"].rpartition("/")[2]: each["fingerprint"] for each in found["findings"]}
+    return {finding["topic"].rpartition("/")[2]: finding["fingerprint"] for finding in found["findings"]}
 
 
 def written(scratch: Scratch) -> str:
@@ -143,8 +143,8 @@ def test_a_finding_of_one_topic_is_waived_alone(scratch: Scratch) -> None:
     assert len({*names.values()}) == 3
     assert "Wrote 1 waiver to waivers.yaml:" in waive(scratch, names["a"])
     after = report(scratch)
-    assert [each["topic"][-1] for each in after["findings"] if each["waiver"]] == ["a"]
-    assert [each["topic"][-1] for each in after["findings"] if not each["waiver"]] == ["b", "c"]
+    assert [finding["topic"][-1] for finding in after["findings"] if finding["waiver"]] == ["a"]
+    assert [finding["topic"][-1] for finding in after["findings"] if not finding["waiver"]] == ["b", "c"]
 
 
 def test_a_cause_is_waived_with_an_entry_for_each_topic_and_its_owner(scratch: Scratch) -> None:
@@ -234,7 +234,7 @@ def test_wrong_usage_is_said_before_anything_is_checked(
 @pytest.mark.parametrize("days", [1, 366])
 def test_the_first_and_the_last_day_that_can_be_given(scratch: Scratch, days: int) -> None:
     waive(scratch, fingerprints(report(scratch))["a"], until=in_days(days))
-    assert [each["topic"][-1] for each in report(scratch)["waivers"]] == ["a"]
+    assert [waiver["topic"][-1] for waiver in report(scratch)["waivers"]] == ["a"]
 
 
 def test_where_nothing_can_be_waived_it_says_so(scratch: Scratch) -> None:
@@ -310,7 +310,7 @@ def test_a_cause_that_brokers_reject_is_waived_with_their_rejections(tmp_path: P
     (cause,) = report(made)["causes"]
     assert "Wrote 4 waivers" in waive(made, cause["id"])
     after = report(made, code=0)
-    assert [(each["rule"], len(each["topics"]), len(each["rejected"])) for each in after["causes"]] == [
+    assert [(cause["rule"], len(cause["topics"]), len(cause["rejected"])) for cause in after["causes"]] == [
         ("READER_FIELD_MISSING_DEFAULT_VALUE", 2, 2)
     ]
     assert after["causes"][0]["waived"]

@@ -128,7 +128,9 @@ def test_what_changes_how_the_new_schema_reads_is_another_change(parts: dict[str
 
 
 def test_a_charset_is_part_of_the_fingerprint() -> None:
-    plain, latin = (SchemaInfo(SchemaType.STRING, properties=each) for each in ({}, {"__charset": "ISO-8859-1"}))
+    plain, latin = (
+        SchemaInfo(SchemaType.STRING, properties=properties) for properties in ({}, {"__charset": "ISO-8859-1"})
+    )
     assert fingerprint(**{**CHANGE, "new": latin}) != fingerprint(**{**CHANGE, "new": plain})
     owned = replace(plain, properties={"owner": "sales"})
     assert fingerprint(**{**CHANGE, "new": owned}) == fingerprint(**{**CHANGE, "new": plain})

@@ -37,7 +37,7 @@ def estate(tmp_path: Path) -> Estate:
 def waiting(estate: Estate, *arguments: str) -> dict[str, str]:
     """The reasons for which topics are left out of the plan for prod."""
     planned = estate.run("plan", *PROD, "--format", "json", *arguments, code=(0, 100)).out
-    return {each["topic"].rpartition("/")[2]: each["reason"] for each in json.loads(planned)["left_out"]}
+    return {refusal["topic"].rpartition("/")[2]: refusal["reason"] for refusal in json.loads(planned)["left_out"]}
 
 
 def without_registry(estate: Estate) -> None:
@@ -86,7 +86,7 @@ def test_a_result_of_some_topics_speaks_of_these(estate: Estate) -> None:
 def test_no_result_counts_that_is_not_named(estate: Estate) -> None:
     estate.run("apply", *STAGE, "--auto-approve")
     without_registry(estate)
-    assert all(each.endswith("(--results names no result of its last apply)") for each in waiting(estate).values())
+    assert all(reason.endswith("(--results names no result of its last apply)") for reason in waiting(estate).values())
     assert {*waiting(estate)} == {"orders", "refunds"}
     estate.run("apply", *PROD, "--auto-approve", code=3)
     estate.run("apply", *PROD, "--auto-approve", *RESULTS)
@@ -167,7 +167,7 @@ def test_without_a_result_nothing_is_there(estate: Estate, text: str | None, rea
     path = estate.scratch.path / ".schemactl/results/stage.json"
     path.unlink() if text is None else path.write_text(text)
     reasons = waiting(estate, "--results", ".schemactl/results")
-    assert all(reason in each for each in reasons.values())
+    assert all(reason in text for text in reasons.values())
     assert {*reasons} == {"orders", "refunds"}
 
 
@@ -200,7 +200,7 @@ def test_a_mapping_left_out_elsewhere_is_one_error(estate: Estate) -> None:
 def test_status_counts_what_waits_by_itself(estate: Estate, named: tuple[str, ...]) -> None:
     def prod(*more: str) -> Any:
         found = json.loads(estate.run("status", "--format", "json", *named, *more, code=(0, 1)).out)
-        return next(each for each in found["targets"] if each["target"] == "prod")
+        return next(target for target in found["targets"] if target["target"] == "prod")
 
     for target in (STAGE, PROD):
         estate.run("apply", *target, "--auto-approve")

@@ -386,8 +386,8 @@ def outcome(
         found = registry.read(scope_of(catalog))
         assert all(registry.relaxed(name) is None for name in catalog.topics)
     topics = {
-        name: replace(each, versions=tuple(replace(version, timestamp_ms=0) for version in each.versions))
-        for name, each in found.topics.items()
+        name: replace(topic, versions=tuple(replace(version, timestamp_ms=0) for version in topic.versions))
+        for name, topic in found.topics.items()
     }
     return result, replace(found, topics=topics)
 
@@ -405,7 +405,7 @@ def test_the_registry_ends_as_after_one_topic_at_a_time(
     assert after_many == after_one
     assert {*many.done} == {*one.done}
     assert many.failures.keys() == one.failures.keys()
-    assert [str(each) for each in many.failures.values()] == [str(each) for each in one.failures.values()]
+    assert [str(failure) for failure in many.failures.values()] == [str(failure) for failure in one.failures.values()]
 
 
 @pytest.mark.slow
@@ -529,7 +529,9 @@ OPEN = Policies(S.ALWAYS_COMPATIBLE)
 def relaxing(**more: Topic) -> Catalog:
     """What is approved next: sales becomes less strict, orders has what no release takes."""
     stuck = topic(FIRST_TOPIC, A, SchemaInfo(A.type, b"{"))
-    return Catalog({SALES: Namespace(SALES, OPEN)}, {FIRST_TOPIC: stuck, **{each.name: each for each in more.values()}})
+    return Catalog(
+        {SALES: Namespace(SALES, OPEN)}, {FIRST_TOPIC: stuck, **{topic.name: topic for topic in more.values()}}
+    )
 
 
 @pytest.fixture

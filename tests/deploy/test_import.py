@@ -91,7 +91,7 @@ class Shop:
         """The registry's and Git's number of each version."""
         out = self.run("log", str(name), "--target", "local", "--format", "json", code=(0, 100)).out
         versions = json.loads(out)["topics"][0]["versions"]
-        return [(each["registry"], each["git"]) for each in versions if each["state"] != "tombstone"]
+        return [(version["registry"], version["git"]) for version in versions if version["state"] != "tombstone"]
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_types_that_topics_define_alike_become_files_that_they_refer_to(shop: Sh
     key = {"type": "fixed", "name": "Key", "size": 16}
 
     def info(name: str, *types: Any) -> SchemaInfo:
-        fields = [{"name": f"f{index}", "type": each} for index, each in enumerate(types)]
+        fields = [{"name": f"f{index}", "type": type_} for index, type_ in enumerate(types)]
         value = {"type": "record", "name": name, "namespace": "shop.sales", "fields": fields}
         return SchemaInfo(SchemaType.AVRO, json.dumps(value).encode())
 
@@ -399,7 +399,7 @@ def test_of_two_domains_with_one_name_the_persistent_topic_comes_with_its_polici
 
 def test_versions_of_another_history_are_refused_by_plan_unless_all_come(shop: Shop) -> None:
     stamped = [
-        SchemaInfo(each.type, each.schema, {COMMIT_PROPERTY: "ab" * 20}) for each in (avro("id"), avro("id", n=0))
+        SchemaInfo(info.type, info.schema, {COMMIT_PROPERTY: "ab" * 20}) for info in (avro("id"), avro("id", n=0))
     ]
     shop.put(ORDERS, *stamped)
     assert "import with --commit-each-version instead" in shop.run("import", "--one-commit").out
