@@ -47,6 +47,9 @@ _TICK_S: Final = 0.2
 _GRACE_S: Final = 5.0
 """The time that an interrupted apply waits for running steps."""
 
+_RESTORE_ATTEMPTS: Final = 3
+"""The number of attempts to restore a topic: until one succeeds, any producer can register a breaking schema."""
+
 OnStep = Callable[[int, PlanStep], None]
 
 
@@ -226,13 +229,19 @@ class _Run:
         # After an interrupt, only the main thread may use the registry; it restores the remaining topics.
         if name not in self._relaxed or self._interrupted:
             return
-        try:
-            _restore(self._registry, name)
-            self._relaxed.discard(name)
-        except SchemactlError as error:
+        problem: SchemactlError | None = None
+        for _ in range(_RESTORE_ATTEMPTS):
+            try:
+                _restore(self._registry, name)
+            except SchemactlError as error:
+                problem = error
+            else:
+                self._relaxed.discard(name)
+                return
+        if problem:
             previous = self._failures.get(number)
-            prefix = "" if previous is None or error.what in previous.what else f"{previous.what}; "
-            self._fail(number, type(error)(prefix + error.what, fix=error.fix))
+            prefix = "" if previous is None or problem.what in previous.what else f"{previous.what}; "
+            self._fail(number, type(problem)(prefix + problem.what, fix=problem.fix))
             with self._lock:
                 self._blocked.add(name.namespace_name)
 
