@@ -38,7 +38,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Write an importable package (`generate` in the project file says its name and place) with, for every topic, its "
         "schemas, the types of its rows, its columns, and what decodes and encodes messages of every version. The package is "
-        "that of what a merge of the files here puts on record: commit it with the change. With a target, check that the "
+        "that of what a merge of the files here puts on record: commit it with the change. With a target, and without --check, verify that the "
         "registry's numbers are the recorded ones (exit 100, and nothing is written, if not); what is written comes from "
         "files and Git alone."
     )
@@ -46,6 +46,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  schemactl generate                           write the package, to be committed\n"
         "  schemactl generate --check                   is it up to date? (exit 100 if not; for CI)\n"
+        "  schemactl generate --staged                  after `git add -p`, without what is not staged\n"
         "  schemactl generate --zip shop_schemas.zip    a package that needs no schemactl\n"
         "  spark-submit --py-files shop_schemas.zip job.py\n"
         "  schemactl generate --classes pydantic        with models for the records of each topic\n"
@@ -57,7 +58,8 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--check: write nothing; exit 100 if a file would change",
+        "--check: write nothing; exit 100 if a file would change; only files are compared, and no registry is asked",
+        "--staged: the package of what is staged for the next commit, not of the working tree",
         "--rebase: the branch will be rebased: each of its commits puts its versions on record, not the end alone",
         "--out DIR: write the package here (default: `generate.out`)",
         "--zip FILE: instead, pack the package with its run-time, for spark-submit --py-files (in a folder: PACKAGE.zip)",
@@ -90,7 +92,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     Return 100 if --check finds stale files or the registry of the target contradicts the record, else 0.
     """
     _require_compatible_options(args)
-    project, top = context.project()
+    project, top = _load_project(args, context)
     generate = project.generate
     if generate is None:
         raise SchemactlError(
@@ -101,16 +103,27 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
         return _print_classes(args, context, project, generate)
     generate = replace(generate, classes=args.classes or generate.classes)
     maker = _PackageMaker(args, context, project, top, generate)
-    merged = merge_working_tree(context, project, top, by_commit=args.rebase)
+    merged = maker.merge(by_commit=args.rebase)
     package = maker.make_package(merged)
     context.note(*package.setup.approved.notes)
-    # The registry can only reject the package: the same files always make the same package.
-    package.setup.verify_numbers((approved.topic for approved in package.topics), context)
+    # The registry can only reject the package: the same files always make the same package. So a comparison of files asks no registry.
+    if not args.check:
+        package.setup.verify_numbers((approved.topic for approved in package.topics), context)
     if args.zip or args.wheel:
         return _pack(package, maker, merged)
     if merged is None and args.out is None:
         raise UsageError("a bare repository has no working tree for the package: name a folder with --out")
     return _check(package, maker, merged) if args.check else _write(package, maker, merged)
+
+
+def _load_project(args: argparse.Namespace, context: Context) -> tuple[Project, str]:
+    """Return the project of the working tree, or with --staged that of the index, and the top of the repository."""
+    from schemactl import history
+    from schemactl.declare.project import load_project
+
+    if args.staged:
+        return load_project(context.directory, context.config, files=history.IndexFiles(context.repository))
+    return context.project()
 
 
 def _require_compatible_options(args: argparse.Namespace) -> None:
@@ -121,6 +134,8 @@ def _require_compatible_options(args: argparse.Namespace) -> None:
         raise UsageError("--wheel-version needs --wheel")
     if args.with_commits and not is_packed:
         raise UsageError("--with-commits needs --zip or --wheel: what is committed cannot name its own commit")
+    if args.staged and args.of:
+        raise UsageError(f"--staged is about the whole package, not about {args.of}")
 
 
 def _print_classes(args: argparse.Namespace, context: Context, project: Project, generate: Generate) -> int:
@@ -175,6 +190,10 @@ class _PackageMaker:
         """The folder of the package."""
         args = self.args
         return Path(self.top, self.generate.out) if args.out is None else Path(self.context.directory, args.out)
+
+    def merge(self, *, by_commit: bool) -> Merged | None:
+        """Merge the working tree, or with --staged the index, into the approved history (see `merge_working_tree`)."""
+        return merge_working_tree(self.context, self.project, self.top, by_commit=by_commit, staged=self.args.staged)
 
     def make_package(self, merged: Merged | None) -> _Package:
         """Return the package of the merged history, or of the approved history without a merge."""
@@ -241,7 +260,7 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     out_text = maker.generate.out if args.out is None else args.out
     difference = compare(package.files, out, below=maker.context.top, brought=maker.make_merge_predicate(merged))
     if difference and merged and merged.has_commits and not args.rebase:
-        rebased = maker.make_package(merge_working_tree(maker.context, maker.project, maker.top, by_commit=True))
+        rebased = maker.make_package(maker.merge(by_commit=True))
         rebased_difference = compare(
             rebased.files, out, below=maker.context.top, brought=maker.make_merge_predicate(merged)
         )
@@ -258,7 +277,7 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
         return 0
     for line in _explain_stale_numbers(package, out, difference.changed):
         print(line)
-    command = "schemactl generate --rebase" if args.rebase else "schemactl generate"
+    command = "schemactl generate" + (" --staged" if args.staged else "") + (" --rebase" if args.rebase else "")
     if merged and merged.is_behind:
         ref = merged.approved.ref
         print(f"{ref} has moved on since this branch left it. Run `git merge {quote(ref)}`, then `{command}`.")
@@ -299,7 +318,7 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     updated, deleted = len(difference.changed) - created, len(difference.extra)
     print(f"{len(package.files)} files: {created} created, {updated} updated, {deleted} deleted.")
     if merged and merged.has_commits and not maker.args.rebase:
-        rebased = maker.make_package(merge_working_tree(maker.context, maker.project, maker.top, by_commit=True))
+        rebased = maker.make_package(maker.merge(by_commit=True))
         if rebased.files != package.files:
             maker.context.say(
                 "note: a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"

@@ -180,12 +180,25 @@ def planned(
 ) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
     """Open the targets, and yield them with the plan for each by name, or the error that prevented it."""
     with opened(selection, context, at=args.at, base=args.base) as targets:
+        context.note(*_find_uncommitted_files(targets))
         if not (args.at or args.base):
             context.note(*_find_unapproved_files(targets))
         yield (
             targets,
             each_target(targets, lambda target: PlanRequest.of(target, args), PlanRequest.observe, PlanRequest.plan),
         )
+
+
+def _find_uncommitted_files(targets: OpenTargets) -> Iterator[str]:
+    """Yield a note if the index or the working tree has changes that are not committed: no plan contains them."""
+    from schemactl.core.wording import counted
+
+    for target in targets.targets[:1]:
+        if files := target.approved.whole.uncommitted_files():
+            yield (
+                f"{counted(len(files), 'file has changes', 'files have changes')} that are not committed, and not in this plan: "
+                f"{first_of(files)}"
+            )
 
 
 def _find_unapproved_files(targets: OpenTargets) -> Iterator[str]:

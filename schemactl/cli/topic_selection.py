@@ -526,10 +526,16 @@ def _make_bare_error() -> UsageError:
     )
 
 
-def merge_working_tree(context: Context, project: Project, top: str, *, by_commit: bool = False) -> Merged | None:
+def merge_working_tree(
+    context: Context, project: Project, top: str, *, by_commit: bool = False, staged: bool = False
+) -> Merged | None:
     """Merge the working tree into the approved history; return the result, or None if the repository is bare.
 
+    With `by_commit`, each commit of the branch is merged by itself, as by a rebase. With `staged`, the index takes the place of the
+    working tree.
+
     Raises:
+        HistoryError: with `staged`, if the repository is bare or a merge conflict is not resolved.
         DeclarationError: if the working tree, or the result, has problems.
     """
     from schemactl import history
@@ -538,11 +544,16 @@ def merge_working_tree(context: Context, project: Project, top: str, *, by_commi
     from schemactl.history.sparse_checkout import require_complete_checkout
 
     repository = context.repository
-    if repository.top is None:
+    here: Files
+    if staged:
+        here = index = history.IndexFiles(repository)
+        index.folders = project.roots
+    elif repository.top is None:
         return None
-    require_complete_checkout(repository, project)
-    worktree = declare_files.WorktreeFiles(top, folders=project.roots)
-    files = history.HashedFiles(worktree, repository.object_format)
+    else:
+        require_complete_checkout(repository, project)
+        here = declare_files.WorktreeFiles(top, folders=project.roots)
+    files = history.HashedFiles(here, repository.object_format)
     declared = read_files(repository, project, files).declared
     used_paths = {*paths_of(declared)}
     progress = context.reading_history()

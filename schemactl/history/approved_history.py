@@ -42,14 +42,15 @@ from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, 
 from schemactl.declare import project as declare_project
 from schemactl.declare.definition import AvroFileCache, Definitions
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
-from schemactl.declare.files import SUFFIXES, Files, read_bytes
+from schemactl.declare.files import SUFFIXES, Files, WorktreeFiles, read_bytes, shown
 from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients
 from schemactl.declare.references import folders_above
 from schemactl.declare.waivers import read_waivers
 from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
-from schemactl.history.commit_files import CommitFiles, Entry, content
+from schemactl.history.commit_files import CommitFiles, Entry, HashedFiles, content, differing_files, list_staged_paths
 from schemactl.history.git import FSCK, Repository, UnnamedBareRepository
+from schemactl.history.sparse_checkout import find_omitted_files
 from schemactl.history.versions import (
     MAX_CACHED_DOCUMENTS,
     Derivation,
@@ -257,19 +258,43 @@ class History:
             return []
         arguments = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", merge_base.id, head.id)
         changed_paths = self._repository.run(*arguments).decode("utf-8", "surrogateescape").split("\0")[:-1]
-        overlays = {path for target in self._project.targets.values() for path in target.overlays}
         head_files = CommitFiles(self._repository, head)
         return [
             path
             for path in changed_paths
-            if path.endswith(SUFFIXES)
-            and (
-                path in overlays
-                or in_roots(path, self._project)
-                or any(map(self._cache.users, (path, *folders_above(path))))
-            )
-            and head_files.entry(path) != self._cache.entry(path)
+            if self._is_declared_by(path) and head_files.entry(path) != self._cache.entry(path)
         ]
+
+    def uncommitted_files(self) -> list[str]:
+        """List the declarations, definitions, overlays and the project file that differ from HEAD, staged or not; escaped for printing.
+
+        Raises:
+            HistoryError: if git cannot read the index.
+        """
+        project, repository = self._project, self._repository
+        head = repository.commit("HEAD")
+        if head is None or repository.top is None:
+            return []
+        overlays = {path for target in project.targets.values() for path in target.overlays}
+        definitions = {path for schema, _ in self._cache.topics() for path in self._cache.made_of(schema)}
+        committed = CommitFiles(repository, head)
+        committed.folders = project.roots
+        worktree = WorktreeFiles(str(repository.top), folders=project.roots)
+        here = HashedFiles(worktree, repository.object_format)
+        further_paths = {project.path, *overlays, *(path for path in definitions if path.endswith(SUFFIXES))}
+        staged_paths = {
+            shown(path) for path in list_staged_paths(repository) if path == project.path or self._is_declared_by(path)
+        }
+        omitted_paths = {*map(shown, find_omitted_files(repository, project))}
+        return sorted({*differing_files(committed, here, further_paths), *staged_paths} - omitted_paths)
+
+    def _is_declared_by(self, path: str) -> bool:
+        """Return whether the file at `path` is a declaration, an overlay, or a definition that a declaration uses."""
+        return path.endswith(SUFFIXES) and (
+            any(path in target.overlays for target in self._project.targets.values())
+            or in_roots(path, self._project)
+            or any(map(self._cache.users, (path, *folders_above(path))))
+        )
 
     def later_versions(self) -> dict[TopicName, tuple[SchemaVersion, ...]]:
         """Return the versions that follow in the whole history, for each topic that gets further versions."""

@@ -275,6 +275,14 @@ def _is_different(committed: GitFiles, here: HashedFiles, path: str) -> bool:
         return True
 
 
+def list_staged_paths(repository: Repository) -> list[str]:
+    """Return the paths at which the index differs from HEAD; none in a bare repository or before the first commit."""
+    head = repository.commit("HEAD")
+    if head is None or repository.top is None:
+        return []
+    return [path.decode("utf-8", "surrogateescape") for path in repository.run(*DIFF_INDEX, head.id).split(b"\0")[1::2]]
+
+
 # Git attributes that convert files
 
 

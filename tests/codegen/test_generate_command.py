@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
+from estate import PROJECT, Estate
+from scratch import record
 from shop import approved, git, make
 
 from schemactl.core.names import TopicName
@@ -68,6 +70,25 @@ def test_wrong_usage_is_said_and_nothing_is_written(shop: Path, arguments: str) 
     schemactl(shop, "-q", "generate", *arguments.split(), code=64)
     assert not (shop / "x.zip").exists()
     assert not (shop / "dist").exists()
+
+
+def test_the_package_of_the_index_has_what_is_staged_and_nothing_else(tmp_path: Path) -> None:
+    estate = Estate(tmp_path / "estate", project=f"{PROJECT}generate: {{package: shop_schemas, out: generated}}\n")
+    estate.run("generate")
+    definition = estate.scratch.path / "namespaces/orders.avsc"
+    definition.write_text(record("id", staged=0))
+    estate.scratch.git("add", "namespaces")
+    definition.write_text(record("id", staged=0, unstaged=0))
+    (estate.scratch.path / "schemactl.yaml").write_text("not: [a project")
+    assert "Run `schemactl generate --staged`" in estate.run("generate", "--check", "--staged", code=100).out
+    estate.run("generate", "--staged")
+    texts = "".join(path.read_text() for path in estate.scratch.path.glob("generated/**/*.*"))
+    assert "staged" in texts
+    assert "unstaged" not in texts
+    assert estate.run("generate", "--check", "--staged").out.endswith(" 0 stale.\n")
+    estate.scratch.git("checkout", "-q", "schemactl.yaml")
+    estate.run("generate", "--check", code=100)
+    assert "not about orders" in estate.run("generate", "--staged", "--classes", "dataclass", "orders", code=64).err
 
 
 def test_a_wheel_is_made_with_one_command(shop: Path) -> None:

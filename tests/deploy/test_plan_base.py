@@ -174,6 +174,37 @@ def test_a_plan_on_a_branch_names_what_is_not_approved_yet_and_the_command_that_
     shop.run(*note.partition("schemactl ")[2].split())
 
 
+def test_changes_that_are_not_committed_are_in_no_plan_and_named_first(shop: Estate) -> None:
+    shop.scratch.git("switch", "-q", "main")
+    shop.scratch.git("config", "filter.mine.clean", f"touch {shop.scratch.path / 'ran'}; cat")
+    (shop.scratch.path / ".git/info/attributes").write_text("*.avsc filter=mine\n")
+
+    def write(name: str, text: str) -> None:
+        (shop.scratch.path / name).write_text(text)
+
+    shop.run("plan")
+    assert shop.run("plan").err == ""
+    orders = (shop.scratch.path / "namespaces/orders.avsc").read_text()
+    write("namespaces/orders.avsc", orders)  # Another time, the same content.
+    write("notes.yaml", "not: a declaration\n")
+    write("namespaces/code.py", "")
+    assert shop.run("plan").err == ""
+    write("namespaces/orders.avsc", orders.replace("string", "bytes"))
+    edited = "note: 1 file has changes that are not committed, and not in this plan: namespaces/orders.avsc\n"
+    assert shop.run("plan").err == shop.run("plan", "--base", "main").err == shop.run("apply").err == edited
+    assert not (shop.scratch.path / "ran").exists()
+    (shop.scratch.path / ".git/info/attributes").unlink()
+    shop.scratch.git("add", "namespaces/orders.avsc")
+    assert shop.run("plan").err == edited
+    write("namespaces/new.yaml", STRING.replace("notes", "new"))
+    (shop.scratch.path / "namespaces/sales.yaml").unlink()
+    write("schemactl.yaml", (shop.scratch.path / "schemactl.yaml").read_text() + "\n")
+    changed = "namespaces/new.yaml, namespaces/orders.avsc, namespaces/sales.yaml, schemactl.yaml"
+    assert (
+        f"note: 4 files have changes that are not committed, and not in this plan: {changed}\n" in shop.run("plan").err
+    )
+
+
 def test_only_declarations_that_are_not_approved_are_named(shop: Estate) -> None:
     shop.scratch.git("switch", "-q", "-c", "code", "main")
     change(shop, {"README.md": "Orders.\n", "deploy.yaml": "replicas: 2\n"})
