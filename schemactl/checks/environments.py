@@ -128,16 +128,14 @@ def list_overlay_paths(project: Project) -> frozenset[str]:
 
 
 def check_settings(files: Files, project: Project, declared: Catalog, approved: Catalog) -> Iterator[Problem]:
-    """Yield a problem for each glob of a target that matches no topic, and for namespaces without a name on a target."""
+    """Yield a problem for each `include` of a target that matches no topic, and for namespaces without a name on a target."""
     names = {*declared.topics, *approved.topics}
     for target in project.targets.values():
         key_path = ("targets", target.name)
-        for key, globs in (("include", target.include), ("exclude", target.exclude)):
-            for index, glob in enumerate(globs):
-                if not matching(glob, names):
-                    message = f"no topic is called `{glob}`, now or before"
-                    place = place_in_project(files, project, (*key_path, key, str(index)))
-                    yield Problem(place, message, "correct it, or remove it")
+        for index, glob in enumerate(target.include):
+            if not matching(glob, names):
+                place = place_in_project(files, project, (*key_path, "include", str(index)))
+                yield Problem(place, f"no topic is called `{glob}`, now or before", "correct it, or remove it")
         if target.names:
             # Only current declarations are checked, because reading all approved policies is slow; `plan` checks those.
             catalogs_on_target = [
@@ -148,6 +146,16 @@ def check_settings(files: Files, project: Project, declared: Catalog, approved: 
             except SchemactlError as error:
                 key = "tenants" if target.tenants else "namespaces"
                 yield Problem(place_in_project(files, project, (*key_path, key)), error.what, error.fix)
+
+
+def list_unused_exclusions(files: Files, project: Project, declared: Catalog, approved: Catalog) -> Iterator[str]:
+    """Yield a note for each `exclude` of a target that matches no topic: it leaves out nothing, which harms nobody."""
+    names = {*declared.topics, *approved.topics}
+    for target in project.targets.values():
+        for index, glob in enumerate(target.exclude):
+            if not matching(glob, names):
+                place = place_in_project(files, project, ("targets", target.name, "exclude", str(index)))
+                yield f"{place}: `exclude` of {target.name} leaves out nothing: no topic is called `{glob}`, now or before"
 
 
 # Environments: groups of targets that are checked together

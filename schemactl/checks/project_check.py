@@ -290,7 +290,7 @@ class _Check:
         """
         from schemactl.checks.check_report import join_judgments
         from schemactl.checks.declarations import check_names
-        from schemactl.checks.environments import check_settings
+        from schemactl.checks.environments import check_settings, list_unused_exclusions
         from schemactl.checks.judging_files import (
             check_drafts,
             check_gate,
@@ -306,6 +306,8 @@ class _Check:
         declared, history = content.declared.catalog, forked.approved.catalog
         if problems := [*check_settings(self.files, self.proposed, declared, history), *check_names(declared, history)]:
             raise DeclarationError(problems)
+        for exclusion in list_unused_exclusions(self.files, self.proposed, declared, history):
+            self.note(exclusion)
         expect_agreement(content.numbers.records, declared, forked)
         only = self._select_topics(declared, history)
         if self.approved is None:

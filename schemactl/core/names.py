@@ -304,7 +304,8 @@ def select_known(
         known_namespaces: namespaces that need not have a topic in `names`.
 
     Raises:
-        UsageError: one of `patterns` or `namespaces` matches nothing, or no topic matches all of them.
+        UsageError: one of `patterns` or `namespaces` matches nothing, or no topic matches all of them. A `!PATTERN` with a wildcard
+            may match nothing: then there is nothing to leave out. A plain name that matches nothing is probably misspelled.
     """
     all_namespaces = {str(name.namespace_name) for name in names} | {*known_namespaces}
     for namespace in namespaces:
@@ -313,6 +314,8 @@ def select_known(
             raise UsageError(f"--namespace {namespace}: there is no such namespace in {where}{hint}")
     for pattern in patterns:
         plain = pattern.removeprefix("!")
+        if pattern.startswith("!") and is_glob(plain, names):
+            continue
         if not select(names, [plain], namespaces):
             inside = f" in {', '.join(namespaces)}" if namespaces else ""
             raise UsageError(f"no topic of {where} matches {plain!r}{inside}{_suggest_names(plain, names)}")

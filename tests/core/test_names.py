@@ -65,6 +65,10 @@ def test_patterns_add_and_leave_out() -> None:
     assert len(select(NAMES, namespaces=["a/c"])) == 1
 
 
+def test_a_glob_may_leave_out_nothing() -> None:
+    assert select_known(NAMES, ["!*-experiment"], []) == select_known(NAMES, ["*", "![xy]*", "!ordres?"], []) == frozenset(NAMES)
+
+
 @pytest.mark.parametrize(
     ("patterns", "namespaces", "message"),
     [
