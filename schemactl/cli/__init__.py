@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import COMMANDS, build_parser, command_of, load
+from schemactl.cli.parser import COMMANDS, build_parser, command_of, expand_help, load
 from schemactl.core.errors import CHANGES as CHANGES
 from schemactl.core.errors import NEGATIVE as NEGATIVE
 from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
@@ -55,9 +55,10 @@ def _run(arguments: list[str]) -> int:
     if debug:
         _print_processes()
     # Import only the module of the command, so that the hook starts fast.
+    arguments = expand_help(arguments)
     command = command_of(arguments)
     try:
-        args = build_parser([command] if command else []).parse_args(arguments)
+        args = build_parser([command] if command else [], arguments).parse_args(arguments)
         directory = Path(args.directory).absolute()
         if not directory.is_dir():
             raise UsageError(f"-C {args.directory}: there is no such folder")

@@ -106,7 +106,7 @@ def configure_apply(parser: argparse.ArgumentParser) -> None:
         }
     add_options(
         parser,
-        "--auto-approve, --yes: do not ask before applying a new plan",
+        "--auto-approve, --yes, -y: do not ask before applying a new plan",
         "--expect-digest DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; does not ask for confirmation",
     )
     add_carrying_out(parser)
@@ -650,7 +650,7 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
         ALLOW_DATA_LOSS,
         CREATE_TENANTS_OPTION,
         "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
-        "--auto-approve, --yes: do not ask before the plan is applied",
+        "--auto-approve, --yes, -y: do not ask before the plan is applied",
     )
     add_carrying_out(parser)
 

@@ -337,24 +337,46 @@ def _write_waivers(report: CheckReport, waivers: list[Waiver], context: Context)
 
 def configure_explain(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `explain`."""
-    parser.epilog = "examples:\n  schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n  schemactl explain --all\n"
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("rule", nargs="?", metavar="RULE", help="the rule's id, as reports print it")
-    add_options(which, "--all: one line for every rule")
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n"
+        "  schemactl explain enum default       the rules about these words\n"
+        "  schemactl explain --all\n"
+    )
+    parser.add_argument(
+        "rule", nargs="*", metavar="RULE", help="the rule's id, as reports print it, or words to find rules by"
+    )
+    add_options(parser, "--all: one line for every rule")
 
 
 def run_explain(args: argparse.Namespace, context: Context) -> int:
-    """Print the rule, or the list of all rules."""
+    """Print the rule, the rules that have all the words, or the list of all rules."""
     rules = every_rule()
+    if args.all == bool(args.rule):
+        raise UsageError("name one rule, or words to find rules by, or --all", fix="schemactl explain --all")
     if args.all:
         context.report("\n".join(_list_rules([*rules.values()])))
         return 0
-    name = args.rule.strip().upper().replace("-", "_")
-    if name not in rules:
+    text = " ".join(args.rule)
+    name = "_".join(text.upper().replace("-", "_").split())
+    if name in rules:
+        context.report(_render_rule(rules[name]))
+        return 0
+    words = text.casefold().replace("_", " ").split()
+    matches = [rule for rule in rules.values() if words and all(word in _text_to_search(rule) for word in words)]
+    if not matches:
         hint = did_you_mean(name, rules) or ": `schemactl explain --all` lists them"
-        raise UsageError(f"there is no rule {args.rule!r}{hint}")
-    context.report(_render_rule(rules[name]))
+        raise UsageError(f"there is no rule {text!r}{hint}")
+    context.say(
+        f"no rule is called {text!r}; {counted(len(matches), 'rule has', 'rules have')} {'these words' if len(words) > 1 else 'this word'}:"
+    )
+    context.report("\n".join(_list_rules(matches)).strip("\n"))
     return 0
+
+
+def _text_to_search(rule: Rule) -> str:
+    """Return what `explain` finds a rule by, in lower case: the words of its id, its summary, and why it matters."""
+    return f"{rule.id.replace('_', ' ')} {rule.summary} {rule.why}".casefold()
 
 
 def _list_rules(rules: list[Rule]) -> Iterator[str]:

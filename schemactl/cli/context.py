@@ -84,6 +84,11 @@ class Context:
         if self.verbose:
             self.say(text)
 
+    def summarize(self, text: str) -> None:
+        """Print to standard output what a command has written, unless the user asked for quiet."""
+        if not self.quiet:
+            print(text)
+
     def report(self, text: str) -> None:
         """Print a text report to standard output, within the terminal's width."""
         print(fit(text, terminal_width()))

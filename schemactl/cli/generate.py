@@ -272,7 +272,7 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     stale = sorted([*difference.changed, *difference.extra, *difference.foreign])
     for name in stale:
         print(f"stale: {out_text}/{name}")
-    print(f"{len(package.files)} files, {len(stale)} stale.")
+    maker.context.summarize(f"{len(package.files)} files, {len(stale)} stale.")
     if not stale:
         return 0
     for line in _explain_stale_numbers(package, out, difference.changed):
@@ -316,7 +316,7 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     created = sum(not (out / name).exists() for name in difference.changed)
     write(package.files, out, difference, below=below)
     updated, deleted = len(difference.changed) - created, len(difference.extra)
-    print(f"{len(package.files)} files: {created} created, {updated} updated, {deleted} deleted.")
+    maker.context.summarize(f"{len(package.files)} files: {created} created, {updated} updated, {deleted} deleted.")
     if merged and merged.has_commits and not maker.args.rebase:
         rebased = maker.make_package(maker.merge(by_commit=True))
         if rebased.files != package.files:

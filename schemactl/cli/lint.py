@@ -162,8 +162,10 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
     for path, new_data in formatted.contents.items():
         if args.diff:
             print("\n".join(_render_diff(path, files.read(path), new_data, color=context.color)))
+        elif is_check:
+            print(f"would lay out {path}")
         else:
-            print(f"{'would lay out' if is_check else 'laid out'} {path}")
+            context.summarize(f"laid out {path}")
     for path in formatted.refused:
         context.say(f"{path} is left as it is: laid out, it would declare something else. This is a bug of schemactl")
     changed_count = len(formatted.contents)

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
@@ -76,6 +76,9 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
 }  # fmt: skip
 """Every command, in the order of `--help`."""
 
+EVERYDAY: Final = ("init", "new", "check", "diff", "log", "plan", "apply", "drift", "generate", "explain")
+"""The commands of the first help; `--help --all` has every command."""
+
 _MAX_DIGITS: Final = 18
 
 _MAX_TIMEOUT_S: Final = 1_000_000.0
@@ -112,10 +115,15 @@ def load(name: str) -> Command:
     return Command(getattr(module, f"configure_{suffix}"), getattr(module, f"run_{suffix}"))
 
 
-def build_parser(commands: Sequence[str]) -> Parser:
-    """Return the parser of the command line with `commands`, or, if that is empty, with all commands but without their arguments."""
+def build_parser(commands: Sequence[str], arguments: Sequence[str] = ()) -> Parser:
+    """Return the parser of the command line with `commands`, or, if that is empty, with all commands but without their arguments.
+
+    `arguments` is the command line that will be parsed: help and messages depend on it.
+    """
     parser = _CommandLine(prog="schemactl", usage="%(prog)s [OPTION]... COMMAND [ARGUMENT]...", epilog=_EXIT_CODES)
+    parser.shows_all = not commands and "--all" in arguments
     add_global_options(parser)
+    parser.add_argument("--all", action="store_true", help="with --help: list every command")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version of this installation and exit")
     subparsers = parser.add_subparsers(
         dest="command",
@@ -132,6 +140,7 @@ def build_parser(commands: Sequence[str]) -> Parser:
             load(name).configure(command)
             # Global options may also follow the command; defaults there would replace the options before it.
             for subparser in (command, *command.subcommands.values()):
+                subparser.arguments = arguments
                 add_global_options(subparser.add_argument_group("global options"), default=argparse.SUPPRESS)
     return parser
 
@@ -141,15 +150,22 @@ class Parser(argparse.ArgumentParser):
 
     Attributes:
         renamed: former options and subcommands, with their replacements.
+        arguments: the whole command line.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"allow_abbrev": False, "formatter_class": HelpFormatter, **kwargs})
         self.renamed: Mapping[str, str] = {}
+        self.arguments: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and `message` to standard error and exit."""
-        self.print_usage(sys.stderr)
+        """Print one line on the usage, and `message`, to standard error and exit."""
+        names = [
+            f"[{action.metavar or action.dest}]" if action.nargs == "?" else str(action.metavar or action.dest)
+            for action in self.positionals()
+        ]
+        usage = self.usage or " ".join(("%(prog)s [OPTION]...", *names))
+        sys.stderr.write(f"usage: {usage % {'prog': self.prog}}, see `{self.prog} --help`\n")
         self.exit(UsageError.exit_code, f"{self.prog}: error: {message}\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -157,11 +173,20 @@ class Parser(argparse.ArgumentParser):
         self._reject_unknown_options(args)
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            # An unexpected argument is most often a topic.
-            option = "--registry" if re.match("[a-z]+://", unknown[0]) else "--topic"
-            suggestion = f"; did you mean {option} {unknown[0]}?" if self.option(option) else ""
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{suggestion}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest_option(unknown[0])}")
         return parsed, unknown
+
+    def _suggest_option(self, word: str) -> str:
+        """Return the end of a message that proposes the option whose value an unexpected `word` is, or "".
+
+        A word is the name of a target if the project file has such a target, and most often a topic.
+        """
+        options = ["--registry"] if re.match("[a-z]+://", word) else []
+        if self.option("--target") and word in _list_targets(global_options(self.arguments)):
+            options = ["--target"]
+        options.append("--topic")
+        option = next((option for option in options if self.option(option)), None)
+        return f"; did you mean {option} {word}?" if option else ""
 
     def _reject_unknown_options(self, args: Sequence[str]) -> None:
         """Report an unknown long option before argparse reports the arguments that are missing because of it."""
@@ -208,11 +233,24 @@ class Parser(argparse.ArgumentParser):
             return f"; did you mean `{self.renamed[word]}`?"
         return did_you_mean(word, [choice for choice in choices if len(choice) > 2 or not choice.startswith("-")])
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Return the value of an option or argument; one of `choices` may be written in other letter cases and with hyphens."""
+        value = super()._get_value(action, arg_string)
+        if action.choices is None or value in action.choices or not isinstance(value, str):
+            return value
+        folded = value.casefold().replace("-", "_")
+        return next((choice for choice in action.choices if str(choice).casefold().replace("-", "_") == folded), value)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
         choices = [str(choice) for choice in action.choices]
-        suggestion = self._suggest_word(str(value), choices) or f"; choose from {', '.join(choices)}"
+        listed = (
+            "`schemactl --help --all` lists the commands"
+            if action.dest == "command"
+            else f"choose from {', '.join(choices)}"
+        )
+        suggestion = self._suggest_word(str(value), choices) or f"; {listed}"
         raise argparse.ArgumentError(action, f"{value!r} is unknown{suggestion}")
 
 
@@ -252,30 +290,59 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class _CommandLine(Parser):
-    """The parser of the command line; its help lists all commands by group."""
+    """The parser of the command line; its help lists the everyday commands, or every command by group."""
+
+    shows_all = False
 
     def format_help(self) -> str:
         """Return the help."""
+        commands = _list_all_commands() if self.shows_all else _list_everyday_commands()
         self.description = (
             "Schemas as code for Apache Pulsar: declared in Git, checked before the merge, applied to the registry, "
-            "read by Spark.\n\n" + "\n".join(_overview())
+            "read by Spark.\n\n" + "\n".join(commands)
         )
         return super().format_help()
 
 
-def _overview() -> Iterator[str]:
-    """Yield the groups of commands, as `--help` shows them."""
-    columns = int(os.environ.get("COLUMNS") or 0) or shutil.get_terminal_size().columns
+def _list_everyday_commands() -> Iterator[str]:
+    """Yield the commands that users need every day, as `--help` shows them."""
+    yield "everyday commands:"
+    for name in EVERYDAY:
+        yield _format_command(name)
+    yield f"\nschemactl COMMAND --help explains a command; schemactl --help --all lists all {len(COMMANDS)}."
+
+
+def _list_all_commands() -> Iterator[str]:
+    """Yield the groups of commands, as `--help --all` shows them."""
     for group, purpose in GROUPS.items():
         yield f"{group}: {purpose}"
         for name, entry in COMMANDS.items():
             if entry.group == group:
-                indent = " " * 16
-                summary = textwrap.fill(
-                    entry.summary, max(columns - 2, 40), initial_indent=indent, subsequent_indent=indent
-                )
-                yield f"  {name:<14}{summary[16:]}"
+                yield _format_command(name)
         yield ""
+
+
+def _format_command(name: str) -> str:
+    """Return a command with its summary, wrapped to the terminal."""
+    columns = int(os.environ.get("COLUMNS") or 0) or shutil.get_terminal_size().columns
+    indent = " " * 16
+    summary = textwrap.fill(
+        COMMANDS[name].summary, max(columns - 2, 40), initial_indent=indent, subsequent_indent=indent
+    )
+    return f"  {name:<14}{summary[16:]}"
+
+
+def _list_targets(options: argparse.Namespace) -> Collection[str]:
+    """Return the names of the targets in the project file that the global options name; none if it cannot be read."""
+    from pathlib import Path
+
+    from schemactl.core.errors import SchemactlError
+    from schemactl.declare.project import load_project
+
+    try:
+        return load_project(str(Path(options.directory).absolute()), options.config)[0].targets
+    except (SchemactlError, OSError):
+        return ()
 
 
 class _Version(argparse.Action):
@@ -339,7 +406,7 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
     )
     add_options(
         parser,
-        "--quiet, -q: no progress and no warnings on standard error",
+        "--quiet, -q: only results and errors: no progress, no warnings, no summary of what was written",
         "--verbose, -v: say on standard error what is being done",
         "--debug: the same, with every git command and its time, and with tracebacks",
         default=default or False,
@@ -358,6 +425,17 @@ def global_options(arguments: Sequence[str]) -> argparse.Namespace:
         return parser.parse_known_args(arguments)[0]
     except argparse.ArgumentError:
         return argparse.Namespace(words=[], directory=".", config=None)
+
+
+def expand_help(arguments: Sequence[str]) -> list[str]:
+    """Return a command line with `help` and `help COMMAND` written as the option --help, which a line without a command is, too."""
+    words = global_options(arguments).words
+    before = list(arguments[: len(arguments) - len(words)])
+    if words[:1] == ["help"]:
+        return [*before, *words[1:], "--help"]
+    if not words and not {"--version", "--help", "-h"}.intersection(before):
+        return [*before, "--help"]
+    return list(arguments)
 
 
 def command_of(arguments: Sequence[str]) -> str | None:

@@ -78,7 +78,7 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan --allow-data-loss shop/sales:retention_policies    as the plan without it names the setting\n"
         "  schemactl plan show plan.json                       what a plan file says; nothing is asked\n"
     )
-    parser.add_argument("action", nargs="?", choices=("show",), metavar="show", help="show a plan file")
+    parser.add_argument("action", nargs="?", metavar="show", help="show a plan file")
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="the file to show")
     add_arguments(parser)
     add_options(
@@ -113,8 +113,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_plan(args: argparse.Namespace, context: Context) -> int:
     """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be rejected, or messages misread."""
-    if args.action:
+    if args.action == "show":
         return _show_file(args, context)
+    if args.action:
+        is_file = Path(context.directory, args.action).exists()
+        fix = f"schemactl plan {'show' if is_file else '--target'} {quote(args.action)}"
+        raise UsageError(f"plan {args.action}: `plan` shows the file of a plan, or plans for a target", fix=fix)
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError("--summary is for people: it has no JSON")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import re
 import shlex
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import shop
 from command import process
 
 from schemactl import cli
-from schemactl.cli.parser import COMMANDS, GROUPS
+from schemactl.cli.parser import COMMANDS, EVERYDAY, GROUPS
 from schemactl.core.terminal import fit, table
 
 pytestmark = pytest.mark.slow
@@ -172,6 +173,8 @@ COMMANDS_THAT_FAIL = (
     "show oders@1",
     "diff orders paymnts",
     "explain NAME_MISMATHC",
+    "plan prod",
+    "plan local",
     "plan --target locl",
     "plan --topic nothing*",
     "plan show",
@@ -187,13 +190,13 @@ COMMANDS_THAT_FAIL = (
     "admit prodcer orders",
     "completion fsh",
     "compare --pulsar 4.1",
-    "",
     "check --staged --base main",
     "check --format sarif=",
     "check --format text --format json",
     "-C no-such-folder check",
     "init extra",
     "check orders",
+    "drift local",
     "import http://localhost:8080",
     "promote --target prod --to main",
     "new topic sals/refunds",
@@ -207,12 +210,10 @@ COMMANDS_THAT_FAIL = (
 
 
 def read_message(folder: Path, line: str) -> str:
-    """Return the message on standard error, without the usage that argparse prints first."""
+    """Return the message on standard error, which a line on the usage may precede."""
     printed = command.schemactl(folder, *shlex.split(line), code=64)
     assert printed.out == ""
-    lines = printed.err.splitlines()
-    start = next(at for at, line in enumerate(lines) if line.startswith("schemactl"))
-    return "\n".join(lines[start:])
+    return printed.err.rstrip("\n")
 
 
 def render_screens(folder: Path) -> str:
@@ -235,7 +236,7 @@ def read_help(*words: str) -> str:
 
 
 def test_the_help_has_every_command_in_its_group() -> None:
-    help_text = read_help()
+    help_text = read_help("--all")
     for group in GROUPS:
         block = help_text.partition(f"\n{group}: ")[2].partition("\n\n")[0]
         names = [line.split()[0] for line in block.splitlines()[1:] if not line.startswith("   ")]
@@ -243,9 +244,42 @@ def test_the_help_has_every_command_in_its_group() -> None:
     assert "usage: schemactl [OPTION]... COMMAND" in help_text
 
 
+@pytest.mark.parametrize("words", [(), ("help",), ("-q",), ("help", "-q")])
+def test_the_first_help_has_the_everyday_commands(words: tuple[str, ...], folder: Path) -> None:
+    help_text = shop.run(folder, *words).out
+    assert help_text == read_help()
+    names = re.findall(
+        r"^  ([a-z-]+) {3,}[a-z]", help_text.partition("everyday commands:")[2].partition("options:")[0], re.MULTILINE
+    )
+    assert names == list(EVERYDAY)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"), [("help plan", "plan"), ("help registry get", "registry get"), ("-q help spark", "spark")]
+)
+def test_help_with_a_command_is_the_help_of_the_command(words: str, shown: str, folder: Path) -> None:
+    assert shop.run(folder, *words.split()).out == read_help(*shown.split())
+
+
 @pytest.mark.parametrize(
     "words",
     [
+        "new topic shop/sales/a --type avro",
+        "new topic shop/sales/b --type protobuf-native",
+        "new namespace shop/b --strategy full_transitive",
+    ],
+)
+def test_types_and_strategies_may_be_in_lower_case(words: str, tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    shop.run(folder, *words.split())
+    new_paths = shop.git(folder, "ls-files", "--others", "--exclude-standard").split()
+    assert re.search("AVRO|PROTOBUF_NATIVE|FULL_TRANSITIVE", "".join((folder / path).read_text() for path in new_paths))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--all",),
         *((name,) for name in COMMANDS),
         ("registry", "get"),
         ("spark", "land"),
@@ -257,7 +291,7 @@ def test_the_help_has_every_command_in_its_group() -> None:
 def test_help_wraps_and_ends_with_examples(words: tuple[str, ...]) -> None:
     help_text = read_help(*words)
     # Only the help of the command line has the groups of commands.
-    assert ("\ndeploy: " in help_text) == (not words)
+    assert ("\ndeploy: " in help_text) == (words == ("--all",))
     assert help_text.rpartition("\n\n")[2].startswith("examples:\n  schemactl ")
     description = help_text.partition("\n\n")[2].partition("\n\n")[0]
     assert max(map(len, description.splitlines())) <= 80

@@ -69,7 +69,7 @@ class Work:
         self.scratch.git("commit", "-q", "--allow-empty", "-m", "change")
 
     def generate(self, *arguments: str, code: int = 0) -> Printed:
-        return schemactl(self.path, "-q", "generate", *arguments, code=code)
+        return schemactl(self.path, "generate", *arguments, code=code)
 
     def package(self) -> dict[str, str]:
         top = self.path / "generated"

@@ -360,15 +360,19 @@ def everything_found(old: SchemaInfo | InvalidSchema, new: SchemaInfo | InvalidS
     yield from (violation.rule for violation in advanced_violations(reader=after.root, writer=before.root))
 
 
+def test_every_example_fits_a_terminal_of_80_columns() -> None:
+    long_lines = [(rule.id, line) for rule in rules().values() for line in rule.example.splitlines() if len(line) > 78]
+    assert long_lines == []
+
+
 @pytest.mark.parametrize("rule", [rules()[name] for name in DATA_OF_AVRO], ids=lambda rule: rule.id)
 def test_the_example_of_a_rule_on_avro_fires_it_where_it_says_so(rule: Rule) -> None:
-    first, *others = rule.example.splitlines()
-    if rule.id == "READER_FIELD_MISSING_DEFAULT_VALUE":
-        first, others = "[]  # written", [first, *others]
-    for line in others:
-        definition, _, comment = line.partition("  #")
-        reasons = {reason.rule for reason in resolve(reader=avro(definition), writer=avro(first.partition("  #")[0]))}
-        assert reasons == (set() if "reads" in comment else {rule.id}), line
+    # A comment is above each definition.
+    definitions = re.findall(r"# (.+)\n((?:[^#].*\n?)+)", rule.example)
+    written = "[]" if rule.id == "READER_FIELD_MISSING_DEFAULT_VALUE" else definitions.pop(0)[1]
+    for comment, definition in definitions:
+        reasons = {reason.rule for reason in resolve(reader=avro(definition), writer=avro(written))}
+        assert reasons == (set() if "reads" in comment else {rule.id}), definition
 
 
 def avro(definition: str) -> SchemaInfo:
