@@ -165,6 +165,23 @@ def _first_line(text: str) -> str:
     return text.split("\n", 1)[0].strip()
 
 
+def _find_project_folder() -> str:
+    """Return the folder of the project, quoted and relative to the top of the repository; "" at the top."""
+    here = Path.cwd()
+    top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    folder = here.relative_to(top).as_posix()
+    return "" if folder == "." else urllib.parse.quote(folder)
+
+
+def _name_project(body: str) -> str:
+    """Return a comment whose first line also names the project, if that is below the top: each project has comments of its own."""
+    folder = _find_project_folder()
+    first, line_break, rest = body.partition("\n")
+    return (
+        f"{first.removesuffix(' -->')} in {folder} -->{line_break}{rest}" if folder and first.endswith(" -->") else body
+    )
+
+
 def _says_something(path: Path) -> bool:
     """Return whether a check's report, or a plan, is worth a comment: most pull requests change no schema. Without a plan, why is."""
     if not path.exists():
@@ -193,10 +210,12 @@ def main(command: str, *arguments: str) -> int:
             return 1 if command == "approved" else 0
         if command == "comment":
             body, report = map(Path, arguments)
-            host.comment(body.read_bytes().decode("utf-8", "replace"), may_be_new=_says_something(report))
+            text = _name_project(body.read_bytes().decode("utf-8", "replace"))
+            host.comment(text, may_be_new=_says_something(report))
             return 0
         target, what = arguments
-        name = f"schemactl plan {target}"
+        folder = _find_project_folder()
+        name = f"schemactl plan {target}" + (f" in {folder}" if folder else "")
         if command == "publish":
             host.publish(name, json.loads(Path(what).read_bytes())["digest"])
             return 0

@@ -6,7 +6,7 @@ import argparse
 import os
 import posixpath
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -87,8 +87,9 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
     files = declare_files.WorktreeFiles(str(top), folders=project.roots)
     declared = Catalog() if is_new else reader.load(files, project)
     with closing(chosen.open(context)) as registry:
+        registered = _read_registry(args, registry, target)
         imported = import_catalog(
-            _read_registry(args, registry, target),
+            registered,
             root=root,
             release=registry.release,
             declared=declared,
@@ -103,8 +104,20 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
             imported = replace(imported, namespace_files={project.path: text, **imported.namespace_files})
     tip = _write_declarations(args, context, repository, imported, target)
     ref_elsewhere = _find_ref_elsewhere(repository, project, tip) if tip else None
-    _print_report(args, imported, target, ref_elsewhere)
+    _print_report(args, imported, target)
+    if any(imported.counts):
+        _print_next_steps(args, project, imported, target, ref_elsewhere, _find_open_namespaces(registered))
     return 0
+
+
+def _find_open_namespaces(registered: Catalog) -> list[NamespaceName]:
+    """Return the namespaces with topics in which every producer may register versions, by their declared names."""
+    used_names = {topic.namespace_name for topic in registered.topics}
+    return sorted(
+        name
+        for name, namespace in registered.namespaces.items()
+        if name in used_names and namespace.policies.is_allow_auto_update_schema is not False
+    )
 
 
 def _load_or_make_project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
@@ -237,8 +250,8 @@ def _find_ref_elsewhere(repository: Repository, project: Project, tip: Commit) -
     return None if commit and commit.id == tip.id else ref
 
 
-def _print_report(args: argparse.Namespace, imported: ImportResult, target: Target, ref_elsewhere: str | None) -> None:
-    """Print the imported counts, notes about them, and the next steps."""
+def _print_report(args: argparse.Namespace, imported: ImportResult, target: Target) -> None:
+    """Print the imported counts, and notes about them."""
     from schemactl.core.wording import counted
 
     if imported.notes:
@@ -265,20 +278,50 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
             f"Version numbers of {target.name} are not Git's: messages of {first_of(imported.apart, 8)} would be misread. "
             "Record them once this is approved, as said below."
         )
-    if any(imported.counts):
-        print("\nNext:")
-        if not (args.one_commit or args.commit_each_version):
-            print("  git add . && git commit")
-        if ref_elsewhere:
-            print(
-                f"  bring the commits onto {ref_elsewhere} with a rebase or a fast-forward: a squash or a merge commit would "
-                "make one version of them"
-            )
-        if imported.apart:
-            from schemactl.report.drift import advice
 
-            print(f"  {advice(target.name)}")
-        print(f"  schemactl plan --target {quote(target.name)}")
+
+def _print_next_steps(
+    args: argparse.Namespace,
+    project: Project,
+    imported: ImportResult,
+    target: Target,
+    ref_elsewhere: str | None,
+    open_namespaces: Sequence[NamespaceName],
+) -> None:
+    """Print the commands that follow an import, and the namespaces that are still open to every producer."""
+    from schemactl.report.drift import advice
+
+    option = f"--target {quote(target.name)}"
+    print("\nNext:")
+    if not (args.one_commit or args.commit_each_version):
+        print("  git add . && git commit")
+    if ref_elsewhere:
+        print(
+            f"  bring the commits onto {ref_elsewhere} with a rebase or a fast-forward: a squash or a merge commit would "
+            "make one version of them"
+        )
+    if imported.apart:
+        print(f"  {advice(target.name)}")
+    steps = [
+        (f"schemactl plan {option}", "nothing to do: the files are what the registry has"),
+        ("schemactl init", "the hook, the package, and what else the project lacks"),
+        ("schemactl check", "the files are what is approved"),
+        ("schemactl generate", "the package with which Spark and Python read the topics"),
+        ("pre-commit install", "checks every commit from now on"),
+    ]
+    if project.generate is not None:
+        steps = [step for step in steps if step[0] != "schemactl init"]
+    for command, purpose in steps:
+        print(f"  {command:<34} {purpose}")
+    if open_namespaces:
+        print(
+            f"\nEvery producer may still register versions, past any review, in {first_of(open_namespaces, 8)} "
+            "(is_allow_auto_update_schema is not false). To close them, one by one:\n"
+            f"  schemactl clients {option} --namespace {quote(str(open_namespaces[0]))}\n"
+            "      who is connected: a producer with a schema that is not declared will be refused\n"
+            "  write `is_allow_auto_update_schema: false` into the declaration of the namespace, have that approved, then\n"
+            f"  schemactl apply {option}"
+        )
 
 
 def _count_text(imported: ImportResult) -> str:

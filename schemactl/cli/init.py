@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import posixpath
 import re
@@ -30,6 +31,8 @@ from schemactl.core.names import (
 )
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaType
+from schemactl.core.terminal import render_file_diff
+from schemactl.declare.project import PROJECT_FILE
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Namespace, Topic
@@ -45,16 +48,22 @@ version: 1
 roots: [namespaces]                      # folders that hold declarations
 pulsar: "4.0"                            # whose answers to predict: 4.0, 4.2 or 5.0
 
-defaults:                                # what your brokers are configured with
-  schema_compatibility_strategy: FULL
-  is_allow_auto_update_schema: true
-  schema_validation_enforced: false
-
+{defaults}
 require_declared_namespaces: true        # a typo in a topic's name makes no namespace
 
 targets:
   local: {{registry: "sqlite:.schemactl/registry.db"}}
 
+{generate}"""
+
+_DEFAULTS: Final = """\
+defaults:                                # what your brokers are configured with
+  schema_compatibility_strategy: FULL
+  is_allow_auto_update_schema: true
+  schema_validation_enforced: false
+"""
+
+_GENERATE: Final = """\
 generate:
   package: {package}
   out: generated
@@ -85,14 +94,16 @@ _DEFINITION: Final = """\
 }
 """
 
+_HOOK_FILE: Final = ".pre-commit-config.yaml"
+
 _HOOK_TYPES: Final = "default_install_hook_types: [pre-commit, pre-merge-commit]\n"
 
 _HOOK: Final = """\
   - repo: local
     hooks:
       - id: schemactl-check
-        name: check Pulsar schemas
-        entry: schemactl check --staged
+        name: check Pulsar schemas{of_folder}
+        entry: {entry}
         language: system
         always_run: true
         pass_filenames: false
@@ -117,7 +128,9 @@ _TYPES_BY_SUFFIX: Final = {".avsc": "AVRO", ".json": "AVRO", ".proto": "PROTOBUF
 def configure_init(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `init`."""
     parser.epilog = (
-        "examples:\n  schemactl init\n  schemactl -C my-repository init --bare\n  schemactl init --schemas\n"
+        "examples:\n"
+        "  schemactl init                       in a folder with a project: adds what it lacks\n"
+        "  schemactl -C my-repository init --bare\n  schemactl init --schemas\n"
         "  mkdir shop && schemactl -C shop init --example\n"
     )
     contents = parser.add_mutually_exclusive_group()
@@ -130,7 +143,7 @@ def configure_init(parser: argparse.ArgumentParser) -> None:
 
 
 def run_init(args: argparse.Namespace, context: Context) -> int:
-    """Write the files of a new project, or of the example; overwrite no existing file."""
+    """Write the files of a new project, what an existing one lacks, or the example; overwrite no existing file."""
     from schemactl.declare.models import editor_schemas
     from schemactl.declare.writer import EDITOR_FOLDER, editor_line
 
@@ -145,10 +158,11 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
         return _write_schemas(schemas, context)
     if context.config:
         raise UsageError("init writes schemactl.yaml: --config does not go with it")
-    package = re.sub(r"\W+", "_", folder.name.lower()).strip("_")
+    if os.path.lexists(folder / PROJECT_FILE):
+        return _complete_project(schemas, context)
     files = {
-        "schemactl.yaml": editor_line("schemactl.yaml", "", "project")
-        + _PROJECT.format(package=f"{package or 'my'}_schemas")
+        PROJECT_FILE: editor_line(PROJECT_FILE, "", "project")
+        + _PROJECT.format(defaults=_DEFAULTS, generate=_format_generate(folder))
     }
     if not args.bare:
         for path, text in (
@@ -157,22 +171,9 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
         ):
             files[path] = editor_line(path, "", "declarations") + text
         files["namespaces/default/greetings.avsc"] = _DEFINITION
-    has_hooks = os.path.lexists(folder / ".pre-commit-config.yaml")
-    if not has_hooks:
-        files[".pre-commit-config.yaml"] = f"{_HOOK_TYPES}repos:\n{_HOOK}"
     _write_new({name: text.encode() for name, text in files.items()} | schemas, context)
-    try:
-        for name, line in _GIT_LINES.items():
-            if _add_line(folder / name, line, context.top):
-                print(f"added {line} to {name}")
-    except OSError as error:
-        raise _make_write_error(error) from error
-    if has_hooks:
-        print(
-            f"\n.pre-commit-config.yaml is there already; below its `repos:`, the hook would be:\n\n{_HOOK}"
-            f"\nand at its top, so that merges are checked too:\n\n{_HOOK_TYPES}",
-            end="",
-        )
+    _add_git_lines(context)
+    _add_hook(context)
     print("\nNext:")
     if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
         print("  git init                            its history determines the version numbers")
@@ -186,6 +187,115 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
         "                                      shows .avsc field by field in `git diff`"
     )
     return 0
+
+
+def _format_generate(folder: Path) -> str:
+    """Return the `generate` key of a project in this folder, after which the package is named."""
+    package = re.sub(r"\W+", "_", folder.name.lower()).strip("_")
+    return _GENERATE.format(package=f"{package or 'my'}_schemas")
+
+
+def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
+    """Add what the project in the folder lacks, and show it; change nothing that exists.
+
+    Raises:
+        SchemactlError: if the project file has problems; nothing is written then.
+    """
+    from schemactl.declare.project import load_project
+
+    folder = Path(context.directory)
+    project, _ = load_project(context.directory, str(folder / PROJECT_FILE))
+    old_text = (folder / PROJECT_FILE).read_text(encoding="utf-8")
+    new_text, missing = _complete_project_text(old_text, folder)
+    try:
+        if new_text != old_text:
+            print("\n".join(render_file_diff(PROJECT_FILE, old_text, new_text, color=context.color)))
+            atomic_files.write(folder / PROJECT_FILE, new_text.encode(), below=context.top)
+    except OSError as error:
+        raise _make_write_error(error) from error
+    new_schemas = {name: data for name, data in schemas.items() if not os.path.lexists(folder / name)}
+    _write_new(new_schemas, context)
+    has_more = _add_git_lines(context) | _add_hook(context)
+    if missing:
+        print(f"\n{PROJECT_FILE} is not laid out as a block of keys, so add this to it by hand:\n\n{missing}", end="")
+    if new_text == old_text and not new_schemas and not has_more and not missing:
+        print("The project is complete: nothing was changed.")
+        return 0
+    targets = [f" --target {shlex.quote(name)}" for name in project.targets]
+    print(
+        "\nNext:\n"
+        "  schemactl check                     what would be approved?\n"
+        "  git add . && git commit             approves it\n"
+        "  schemactl generate                  the package with which Spark and Python read the topics\n"
+        f"  schemactl plan{targets[0] if targets else '':<22} what would be registered?\n"
+        "  pre-commit install                  checks every commit from now on"
+    )
+    return 0
+
+
+def _complete_project_text(text: str, folder: Path) -> tuple[str, str]:
+    """Return the text of a project file with the keys that it lacks at its end, and the missing keys if they cannot be added there."""
+    import yaml
+
+    from schemactl.declare.writer import editor_line
+
+    keys = yaml.safe_load(text)
+    added = "\n".join(
+        block for key, block in (("defaults", _DEFAULTS), ("generate", _format_generate(folder))) if key not in keys
+    )
+    head = "" if "yaml-language-server:" in text else editor_line(PROJECT_FILE, "", "project")
+    if not added:
+        return head + text, ""
+    new_text = f"{head}{text.rstrip()}\n\n{added}"
+    try:
+        is_complete = yaml.safe_load(new_text) == {**keys, **yaml.safe_load(added)}
+    except yaml.YAMLError:
+        is_complete = False
+    return (new_text, "") if is_complete else (head + text, added)
+
+
+def _add_git_lines(context: Context) -> bool:
+    """Add the missing lines to `.gitignore` and `.gitattributes` of the folder, and return whether any was missing."""
+    missing = False
+    try:
+        for name, line in _GIT_LINES.items():
+            if _add_line(Path(context.directory, name), line, context.top):
+                print(f"added {line} to {name}")
+                missing = True
+    except OSError as error:
+        raise _make_write_error(error) from error
+    return missing
+
+
+def _add_hook(context: Context) -> bool:
+    """Write the hook to the repository's `.pre-commit-config.yaml`, or print it if there is one; return whether it was missing.
+
+    pre-commit reads the file at the top of a repository alone, and runs its hooks there.
+    """
+    folder = Path(context.directory).resolve().relative_to(context.top).as_posix()
+    words = ["schemactl", *(() if folder == "." else ("-C", folder)), "check", "--staged"]
+    entry = shlex.join(words)
+    hook = _HOOK.format(
+        of_folder="" if folder == "." else f" of {folder}",
+        entry=entry if re.fullmatch(r"[-\w/. ]+", entry) else json.dumps(entry),
+    )
+    path = Path(context.top, _HOOK_FILE)
+    # As seen from the folder to work in.
+    shown_path = os.path.relpath(path, Path(context.directory).resolve())
+    if not os.path.lexists(path):
+        try:
+            atomic_files.write(path, f"{_HOOK_TYPES}repos:\n{hook}".encode(), below=context.top, is_new=True)
+        except OSError as error:
+            raise _make_write_error(error) from error
+        print(f"wrote {shown_path}")
+        return True
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if entry in text or (folder == "." and "schemactl-check" in text):
+        return False
+    print(f"\n{shown_path} is there already; below its `repos:`, the hook would be:\n\n{hook}", end="")
+    if "default_install_hook_types" not in text:
+        print(f"\nand at its top, so that merges are checked too:\n\n{_HOOK_TYPES}", end="")
+    return True
 
 
 def _write_schemas(schemas: Mapping[str, bytes], context: Context) -> int:

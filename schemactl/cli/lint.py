@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import posixpath
 from collections.abc import Collection
 from functools import partial
@@ -15,12 +14,12 @@ from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.topic_selection import add_filters
 from schemactl.core.errors import NEGATIVE, HistoryError, UsageError
-from schemactl.core.terminal import paint_diff
+from schemactl.core.terminal import render_file_diff
 from schemactl.core.wording import counted
 from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from schemactl.checks.check_report import CheckReport
     from schemactl.core.project import Project
@@ -161,7 +160,7 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         write(top, formatted.contents)
     for path, new_data in formatted.contents.items():
         if args.diff:
-            print("\n".join(_render_diff(path, files.read(path), new_data, color=context.color)))
+            print("\n".join(render_file_diff(path, files.read(path).decode(), new_data.decode(), color=context.color)))
         elif is_check:
             print(f"would lay out {path}")
         else:
@@ -189,10 +188,3 @@ def _resolve_arguments(arguments: Sequence[str], directory: Path, top: str, file
             raise UsageError(f"{argument!r}: there is no such file or folder")
         prefixes.append("" if path == "." else f"{path}/")
     return tuple(prefixes)
-
-
-def _render_diff(path: str, old_data: bytes, new_data: bytes, *, color: bool) -> Iterator[str]:
-    """Yield the lines of a unified diff, as `git diff` shows it."""
-    old_lines, new_lines = old_data.decode().splitlines(), new_data.decode().splitlines()
-    for line in difflib.unified_diff(old_lines, new_lines, f"a/{path}", f"b/{path}", lineterm=""):
-        yield paint_diff(line, color=color)

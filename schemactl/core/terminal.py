@@ -117,6 +117,15 @@ def paint(text: str, style: str, *, color: bool) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if color and style else text
 
 
+def render_file_diff(path: str, old_text: str, new_text: str, *, color: bool) -> Iterator[str]:
+    """Yield the lines of the unified diff of a file, as `git diff` shows it."""
+    import difflib
+
+    old_lines, new_lines = old_text.splitlines(), new_text.splitlines()
+    for line in difflib.unified_diff(old_lines, new_lines, f"a/{path}", f"b/{path}", lineterm=""):
+        yield paint_diff(line, color=color)
+
+
 def paint_diff(line: str, *, color: bool) -> str:
     """Return a line of a unified diff in the style of `git diff`."""
     return paint(line, "bold" if line.startswith(("+++", "---")) else _DIFF_COLORS.get(line[:1], ""), color=color)

@@ -302,13 +302,13 @@ class Team:
                 return Ended(done.code, said)
         return Ended(0, said)
 
-    def on_host(self, *arguments: str) -> Ended:
-        """What the scripts ask of GitHub, by itself."""
+    def on_host(self, *arguments: str, folder: Path | None = None) -> Ended:
+        """What the scripts ask of GitHub, by itself; `folder` is the project's."""
         event = self._folder / "event.json"
-        event.write_text('{"pull_request": {"number": 1}}')
+        event.write_text('{"pull_request": {"number": 1, "head": {"sha": "abc"}}}')
         return self._step(
             shlex.join([sys.executable, str(ROOT / "ci/host.py"), *arguments]),
-            self._folder,
+            folder or self._folder,
             **self._on_github,
             GITHUB_EVENT_PATH=str(event),
             SCHEMACTL_TOKEN=TOKEN,
@@ -491,3 +491,27 @@ def test_there_is_one_comment_where_schemas_change_and_those_of_others_stay(team
     assert team.on_host("comment", str(report.with_name("check.md")), str(report)).code == 0
     assert team.host.comments == [*others, ours]
     assert ours["body"].endswith("\nfine")
+
+
+def test_each_project_of_a_repository_has_a_comment_and_a_digest_of_its_own(team: Team) -> None:
+    body = "<!-- schemactl:report:check -->\nfine"
+    team.work.write(
+        {"shop/check.md": body, "shop/report.json": '{"topics": [1]}', "shop/plan.json": '{"digest": "sha256:1"}'}
+    )
+    team.work.write(
+        {
+            "web data/check.md": body,
+            "web data/report.json": '{"topics": [1]}',
+            "web data/plan.json": '{"digest": "sha256:2"}',
+        }
+    )
+    for name in ("shop", "web data", "shop"):
+        folder = team.work.path / name
+        assert team.on_host("comment", "check.md", "report.json", folder=folder).code == 0
+        assert team.on_host("publish", "prod", "plan.json", folder=folder).code == 0
+    assert [comment["body"].split("\n")[0] for comment in team.host.comments] == [
+        "<!-- schemactl:report:check in shop -->",
+        "<!-- schemactl:report:check in web%20data -->",
+    ]
+    digests = {status["context"]: status["description"] for status in team.host.statuses["abc"]}
+    assert digests == {"schemactl plan prod in shop": "sha256:1", "schemactl plan prod in web%20data": "sha256:2"}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,72 @@ def shop(tmp_path: Path) -> Scratch:
 
 def read_text(shop: Scratch, path: str) -> str:
     return (shop.path / path).read_text()
+
+
+@pytest.mark.slow
+def test_init_adds_what_a_project_lacks_and_changes_nothing_that_exists(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "shop")
+    project = "version: 1\nroots: [schemas]  # ours\npulsar: '4.2'\ntargets:\n  prod: {registry: 'sqlite:r.db'}\n"
+    declaration = "topic: shop/sales/orders\nschema: {type: STRING}\n"
+    scratch.write({"schemactl.yaml": project, "schemas/orders.yaml": declaration, ".gitignore": "*.pyc"})
+    printed = schemactl(scratch.path, "init").out
+    assert "+generate:\n+  package: shop_schemas\n" in printed
+    assert "  schemactl plan --target prod " in printed
+    text = read_text(scratch, "schemactl.yaml")
+    assert text.startswith(f"# yaml-language-server: $schema=.schemas/project.schema.json\n{project}\ndefaults: ")
+    assert read_text(scratch, "schemas/orders.yaml") == declaration
+    assert read_text(scratch, ".gitignore") == "*.pyc\n.schemactl/\n"
+    for path in (".pre-commit-config.yaml", ".gitattributes", ".schemas/project.schema.json"):
+        assert (scratch.path / path).is_file()
+    assert not (scratch.path / "namespaces").exists()
+    schemactl(scratch.path, "check")
+    assert schemactl(scratch.path, "init").out == "The project is complete: nothing was changed.\n"
+    assert read_text(scratch, "schemactl.yaml") == text
+
+
+def test_init_prints_the_keys_that_cannot_be_added_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "schemactl.yaml").write_text("{version: 1, roots: [.]}\n")
+    assert "add this to it by hand:\n\ndefaults: " in schemactl(tmp_path, "init").out
+    assert (tmp_path / "schemactl.yaml").read_text().endswith("\n{version: 1, roots: [.]}\n")
+    assert "default_install_hook_types" in (tmp_path / ".pre-commit-config.yaml").read_text()
+
+
+@pytest.mark.parametrize("project", ["version: 1\nrots: [x]\n", "version: 1\n\tdefaults:\n", "- version: 1\n"])
+def test_init_writes_nothing_beside_a_project_file_with_problems(tmp_path: Path, project: str) -> None:
+    (tmp_path / "schemactl.yaml").write_text(project)
+    assert "schemactl.yaml:" in schemactl(tmp_path, "init", code=1).err
+    assert [path.name for path in tmp_path.iterdir()] == ["schemactl.yaml"]
+    assert (tmp_path / "schemactl.yaml").read_text() == project
+
+
+@pytest.mark.slow
+def test_the_hooks_of_two_projects_below_the_top_judge_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    scratch = Scratch(tmp_path / "mono")
+    scratch.commit({"README.md": "A repository.\n"})
+    (scratch.path / "web data").mkdir()
+    (scratch.path / "shop").mkdir()
+    assert "wrote ../.pre-commit-config.yaml" in schemactl(scratch.path / "shop", "init").out
+    printed = schemactl(scratch.path / "web data", "init").out
+    hook = printed.partition("the hook would be:\n\n")[2].partition("\nNext:")[0]
+    assert "and at its top" not in hook
+    with (scratch.path / ".pre-commit-config.yaml").open("a") as file:
+        file.write(hook)
+    assert not (scratch.path / "shop/.pre-commit-config.yaml").exists()
+    scratch.git("add", "-A")
+    run = (sys.executable, "-m", "pre_commit", "run")
+    first = subprocess.run(run, cwd=scratch.path, capture_output=True, text=True, check=True).stdout
+    assert "check Pulsar schemas of shop" in first
+    assert "check Pulsar schemas of web data" in first
+    scratch.git("commit", "-q", "--no-verify", "-m", "Begin")
+    definition = scratch.path / "web data/namespaces/default/greetings.avsc"
+    definition.write_text(definition.read_text().replace('"string"', '"int"'))
+    scratch.git("add", "-A")
+    done = subprocess.run(run, cwd=scratch.path, capture_output=True, text=True, check=False).stdout
+    assert re.search(r"schemas of shop\.+Passed", done)
+    assert re.search(r"schemas of web data\.+Failed", done)
 
 
 @pytest.mark.slow

@@ -455,6 +455,30 @@ def test_without_a_project_file_one_is_written(shop: Shop) -> None:
     shop.run("import", "--registry", url, code=64)
 
 
+def test_an_import_ends_with_the_next_commands_and_the_namespaces_that_are_open(shop: Shop) -> None:
+    closed = NamespaceName("shop", "closed")
+    shop.registry.create_namespace(closed)
+    shop.put(ORDERS, STRING)
+    shop.put(TopicName("shop", "closed", "a"), STRING)
+    shop.registry.set_namespace_policies(closed, Policies(is_allow_auto_update_schema=False))
+    out = shop.run("import", "--one-commit").out
+    steps = out.partition("\nNext:\n")[2].partition("\n\n")[0].splitlines()
+    assert [step.strip().partition("   ")[0] for step in steps] == [
+        "schemactl plan --target local",
+        "schemactl init",
+        "schemactl check",
+        "schemactl generate",
+        "pre-commit install",
+    ]
+    for step in steps[:-1]:
+        shop.run(*step.split("   ")[0].split()[1:])
+    assert "past any review, in shop/sales (is_allow_auto_update_schema is not false)" in out
+    assert "schemactl clients --target local --namespace shop/sales\n" in out
+    shop.registry.set_namespace_policies(SALES, Policies(is_allow_auto_update_schema=False))
+    shop.put(sales("more"), STRING)
+    assert "past any review" not in shop.run("import", "--one-commit").out
+
+
 def test_the_folder_of_a_new_project_is_its_root(shop: Shop, tmp_path: Path) -> None:
     shop.put(ORDERS, STRING)
     fresh = Scratch(tmp_path / "fresh").path / "pulsar"
