@@ -273,10 +273,10 @@ def find_number_in_force(topic: Topic | None) -> int | None:
 
 
 def is_rejected(verdict: Verdict) -> bool:
-    """Return whether the broker rejects the schema, or any reader breaks that is not only strict."""
+    """Return whether the broker rejects the schema, or any reader breaks or misreads that is not only strict."""
     if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED):
         return True
-    return any(not breakage.incompatibility.strict_only for breakage in verdict.data)
+    return any(breakage.incompatibility.is_error for breakage in verdict.breakages)
 
 
 # The declarations after a merge: the approved files with the changes of the branch

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from schemactl.broker.upload import check_consumer
 from schemactl.checks.check_report import CheckReport, TopicCheck, client_impacts
 from schemactl.comparison.changes import Contents
-from schemactl.comparison.compatibility import breakages
+from schemactl.comparison.compatibility import find_changed_values
 from schemactl.core.catalog import Client, chosen_topics
 from schemactl.core.names import TopicName
 from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
@@ -220,9 +220,11 @@ class _Facts:
             strategy = CompatibilityStrategy[direction + suffix]
             schemas_by_number = {version.number: version.info for version in row.versions}
             new_schema = row.schema
-            for breakage in breakages(row.versions, new_schema, strategy, by_any_release=True) if new_schema else ():
+            for breakage in (
+                find_changed_values(row.versions, new_schema, strategy, by_any_release=True) if new_schema else ()
+            ):
                 old_schema = schemas_by_number[breakage.against]
-                if new_schema and old_schema and not breakage.incompatibility.strict_only:
+                if new_schema and old_schema and breakage.incompatibility.is_error:
                     return on_one_line(explain(breakage, new=new_schema, old=old_schema).reason)
         return ""
 

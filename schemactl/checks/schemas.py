@@ -12,7 +12,7 @@ from schemactl.broker.checkers import known_to
 from schemactl.checks.check_report import COMPARED_BY_BROKERS
 from schemactl.checks.declarations import check_relaxed_strategy
 from schemactl.checks.proposal import Proposal, Run, find_number_in_force
-from schemactl.comparison.compatibility import breakages
+from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import broker_fingerprint
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Answer, Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
@@ -53,9 +53,9 @@ _LATEST_ONLY: Final = {
 
 
 def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield one finding for each incompatibility, regardless of the number of affected versions, in the verdict's order."""
+    """Yield one finding for each incompatibility or misreading, regardless of the number of versions, in the verdict's order."""
     breakages_by_problem: dict[tuple[Incompatibility, Direction], list[Breakage]] = {}
-    for breakage in verdict.data:
+    for breakage in verdict.breakages:
         breakages_by_problem.setdefault((breakage.incompatibility, breakage.direction), []).append(breakage)
     for number, ((problem, direction), group) in enumerate(breakages_by_problem.items()):
         breakage = group[0]
@@ -79,7 +79,7 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
             f"{sentence}\n{on_one_line(explanation.reason)}",
             source=source,
             fix=explanation.fix,
-            severity="warning" if problem.strict_only else None,
+            severity=None if problem.is_error else "warning",
             field=explanation.field,
             pointer=problem.pointer,
             direction=direction,
@@ -102,11 +102,12 @@ def locate_breakage(
 
 
 def remove_known_breakages(verdict: Verdict, proposal: Proposal, approved_schema: SchemaInfo) -> Verdict:
-    """Return `verdict` without the breakages of `approved_schema`, another text of the same version."""
-    known_breakages = {*breakages(proposal.versions, approved_schema, proposal.strategy, by_any_release=True)}
+    """Return `verdict` without the breakages and misreadings of `approved_schema`, another text of the same version."""
+    known_breakages = {*find_changed_values(proposal.versions, approved_schema, proposal.strategy, by_any_release=True)}
     new_breakages = tuple(breakage for breakage in verdict.data if breakage not in known_breakages)
+    new_misreadings = tuple(breakage for breakage in verdict.misread if breakage not in known_breakages)
     state = DataState.COMPATIBLE if verdict.data and not new_breakages else verdict.state
-    return replace(verdict, state=state, data=new_breakages)
+    return replace(verdict, state=state, data=new_breakages, misread=new_misreadings)
 
 
 def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
@@ -159,7 +160,9 @@ def check_buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[
     if category is None or not latest or latest[0].info is None:
         return
     new, old = on_the_wire(proposal.schema, latest[0].info)
-    known_problems = {(breakage.incompatibility.rule, breakage.incompatibility.pointer) for breakage in verdict.data}
+    known_problems = {
+        (breakage.incompatibility.rule, breakage.incompatibility.pointer) for breakage in verdict.breakages
+    }
     for violation in spec(new).buf_violations(category, new=new, old=old):
         if (violation.rule, violation.pointer) not in known_problems:
             yield from run.apply_severity(

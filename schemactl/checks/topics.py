@@ -14,7 +14,7 @@ from schemactl.checks.check_report import Change, ClientImpact, TopicCheck
 from schemactl.checks.proposal import Proposal, Run, find_number_in_force, is_same_schema
 from schemactl.checks.proposal import declared as declared_in
 from schemactl.checks.schemas import locate_breakage
-from schemactl.comparison.compatibility import breakages
+from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Client, ClientBuild, Topic
 from schemactl.core.findings import Breakage, DataState, Finding, Verdict
@@ -171,14 +171,17 @@ def _check_schema(
             for finding in schemas.check_readers(run, approved_proposal, other_verdict)
             if (finding.rule, finding.pointer, finding.direction) not in known_keys
         ]
-        if other_verdict.data:
+        if other_verdict.breakages:
             verdict = replace(
-                verdict, state=other_verdict.state, data=tuple(dict.fromkeys((*verdict.data, *other_verdict.data)))
+                verdict,
+                state=other_verdict.state if other_verdict.data else verdict.state,
+                data=tuple(dict.fromkeys((*verdict.data, *other_verdict.data))),
+                misread=tuple(dict.fromkeys((*verdict.misread, *other_verdict.misread))),
             )
     if verdict.state is DataState.NOT_JUDGED and run.is_enabled(schemas.UNPROTECTED, topic_check.topic):
         other_verdict = _judge(run, replace(proposal, strategy=CompatibilityStrategy.FULL), change, approved_schema)
         findings += schemas.check_unprotected_readers(run, proposal, other_verdict)
-        verdict = replace(verdict, state=other_verdict.state, data=other_verdict.data)
+        verdict = replace(verdict, state=other_verdict.state, data=other_verdict.data, misread=other_verdict.misread)
     old_topic = None if proposal.versions else run.approved.topics.get(proposal.topic.renamed_from or topic_check.topic)
     topic_check = replace(
         topic_check,
@@ -206,7 +209,7 @@ def _check_change(run: Run, proposal: Proposal, verdict: Verdict, change: Change
     yield from check_broken_clients(run, proposal, verdict)
     yield from schemas.check_buf_rules(run, proposal, verdict)
     if change == "not stored":
-        if not verdict.data:
+        if not verdict.breakages:
             yield from schemas.check_ignored_edit(run, proposal)
         yield from declarations.check_tightened_strategy(run, proposal)
         return
@@ -296,7 +299,7 @@ def check_broken_clients(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
         new_breakages = [
             (build, breakage)
             for build, breakage in client_breakages
-            if build.number is None or breakage not in verdict.data
+            if build.number is None or breakage not in verdict.breakages
         ]
         if new_breakages:
             remark = ", which this change removes or declares otherwise," if client in removed_clients else ""
@@ -365,8 +368,10 @@ def _find_breakages(
     return [
         (build, breakage if build.number is not None else replace(breakage, older=on_one_line(client.file)))
         for build in builds
-        for breakage in breakages([SchemaVersion(build.number or 0, build.info)], schema, strategy, by_any_release=True)
-        if not breakage.incompatibility.strict_only
+        for breakage in find_changed_values(
+            [SchemaVersion(build.number or 0, build.info)], schema, strategy, by_any_release=True
+        )
+        if breakage.incompatibility.is_error
     ]
 
 
@@ -419,8 +424,8 @@ def _report_broken_client(
 def _suggest_way_out(proposal: Proposal, client: Client, build: ClientBuild) -> str:
     """Return an alternative fix that changes the client, as the end of a sentence."""
     suffix = "and have that approved in a change of its own."
-    all_breakages = breakages(proposal.versions, proposal.schema, proposal.strategy, by_any_release=True)
-    if any(not breakage.incompatibility.strict_only for breakage in all_breakages):
+    breakages = find_changed_values(proposal.versions, proposal.schema, proposal.strategy, by_any_release=True)
+    if any(breakage.incompatibility.is_error for breakage in breakages):
         # The strategy rejects the schema, regardless of the client.
         return "."
     for version in reversed(live(proposal.versions)):

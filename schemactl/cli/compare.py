@@ -28,7 +28,10 @@ one JSON object a line in, one a line out, in order; a line that cannot be parse
    "existing": [{"type": "AVRO", "schema": "<text>", "properties": {}}, ... oldest first],
    "new": {"type": "AVRO", "schema": "<text>", "properties": {}}}
   {"id": "7", "broker": "incompatible", "version": null, "test": "incompatible", "data": "breaking",
-   "incompatibilities": [{"rule": ..., "pointer": ..., "direction": "new_reads_old", "against": 0}]}
+   "incompatibilities": [{"rule": ..., "pointer": ..., "direction": "new_reads_old", "against": 0}], "misread": [], "values": "changed"}
+
+`data` and `incompatibilities` are by the specification of the schema language. `misread` lists what a reader decodes to another value
+than the written one. `values` is `kept` if both are empty, `changed` if not, and null where `data` is null.
 
 `schema` is the definition's text: Avro JSON; for KEY_VALUE the admin API's {"key": ..., "value": ...}; for PROTOBUF_NATIVE
 the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. `schema_b64` gives raw bytes instead, null no data at all.
@@ -157,6 +160,8 @@ def _verdicts(
         "test": verdict.test.outcome.value,
         "data": verdict.state.json,
         "incompatibilities": [breakage_value(breakage) for breakage in breakages],
+        "misread": [breakage_value(breakage) for breakage in verdict.misread],
+        "values": verdict.values,
     }
     if category:
         answer["proto_rules"] = _find_buf_violations(existing, new, category)

@@ -68,12 +68,13 @@ def judge(
     new.load()
     for version in existing:
         version.load()
-    state, data = _judge_data(existing, new, strategy, by_any_release=by_any_release, in_force=in_force)
+    state, data, misread = _judge_data(existing, new, strategy, by_any_release=by_any_release, in_force=in_force)
     return Verdict(
         broker=upload.put(existing, new, strategy, release, optional=checkers),
         test=upload.test(existing, new, strategy, release, optional=checkers),
         state=state,
         data=data,
+        misread=misread,
     )
 
 
@@ -88,6 +89,17 @@ def breakages(
     return _judge_data(existing, new, strategy, by_any_release=by_any_release)[1]
 
 
+def find_changed_values(
+    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, *, by_any_release: bool = False
+) -> tuple[Breakage, ...]:
+    """Return every way in which a reader that `strategy` protects fails or gets another value than the written one.
+
+    These are the `breakages`, then the misreadings, in the same order; empty if a definition does not parse.
+    """
+    _, data, misread = _judge_data(existing, new, strategy, by_any_release=by_any_release)
+    return (*data, *misread)
+
+
 def _judge_data(
     existing: Sequence[SchemaVersion],
     new: SchemaInfo,
@@ -95,7 +107,8 @@ def _judge_data(
     *,
     by_any_release: bool,
     in_force: int | None = None,
-) -> tuple[DataState, tuple[Breakage, ...]]:
+) -> tuple[DataState, tuple[Breakage, ...], tuple[Breakage, ...]]:
+    """Return the state, the breakages and the misreadings."""
     directions = _list_directions(strategy)
     versions = _select_protected(existing, strategy, in_force)
     try:
@@ -107,11 +120,12 @@ def _judge_data(
             # It has to parse even without a definition to compare it with.
             next(formats.resolve(reader=new, writer=new), None)
         data = tuple(_find_breakages(versions, new, directions))
+        misread = tuple(_find_misreadings(versions, new, directions))
     except InvalidSchema:
-        return DataState.UNPARSABLE, ()
+        return DataState.UNPARSABLE, (), ()
     if data:
-        return DataState.BREAKING, data
-    return (DataState.COMPATIBLE if directions else DataState.NOT_JUDGED), ()
+        return DataState.BREAKING, data, misread
+    return (DataState.COMPATIBLE if directions else DataState.NOT_JUDGED), (), misread
 
 
 def _select_protected(
@@ -148,3 +162,13 @@ def _find_breakages(
             reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
             for incompatibility in formats.resolve(reader=reader, writer=writer):
                 yield Breakage(incompatibility, direction, number)
+
+
+def _find_misreadings(
+    versions: Sequence[tuple[int, SchemaInfo]], new: SchemaInfo, directions: Sequence[Direction]
+) -> Iterator[Breakage]:
+    for number, old in versions:
+        for direction in directions:
+            reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
+            for misreading in formats.find_misreadings(reader=reader, writer=writer):
+                yield Breakage(misreading, direction, number)

@@ -15,7 +15,7 @@ from schemactl.comparison.changes import (
     VersionsMissing,
     find_changes,
 )
-from schemactl.comparison.compatibility import breakages
+from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import broker_waiver, fingerprint
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
@@ -105,21 +105,22 @@ class NewVersion:
 
     @property
     def is_breaking(self) -> bool:
-        """Whether readers that the strategy protects fail, except strict-only readers."""
-        return any(not break_.strict_only for break_ in self.breaks)
+        """Whether readers that the strategy protects fail or get other values, except for warnings."""
+        return any(break_.is_error for break_ in self.breaks)
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A reason why readers that the strategy protects fail.
+    """A reason why readers that the strategy protects fail or get other values.
 
     Attributes:
-        rule: the rule of the incompatibility.
+        rule: the rule of the incompatibility or misreading.
         direction: its direction.
         against: the numbers of the versions it breaks with.
         reason: the explanation.
         strict_only: whether Pulsar's Java readers do not fail.
         waiver: the waiver that approved it, or None.
+        is_warning: whether it is a misreading that is a warning by default.
     """
 
     rule: str
@@ -128,6 +129,12 @@ class Break:
     reason: str
     strict_only: bool
     waiver: Waiver | None = None
+    is_warning: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is an error by default."""
+        return not (self.strict_only or self.is_warning)
 
 
 def find_subjects(
@@ -203,7 +210,7 @@ def _add_versions(
                 version_parts = _find_part_changes(before.info, version.info) if before else ()
                 breaks: tuple[Break, ...] = ()
                 if version.info:
-                    version_breakages = breakages(existing, version.info, strategy, by_any_release=True)
+                    version_breakages = find_changed_values(existing, version.info, strategy, by_any_release=True)
                     breaks = tuple(_group_breakages(name, existing, version, version_breakages, waivers))
                 new_versions.append(NewVersion(version, before, version_parts, breaks))
         elif isinstance(change, TextDiffers):
@@ -252,6 +259,7 @@ def _group_breakages(
             formats.explain(nearest, new=new, old=old).reason,
             all(breakage.incompatibility.strict_only for breakage in group),
             waiver or broker_waiver(commit_waivers, name, existing, new),
+            all(breakage.incompatibility.is_warning for breakage in group),
         )
 
 

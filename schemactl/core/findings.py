@@ -24,14 +24,15 @@ Direction = Literal["new_reads_old", "old_reads_new", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """A reason why a reader cannot read the messages of a writer.
+    """A reason why a reader cannot read the messages of a writer, or reads another value than the written one (a misreading).
 
     Attributes:
         rule: the id in `schemactl.core.rules`, as in Avro's Java SchemaCompatibility or buf.
         pointer: the JSON pointer into the reader's definition as in Java, whose last token may be a branch of the writer.
-        message: the message of the reference implementation.
+        message: the message of the reference implementation; of a misreading, how the value is written and how it is read.
         strict_only: whether only strict readers reject such messages, while Pulsar's Java reader decodes them.
         trace: data by which the format finds the location again; private to the format.
+        is_warning: whether a misreading changes only what a value stands for, or only some values, so that it is a warning by default.
     """
 
     rule: str
@@ -39,6 +40,12 @@ class Incompatibility:
     message: str = ""
     strict_only: bool = False
     trace: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
+    is_warning: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is an error by default: Pulsar's Java readers fail, or get another value than the written one."""
+        return not (self.strict_only or self.is_warning)
 
     def moved(self, pointer: str) -> Incompatibility:
         """Return the incompatibility with another pointer, for an outer or inner definition."""
@@ -122,21 +129,35 @@ class Verdict:
         test: the answer of its compatibility endpoint.
         state: the data verdict.
         data: all breakages, newest version first, new_reads_old before old_reads_new; () unless `state` is BREAKING.
+        misread: in the same order, the places where a reader decodes a message and gets another value than the written one.
     """
 
     broker: Answer
     test: Answer
     state: DataState
     data: tuple[Breakage, ...] = ()
+    misread: tuple[Breakage, ...] = ()
+
+    @property
+    def breakages(self) -> tuple[Breakage, ...]:
+        """Every way in which a reader fails or gets another value: first `data`, then `misread`."""
+        return (*self.data, *self.misread)
+
+    @property
+    def values(self) -> Literal["kept", "changed"] | None:
+        """Whether every reader that the strategy protects gets the written values; None for a definition that does not parse."""
+        if self.state is DataState.UNPARSABLE:
+            return None
+        return "changed" if self.breakages else "kept"
 
     @property
     def is_compatible(self) -> bool:
-        """Whether the registry accepts the schema and every reader that the strategy protects can read.
+        """Whether the registry accepts the schema and every reader that the strategy protects gets the written values.
 
         By the Avro specification, a breakage for strict readers counts too.
         """
         is_accepted = self.broker.outcome in (Outcome.OK, Outcome.UNCHANGED)
-        return is_accepted and self.state in (DataState.COMPATIBLE, DataState.NOT_JUDGED)
+        return is_accepted and self.values == "kept"
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,18 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
     return spec(reader).resolve(reader=reader, writer=writer)
 
 
+def find_misreadings(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+    """Yield where `reader` decodes a message of `writer` to another value (see TypeSpec.find_misreadings); none for different types.
+
+    Raises:
+        InvalidSchema: if a definition does not parse.
+    """
+    if reader.type is not writer.type:
+        return iter(())
+    reader, writer = on_the_wire(reader, writer)
+    return spec(reader).find_misreadings(reader=reader, writer=writer)
+
+
 def on_the_wire(left: SchemaInfo, right: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
     """Return the definitions that describe the bytes of two definitions of one type: the `.proto` of PROTOBUF, if both have it."""
     return (left.proto, right.proto) if left.proto and right.proto else (left, right)
@@ -141,15 +153,19 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     return spec(new).explain(breakage, new=new, old=old)
 
 
+ReadingAnswer = Literal["yes", "doubtful", "strict", "misread", "no"]
+
+
 class Reading(NamedTuple):
     """Whether readers with one version can read the messages of another.
 
     Attributes:
-        answer: "strict" if Pulsar's Java clients can, but strict readers may not.
-        reason: the first reason why they cannot; "" if they can.
+        answer: "strict" if Pulsar's Java clients can, but strict readers may not; "doubtful" if they read what was written except
+            for a warning; "misread" if they read other values.
+        reason: the first reason against "yes"; "" without one.
     """
 
-    answer: Literal["yes", "strict", "no"]
+    answer: ReadingAnswer
     reason: str = ""
 
 
@@ -162,16 +178,24 @@ def reading(*, reader: SchemaVersion, writer: SchemaVersion) -> Reading:
     is_newer = reader.number > writer.number
     older_number = min(reader.number, writer.number)
     old, new = (writer.info, reader.info) if is_newer else (reader.info, writer.info)
+    answer: ReadingAnswer
     try:
         incompatibilities = [*resolve(reader=reader.info, writer=writer.info)]
-        if not incompatibilities:
+        misreadings = [*find_misreadings(reader=reader.info, writer=writer.info)]
+        if any(incompatibility.is_error for incompatibility in incompatibilities):
+            answer, problem = "no", incompatibilities[0]
+        elif errors := [misreading for misreading in misreadings if misreading.is_error]:
+            answer, problem = "misread", errors[0]
+        elif incompatibilities:
+            answer, problem = "strict", incompatibilities[0]
+        elif misreadings:
+            answer, problem = "doubtful", misreadings[0]
+        else:
             return Reading("yes")
-        breakage = Breakage(incompatibilities[0], "new_reads_old" if is_newer else "old_reads_new", older_number)
-        reason = explain(breakage, new=new, old=old).reason
+        breakage = Breakage(problem, "new_reads_old" if is_newer else "old_reads_new", older_number)
+        return Reading(answer, explain(breakage, new=new, old=old).reason)
     except InvalidSchema as error:
         return Reading("no", str(error))
-    is_strict_only = all(incompatibility.strict_only for incompatibility in incompatibilities)
-    return Reading("strict" if is_strict_only else "no", reason)
 
 
 def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:

@@ -160,6 +160,15 @@ class PairSpec(TypeSpec):
                 for incompatibility in spec(reader_half).resolve(reader=reader_half, writer=writer_half):
                     yield incompatibility.moved(_prefix_pointer(name, incompatibility.pointer))
 
+    def find_misreadings(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield the misreadings of both halves, under `/key` and `/value`; none of a half whose type changed."""
+        reader_pair, writer_pair = split(reader), split(writer)
+        for name, reader_half in reader_pair.halves.items():
+            writer_half = writer_pair.halves[name]
+            if reader_half.type is writer_half.type:
+                for misreading in spec(reader_half).find_misreadings(reader=reader_half, writer=writer_half):
+                    yield misreading.moved(_prefix_pointer(name, misreading.pointer))
+
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Explain a changed encoding or type of a half; a half's own type explains everything inside it."""
         incompatibility, old_pair, new_pair = breakage.incompatibility, split(old), split(new)

@@ -113,6 +113,15 @@ class TypeSpec:
         del reader, writer
         return iter(())
 
+    def find_misreadings(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield the places where `reader` decodes a message of `writer` to another value than the written one, in document order.
+
+        Both have this type. Reasons of `resolve` are not repeated. Without a misreading and without a reason of `resolve`, every
+        such message is read as it was written; fields that the reader lacks, and its defaults for others, do not count.
+        """
+        del reader, writer
+        return iter(())
+
     def require_newest(self, info: SchemaInfo) -> None:
         """Raise InvalidSchema unless the newest release accepts the names in `info`; older releases accept some others."""
 

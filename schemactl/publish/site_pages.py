@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import accumulate, takewhile
 from random import Random
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -26,7 +26,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaInfo
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted, day, versions
-from schemactl.formats import reading, spec
+from schemactl.formats import ReadingAnswer, reading, spec
 from schemactl.history.versions import Progress, no_progress
 from schemactl.publish.sample_messages import values
 from schemactl.publish.site_catalog import MAX_ROWS, Box, Catalogue, TopicEntry, TypeUses, VersionEntry, graph
@@ -143,7 +143,7 @@ class Site:
             (reader, [(writer, reading(reader=reader, writer=writer)) for writer in entry.compared])
             for reader in entry.compared
         ]
-        today: dict[str, list[tuple[int, str]]] = {"yes": [], "strict": [], "no": []}
+        today: dict[str, list[tuple[int, str]]] = {answer: [] for answer in get_args(ReadingAnswer)}
         for reader, cells in matrix:
             for writer, read in cells:
                 if writer.number == entry.number:

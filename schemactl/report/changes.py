@@ -299,8 +299,10 @@ def _revision_lines(subject: Subject) -> Iterator[tuple[int, str, str]]:
         yield 1, "+", _version_line(version)
         yield from _part_lines(version.parts)
         for breakage in version.breaks:
-            aside = " (strict readers alone)" if breakage.strict_only else ""
-            yield 3, "!", f"{breakage.rule}, with {versions(breakage.against)}{aside}: {on_one_line(breakage.reason)}"
+            remark = " (a warning)" if breakage.is_warning else ""
+            if breakage.strict_only:
+                remark = " (strict readers alone)"
+            yield 3, "!", f"{breakage.rule}, with {versions(breakage.against)}{remark}: {on_one_line(breakage.reason)}"
             if breakage.waiver:
                 yield 4, "=", _waiver_note(breakage.waiver)
 
@@ -388,6 +390,7 @@ def _version_json(new: NewVersion, revision: Revision) -> Json:
                 "against": [*breakage.against],
                 "reason": breakage.reason,
                 "strict_only": breakage.strict_only,
+                "is_warning": breakage.is_warning,
                 "waiver": waiver_value(breakage.waiver) if breakage.waiver else None,
             }
             for breakage in new.breaks
@@ -444,7 +447,7 @@ def _heading(name: TopicName, old_name: TopicName | None) -> str:
 def _breaking_lines(subject: Subject, new: NewVersion) -> Iterator[str]:
     yield f"* {code(f'{subject.name}')} v{new.version.number}:"
     for breakage in new.breaks:
-        if not breakage.strict_only:
+        if breakage.is_error:
             yield f"  * {plain(breakage.rule)}, with {versions(breakage.against)}: {plain(breakage.reason)}"
             yield f"    {plain(_waiver_note(breakage.waiver)) if breakage.waiver else 'No waiver.'}"
 

@@ -115,14 +115,18 @@ def _verdicts(topic: TopicCheck) -> tuple[Cell, Cell]:
     broker = Cell(outcome.value, "good" if outcome in (Outcome.OK, Outcome.UNCHANGED) else "bad")
     match state:
         case DataState.BREAKING:
-            is_strict_only = all(breakage.incompatibility.strict_only for breakage in topic.verdict.data)
-            return broker, Cell("breaks strict readers", "doubtful") if is_strict_only else Cell("breaking", "bad")
+            if any(breakage.incompatibility.is_error for breakage in topic.verdict.data):
+                return broker, Cell("breaking", "bad")
+            is_misread = any(breakage.incompatibility.is_error for breakage in topic.verdict.misread)
+            return broker, Cell("misread", "bad") if is_misread else Cell("breaks strict readers", "doubtful")
         case DataState.UNPARSABLE:
             return broker, Cell("does not parse", "bad")
         case DataState.NOT_JUDGED:
             return broker, Cell("not judged", "doubtful")
         case DataState.COMPATIBLE:
-            return broker, Cell("compatible", "good")
+            if any(breakage.incompatibility.is_error for breakage in topic.verdict.misread):
+                return broker, Cell("misread", "bad")
+            return broker, Cell("compatible", "doubtful" if topic.verdict.misread else "good")
 
 
 def client_rows(report: CheckReport) -> list[list[Cell]]:
@@ -288,6 +292,13 @@ def _topic_json(topic: TopicCheck) -> dict[str, Any]:
         ]
         if verdict
         else [],
+        "misread": [
+            {**breakage_value(breakage), "is_warning": breakage.incompatibility.is_warning}
+            for breakage in verdict.misread
+        ]
+        if verdict
+        else [],
+        "values": verdict.values if verdict else None,
         "tables": None if topic.tables is None else [_column_change_json(change) for change in topic.tables.changes],
         "targets": list(topic.targets),
         "owner": topic.owner or None,

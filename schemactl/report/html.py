@@ -47,7 +47,13 @@ _MAX_TOPICS: Final = 200
 _MAX_VERSIONS: Final = 8
 """The most versions, the latest ones, that are compared with each other: every pair costs a comparison."""
 
-_ANSWERS: Final = {"yes": ("good", "yes"), "strict": ("doubtful", "not strict readers"), "no": ("bad", "no")}
+_ANSWERS: Final = {
+    "yes": ("good", "yes"),
+    "doubtful": ("doubtful", "yes, with a warning"),
+    "strict": ("doubtful", "not strict readers"),
+    "misread": ("bad", "other values"),
+    "no": ("bad", "no"),
+}
 
 _LABELS: Final = {"proof": "Counterexample", "fix": "Fix", "broker": "Broker", "topics": "Topics", "approve": "Approve"}
 
@@ -203,7 +209,7 @@ def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
         for name, reader in sides
     )
     matrix = (
-        '<table class="matrix"><caption>Can the reader of a row decode messages of the writer of a column?</caption>'
+        '<table class="matrix"><caption>Does the reader of a row get the values that the writer of a column wrote?</caption>'
         f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     )
     return f"<h4>Who reads whom</h4>{_wrap_table(matrix, f'Who reads whom on {check.topic}')}"

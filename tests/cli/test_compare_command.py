@@ -144,6 +144,8 @@ def test_the_answer_has_the_documented_shape() -> None:
         "test": "incompatible",
         "data": "breaking",
         "incompatibilities": [reason | {"direction": "new_reads_old", "against": 0}],
+        "misread": [],
+        "values": "changed",
     }
 
 

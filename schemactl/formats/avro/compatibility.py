@@ -533,6 +533,11 @@ class MissingBranch(Incompatibility):
         return MissingBranch(pointer, self._reason, self._proofs)
 
     @property
+    def is_warning(self) -> bool:
+        """See Incompatibility."""
+        return False
+
+    @property
     def strict_only(self) -> bool:
         """See Incompatibility."""
         _, _, reader, writer = self._reason
