@@ -273,10 +273,8 @@ def find_number_in_force(topic: Topic | None) -> int | None:
 
 
 def is_rejected(verdict: Verdict) -> bool:
-    """Return whether the broker rejects the schema, or any reader breaks or misreads that is not only strict."""
-    if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED):
-        return True
-    return any(breakage.incompatibility.is_error for breakage in verdict.breakages)
+    """Return whether the broker rejects the schema, or readers fail or get other values (except warnings)."""
+    return verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED) or bool(verdict.errors)
 
 
 # The declarations after a merge: the approved files with the changes of the branch

@@ -54,10 +54,12 @@ _LATEST_ONLY: Final = {
 
 def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield one finding for each incompatibility or misreading, regardless of the number of versions, in the verdict's order."""
-    breakages_by_problem: dict[tuple[Incompatibility, Direction], list[Breakage]] = {}
+    approved = frozenset(verdict.approved)
+    breakages_by_problem: dict[tuple[Incompatibility, Direction, bool], list[Breakage]] = {}
     for breakage in verdict.breakages:
-        breakages_by_problem.setdefault((breakage.incompatibility, breakage.direction), []).append(breakage)
-    for number, ((problem, direction), group) in enumerate(breakages_by_problem.items()):
+        key = breakage.incompatibility, breakage.direction, breakage in approved
+        breakages_by_problem.setdefault(key, []).append(breakage)
+    for number, ((problem, direction, is_approved), group) in enumerate(breakages_by_problem.items()):
         breakage = group[0]
         has_counterexample = number < _MAX_COUNTEREXAMPLES and not problem.strict_only
         old = proposal.get_schema(breakage.against)
@@ -73,10 +75,11 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
             existing=proposal.versions,
             against=against,
         )
-        yield from run.make_finding(
+        remark = f" Version {live(proposal.versions)[-1].number} has this as well." if is_approved else ""
+        findings = run.make_finding(
             problem.rule,
             proposal.topic,
-            f"{sentence}\n{on_one_line(explanation.reason)}",
+            f"{sentence}\n{on_one_line(explanation.reason)}{remark}",
             source=source,
             fix=explanation.fix,
             severity=None if problem.is_error else "warning",
@@ -88,6 +91,9 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
             counterexample=counterexample(breakage, new=proposal.schema, old=old) if has_counterexample else None,
             fingerprint=proposal.make_fingerprint(problem.rule, problem.pointer, direction, against=against),
         )
+        for finding in findings:
+            # The approved version made this change, so nobody has to approve it again.
+            yield replace(finding, severity="note", fingerprint="") if is_approved else finding
 
 
 def locate_breakage(
@@ -107,7 +113,8 @@ def remove_known_breakages(verdict: Verdict, proposal: Proposal, approved_schema
     new_breakages = tuple(breakage for breakage in verdict.data if breakage not in known_breakages)
     new_misreadings = tuple(breakage for breakage in verdict.misread if breakage not in known_breakages)
     state = DataState.COMPATIBLE if verdict.data and not new_breakages else verdict.state
-    return replace(verdict, state=state, data=new_breakages, misread=new_misreadings)
+    approved = tuple(breakage for breakage in verdict.approved if breakage not in known_breakages)
+    return replace(verdict, state=state, data=new_breakages, misread=new_misreadings, approved=approved)
 
 
 def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:

@@ -177,11 +177,18 @@ def _check_schema(
                 state=other_verdict.state if other_verdict.data else verdict.state,
                 data=tuple(dict.fromkeys((*verdict.data, *other_verdict.data))),
                 misread=tuple(dict.fromkeys((*verdict.misread, *other_verdict.misread))),
+                approved=tuple(breakage for breakage in verdict.approved if breakage in other_verdict.approved),
             )
     if verdict.state is DataState.NOT_JUDGED and run.is_enabled(schemas.UNPROTECTED, topic_check.topic):
         other_verdict = _judge(run, replace(proposal, strategy=CompatibilityStrategy.FULL), change, approved_schema)
         findings += schemas.check_unprotected_readers(run, proposal, other_verdict)
-        verdict = replace(verdict, state=other_verdict.state, data=other_verdict.data, misread=other_verdict.misread)
+        verdict = replace(
+            verdict,
+            state=other_verdict.state,
+            data=other_verdict.data,
+            misread=other_verdict.misread,
+            approved=other_verdict.approved,
+        )
     old_topic = None if proposal.versions else run.approved.topics.get(proposal.topic.renamed_from or topic_check.topic)
     topic_check = replace(
         topic_check,

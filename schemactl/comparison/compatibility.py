@@ -12,6 +12,7 @@ A strategy names the pairs of reader and writer that must work:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from schemactl import formats
 from schemactl.broker import upload
@@ -75,6 +76,7 @@ def judge(
         state=state,
         data=data,
         misread=misread,
+        approved=_select_approved(misread, existing, new) if strategy in TRANSITIVE else (),
     )
 
 
@@ -172,3 +174,30 @@ def _find_misreadings(
             reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
             for misreading in formats.find_misreadings(reader=reader, writer=writer):
                 yield Breakage(misreading, direction, number)
+
+
+def _select_approved(
+    misread: Sequence[Breakage], existing: Sequence[SchemaVersion], new: SchemaInfo
+) -> tuple[Breakage, ...]:
+    """Return the misreadings with earlier versions that the latest version has as well, at the same field in the same direction."""
+    *earlier_versions, latest = live(existing) or (None,)
+    if latest is None or latest.info is None:
+        return ()
+    earlier = {version.number: version.info for version in earlier_versions if version and version.info}
+
+    def identify(breakage: Breakage, schema: SchemaInfo) -> tuple[str, str, str, Direction]:
+        misreading = breakage.incompatibility
+        field = formats.explain(breakage, new=schema, old=earlier[breakage.against]).field
+        return field, misreading.rule, misreading.message, breakage.direction
+
+    approved = []
+    by_version = groupby((breakage for breakage in misread if breakage.against in earlier), lambda item: item.against)
+    for number, breakages_of_version in by_version:
+        known = {
+            identify(breakage, latest.info)
+            for breakage in _find_misreadings(
+                [(number, earlier[number])], latest.info, ["new_reads_old", "old_reads_new"]
+            )
+        }
+        approved += [breakage for breakage in breakages_of_version if identify(breakage, new) in known]
+    return tuple(approved)

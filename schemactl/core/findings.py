@@ -130,6 +130,7 @@ class Verdict:
         state: the data verdict.
         data: all breakages, newest version first, new_reads_old before old_reads_new; () unless `state` is BREAKING.
         misread: in the same order, the places where a reader decodes a message and gets another value than the written one.
+        approved: those of `misread` that the latest version has as well, with the same earlier versions.
     """
 
     broker: Answer
@@ -137,6 +138,16 @@ class Verdict:
     state: DataState
     data: tuple[Breakage, ...] = ()
     misread: tuple[Breakage, ...] = ()
+    approved: tuple[Breakage, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Breakage, ...]:
+        """The breakages that are errors by default: neither warnings nor approved before."""
+        return tuple(
+            breakage
+            for breakage in self.breakages
+            if breakage.incompatibility.is_error and breakage not in self.approved
+        )
 
     @property
     def breakages(self) -> tuple[Breakage, ...]:

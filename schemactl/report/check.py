@@ -117,14 +117,13 @@ def _verdicts(topic: TopicCheck) -> tuple[Cell, Cell]:
         case DataState.BREAKING:
             if any(breakage.incompatibility.is_error for breakage in topic.verdict.data):
                 return broker, Cell("breaking", "bad")
-            is_misread = any(breakage.incompatibility.is_error for breakage in topic.verdict.misread)
-            return broker, Cell("misread", "bad") if is_misread else Cell("breaks strict readers", "doubtful")
+            return broker, Cell("misread", "bad") if topic.verdict.errors else Cell("breaks strict readers", "doubtful")
         case DataState.UNPARSABLE:
             return broker, Cell("does not parse", "bad")
         case DataState.NOT_JUDGED:
             return broker, Cell("not judged", "doubtful")
         case DataState.COMPATIBLE:
-            if any(breakage.incompatibility.is_error for breakage in topic.verdict.misread):
+            if topic.verdict.errors:
                 return broker, Cell("misread", "bad")
             return broker, Cell("compatible", "doubtful" if topic.verdict.misread else "good")
 

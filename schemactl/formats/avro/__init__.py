@@ -144,6 +144,12 @@ class AvroSpec(TypeSpec):
         except AmbiguousAlias as ambiguous:
             yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), trace=ambiguous.trace)
 
+    def find_misreadings(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield the values of another logical type, or of a wider type than the reader's."""
+        from schemactl.formats.avro.logical_types import find_misreadings
+
+        return find_misreadings(reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema))
+
     def require_newest(self, info: SchemaInfo) -> None:
         """Raise InvalidSchema unless the newest release accepts the names in the definition."""
         parsed(info.schema)
@@ -217,8 +223,16 @@ class AvroSpec(TypeSpec):
         """
         if self.payload == "protobuf":
             return None
+        from schemactl.formats.avro import logical_types
         from schemactl.formats.avro.counterexample import counterexample
 
+        if breakage.incompatibility.rule in logical_types.RULES:
+            return logical_types.counterexample(
+                breakage,
+                new=parsed_by_any(new.schema),
+                old=parsed_by_any(old.schema),
+                plain_json=self.payload == "json",
+            )
         return counterexample(
             breakage,
             new=parsed_by_any(new.schema),

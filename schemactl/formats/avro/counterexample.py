@@ -158,7 +158,7 @@ def _find_lost_value(
         for lost_value in reading.lost_values:
             loss_trace = *lost_value.tokens, lost_value.field.name
             written = to_json(
-                lost_value.source.schema, _value_at(datum, lost_value.tokens)[lost_value.source.name], tagged=False
+                lost_value.source.schema, value_along(datum, lost_value.tokens)[lost_value.source.name], tagged=False
             )
             default = read_default(lost_value.field)
             is_elsewhere = any(loss_token != token for loss_token, token in zip(loss_trace, trace, strict=False))
@@ -176,8 +176,8 @@ def _find_lost_value(
     return best
 
 
-def _value_at(datum: Datum, tokens: Sequence[str | int]) -> Datum:
-    """Return the value at `tokens` in a message whose arrays and maps have a single item."""
+def value_along(datum: Datum, tokens: Sequence[str | int]) -> Datum:
+    """Return the value that `tokens` lead to in a message whose arrays and maps have a single item."""
     for token in tokens:
         if isinstance(datum, UnionValue):
             datum = datum.value
@@ -336,6 +336,21 @@ class SampleMessages:
             if is_union_of_writer or token == trace[0]:
                 rest = trace if is_union_of_writer else trace[1:]
                 yield from map(enclose, self.list_along(part, rest, depth + 1))
+
+    def make_along(self, schema: Schema, trace: Sequence[str | int], value: Datum) -> Datum | None:
+        """Return a datum of `schema` with `value` where `trace` leads (see `Tokens`), or None if it is too large to show."""
+        if len(trace) > MAX_DEPTH:
+            return None
+        encloses: list[Callable[[Datum], Datum]] = []
+        for token in trace:
+            part = next((part for part in self._list_parts(schema) if part[0] == token), None)
+            if part is None:
+                return None
+            _, schema, enclose = part
+            encloses.append(enclose)
+        for enclose in reversed(encloses):
+            value = enclose(value)
+        return value
 
     def _list_values(self, schema: Schema, entered: frozenset[int], depth: int) -> Iterator[Datum]:
         """Yield the smallest value, then its variants."""

@@ -45,6 +45,8 @@ _ALIASES_UNUSED = (
     "Java looks for fields by their aliases only in a record that it knows by name: it reads their defaults, or throws."
 )
 
+_PLAIN_TYPES = PRIMITIVE_TYPES | {"fixed"}
+
 _MAX_LEVELS = 10
 """The number of nested unions into which a reason is followed."""
 
@@ -242,6 +244,48 @@ def _explain_ambiguous_alias(case: _Case) -> tuple[str, str]:
     )
 
 
+def _explain_changed_logical_type(case: _Case) -> tuple[str, str]:
+    written, read = _get_written_and_read(case)
+    whose = "the new schema" if case.upgraded else f"a reader of {case.older}"
+    written_scale, read_scale = (text.rpartition(", ")[2] for text in (written, read))
+    if not case.incompatibility.is_warning:
+        is_same_scale = written.startswith("decimal(") and read.startswith("decimal(") and written_scale == read_scale
+        effect = "it has not enough digits" if is_same_scale else "another value, without an error"
+        reason = f"{case.place} is written as {written}, and {whose} reads the same bytes as {read}: {effect}."
+        return reason, _keep_type(case, written, read)
+    if "timestamp" in written and "timestamp" in read:
+        difference = "one is a moment, the other a local time"
+    else:
+        difference = f"only one side declares the logical type {written if read in _PLAIN_TYPES else read}"
+    return (
+        f"{case.place} is written as {written}, and {whose} reads the same bytes as {read}: {difference}.",
+        f"if producers mean the same value either way, waive this; otherwise {_keep_type(case, written, read)}",
+    )
+
+
+def _explain_narrower_type(case: _Case) -> tuple[str, str]:
+    written, read = _get_written_and_read(case)
+    if read == "string":
+        loss = "bytes that are no UTF-8 are replaced"
+    else:
+        loss = f"a number of more than {'24' if read == 'float' else '53'} bits loses its last digits"
+    whose = "the new schema" if case.upgraded else f"a reader of {case.older}"
+    reason = f"{case.place} is written as {written}, and {whose} reads it as {read}: {loss}."
+    return reason, _keep_type(case, written, read)
+
+
+def _get_written_and_read(case: _Case) -> tuple[str, str]:
+    """Return the types in the message of a misreading: `written as long, read as double`."""
+    written, _, read = case.incompatibility.message.removeprefix("written as ").partition(", read as ")
+    return written, read
+
+
+def _keep_type(case: _Case, written: str, read: str) -> str:
+    if case.upgraded:
+        return f"keep {written}, and add a field of the type {read} with a default next to it."
+    return f"keep {read} for as long as {case.older} is read, and add a field of the type {written} next to it."
+
+
 _SENTENCES = {
     "READER_FIELD_MISSING_DEFAULT_VALUE": _explain_missing_default,
     "TYPE_MISMATCH": _explain_type_mismatch,
@@ -250,6 +294,8 @@ _SENTENCES = {
     "NAME_MISMATCH": _explain_name_mismatch,
     "FIXED_SIZE_MISMATCH": _explain_size_mismatch,
     "AMBIGUOUS_ALIAS": _explain_ambiguous_alias,
+    "LOGICAL_TYPE_CHANGED": _explain_changed_logical_type,
+    "NARROWER_TYPE": _explain_narrower_type,
 }
 
 

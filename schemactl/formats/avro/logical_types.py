@@ -1,0 +1,443 @@
+"""Find the values that a reader of another logical type, or of a narrower type, takes for other values.
+
+Avro's schema resolution does not look at logical types: a number in milliseconds is decoded by a reader in microseconds without an
+error, as another time. Nor does it ask whether a promoted value keeps its digits.
+
+Sources: the sections "Logical Types" and "Schema Resolution" of the specification, LogicalTypes of Avro 1.12.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from decimal import Context, Decimal
+from functools import lru_cache
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.schema import Release
+from schemactl.formats.avro.compatibility import Location, Token, find_branch, is_writer_branch, tokens, trace_of, walk
+from schemactl.formats.avro.counterexample import Datum, SampleMessages, decode, encode, to_json, value_along
+from schemactl.formats.avro.resolving_grammar import Likeness, Resolution
+from schemactl.formats.avro.schema import (
+    PROMOTIONS,
+    Array,
+    Field,
+    Fixed,
+    JavaException,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+    parts,
+)
+
+LOGICAL_TYPE_CHANGED: Final = "LOGICAL_TYPE_CHANGED"
+NARROWER_TYPE: Final = "NARROWER_TYPE"
+RULES: Final = frozenset({LOGICAL_TYPE_CHANGED, NARROWER_TYPE})
+
+UNITS_PER_SECOND: Final[Mapping[str, int]] = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
+
+_BASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "date": ("int",),
+    "time-millis": ("int",),
+    "time-micros": ("long",),
+    "timestamp-millis": ("long",),
+    "timestamp-micros": ("long",),
+    "timestamp-nanos": ("long",),
+    "local-timestamp-millis": ("long",),
+    "local-timestamp-micros": ("long",),
+    "local-timestamp-nanos": ("long",),
+    "uuid": ("string", "fixed"),
+    "duration": ("fixed",),
+    "decimal": ("bytes", "fixed"),
+    "big-decimal": ("bytes",),
+}
+"""The types that each logical type annotates; on every other type Avro ignores it."""
+
+_FIXED_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
+
+_JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
+"""The properties with which Java's Avro ignores a logical type (LogicalType.INCOMPATIBLE_PROPS)."""
+
+_LOSSY_PROMOTIONS: Final = frozenset({("int", "float"), ("long", "float"), ("long", "double"), ("bytes", "string")})
+"""The types of writer and reader between which a promotion does not keep every value."""
+
+_SAMPLE_DAY: Final = 20_785
+"""2026-11-28, in days since 1970-01-01."""
+
+_SAMPLE_SECOND: Final = 12 * 3600 + 34 * 60 + 56
+"""12:34:56, in seconds since midnight."""
+
+_SECONDS_PER_DAY: Final = 86_400
+
+_SAMPLE_UUID: Final = UUID("123e4567-e89b-12d3-a456-426614174000")
+
+_MAX_DIGITS: Final = 1_000
+"""The maximum number of digits of a decimal that is shown."""
+
+_MAX_PAIRS: Final = 200_000
+"""The maximum number of pairs of parts to compare for two definitions."""
+
+
+class ValueType(NamedTuple):
+    """What the bytes of a value stand for.
+
+    Attributes:
+        base: `int`, `long`, `fixed` and so on.
+        logical: the logical type, or "" without a valid one.
+        precision: the number of digits of a decimal.
+        scale: the number of its digits after the decimal point.
+    """
+
+    base: str
+    logical: str = ""
+    precision: int = 0
+    scale: int = 0
+
+    @property
+    def text(self) -> str:
+        """The type for messages: `timestamp-millis`, `decimal(9, 2)`, `long`."""
+        if self.logical == "decimal":
+            return f"decimal({self.precision}, {self.scale})"
+        return self.logical or self.base
+
+    @property
+    def kind(self) -> str:
+        """The logical type without its unit, such as `local-timestamp`."""
+        return self.logical.rpartition("-")[0] if self.unit else self.logical
+
+    @property
+    def unit(self) -> str:
+        """`millis`, `micros` or `nanos`; "" for a type without unit."""
+        suffix = self.logical.rpartition("-")[2]
+        return suffix if suffix in UNITS_PER_SECOND else ""
+
+
+def value_type_of(schema: Schema) -> ValueType | None:
+    """Return what the values of a primitive or fixed type stand for, or None for other types; an invalid logical type is ignored."""
+    if not isinstance(schema, Primitive | Fixed):
+        return None
+    plain = ValueType(schema.type)
+    properties = schema.properties
+    logical = properties.get("logicalType") if properties else None
+    if not isinstance(logical, str) or schema.type not in _BASES.get(logical, ()):
+        return plain
+    if any(isinstance(properties.get(name), str) for name in _JAVA_CLASSES):
+        return plain
+    if isinstance(schema, Fixed) and schema.size != _FIXED_SIZES.get(logical, schema.size):
+        return plain
+    if logical != "decimal":
+        return ValueType(schema.type, logical)
+    precision, scale = properties.get("precision"), properties.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision == 0:
+        return plain
+    if isinstance(schema, Fixed) and precision > math.floor(math.log10(2) * (8 * schema.size - 1)):
+        return plain
+    return ValueType(schema.type, logical, precision, scale)
+
+
+class Misreading(NamedTuple):
+    """The rule of a misreading, and whether it is a warning by default."""
+
+    rule: str
+    is_warning: bool
+
+
+@lru_cache(maxsize=4096)
+def compare_value_types(*, reader: ValueType, writer: ValueType) -> Misreading | None:
+    """Return how values of the type `writer` are misread as the type `reader`, or None if they are not, or not decoded at all."""
+    is_readable = reader.base == writer.base or writer.base in PROMOTIONS.get(reader.base, ())
+    if reader == writer or not is_readable:
+        return None
+    if not writer.logical and not reader.logical:
+        return Misreading(NARROWER_TYPE, is_warning=True) if (writer.base, reader.base) in _LOSSY_PROMOTIONS else None
+    if not writer.logical or not reader.logical:
+        # The number or the bytes are the same; one side says what they stand for.
+        return Misreading(LOGICAL_TYPE_CHANGED, is_warning=True)
+    if writer.logical == reader.logical == "decimal":
+        is_kept = writer.scale == reader.scale and writer.precision <= reader.precision
+        return None if is_kept else Misreading(LOGICAL_TYPE_CHANGED, is_warning=False)
+    if writer.logical == reader.logical:
+        return None
+    is_instant_or_local = {writer.kind, reader.kind} == {"timestamp", "local-timestamp"}
+    return Misreading(LOGICAL_TYPE_CHANGED, is_warning=is_instant_or_local and writer.unit == reader.unit)
+
+
+# Places
+
+
+def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibility]:
+    """Yield the values of `writer` that `reader` decodes to other values, in the order of the reader's definition.
+
+    Branches of unions are paired as Java's resolution pairs them. Two named types that meet at several places are compared once.
+    """
+    if not _can_differ(reader, writer):
+        return
+    pairing = _Pairing(reader)
+    compared: set[tuple[Schema, Schema]] = set()
+    pending: list[tuple[Schema, Schema, Location]] = [(reader, writer, ())]
+    while pending and len(compared) < _MAX_PAIRS:
+        reader_part, writer_part, location = pending.pop()
+        reader_type, writer_type = value_type_of(reader_part), value_type_of(writer_part)
+        if reader_type and writer_type:
+            misreading = compare_value_types(reader=reader_type, writer=writer_type)
+            if misreading:
+                message = f"written as {writer_type.text}, read as {reader_type.text}"
+                yield Incompatibility(
+                    misreading.rule, _get_pointer(location), message, trace=location, is_warning=misreading.is_warning
+                )
+        elif (reader_part, writer_part) not in compared:
+            compared.add((reader_part, writer_part))
+            pending += reversed([*pairing.list_pairs(reader_part, writer_part, location)])
+
+
+@lru_cache(maxsize=2048)
+def _list_value_types(schema: Schema) -> frozenset[ValueType]:
+    return frozenset(value_type for part in parts(schema) if (value_type := value_type_of(part)))
+
+
+def _can_differ(reader: Schema, writer: Schema) -> bool:
+    """Return whether any types of the two would be misread if they met, which most definitions exclude."""
+    return any(
+        compare_value_types(reader=reader_type, writer=writer_type)
+        for writer_type in _list_value_types(writer)
+        for reader_type in _list_value_types(reader)
+    )
+
+
+def _get_pointer(location: Location) -> str:
+    """Return the JSON pointer of a location into the reader's definition, without the branches of the writer."""
+    steps = [str(token) for token in tokens(location) if isinstance(token, str) or token >= 0]
+    return "".join(f"/{step}" for step in steps) or "/"
+
+
+class _Pairing:
+    """The pairs of parts that meet when `reader` decodes messages."""
+
+    def __init__(self, reader: Schema) -> None:
+        self._likeness = Likeness()
+        self._resolution = Resolution(Release.R5_0, reader)
+
+    def list_pairs(
+        self, reader: Schema, writer: Schema, location: Location
+    ) -> Iterator[tuple[Schema, Schema, Location]]:
+        """Yield the parts of reader and writer that meet directly inside two parts, with their locations."""
+        match reader, writer:
+            case _, Union():
+                is_alike = isinstance(reader, Union) and self._likeness.are_alike(writer, reader)
+                for index, branch in enumerate(writer.branches):
+                    branch_location: Location = (location, ~index)
+                    if isinstance(reader, Union) and is_alike:
+                        yield reader.branches[index], branch, (branch_location, index)
+                    else:
+                        yield reader, branch, branch_location
+            case Union(), _:
+                branch_index = self._choose_branch(reader, writer)
+                if branch_index is not None:
+                    yield reader.branches[branch_index], writer, (location, branch_index)
+            case Record(), Record():
+                for index, field in enumerate(reader.fields):
+                    writer_field = _find_source(field, writer)
+                    if writer_field is not None:
+                        yield field.schema, writer_field.schema, (location, "fields", index, "type")
+            case Array(), Array():
+                yield reader.items, writer.items, (location, "items")
+            case Map(), Map():
+                yield reader.values, writer.values, (location, "values")
+
+    def _choose_branch(self, reader: Union, writer: Schema) -> int | None:
+        if isinstance(writer, Primitive):
+            index = find_branch(writer, reader)
+            if index is not None:
+                return index
+        try:
+            branch = self._resolution.choose_branch(writer=writer, reader=reader)
+        except JavaException:
+            return None
+        return next((index for index, candidate in enumerate(reader.branches) if candidate is branch), None)
+
+
+def _find_source(field: Field, writer: Record) -> Field | None:
+    """Return the field of `writer` from which the reader's `field` gets its values, or None."""
+    names = (field.name, *field.aliases)
+    return next((writer.fields_by_name[name] for name in names if name in writer.fields_by_name), None)
+
+
+# Counterexamples
+
+
+def counterexample(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool) -> Counterexample | None:
+    """Return a message with a value that is misread, and both values, or None if every message with it is too large to show.
+
+    Args:
+        breakage: a misreading.
+        new: the proposed schema.
+        old: the version it breaks with.
+        plain_json: whether messages are plain JSON instead of Avro's binary form.
+    """
+    reader, writer = breakage.sides(new=new, old=old)
+    trace = trace_of(breakage.incompatibility)
+    message_tokens, reader_part, writer_part = _follow(trace, reader=reader, writer=writer)
+    reader_type = value_type_of(reader_part) if reader_part else None
+    writer_type = value_type_of(writer_part) if writer_part else None
+    if reader_type is None or writer_type is None:
+        return None
+    sample = _make_sample(reader_type, writer_type, writer_part.size if isinstance(writer_part, Fixed) else None)
+    datum = None if sample is None else SampleMessages(writer).make_along(writer, message_tokens, sample)
+    if datum is None:
+        return None
+    data = encode(writer, datum)
+    value = value_along(decode(data, writer), message_tokens)
+    text = json.dumps(to_json(writer, datum, tagged=not plain_json), ensure_ascii=False)
+    field = walk(reader, trace).field
+    name = field.name if field else "the value"
+    result = f"{name} is written as {describe_value(writer_type, value)} and {_describe_reading(reader_type, writer_type, value)}"
+    return Counterexample(text, text.encode() if plain_json else data, result)
+
+
+def _follow(
+    trace: Sequence[Token], *, reader: Schema, writer: Schema
+) -> tuple[list[Token], Schema | None, Schema | None]:
+    """Return the tokens of a misreading in the writer's message, and the parts of reader and writer there; None for a lost way."""
+    message_tokens: list[Token] = []
+    field: Field | None = None
+    reader_part: Schema | None = reader
+    writer_part: Schema | None = writer
+    for token in trace:
+        match reader_part, writer_part, token:
+            case _, Union(), int() if is_writer_branch(token):
+                message_tokens.append(~token)
+                writer_part = writer_part.branches[~token]
+            case Union(), _, int():
+                reader_part = reader_part.branches[token]
+            case Record(), Record(), "fields":
+                # The index of the field follows.
+                continue
+            case Record(), Record(), int():
+                field = reader_part.fields[token]
+            case Record(), Record(), "type" if field and (source := _find_source(field, writer_part)):
+                message_tokens.append(source.name)
+                reader_part, writer_part = field.schema, source.schema
+            case Array(), Array(), _:
+                message_tokens.append(token)
+                reader_part, writer_part = reader_part.items, writer_part.items
+            case Map(), Map(), _:
+                message_tokens.append(token)
+                reader_part, writer_part = reader_part.values, writer_part.values
+            case _:
+                return message_tokens, None, None
+    return message_tokens, reader_part, writer_part
+
+
+def _make_sample(reader_type: ValueType, writer_type: ValueType, size: int | None) -> Datum:
+    """Return a value of the writer that shows the misreading, or None if it is too large to show; `size` is that of a fixed."""
+    shown_type = writer_type if writer_type.logical else reader_type
+    match shown_type.kind:
+        case "timestamp" | "local-timestamp":
+            number = (_SAMPLE_DAY * _SECONDS_PER_DAY + _SAMPLE_SECOND) * UNITS_PER_SECOND[shown_type.unit]
+            return number if writer_type.base == "long" else _SAMPLE_DAY
+        case "time":
+            number = _SAMPLE_SECOND * UNITS_PER_SECOND[shown_type.unit]
+            return number if writer_type.base == "long" or number < 2**31 else _SAMPLE_SECOND
+        case "date":
+            return _SAMPLE_DAY
+        case "decimal":
+            return _make_decimal_sample(reader_type, writer_type, shown_type, size)
+        case "duration":
+            return struct.pack("<3I", 1, 2, 3_000)
+        case "uuid":
+            return _SAMPLE_UUID.bytes if writer_type.base == "fixed" else str(_SAMPLE_UUID)
+        case "big-decimal":
+            # 123.45: the unscaled value with its length, and the scale.
+            return b"\x04\x30\x39\x04"
+    if writer_type.base == "bytes":
+        return b"\xff"
+    return 2**53 + 1 if reader_type.base == "double" else 2**24 + 1
+
+
+def _make_decimal_sample(
+    reader_type: ValueType, writer_type: ValueType, shown_type: ValueType, size: int | None
+) -> bytes | None:
+    digit_count = min(shown_type.precision, 5)
+    if writer_type.logical == reader_type.logical and reader_type.precision < writer_type.precision:
+        # The shortest number that does not fit the reader's digits.
+        digit_count = reader_type.precision + 1
+    if digit_count > _MAX_DIGITS:
+        return None
+    number = int("1234567890" * (digit_count // 10) + "1234567890"[: digit_count % 10])
+    return number.to_bytes(number.bit_length() // 8 + 1 if size is None else size, "big", signed=True)
+
+
+# Values in readable form
+
+
+def describe_value(value_type: ValueType, value: Datum) -> str:
+    """Return a decoded value in readable form: `2026-11-28T12:34:56Z`, `123.45`, `0xff`."""
+    match value_type.kind:
+        case "timestamp":
+            return f"{_describe_moment(value, UNITS_PER_SECOND[value_type.unit])}Z"
+        case "local-timestamp":
+            return _describe_moment(value, UNITS_PER_SECOND[value_type.unit])
+        case "date":
+            return _describe_date(value)
+        case "time":
+            units_per_second = UNITS_PER_SECOND[value_type.unit]
+            is_time = 0 <= value < _SECONDS_PER_DAY * units_per_second
+            return _describe_time(value, units_per_second) if is_time else f"{value} {value_type.unit} after midnight"
+        case "decimal":
+            unscaled = Decimal(int.from_bytes(value, "big", signed=True))
+            return (
+                f"{unscaled.scaleb(-value_type.scale, Context(prec=max(len(value) * 3, 1)))}" if value else "no number"
+            )
+        case "duration":
+            months, days, milliseconds = struct.unpack("<3I", value)
+            return f"{months} months, {days} days, {milliseconds} ms"
+        case "uuid":
+            return value if isinstance(value, str) else str(UUID(bytes=value))
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _describe_reading(reader_type: ValueType, writer_type: ValueType, value: Datum) -> str:
+    """Return what a reader makes of a decoded value of the writer, as the end of a sentence."""
+    if reader_type.logical == writer_type.logical == "decimal" and reader_type.scale == writer_type.scale:
+        return f"does not fit {reader_type.text}"
+    match writer_type.base, reader_type.base:
+        case (("int" | "long"), "float"):
+            value = struct.unpack("<f", struct.pack("<f", value))[0]
+        case (("int" | "long"), "double"):
+            value = float(value)
+        case "bytes", "string":
+            value = value.decode("utf-8", "replace")
+        case "string", "bytes":
+            value = value.encode()
+    return f"read as {describe_value(reader_type, value)}"
+
+
+def _describe_moment(value: int, units_per_second: int) -> str:
+    days, rest = divmod(value, _SECONDS_PER_DAY * units_per_second)
+    return f"{_describe_date(days)}T{_describe_time(rest, units_per_second)}"
+
+
+def _describe_time(value: int, units_per_second: int) -> str:
+    seconds, fraction = divmod(value, units_per_second)
+    digits = f"{fraction:0{len(str(units_per_second)) - 1}d}".rstrip("0")
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{text}.{digits}" if digits else text
+
+
+def _describe_date(days: int) -> str:
+    """Return the date so many days after 1970-01-01, also outside of the years of Python's dates."""
+    # The Gregorian calendar repeats after 400 years, which have 146,097 days.
+    cycles, rest = divmod(days, 146_097)
+    near_date = date(1970, 1, 1) + timedelta(days=rest)
+    year = near_date.year + 400 * cycles
+    year_text = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+d}"
+    return f"{year_text}-{near_date.month:02d}-{near_date.day:02d}"

@@ -1,0 +1,170 @@
+"""A value of another logical type, or of a narrower type, is a misreading, proved by both values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from schemactl.comparison.compatibility import compare
+from schemactl.core.findings import Verdict
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.formats import counterexample, explain
+
+Json = Any
+
+
+def logical(base: str, name: str, **properties: Json) -> Json:
+    return {"type": base, "logicalType": name, **properties}
+
+
+def fixed(size: int, name: str, **properties: Json) -> Json:
+    return {"type": "fixed", "name": "Bytes", "size": size, "logicalType": name, **properties}
+
+
+def decimal(precision: int, scale: int = 0) -> Json:
+    return logical("bytes", "decimal", precision=precision, scale=scale)
+
+
+MILLIS, MICROS, NANOS = (logical("long", f"timestamp-{unit}") for unit in ("millis", "micros", "nanos"))
+
+
+def event(type_: Json) -> SchemaInfo:
+    definition = {"type": "record", "name": "Event", "fields": [{"name": "at", "type": type_}]}
+    return SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode())
+
+
+def judge_pair(writer: Json, reader: Json) -> Verdict:
+    return compare([event(writer)], event(reader), CompatibilityStrategy.BACKWARD)
+
+
+ERRORS = [
+    (MILLIS, MICROS, "2026-11-28T12:34:56Z and read as 1970-01-21T18:51:09.296Z"),
+    (MICROS, MILLIS, "2026-11-28T12:34:56Z and read as +58878-10-31T06:13:20Z"),
+    (MICROS, NANOS, "2026-11-28T12:34:56Z and read as 1970-01-21T18:51:09.296Z"),
+    (MILLIS, logical("long", "local-timestamp-micros"), "2026-11-28T12:34:56Z and read as 1970-01-21T18:51:09.296"),
+    (logical("int", "time-millis"), logical("long", "time-micros"), "12:34:56 and read as 00:00:45.296"),
+    (logical("long", "time-micros"), MICROS, "12:34:56 and read as 1970-01-01T12:34:56Z"),
+    (MILLIS, logical("long", "time-micros"), "2026-11-28T12:34:56Z and read as 1795869296000 micros after midnight"),
+    (logical("int", "date"), logical("int", "time-millis"), "2026-11-28 and read as 00:00:20.785"),
+    (logical("int", "date"), MILLIS, "2026-11-28 and read as 1970-01-01T00:00:20.785Z"),
+    (decimal(9, 2), decimal(9, 3), "123.45 and read as 12.345"),
+    (decimal(9, 2), decimal(5, 2), "1234.56 and does not fit decimal(5, 2)"),
+    (decimal(9, 2), logical("bytes", "big-decimal"), "123.45 and read as 0x3039"),
+    (fixed(12, "decimal", precision=9), fixed(12, "duration"), "12345 and read as 0 months, 0 days, 959447040 ms"),
+    (fixed(12, "duration"), fixed(12, "decimal", precision=20), "1 months, 2 days, 3000 ms and read as"),
+    (fixed(16, "uuid"), fixed(16, "decimal", precision=30), "123e4567-e89b-12d3-a456-426614174000 and read as"),
+]
+
+WARNINGS = [
+    ("long", MILLIS),
+    (MILLIS, "long"),
+    ("int", logical("int", "date")),
+    (logical("int", "date"), "long"),
+    (MILLIS, "double"),
+    (decimal(9, 2), "bytes"),
+    ("string", logical("string", "uuid")),
+    (MICROS, logical("long", "local-timestamp-micros")),
+    (logical("long", "local-timestamp-nanos"), NANOS),
+    ("long", "double"),
+    ("long", "float"),
+    ("int", "float"),
+    ("bytes", "string"),
+]
+
+KEPT = [
+    (MILLIS, MILLIS),
+    (decimal(9, 2), decimal(12, 2)),
+    ("int", "long"),
+    ("int", "double"),
+    ("float", "double"),
+    ("string", "bytes"),
+    (logical("int", "timestamp-millis"), logical("int", "timestamp-micros")),
+    (logical("long", "epoch-seconds"), logical("long", "epoch-days")),
+    (decimal(0), decimal(0, 3)),
+    (fixed(2, "decimal", precision=9), fixed(2, "decimal", precision=9, scale=2)),
+    (fixed(8, "uuid"), fixed(8, "duration")),
+    (MILLIS | {"java-class": "java.util.Date"}, MICROS | {"java-class": "java.util.Date"}),
+]
+
+
+@pytest.mark.parametrize(("writer", "reader", "words"), ERRORS)
+def test_another_value_is_an_error_with_both_values(writer: Json, reader: Json, words: str) -> None:
+    verdict = judge_pair(writer, reader)
+    (misreading,) = verdict.misread
+    assert (verdict.state, verdict.values, verdict.errors) == ("compatible", "changed", (misreading,))
+    assert misreading.incompatibility.rule == "LOGICAL_TYPE_CHANGED"
+    assert misreading.incompatibility.pointer == "/fields/0/type"
+    proof = counterexample(misreading, new=event(reader), old=event(writer))
+    assert proof is not None
+    assert proof.result.startswith(f"at is written as {words}")
+
+
+@pytest.mark.parametrize(("writer", "reader"), WARNINGS)
+def test_what_may_be_meant_is_a_warning(writer: Json, reader: Json) -> None:
+    verdict = judge_pair(writer, reader)
+    (misreading,) = verdict.misread
+    assert (verdict.values, verdict.errors) == ("changed", ())
+    assert misreading.incompatibility.is_warning
+    assert counterexample(misreading, new=event(reader), old=event(writer)) is not None
+
+
+@pytest.mark.parametrize(("writer", "reader"), KEPT)
+def test_what_every_reader_gets_as_it_was_written_is_kept(writer: Json, reader: Json) -> None:
+    assert judge_pair(writer, reader).values == "kept"
+
+
+def record(type_: Json, *aliases: str, name: str = "value") -> Json:
+    return {"type": "record", "name": "Inner", "fields": [{"name": name, "aliases": [*aliases], "type": type_}]}
+
+
+NESTED = [
+    ({"type": "array", "items": MILLIS}, {"type": "array", "items": MICROS}, "/items"),
+    ({"type": "map", "values": MILLIS}, {"type": "map", "values": MICROS}, "/values"),
+    (["null", MILLIS], [MICROS, "null"], "/0"),
+    (["string", MILLIS], ["null", MICROS, "string"], "/1"),
+    (MILLIS, ["null", MICROS], "/1"),
+    (["null", logical("int", "time-millis")], ["null", logical("long", "time-micros")], "/1"),
+    (record(MILLIS), record(MICROS), "/fields/0/type"),
+    (record(MILLIS), record(MICROS, "value", name="moment"), "/fields/0/type"),
+    (record(MILLIS, name="items"), record(MICROS, name="items"), "/fields/0/type"),
+    ([{"type": "array", "items": record(["null", MILLIS])}], {"type": "array", "items": record(["null", MICROS])},
+     "/items/fields/0/type/1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("writer", "reader", "pointer"), NESTED)
+def test_parts_are_paired_as_resolution_pairs_them(writer: Json, reader: Json, pointer: str) -> None:
+    (misreading,) = judge_pair(writer, reader).misread
+    assert misreading.incompatibility.pointer == f"/fields/0/type{pointer}"
+    proof = counterexample(misreading, new=event(reader), old=event(writer))
+    assert proof is not None
+    assert "and read as" in proof.result
+    assert explain(misreading, new=event(reader), old=event(writer)).field.startswith("Event.at")
+
+
+def test_two_halves_of_a_pair_have_their_own_pointers() -> None:
+    def pair(type_: Json) -> SchemaInfo:
+        half = event(type_).schema
+        properties = {"key.schema.type": "AVRO", "value.schema.type": "AVRO", "kv.encoding.type": "SEPARATED"}
+        framed = len(half).to_bytes(4, "big") + half
+        return SchemaInfo(SchemaType.KEY_VALUE, framed + framed, properties)
+
+    verdict = compare([pair(MILLIS)], pair(MICROS), CompatibilityStrategy.BACKWARD)
+    assert [misreading.incompatibility.pointer for misreading in verdict.misread] == [
+        "/key/fields/0/type",
+        "/value/fields/0/type",
+    ]
+    for misreading in verdict.misread:
+        assert counterexample(misreading, new=pair(MICROS), old=pair(MILLIS)) is not None
+
+
+def test_a_recursive_record_is_compared_once() -> None:
+    def node(type_: Json) -> SchemaInfo:
+        fields = [{"name": "next", "type": ["null", "Node"]}, {"name": "at", "type": type_}]
+        return SchemaInfo(SchemaType.AVRO, json.dumps({"type": "record", "name": "Node", "fields": fields}).encode())
+
+    verdict = compare([node(MILLIS)], node(MICROS), CompatibilityStrategy.BACKWARD)
+    assert [misreading.incompatibility.pointer for misreading in verdict.misread] == ["/fields/1/type"]
