@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
 MAX_DEFINITION_BYTES: Final = 5_242_710
 """The largest definition that a broker was seen to accept."""
 
+IDL_SUFFIX: Final = ".avdl"
+_AVRO_SOURCE_SUFFIXES: Final = (IDL_SUFFIX, ".avpr")
+"""The files of Avro's IDL and of Avro protocols, from which schemas are compiled."""
+
 _MAX_CACHED_CHARACTERS: Final = 4_000_000
 
 
@@ -70,7 +75,7 @@ class ResolvedDefinition:
     Attributes:
         info: the schema; None if there are problems.
         paths: every file of the definition, including missing ones.
-        unused: the places, in the declaration, of references that the definition does not use.
+        unused: the places, in the declaration, of references that name a file which the definition does not use.
         written: the Avro files of the definition: its own file and those whose types it uses.
     """
 
@@ -206,13 +211,13 @@ class _DefinitionReader:
         self.paths: set[str] = set()
         self.written: list[AvroFile] = []
         self.halves: dict[str, ResolvedDefinition] = {}
-        # The indexes of the entries of `references`, and of those entries that the definition uses.
+        # The indexes of the entries of `references` that name one file, and of those entries that the definition uses.
         self.listed: set[int] = set()
         self.used: set[int] = set()
 
     @property
     def unused(self) -> set[Tokens]:
-        """The places of the references that the definition does not use."""
+        """The places of the references that name a file of which the definition uses nothing; a folder or glob is an offer."""
         unused = {("references", str(index)) for index in self.listed - self.used}
         return unused | {(half, *parts) for half, part in self.halves.items() for parts in part.unused}
 
@@ -441,7 +446,6 @@ class _DefinitionReader:
 
     def _match_files(self, index: int, written: str, *, proto: bool = False) -> list[str]:
         """Return the files that a glob or folder matches; add a problem if it matches neither Avro nor `.proto` files."""
-        self.listed.add(index)
         try:
             self.paths.add(folder_of(self.folder, written))
             match = partial(self.definitions.match_files, self.folder, written)
@@ -489,6 +493,10 @@ class _DefinitionReader:
             self._add_problem(f"`{written}` is a folder", *parts, fix=folder_fix)
             return None
         similar_path = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None
+        if files.kind(path) == "file" and path.endswith(_AVRO_SOURCE_SUFFIXES):
+            message, fix = _explain_avro_source(written, path)
+            self._add_problem(message, *parts, fix=fix)
+            return None
         is_of_another_type = files.kind(path) == "file" and parts == ("definition",)
         if is_of_another_type and not (similar_path and Path(similar_path).stem == Path(path).stem):
             is_proto = path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX))
@@ -512,6 +520,22 @@ class _DefinitionReader:
 
     def _add_problem(self, message: str, *parts: str, fix: str = "") -> None:
         self.problems.append(Problem(self.declaration.locate(*parts), message, fix))
+
+
+def _explain_avro_source(written: str, path: str) -> tuple[str, str]:
+    """Return the problem of an Avro IDL or protocol file at `path` in place of a schema, and how to convert it."""
+    if written.endswith(IDL_SUFFIX):
+        arguments = f"{quote(shown(path))} {quote(shown(posixpath.dirname(path) or '.'))}"
+        message = f"`{written}` is Avro IDL, and a definition is a schema in JSON"
+        fix = (
+            f"convert it with `java -jar avro-tools-1.12.1.jar idl2schemata {arguments}`, which writes an .avsc file for "
+            "each type, and name the file of this type"
+        )
+        return message, fix
+    return (
+        f"`{written}` is an Avro protocol, and a definition is one schema",
+        "write the type, from the `types` of the protocol, into an .avsc file, and name that file",
+    )
 
 
 def _find_non_finite(value: Any, parts: Tokens = ()) -> Iterator[Tokens]:

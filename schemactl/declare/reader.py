@@ -313,8 +313,8 @@ def _find_unused_references(
             "declaration",
             topic,
             declaration.locate(*parts),
-            f"{topic} lists a reference that its definition does not use.",
-            "Remove it from `references`.",
+            f"{topic} lists a file under `references` that its definition does not use.",
+            "Remove it from `references`, or list its folder, which is an offer.",
         )
 
 
