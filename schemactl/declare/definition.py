@@ -11,7 +11,7 @@ import json
 import math
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -20,7 +20,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
-from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source
+from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source, first_of
 from schemactl.core.json_values import json_text
 from schemactl.core.schema import Locator, SchemaInfo
 from schemactl.declare.document import SchemaDeclaration
@@ -294,10 +294,9 @@ class _DefinitionReader:
             # An empty folder is one problem; each missing type would be another.
             return None
         inlined = inline(file, [reference for _, reference in references], [other for _, other in offered])
-        self.problems += inlined.problems or self._find_unlisted_types(inlined, file, [*references, *offered])
-        if inlined.unknown:
-            # One of these files may define a missing type.
-            self.problems += unreadable
+        self.problems += inlined.problems or self._find_missing_types(
+            inlined, file, [*references, *offered], unreadable
+        )
         used = [(index, other) for index, other in (*references, *offered) if other.path in inlined.used]
         self.used |= {index for index, _ in used}
         self.paths |= {other.path for _, other in used}
@@ -309,24 +308,65 @@ class _DefinitionReader:
         info = self._build_info(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
         return replace(info, proto=self._compile_proto("proto")) if self.declaration.proto else info
 
-    def _find_unlisted_types(
-        self, inlined: Inlined, file: AvroFile, references: Iterable[tuple[int, AvroFile]]
-    ) -> Iterator[Problem]:
-        """Yield a problem for each type that only an unlisted file defines; listing that file may make a cycle, which is reported instead."""
-        listed = [reference for _, reference in references]
+    def _find_missing_types(
+        self,
+        inlined: Inlined,
+        file: AvroFile,
+        references: Sequence[tuple[int, AvroFile]],
+        unreadable: Sequence[Problem],
+    ) -> list[Problem]:
+        """Return a problem for each type that is not defined, unless all of them are left to the parser of the whole definition.
+
+        Args:
+            inlined: the definition, with the missing types.
+            file: the file of the definition.
+            references: the files that may be used, each with the index of its entry.
+            unreadable: the problems of offered files that cannot be parsed. One of these files may define a missing type.
+        """
+        names_by_source: dict[Source, list[str]] = {}
         for name, source in inlined.unknown:
-            path = self.definitions.types.find_definer(name)
-            if path is not None and path not in (file.path, *(reference.path for reference in listed)):
-                written = posixpath.relpath(path, self.folder or ".")
-                yield from inline(file, [*listed, self.definitions.avro_file(path)[0]]).problems or [
-                    Problem(
-                        source,
-                        f"`{name}` is defined in `{written}`, which is not listed",
-                        f"list that file under `references`: [{written}]",
-                    )
-                ]
-            elif path is None and (near := self.definitions.types.find_similar(name)):
+            names_by_source.setdefault(source, []).append(name)
+        problems: list[Problem] = []
+        undefined: dict[Source, str] = {}
+        for source, names in names_by_source.items():
+            unlisted_problems = [
+                problem for name in names for problem in self._find_unlisted_type(name, source, file, references)
+            ]
+            problems += unlisted_problems
+            if not unlisted_problems:
+                undefined[source] = names[-1]
+        if undefined and (unreadable or problems):
+            paths = sorted({f"`{problem.source.path}`" for problem in unreadable})
+            hint = f"; it may be in {first_of(paths, 3)}, which cannot be parsed" if paths else ""
+            problems += [Problem(source, f"no file defines `{name}`{hint}") for source, name in undefined.items()]
+            problems += unreadable
+        return problems
+
+    def _find_unlisted_type(
+        self, name: str, source: Source, file: AvroFile, references: Sequence[tuple[int, AvroFile]]
+    ) -> Iterator[Problem]:
+        """Yield the problem of a type that only an unlisted file defines; listing that file may make a cycle, which is reported instead.
+
+        If a listed file needs the type, it is missing in the list, and that file is right.
+        """
+        listed = [reference for _, reference in references]
+        path = self.definitions.types.find_definer(name)
+        if path is None:
+            if near := self.definitions.types.find_similar(name):
                 yield Problem(source, f"no file defines `{name}`", f"did you mean `{near}`?")
+        elif path not in (file.path, *(reference.path for reference in listed)):
+            if problems := inline(file, [*listed, self.definitions.avro_file(path)[0]]).problems:
+                yield from problems
+                return
+            written = posixpath.relpath(path, self.folder or ".")
+            fix = f"list that file under `references`: [{written}]"
+            for index, reference in references:
+                if reference.path != file.path and shown(reference.path) == source.path:
+                    user = posixpath.relpath(reference.path, self.folder or ".")
+                    message = f"`{user}` uses `{name}`, and `{written}`, which defines it, is not listed"
+                    yield Problem(self.declaration.locate("references", str(index)), message, fix)
+                    return
+            yield Problem(source, f"`{name}` is defined in `{written}`, which is not listed", fix)
 
     def _read_protobuf_native(self) -> SchemaInfo | None:
         written = str(self.declaration.definition)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
@@ -33,6 +36,11 @@ _AVRO_KINDS: Final = ("avro", "protobuf")
 """The values of `TypeSpec.declared_as` for which a client may have its own Avro definition."""
 
 _KEY_VALUE_PROPERTIES: Final = ("key.schema.", "value.schema.", "kv.encoding.type")
+
+_NAME_LINE: Final = re.compile(
+    r"""^[\s{"']*(?P<key>topic|namespace)["']?\s*:\s*["']?(?P<name>[^\s"',{}#]+)""", re.MULTILINE
+)
+"""A line that begins a declaration with its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +106,34 @@ class NamespaceDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokenDocument:
+    """A document with problems.
+
+    Attributes:
+        name: the topic or namespace that it declares, or None if that cannot be read either.
+        problems: its problems.
+        number: its position in the file, or None if the file is not YAML.
+    """
+
+    name: TopicName | NamespaceName | None
+    problems: tuple[Problem, ...]
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Documents:
     """The documents of one YAML file without problems, and all problems of the file.
 
     Attributes:
         unread: the schemas of documents with problems, with only the keys that name files.
+        broken: the documents with problems. A document of which one key is wrong may be among `documents`, too.
     """
 
     path: str
     documents: tuple[TopicDocument | NamespaceDocument, ...] = ()
     problems: tuple[Problem, ...] = ()
     unread: tuple[SchemaDeclaration, ...] = ()
+    broken: tuple[BrokenDocument, ...] = ()
 
 
 def read_documents(path: str, data: bytes) -> Documents:
@@ -116,7 +141,7 @@ def read_documents(path: str, data: bytes) -> Documents:
     try:
         yaml_documents, problems = read_yaml(path, data)
     except DeclarationError as error:
-        return Documents(path, (), error.problems)
+        return Documents(path, (), error.problems, broken=tuple(_find_broken_documents(data, error.problems)))
     if not yaml_documents:
         problems = [Problem(Source(shown(path)), "the file is empty", "declare a topic or a namespace, or delete it")]
     text = YamlText(path, data)
@@ -131,7 +156,43 @@ def read_documents(path: str, data: bytes) -> Documents:
             documents.append(to_document(document, text, number))
         elif isinstance(document.value, dict) and (schema := _keep_file_keys(document.value.get("schema"))):
             unread.append(_build_schema(schema, document.node, text, number, ("schema",)))
-    return Documents(path, tuple(documents), limit_problems(problems), tuple(unread))
+    broken = _group_by_document(yaml_documents, path, problems)
+    return Documents(path, tuple(documents), limit_problems(problems), tuple(unread), broken)
+
+
+def _group_by_document(
+    documents: Sequence[YamlDocument], path: str, problems: Iterable[Problem]
+) -> tuple[BrokenDocument, ...]:
+    """Group the problems of a file by the document that they are in."""
+    first_lines = [node_place(shown(path), document.node).line for document in documents]
+    problems_by_number: dict[int, list[Problem]] = {}
+    for problem in problems:
+        number = max(bisect_right(first_lines, problem.source.line) - 1, 0)
+        problems_by_number.setdefault(number, []).append(problem)
+    return tuple(
+        BrokenDocument(
+            _parse_name(documents[number].value) if documents else None, limit_problems(document_problems), number
+        )
+        for number, document_problems in sorted(problems_by_number.items())
+    )
+
+
+def _parse_name(value: object) -> TopicName | NamespaceName | None:
+    """Return the name that a document declares, or None if it is missing or wrong."""
+    if isinstance(value, dict):
+        with suppress(ValueError):
+            if "topic" in value:
+                return TopicName.parse(str(value["topic"]))
+            if "namespace" in value:
+                return NamespaceName.parse(str(value["namespace"]))
+    return None
+
+
+def _find_broken_documents(data: bytes, problems: tuple[Problem, ...]) -> Iterator[BrokenDocument]:
+    """Yield the documents of a file that is not YAML, by the lines that begin with a name; without such a line, one document."""
+    matches = [*_NAME_LINE.finditer(data.decode(errors="replace"))]
+    names = [_parse_name({match["key"]: match["name"]}) for match in matches] or [None]
+    yield from (BrokenDocument(name, problems) for name in dict.fromkeys(names))
 
 
 def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:

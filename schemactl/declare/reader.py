@@ -8,7 +8,8 @@ are cached as plain values; definitions and the places of all parts are read fro
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from operator import attrgetter
@@ -25,6 +26,7 @@ from schemactl.core.wording import found
 from schemactl.declare.definition import Definitions, ResolvedDefinition
 from schemactl.declare.document import (
     HOMES,
+    BrokenDocument,
     Documents,
     Misfit,
     NamespaceDocument,
@@ -45,12 +47,28 @@ from schemactl.formats import problems as format_problems
 
 
 @dataclass(frozen=True, slots=True)
+class BrokenDeclaration:
+    """A declaration with problems, in its file or in a file of its definition.
+
+    Attributes:
+        name: the topic or namespace that it declares, or None if that cannot be read.
+        path: the file that declares it.
+        problems: its problems.
+    """
+
+    name: TopicName | NamespaceName | None
+    path: str
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Declared:
     """The result of reading the files of a project.
 
     Attributes:
         catalog: every namespace and topic without problems.
         problems: all problems, ordered by place; if there are any, the catalog is incomplete.
+        broken: the declarations with problems, which are not in the catalog.
         dependencies: by topic, the files of its definition except the YAML file, including missing ones.
         findings: the findings about valid declarations.
         written: by topic, the Avro files of its definition, except for topics of files that a cache knows.
@@ -63,6 +81,30 @@ class Declared:
     findings: tuple[Finding, ...] = ()
     written: Mapping[TopicName, tuple[AvroFile, ...]] = field(default_factory=dict)
     samples: tuple[str, ...] = ()
+    broken: tuple[BrokenDeclaration, ...] = ()
+
+    @property
+    def broken_topics(self) -> frozenset[TopicName]:
+        """The topics whose own declaration or definition has problems."""
+        return frozenset(broken.name for broken in self.broken if isinstance(broken.name, TopicName))
+
+    @property
+    def common_problems(self) -> tuple[Problem, ...]:
+        """The problems of no declaration, such as a root without files: they concern every topic."""
+        problems_of_declarations = {problem for broken in self.broken for problem in broken.problems}
+        return tuple(problem for problem in self.problems if problem not in problems_of_declarations)
+
+    def select_broken(self, topics: Collection[TopicName] | None = None) -> tuple[BrokenDeclaration, ...]:
+        """Return the broken declarations that work on `topics`, or on all topics (None), needs: theirs, and their namespaces'."""
+        if topics is None:
+            return self.broken
+        needed_names = {*topics, *(name.namespace_name for name in topics)}
+        return tuple(broken for broken in self.broken if broken.name in needed_names)
+
+    def filter_readable(self, topics: Iterable[TopicName]) -> frozenset[TopicName]:
+        """Return the topics without those that are broken, or whose namespace is."""
+        broken_names = {broken.name for broken in self.broken}
+        return frozenset(topic for topic in topics if broken_names.isdisjoint((topic, topic.namespace_name)))
 
 
 def load(files: Files, project: Project) -> Catalog:
@@ -95,20 +137,29 @@ def read(files: Files, project: Project, *, cache: ValidationCache | None = None
     problems: list[Problem] = list(_find_empty_roots(files, project, paths))
     documents: list[Documents | KnownFile] = []
     samples = []
+    unreadable: list[BrokenDeclaration] = []
     for path in (path for path in paths if in_roots(path, project)):
         if path.endswith(YAML_SUFFIXES) or not path.endswith(SUFFIXES):
             reason = obstacle(files, path)
             if reason is not None:
-                problems.append(Problem(Source(shown(path)), reason, "put the file itself here, or remove the link"))
+                problem = Problem(Source(shown(path)), reason, "put the file itself here, or remove the link")
+                unreadable.append(BrokenDeclaration(None, path, (problem,)))
             elif path.endswith(YAML_SUFFIXES) and shown(path) != path:
                 message = "the name of this file is not UTF-8, or contains a line break or another control character"
-                problems.append(Problem(Source(shown(path)), message, "rename it"))
+                problem = Problem(Source(shown(path)), message, "rename it")
+                unreadable.append(BrokenDeclaration(None, path, (problem,)))
             elif path.endswith(YAML_SUFFIXES):
                 documents.append((cache and cache.known(path)) or _read_documents(files, path))
             elif path.endswith(SAMPLE_SUFFIXES) and "/samples/" in f"/{path}":
                 samples.append(path)
     declared = _Builder(files, project, cache).build(documents)
-    return replace(declared, problems=tuple(sorted({*problems, *declared.problems})), samples=tuple(samples))
+    problems += [problem for broken in unreadable for problem in broken.problems]
+    return replace(
+        declared,
+        problems=tuple(sorted({*problems, *declared.problems})),
+        samples=tuple(samples),
+        broken=(*declared.broken, *unreadable),
+    )
 
 
 def in_roots(path: str, project: Project, *, previous: bool = False) -> bool:
@@ -141,7 +192,8 @@ class _Builder:
         self.topics: dict[TopicName, Topic] = {}
         self.topics_by_schema: dict[str, Topic] = {}
         self.dependencies: dict[TopicName, frozenset[str]] = {}
-        self.problems: list[Problem] = []
+        # The problems of declarations, by name and file.
+        self.problems: dict[tuple[TopicName | NamespaceName | None, str], list[Problem]] = defaultdict(list)
         self.findings: list[Finding] = []
         self.written: dict[TopicName, tuple[AvroFile, ...]] = {}
 
@@ -156,34 +208,50 @@ class _Builder:
             if isinstance(file, KnownFile):
                 self._add_known_file(file)
                 continue
-            self.problems += file.problems
-            for schema in file.unread:
-                self.problems += self.definitions.check_paths(schema)
+            for document in file.broken or ([BrokenDocument(None, file.problems)] if file.problems else []):
+                self._add_problems(document.name, file.path, document.problems)
+                for schema in file.unread:
+                    if schema.document == document.number:
+                        self._add_problems(document.name, file.path, self.definitions.check_paths(schema))
             dependencies = []
-            for document in file.documents:
-                if isinstance(document, TopicDocument):
-                    dependencies.append(self._add_topic(document))
+            for declaration in file.documents:
+                if isinstance(declaration, TopicDocument):
+                    dependencies.append(self._add_topic(declaration))
                 else:
-                    self._add_namespace(document.namespace)
+                    self._add_namespace(declaration.namespace)
                     dependencies.append(())
             cacheable = [paths for paths in dependencies if paths is not None]
             if self.cache and len(cacheable) == len(dependencies) and not (file.problems or file.unread):
                 self.cache.add(file.path, zip(file.documents, cacheable, strict=True))
         for topic in self.topics.values():
-            self.problems += _check_client_targets(topic, self.project)
-        return Declared(
-            Catalog(self.namespaces, self.topics),
-            tuple(sorted(set(self.problems))),
-            self.dependencies,
-            tuple(self.findings),
-            self.written,
+            self._add_problems(topic.name, _get_path(topic), _check_client_targets(topic, self.project))
+        broken = tuple(
+            BrokenDeclaration(name, path, tuple(sorted(set(problems))))
+            for (name, path), problems in self.problems.items()
         )
+        broken_names = {declaration.name for declaration in broken}
+        return Declared(
+            Catalog(
+                {name: entry for name, entry in self.namespaces.items() if name not in broken_names},
+                {name: topic for name, topic in self.topics.items() if name not in broken_names},
+            ),
+            tuple(sorted({problem for declaration in broken for problem in declaration.problems})),
+            self.dependencies,
+            tuple(finding for finding in self.findings if finding.topic not in broken_names),
+            self.written,
+            broken=broken,
+        )
+
+    def _add_problems(self, name: TopicName | NamespaceName | None, path: str, problems: Iterable[Problem]) -> None:
+        if problems := list(problems):
+            self.problems[name, path] += problems
 
     def _add_namespace(self, namespace: Namespace) -> None:
         first = self.namespaces.setdefault(namespace.name, namespace)
         if first is not namespace and namespace.source:
             message = f"the namespace {first.name} is declared for the second time; first at {first.source}"
-            self.problems.append(Problem(namespace.source, message, "keep one of the two"))
+            problem = Problem(namespace.source, message, "keep one of the two")
+            self._add_problems(namespace.name, namespace.source.path, [problem])
 
     def _add_known_file(self, file: KnownFile) -> None:
         """Add the declarations of a file that the cache knows."""
@@ -199,7 +267,10 @@ class _Builder:
         """Return whether no earlier topic has this name, or shares its schemas in Pulsar; otherwise add a problem."""
         first = self.topics_by_schema.setdefault(topic.name.schema_id, topic)
         if first is not topic and topic.source:
-            self.problems.append(_build_duplicate_problem(topic, first, topic.source))
+            problem = _build_duplicate_problem(topic, first, topic.source)
+            # Either of the two may be the wrong one.
+            self._add_problems(first.name, _get_path(first), [problem])
+            self._add_problems(topic.name, topic.source.path, [problem])
         return first is topic
 
     def _add_topic(self, document: TopicDocument) -> tuple[str, ...] | None:
@@ -210,11 +281,12 @@ class _Builder:
         if document.schema is None:
             self.topics[topic.name] = topic
             return ()
-        info, is_sound = self._read_schema(topic.name, document.schema)
+        info, is_sound = self._read_schema(topic, document.schema)
         clients = read_clients(document, self.definitions)
-        self.problems += clients.problems
+        problems = [*clients.problems]
         for client in clients.clients:
-            self.problems += _find_schema_problems(client.schema, self.project.release) if client.schema else ()
+            problems += _find_schema_problems(client.schema, self.project.release) if client.schema else ()
+        self._add_problems(topic.name, _get_path(topic), problems)
         self.dependencies[topic.name] |= clients.paths
         if info is None:
             return None
@@ -222,8 +294,9 @@ class _Builder:
         is_cacheable = is_sound and not document.clients and not _is_compiled(document.schema)
         return tuple(self.dependencies[topic.name]) if is_cacheable else None
 
-    def _read_schema(self, name: TopicName, declaration: SchemaDeclaration) -> tuple[SchemaInfo | None, bool]:
+    def _read_schema(self, topic: Topic, declaration: SchemaDeclaration) -> tuple[SchemaInfo | None, bool]:
         """Return the schema of a topic, or None if it cannot be read, and whether it has neither problems nor findings."""
+        name = topic.name
         definition = self.definitions.read(declaration)
         self.dependencies[name] = definition.paths
         self.written[name] = definition.written
@@ -231,7 +304,7 @@ class _Builder:
         if definition.info:
             problems += _find_schema_problems(definition.info, self.project.release)
         findings = list(_find_unused_references(name, declaration, definition))
-        self.problems += problems
+        self._add_problems(name, _get_path(topic), problems)
         self.findings += findings if definition.info else []
         return definition.info, not problems and not findings
 
@@ -301,6 +374,10 @@ def _build_duplicate_problem(topic: Topic, first: Topic, source: Source) -> Prob
         message = f"{name} and {first_name} ({first.source}) share one list of schemas in Pulsar"
         fix = "keep one of the two, or give one another name"
     return Problem(source, message, fix)
+
+
+def _get_path(topic: Topic) -> str:
+    return topic.source.path if topic.source else ""
 
 
 def _find_unused_references(
