@@ -56,7 +56,8 @@ def check(
         timeout_s: the time limit.
 
     Raises:
-        DeclarationError: the files have problems; `problems` contains all of them.
+        DeclarationError: no topic could be judged because of problems in files; `problems` contains all of them. If only some topics
+            could not be judged, the report has a finding NOT_DECIDED for each problem.
         SchemactlError: the check could not be completed.
     """
     from schemactl.checks.project_check import CheckRequest, check_project

@@ -36,6 +36,9 @@ COMPARED_BY_BROKERS: Final = frozenset(
 GATE_RULES: Final = frozenset({"GATE_CHANGED", "GATE_UNREADABLE", "DRAFT_AGAIN"})
 """The rules about effects of a change on the check of later changes. They do not make `--strict` fail."""
 
+UNDECIDED: Final = "NOT_DECIDED"
+"""The rule of a problem because of which something was not judged: `check` exits with 1."""
+
 ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 """The position of each severity in a report, the worst first."""
 
@@ -86,6 +89,11 @@ class CheckReport:
     def command(self) -> Literal["check", "lint"]:
         """The command that prints the whole report."""
         return "check" if self.base or not self.decided else "lint"
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some of the requested topics could not be judged."""
+        return any(finding.rule == UNDECIDED for finding in self.findings)
 
     @property
     def is_fine(self) -> bool:
@@ -216,14 +224,15 @@ def client_impacts(checks: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
 def undecided(error: SchemactlError) -> CheckReport:
     """Return the report of a check that `error` ended, which replaces the file of an earlier run."""
     problems = error.problems if isinstance(error, DeclarationError) else ()
-    findings = [_make_undecided_finding(problem.source, problem.what, problem.fix) for problem in problems] or [
-        _make_undecided_finding(error.source, error.what, error.fix)
+    findings = [make_undecided_finding(problem.source, problem.what, problem.fix) for problem in problems] or [
+        make_undecided_finding(error.source, error.what, error.fix)
     ]
     return CheckReport(Release.R4_0, "", 0, findings=tuple(findings), decided=False)
 
 
-def _make_undecided_finding(source: Source | None, message: str, fix: str) -> Finding:
-    return Finding("NOT_DECIDED", "error", "declaration", None, source, on_one_line(message), on_one_line(fix))
+def make_undecided_finding(source: Source | None, message: str, fix: str, topic: TopicName | None = None) -> Finding:
+    """Return the finding about a file that cannot be read, so that `topic`, or the whole change, was not judged."""
+    return Finding(UNDECIDED, "error", "declaration", topic, source, on_one_line(message), on_one_line(fix))
 
 
 # Causes: findings grouped by the edit that causes them

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFiles:
-    """The content of a project's files, without problems.
+    """The content of a project's files.
 
     Attributes:
-        declared: the declarations.
+        declared: the declarations, of which some may be broken.
         overlays: the overlays by target name.
         numbers: the numbers files of all targets.
         waivers: the entries of the waiver file.
@@ -47,8 +47,16 @@ class ProjectFiles:
     waivers: tuple[Waiver, ...]
 
 
-def read_files(repository: Repository, project: Project, files: CommitFiles | HashedFiles) -> ProjectFiles:
+def read_files(
+    repository: Repository, project: Project, files: CommitFiles | HashedFiles, *, allow_broken: bool = False
+) -> ProjectFiles:
     """Read the files of a project.
+
+    Args:
+        repository: the repository of the files.
+        project: the project.
+        files: its files.
+        allow_broken: whether declarations may have problems, as long as all other files are right.
 
     Raises:
         DeclarationError: if the files have problems; `problems` has all of them.
@@ -86,8 +94,10 @@ def read_files(repository: Repository, project: Project, files: CommitFiles | Ha
     checked_paths |= {path for path in list_overlay_paths(project) if files.kind(path) != "missing"}
     if files.kind(project.waivers) != "missing":
         checked_paths.add(project.waivers)
-    if all_problems := [*problems_of_files, *commit_files.problems(repository, files, checked_paths)]:
-        raise DeclarationError(all_problems)
+    all_problems = {*problems_of_files, *commit_files.problems(repository, files, checked_paths)}
+    problems_of_declarations = {problem for broken in declared.broken for problem in broken.problems}
+    if all_problems - (problems_of_declarations if allow_broken else set()):
+        raise DeclarationError([*all_problems])
     return ProjectFiles(declared, overlays, numbers, waivers)
 
 

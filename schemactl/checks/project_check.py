@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
-from schemactl.core.names import select_known
+from schemactl.core.names import NamespaceName, TopicName, select_known
 from schemactl.core.schema import SchemaType
 from schemactl.history.early_exit import in_ci
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from schemactl.checks.environments import Environment, Judge, ProjectFiles
     from schemactl.checks.proposal import MovedTopic, Run
     from schemactl.checks.waivers import WaiverKey
-    from schemactl.core.catalog import Catalog, Topic
+    from schemactl.core.catalog import Topic
     from schemactl.core.deadline import Deadline
+    from schemactl.core.errors import Problem
     from schemactl.core.findings import Finding, Waiver, WaiversAt
-    from schemactl.core.names import TopicName
     from schemactl.core.project import Project
     from schemactl.core.schema import Commit, SchemaInfo
     from schemactl.declare.document import SchemaDeclaration
     from schemactl.declare.files import Files
-    from schemactl.declare.reader import Declared
-    from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, Repository
+    from schemactl.declare.reader import BrokenDeclaration, Declared
+    from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, History, Repository
     from schemactl.history.approved_history import JudgingProject
     from schemactl.history.merge import LocalChanges
 
@@ -186,7 +186,7 @@ def _check_files(
     proposed, project, files, approved, _ = checked
     if request.target is not None:
         declare_project.choose_target(proposed, request.target, f"--target {request.target}")
-    content = read_files(repository, replace(project, targets=proposed.targets), files)
+    content = read_files(repository, replace(project, targets=proposed.targets), files, allow_broken=True)
     deadline.begin("reading the approved history")
     head = repository.commit("HEAD^" if request.amend else "HEAD")
     forked = history.read_forked(
@@ -197,11 +197,10 @@ def _check_files(
         stepwise=bool(request.base),
         progress=on_commit,
     )
-    for problem in forked.approved.notes:
-        note(problem)
-
     deadline.begin("comparing what is declared with what was approved")
+    content = replace(content, declared=keep_broken_as_approved(content.declared, forked.base))
     check = _Check(request, repository, proposed, project, files, content, forked, approved, note)
+    check.note_unreadable_history()
     tips = {forked.base.tip, forked.approved.tip} if content.waivers else set()
     known_keys: Counter[WaiverKey] = reduce(or_, map(check.count_waivers, tips), Counter())
     approved_waivers = frozenset(
@@ -216,10 +215,10 @@ def _check_files(
     def list_waivers_in_force(commit: Commit) -> tuple[Waiver, ...]:
         return replace(waiver_file, waivers=history.waivers_at(repository, project, commit)).in_force
 
-    unwaived = check.make_report(list_waivers_in_force)
+    unwaived = check.add_broken(check.make_report(list_waivers_in_force))
     if request.base and isinstance(files, history.CommitFiles):
         unwaived = replace(unwaived, notes=(*unwaived.notes, *check.note_unjudged_files(files)))
-    is_whole = not (request.topics or request.namespaces or request.target)
+    is_whole = not (request.topics or request.namespaces or request.target or content.declared.broken)
     report = apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole)
 
     is_recorded = request.staged and is_whole and not request.config
@@ -236,6 +235,44 @@ def _check_files(
         if report.count("error") and forked.approved.tip == head:
             report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
     return report
+
+
+def keep_broken_as_approved(declared: Declared, base: History) -> Declared:
+    """Return the declarations with the broken ones as they were approved, so that they do not look removed.
+
+    Args:
+        declared: the declarations; a file with problems also declares what it declared at the merge base.
+        base: the approved history at the merge base.
+    """
+    from schemactl.declare.reader import BrokenDeclaration
+
+    if not declared.broken:
+        return declared
+    names: set[TopicName | NamespaceName | None] = {broken.name for broken in declared.broken}
+    known_names = {*names, *declared.catalog.topics, *declared.catalog.namespaces}
+    broken_before = [
+        BrokenDeclaration(name, broken.path, broken.problems)
+        for broken in {broken.path: broken for broken in declared.broken}.values()
+        for name in base.list_declared(broken.path)
+        if name not in known_names
+    ]
+    names.update(broken.name for broken in broken_before)
+    catalog, base_catalog = declared.catalog, base.catalog
+    namespaces = {name: entry for name, entry in base_catalog.namespaces.items() if name in names}
+    topics = {
+        name: replace(topic, versions=())
+        for name, topic in base_catalog.topics.items()
+        if name in names and not topic.deleted
+    }
+    catalog = replace(catalog, namespaces={**catalog.namespaces, **namespaces}, topics={**catalog.topics, **topics})
+    return replace(declared, catalog=catalog, broken=(*declared.broken, *broken_before))
+
+
+def _list_concerned_topics(declarations: Sequence[BrokenDeclaration]) -> list[TopicName | None]:
+    """Return the topics whose declarations share a problem, or [None] if it is the problem of their one file."""
+    topics = [broken.name for broken in declarations if isinstance(broken.name, TopicName)]
+    is_of_file = len({broken.path for broken in declarations}) == 1 < len(declarations)
+    return [None] if is_of_file or not topics else [*dict.fromkeys(topics)]
 
 
 def _find_amended_base(request: CheckRequest, repository: Repository, project: Project) -> str | None:
@@ -309,7 +346,9 @@ class _Check:
         for exclusion in list_unused_exclusions(self.files, self.proposed, declared, history):
             self.note(exclusion)
         expect_agreement(content.numbers.records, declared, forked)
-        only = self._select_topics(declared, history)
+        only = self._selected
+        if only is not None:
+            only = content.declared.filter_readable(only)
         if self.approved is None:
             judge = read_proposed_judge(self.proposed, content)
             report = self._judge_by(judge, None, only, waivers)
@@ -362,17 +401,71 @@ class _Check:
             for environment in environments
         ]
         report = join_reports([self._check_environment(judge.project, *view, only, waivers) for view in views])
-        names = {name for _, (declared, *_) in views for name in declared.catalog.topics}
+        names = self.content.declared.filter_readable(
+            {name for _, (declared, *_) in views for name in declared.catalog.topics}
+        )
         report = replace(report, checked=len(names if only is None else names & only))
         return self._add_deprecations(self._add_samples(report, only), judge.project, only)
 
-    def _select_topics(self, *catalogs: Catalog) -> frozenset[TopicName] | None:
-        """Return the topics that --topic and --namespace select, or None if all topics are checked."""
+    @cached_property
+    def _selected(self) -> frozenset[TopicName] | None:
+        """The topics that --topic and --namespace select, or None if all topics are checked."""
         topics, namespaces = self.request.topics, self.request.namespaces
         if not topics and not namespaces:
             return None
-        names = {name for catalog in catalogs for name in catalog.topics}
+        declared = self.content.declared
+        names = {*declared.catalog.topics, *declared.broken_topics, *self.forked.approved.catalog.topics}
         return select_known(names, topics, namespaces, where="the declared files and the approved history")
+
+    def note_unreadable_history(self) -> None:
+        """Note the problems of the approved history, except those that the report has, and those of other topics."""
+        problems = {problem for broken in self.content.declared.broken for problem in broken.problems}
+        selected = self._selected
+        for history_note in self.forked.approved.notes:
+            is_requested = selected is None or history_note.topic is None or history_note.topic in selected
+            if is_requested and history_note.problem not in problems:
+                self.note(history_note)
+
+    def add_broken(self, report: CheckReport) -> CheckReport:
+        """Return the report with an error for each problem of the requested topics, and a note on the other broken ones.
+
+        Raises:
+            DeclarationError: if nothing else was judged.
+        """
+        from schemactl.checks.check_report import make_undecided_finding
+        from schemactl.declare.reader import describe_broken
+
+        declared = self.content.declared
+        if not declared.broken:
+            return report
+        needed = declared.select_broken(self._selected)
+        # A topic that could not be judged keeps its approved declaration, which nobody asked about.
+        names = {finding.topic for finding in report.findings if finding.topic}
+        names |= {name for entry in report.policies if isinstance(name := entry.name, TopicName)}
+        names |= {entry.topic for entry in report.topics}
+        readable = declared.filter_readable(names)
+        topics = tuple(entry for entry in report.topics if entry.topic in readable)
+        findings = [finding for finding in report.findings if finding.topic is None or finding.topic in readable]
+        if needed and not (report.checked or topics or findings):
+            raise DeclarationError([problem for broken in needed for problem in broken.problems])
+        declarations: dict[Problem, list[BrokenDeclaration]] = {}
+        for broken in needed:
+            for problem in broken.problems:
+                declarations.setdefault(problem, []).append(broken)
+        undecided = [
+            make_undecided_finding(problem.source, problem.what, problem.fix, topic)
+            for problem, concerned in declarations.items()
+            for topic in _list_concerned_topics(concerned)
+        ]
+        return replace(
+            report,
+            topics=topics,
+            policies=tuple(
+                entry for entry in report.policies if isinstance(entry.name, NamespaceName) or entry.name in readable
+            ),
+            findings=(*undecided, *findings),
+            notes=(*report.notes, *describe_broken({*declared.broken}.difference(needed))),
+        )
 
     def _check_environment(
         self,
@@ -567,6 +660,7 @@ class _Check:
                     declaration.source.path for declaration in declarations if declaration and declaration.source
                 )
             yield from declared.dependencies.get(name, ())
+            yield from (broken.path for broken in declared.broken if broken.name == name)
 
         @cache
         def is_touched(name: TopicName | None, place: str | None) -> bool:

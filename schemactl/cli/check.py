@@ -80,7 +80,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check(args: argparse.Namespace, context: Context) -> int:
-    """Check the change and write the report; return 100 if a finding fails the check, else 0."""
+    """Check the change and write the report; return 1 if a topic could not be judged, 100 if a finding fails the check, else 0."""
     if args.base is not None and not args.base.strip():
         raise UsageError(
             "--base is empty: is a variable of the CI system unset here?",
@@ -113,6 +113,8 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
     report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
     deadline.begin("writing the report")
     write_report(partial(render_check, report), outputs, context)
+    if report.is_partial:
+        return SchemactlError.exit_code
     is_failing = report.count("error") or (args.strict and any(map(_fails_strict, report.findings)))
     return NEGATIVE if is_failing else 0
 

@@ -118,10 +118,13 @@ def _print_all(args: argparse.Namespace, states: States, context: Context) -> in
     from schemactl.report import changes
 
     revision = read_revision(states, args.old, args.topic, args.namespace)
+    error = states.find_broken(args.topic, args.namespace)
     if args.format == "json":
         print(changes.render_revision_json(revision))
     else:
         context.report(changes.render_revision_text(revision, color=context.color))
+    if error:
+        raise error
     return CHANGES if args.detailed_exitcode and revision.subjects else 0
 
 
@@ -265,8 +268,11 @@ def run_changelog(args: argparse.Namespace, context: Context) -> int:
     if not is_range(args.range, states):
         raise UsageError(f"{args.range}: expected FROM..TO", fix=f"write {args.range}..HEAD for all since then")
     revision = read_revision(states, args.range, args.topic, args.namespace)
+    error = states.find_broken(args.topic, args.namespace)
     render = changes.render_revision_json if args.format == "json" else changes.render_changelog
     print(render(revision), file=redirected(sys.stdout))
+    if error:
+        raise error
     return 0
 
 

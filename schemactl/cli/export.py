@@ -15,7 +15,7 @@ from schemactl.cli.topic_selection import States, add_filters, output_file
 from schemactl.core.atomic_files import read, remove, write
 from schemactl.core.errors import DeclarationError, HistoryError, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.json_values import json_text
-from schemactl.core.names import select_known
+from schemactl.core.names import matching, select_known
 from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
@@ -324,22 +324,39 @@ def configure_graph(parser: argparse.ArgumentParser) -> None:
 
 
 def run_graph(args: argparse.Namespace, context: Context) -> int:
-    """Print the graph of the uses of types and files."""
+    """Print the graph of the uses of types and files, without topics that cannot be read.
+
+    Raises:
+        DeclarationError: if the requested topic cannot be read; or, after the graph of all topics, if one cannot be read.
+    """
+    from schemactl.declare.reader import describe_broken
     from schemactl.publish import usage_graph
 
     states = States(context)
     declared = states.work
-    if declared.problems:
+    if declared.common_problems or (declared.problems and not declared.catalog.topics):
         raise DeclarationError(declared.problems)
+    if args.node and (broken_names := matching(args.node, declared.broken_topics, globs=False)):
+        needed = declared.select_broken(broken_names)
+        raise DeclarationError([problem for broken in needed for problem in broken.problems])
     usage = usage_graph.read_usage(states.files, declared)
-    node = usage.find(args.node) if args.node else None
+    try:
+        node = usage.find(args.node) if args.node else None
+    except UsageError as error:
+        # A file whose topics cannot be read may declare it.
+        if problems := [problem for broken in declared.broken if broken.name is None for problem in broken.problems]:
+            raise DeclarationError(problems) from error
+        raise
+    part = usage.around(node) if node else usage
     if args.format == "text":
         context.report(usage_graph.text(usage, node, color=context.color))
-        return 0
-    part = usage.around(node) if node else usage
-    if args.format == "json":
+    elif args.format == "json":
         print(usage_graph.json(part, node))
     else:
         render = usage_graph.mermaid if args.format == "mermaid" else usage_graph.dot
         print(render(part if node else part.shared()))
+    if node:
+        context.note(*describe_broken(declared.broken))
+    elif declared.problems:
+        raise DeclarationError(declared.problems)
     return 0

@@ -21,6 +21,7 @@ from schemactl.cli.topic_selection import (
     merge_working_tree,
     output_file,
     read_setup,
+    select_readable,
 )
 from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import select_known
@@ -90,6 +91,9 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     """Write, check or pack the package.
 
     Return 100 if --check finds stale files or the registry of the target contradicts the record, else 0.
+
+    Raises:
+        DeclarationError: after the package, if a requested topic cannot be read; the package has it as approved.
     """
     _require_compatible_options(args)
     project, top = _load_project(args, context)
@@ -104,16 +108,25 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     generate = replace(generate, classes=args.classes or generate.classes)
     maker = _PackageMaker(args, context, project, top, generate)
     merged = maker.merge(by_commit=args.rebase)
+    error = None
+    if merged and merged.declared:
+        names = merged.history.catalog.topics
+        where = "the declared files with a schema"
+        _, error = select_readable(merged.declared, args.topic, args.namespace, context, others=names, where=where)
     package = maker.make_package(merged)
     context.note(*package.setup.approved.notes)
     # The registry can only reject the package: the same files always make the same package. So a comparison of files asks no registry.
     if not args.check:
         package.setup.verify_numbers((approved.topic for approved in package.topics), context)
     if args.zip or args.wheel:
-        return _pack(package, maker, merged)
-    if merged is None and args.out is None:
+        exit_code = _pack(package, maker, merged)
+    elif merged is None and args.out is None:
         raise UsageError("a bare repository has no working tree for the package: name a folder with --out")
-    return _check(package, maker, merged) if args.check else _write(package, maker, merged)
+    else:
+        exit_code = _check(package, maker, merged) if args.check else _write(package, maker, merged)
+    if error:
+        raise error
+    return exit_code
 
 
 def _load_project(args: argparse.Namespace, context: Context) -> tuple[Project, str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
-from schemactl.cli.topic_selection import add_filters
-from schemactl.core.errors import NEGATIVE, HistoryError, UsageError
+from schemactl.cli.topic_selection import add_filters, select_readable
+from schemactl.core.errors import NEGATIVE, DeclarationError, HistoryError, UsageError
 from schemactl.core.terminal import render_file_diff
 from schemactl.core.wording import counted
 from schemactl.report import CHECK_FORMATS, render_check
@@ -58,11 +58,17 @@ def configure_lint(parser: argparse.ArgumentParser) -> None:
 
 
 def run_lint(args: argparse.Namespace, context: Context) -> int:
-    """Report the findings; return 100 if there are errors, or with --strict warnings, else 0."""
+    """Report the findings; return 100 if there are errors, or with --strict warnings, else 0.
+
+    Raises:
+        DeclarationError: after the report, if a requested topic cannot be read.
+    """
     outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
     files, project, top = _choose_files(args, context)
-    report = _lint_files(args, context, files, project, top)
+    report, error = _lint_files(args, context, files, project, top)
     write_report(partial(render_check, report), outputs, context)
+    if error:
+        raise error
     return NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0
 
 
@@ -82,14 +88,15 @@ def _choose_files(args: argparse.Namespace, context: Context) -> tuple[Files, Pr
     return files, project, top
 
 
-def _lint_files(args: argparse.Namespace, context: Context, files: Files, project: Project, top: str) -> CheckReport:
-    """Return the findings in `files`; with --fix, fix the files first and report the rest."""
+def _lint_files(
+    args: argparse.Namespace, context: Context, files: Files, project: Project, top: str
+) -> tuple[CheckReport, DeclarationError | None]:
+    """Return the findings in `files`, and the problems of requested topics; with --fix, fix the files first and report the rest."""
     from schemactl.checks.lint import lint
-    from schemactl.core.names import select_known
     from schemactl.declare import reader
 
-    declared = reader.load_all(files, project)
-    selected = select_known(declared.catalog.topics, args.topic, args.namespace, where="the declared files")
+    declared = reader.read(files, project)
+    selected, error = select_readable(declared, args.topic, args.namespace, context)
     report, linted = lint(declared, project, selected)
     if args.fix:
         from schemactl.checks.lint import fixed
@@ -101,10 +108,10 @@ def _lint_files(args: argparse.Namespace, context: Context, files: Files, projec
             context.say(f"mended {path}")
         if contents:
             old_count = len(report.causes)
-            report, _ = lint(reader.load_all(files, project), project, selected)
+            report, _ = lint(reader.read(files, project), project, selected)
             fixed_count = counted(old_count - len(report.causes), "finding")
             context.say(f"{fixed_count} mended{_describe_git_diff(contents, top, context)}")
-    return report
+    return report, error
 
 
 def _describe_git_diff(paths: Collection[str], top: str, context: Context) -> str:
@@ -149,7 +156,11 @@ def configure_fmt(parser: argparse.ArgumentParser) -> None:
 
 
 def run_fmt(args: argparse.Namespace, context: Context) -> int:
-    """Format the files; return 1 if a bug prevents it for some, 100 if --check or --diff finds files to format, else 0."""
+    """Format the files; return 1 if a bug prevents it for some, 100 if --check or --diff finds files to format, else 0.
+
+    Raises:
+        DeclarationError: after the other files, if some cannot be read.
+    """
     from schemactl.declare.formatter import layout, write
 
     is_check = args.check or args.diff or args.staged
@@ -171,6 +182,8 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
     unchanged = counted(formatted.seen - changed_count - len(formatted.refused), "file")
     changed_verb, unchanged_verb = ("to lay out", "laid out already") if is_check else ("laid out", "unchanged")
     context.say(f"{counted(changed_count, 'file')} {changed_verb}, {unchanged} {unchanged_verb}")
+    if formatted.problems:
+        raise DeclarationError(formatted.problems)
     if formatted.refused:
         return _BUG
     return NEGATIVE if changed_count and is_check else 0

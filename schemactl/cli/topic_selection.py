@@ -61,6 +61,55 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--skip GLOB...: without these topics, as --topic '!GLOB'", dest="topic", type="!{}".format)
 
 
+def select_readable(
+    declared: Declared,
+    topics: Sequence[str],
+    namespaces: Sequence[str],
+    context: Context,
+    *,
+    others: Iterable[TopicName] = (),
+    where: str = "the declared files",
+) -> tuple[frozenset[TopicName], DeclarationError | None]:
+    """Select declared topics as the filters say, and print a note on each broken declaration that was not requested.
+
+    Args:
+        declared: the declarations, with the broken ones.
+        topics: the patterns of the requested topics, by default all.
+        namespaces: the requested namespaces, by default all.
+        context: prints the notes.
+        others: further topics to select from.
+        where: a description of the topics for errors.
+
+    Returns:
+        The selected topics that can be read, and an error with the problems of the others, or None if all can be read.
+
+    Raises:
+        DeclarationError: if no requested topic can be read, or a problem concerns all topics.
+        UsageError: if a filter matches nothing.
+    """
+    from schemactl.core.names import select_known
+    from schemactl.declare.reader import describe_broken
+
+    if declared.common_problems:
+        raise DeclarationError(declared.problems)
+    names = {*declared.catalog.topics, *declared.broken_topics, *others}
+    try:
+        selected = select_known(names, topics, namespaces, where=where)
+    except UsageError as usage_error:
+        # A file whose topics cannot be read may declare the requested one.
+        unnamed_problems = [problem for broken in declared.broken if broken.name is None for problem in broken.problems]
+        if unnamed_problems:
+            raise DeclarationError(unnamed_problems) from usage_error
+        raise
+    needed = declared.select_broken(selected if topics or namespaces else None)
+    readable = declared.filter_readable(selected)
+    error = DeclarationError([problem for broken in needed for problem in broken.problems]) if needed else None
+    if error and not readable:
+        raise error
+    context.note(*describe_broken({*declared.broken}.difference(needed)))
+    return readable, error
+
+
 def parse_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
     """Return the namespaces that `--namespace` names, or None for all namespaces.
 
@@ -408,6 +457,7 @@ class States:
     topics: Sequence[str] = ()
     namespaces: Sequence[str] = ()
     _at: dict[str, History] = field(default_factory=dict)
+    _merged: Merged | None = None
 
     @cached_property
     def _project_and_top(self) -> tuple[Project, str]:
@@ -455,12 +505,26 @@ class States:
                 if merged is None:
                     raise _make_bare_error()
                 self._at[name] = merged.history
+                self._merged = merged
             else:
                 try:
                     self._at[name] = self.approved.read_at(name)
                 except history.UnknownRef as error:
                     raise UsageError(error.what, fix=error.fix) from None
         return self._at[name]
+
+    def find_broken(self, topics: Sequence[str], namespaces: Sequence[str]) -> DeclarationError | None:
+        """Return the problems of the requested topics in the working tree if its history was read, or None if it has none.
+
+        Raises:
+            DeclarationError: if no requested topic can be read.
+        """
+        if self._merged is None or self._merged.declared is None:
+            return None
+        names = self._merged.history.catalog.topics
+        return select_readable(
+            self._merged.declared, topics, namespaces, self.context, others=names, where="the two states"
+        )[1]
 
     def find_definition(self, text: str) -> NamedDefinition:
         """Return the definition that `text` names as TOPIC, TOPIC@N, TOPIC@work or TOPIC@REF.
@@ -493,9 +557,20 @@ class States:
 
     def find_in_working_tree(self, name: str) -> NamedDefinition:
         """Return the definition of the topic `name` in the working tree; its `info` is None if the topic is no longer declared."""
-        is_declared = bool(matching(name, self.work.catalog.topics))
-        if not is_declared and self.work.problems:
-            raise DeclarationError(self.work.problems)
+        work = self.work
+        is_declared = bool(matching(name, work.catalog.topics))
+        broken_names = frozenset(matching(name, work.broken_topics))
+        if (broken_names or not is_declared) and (
+            problems := [
+                problem
+                for broken in work.broken
+                if broken.name in broken_names or broken.name is None
+                for problem in broken.problems
+            ]
+        ):
+            raise DeclarationError(problems)
+        if not is_declared and work.common_problems:
+            raise DeclarationError(work.problems)
         if not is_declared and (approved_names := matching(name, self.approved.catalog.topics)):
             full_name = str(approved_names[0]) if len(approved_names) == 1 else name
             return NamedDefinition(find(full_name, self.approved.catalog), WORK)
@@ -532,7 +607,8 @@ def merge_working_tree(
     """Merge the working tree into the approved history; return the result, or None if the repository is bare.
 
     With `by_commit`, each commit of the branch is merged by itself, as by a rebase. With `staged`, the index takes the place of the
-    working tree.
+    working tree. Broken declarations stay as they were approved;
+    `select_readable` reports those that a command needs.
 
     Raises:
         HistoryError: with `staged`, if the repository is bare or a merge conflict is not resolved.
@@ -540,6 +616,7 @@ def merge_working_tree(
     """
     from schemactl import history
     from schemactl.checks.environments import paths_of, read_files
+    from schemactl.checks.project_check import keep_broken_as_approved
     from schemactl.declare import files as declare_files
     from schemactl.history.sparse_checkout import require_complete_checkout
 
@@ -554,7 +631,10 @@ def merge_working_tree(
         require_complete_checkout(repository, project)
         here = declare_files.WorktreeFiles(top, folders=project.roots)
     files = history.HashedFiles(here, repository.object_format)
-    declared = read_files(repository, project, files).declared
+    declared = read_files(repository, project, files, allow_broken=True).declared
     used_paths = {*paths_of(declared)}
     progress = context.reading_history()
-    return history.read_merged(repository, project, files, used_paths, by_commit=by_commit, progress=progress)
+    merged = history.read_merged(
+        repository, project, files, used_paths, by_commit=by_commit, declared=declared, progress=progress
+    )
+    return merged._replace(declared=keep_broken_as_approved(declared, merged.approved))

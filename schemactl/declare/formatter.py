@@ -24,7 +24,7 @@ from schemactl.core.errors import DeclarationError, Problem
 from schemactl.core.project import Project
 from schemactl.core.schema import SchemaInfo
 from schemactl.declare import reader
-from schemactl.declare.document import TopicDocument, read_documents
+from schemactl.declare.document import NamespaceDocument, TopicDocument, read_documents
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
     YAML_SUFFIXES,
@@ -56,17 +56,19 @@ class Layout:
         contents: the formatted text by path.
         refused: the paths of files whose formatted text would declare something else, which is a bug of schemactl.
         seen: the number of files read.
+        problems: the problems of files that were not formatted for that reason.
     """
 
     contents: dict[str, bytes]
     refused: tuple[str, ...]
     seen: int
+    problems: tuple[Problem, ...] = ()
 
 
 def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Layout:
     """Format the files of a project that are not formatted yet.
 
-    The declarations are read only if a file changes.
+    The declarations are read only if a file changes. A file with problems is not formatted, and stops no other file.
 
     Args:
         files: the files of the repository.
@@ -74,7 +76,7 @@ def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Lay
         wanted: the files and folders to format; each ends with `/`, and "" is the top of the repository.
 
     Raises:
-        DeclarationError: if files have problems.
+        DeclarationError: if a problem concerns all files.
     """
     contents: dict[str, bytes] = {}
     problems: list[Problem] = []
@@ -96,14 +98,17 @@ def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Lay
             contents[path] = new.encode()
         else:
             refused.append(path)
-    if problems:
-        raise DeclarationError(problems)
     if contents:
-        declared = reader.load_all(files, project)
+        declared = reader.read(files, project)
+        if declared.common_problems:
+            raise DeclarationError(declared.problems)
+        problems += [problem for problem in declared.problems if problem.source.path in contents]
+        broken_paths = {problem.source.path for problem in problems}
+        contents = {path: data for path, data in contents.items() if path not in broken_paths}
         proved_contents = proved(files, project, declared, contents, _is_same_version)
         refused += sorted(contents.keys() - proved_contents.keys())
         contents = proved_contents
-    return Layout(contents, tuple(refused), read_count)
+    return Layout(contents, tuple(refused), read_count, tuple(sorted(set(problems))))
 
 
 def paths(files: Files, project: Project) -> Iterator[str]:
@@ -123,7 +128,10 @@ def paths(files: Files, project: Project) -> Iterator[str]:
 
 def _find_definitions(files: Files, path: str) -> Iterator[str]:
     """Yield the Avro files that the declarations in a YAML file name, inside and outside the roots."""
-    for document in read_documents(path, read_bytes(files, path)).documents:
+    documents: Sequence[TopicDocument | NamespaceDocument] = ()
+    with suppress(DeclarationError):
+        documents = read_documents(path, read_bytes(files, path)).documents
+    for document in documents:
         schema = document.schema if isinstance(document, TopicDocument) else None
         for part in (schema, schema.key, schema.value) if schema else ():
             for written in (part.definition, *part.references) if part else ():
@@ -195,15 +203,17 @@ def proved(
     Args:
         files: the files before the change.
         project: the project.
-        before: the declarations of `files`, without problems.
+        before: the declarations of `files`. A file with problems must not be among `contents`.
         contents: the new contents by path.
         holds: returns whether the first schema of a topic may become the second; nothing else of a topic may change.
     """
     remaining = dict(contents)
+    broken_paths = {problem.source.path for problem in before.problems}
     while remaining:
         after = reader.read(ChangedFiles(remaining, files), project)
-        rejected = {problem.source.path for problem in after.problems} & remaining.keys()
-        if after.problems and not rejected:
+        new_broken_paths = {problem.source.path for problem in after.problems} - broken_paths
+        rejected = new_broken_paths & remaining.keys()
+        if new_broken_paths and not rejected:
             return {}
         for name, old_topic in before.catalog.topics.items():
             new_topic = after.catalog.topics.get(name)

@@ -39,7 +39,16 @@ from schemactl.declare.document import (
     to_document,
     validation_errors,
 )
-from schemactl.declare.files import SAMPLE_SUFFIXES, SUFFIXES, YAML_SUFFIXES, Files, obstacle, read_bytes, shown
+from schemactl.declare.files import (
+    MAX_PROBLEMS,
+    SAMPLE_SUFFIXES,
+    SUFFIXES,
+    YAML_SUFFIXES,
+    Files,
+    obstacle,
+    read_bytes,
+    shown,
+)
 from schemactl.declare.project import place_in_project
 from schemactl.declare.references import AvroFile
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
@@ -105,6 +114,16 @@ class Declared:
         """Return the topics without those that are broken, or whose namespace is."""
         broken_names = {broken.name for broken in self.broken}
         return frozenset(topic for topic in topics if broken_names.isdisjoint((topic, topic.namespace_name)))
+
+
+def describe_broken(declarations: Iterable[BrokenDeclaration]) -> Iterator[str]:
+    """Yield a line for each problem of declarations that nothing of the requested work needs, and their number if there are many."""
+    problems = sorted({problem for broken in declarations for problem in broken.problems})
+    yield from (
+        f"not requested, and it cannot be read: {problem.source}: {problem.what}" for problem in problems[:MAX_PROBLEMS]
+    )
+    if len(problems) > MAX_PROBLEMS:
+        yield f"{len(problems) - MAX_PROBLEMS:,} more problems of declarations that were not requested"
 
 
 def load(files: Files, project: Project) -> Catalog:

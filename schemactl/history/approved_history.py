@@ -331,6 +331,13 @@ class History:
         state = self._cache.state(topic.schema_id, topic.domain)
         return self._commit(state.since) if state else None
 
+    def list_declared(self, path: str) -> list[TopicName | NamespaceName]:
+        """Return the topics and namespaces that the file at `path` declares."""
+        return [
+            TopicName.parse(row.name) if row.schema else NamespaceName.parse(row.name)
+            for row in self._cache.declared(path)
+        ]
+
     def was_interrupted(self, topic: TopicName) -> bool:
         """Return whether the topic had no schema for a time, after it had one."""
         return self._cache.was_interrupted(topic.schema_id, topic.domain)

@@ -170,6 +170,7 @@ class Merged(NamedTuple):
         is_behind: whether something was approved since the work began.
         has_commits: whether something was committed since.
         brought: tells which contents of files the merge adds (see `BroughtFiles`).
+        declared: the declarations of the working tree; broken ones stay as they were approved. None if they were not read.
     """
 
     history: History
@@ -178,6 +179,7 @@ class Merged(NamedTuple):
     is_behind: bool
     has_commits: bool
     brought: BroughtFiles
+    declared: Declared | None = None
 
 
 def read_merged(
@@ -187,6 +189,7 @@ def read_merged(
     used: Collection[str],
     *,
     by_commit: bool = False,
+    declared: Declared | None = None,
     progress: Progress = no_progress,
 ) -> Merged:
     """Read the approved history as it is, and as it will be once the working tree is merged.
@@ -197,6 +200,7 @@ def read_merged(
         here: the files of the working tree.
         used: files and folders outside the project's roots that definitions are made of.
         by_commit: whether each commit of the branch is approved by itself, as a rebase merge does; else only its end.
+        declared: the declarations of the working tree, whose broken ones stay as they were approved.
         progress: is called with the number of commits read.
 
     Raises:
@@ -234,10 +238,17 @@ def read_merged(
         pending = Commit("0" * 40, tip.time_s if tip else 0, "what is not approved yet")
         merged_state = derivation.derive_with(merged_state, [LoggedCommit(pending, changes, ())])
     history = approved_history if merged_state is state else History(repository, project, name, merged_state)
-    if problems := [note.problem for note in history.notes if note not in approved_history.notes]:
+    broken = declared.broken if declared else ()
+    known_names, known_paths = {entry.name for entry in broken}, {entry.path for entry in broken}
+    if problems := [
+        note.problem
+        for note in history.notes
+        if note not in approved_history.notes
+        and (note.topic not in known_names if note.topic else note.problem.source.path not in known_paths)
+    ]:
         raise DeclarationError(problems)
     brought = BroughtFiles(repository, here, merge_base, tip)
-    return Merged(history, approved_history, files, merge_base != tip, head != merge_base, brought)
+    return Merged(history, approved_history, files, merge_base != tip, head != merge_base, brought, declared)
 
 
 def _list_changes(

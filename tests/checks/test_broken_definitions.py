@@ -1,0 +1,133 @@
+"""One broken definition stops only the work that needs it, in every command that reads the working tree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Files, Scratch, declared, record
+
+PROJECT = "version: 1\nroots: [topics]\napproved: main\ngenerate: {package: shop_schemas, out: generated}\n"
+OPTIONAL = '{"name": "note", "type": ["null", "string"], "default": null}'
+
+
+def write_record(*fields: str, name: str = "Good") -> str:
+    return f'{{"type": "record", "name": "{name}", "fields": [{", ".join(fields)}]}}\n'
+
+
+ID = '{"name": "id", "type": "string"}'
+
+BROKEN_FILES: dict[str, Files] = {
+    "a type that does not exist": {"topics/other.avsc": write_record('{"name": "id", "type": "strng"}', name="Other")},
+    "text that is not JSON": {"topics/other.avsc": '{"type": "record", "name": '},
+    "a definition that is missing": {"topics/other.avsc": None},
+    "a declaration that is not YAML": {"topics/other.yaml": "topic: shop/sales/other\nschema: {type: AVRO"},
+    "a declaration with a wrong key": {"topics/other.yaml": "topic: shop/sales/other\nschema: {typ: AVRO}\n"},
+    "a declaration whose name cannot be read": {"topics/other.yaml": "{"},
+    "a declaration twice": {"topics/again.yaml": "topic: shop/sales/other\nschema: {type: STRING}\n"},
+}
+
+
+@pytest.fixture(params=BROKEN_FILES)
+def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
+    """A repository with a compatible change of the topic `good`, and a topic `other` that this change breaks."""
+    scratch = Scratch(tmp_path / "shop")
+    scratch.commit(
+        {
+            "schemactl.yaml": PROJECT,
+            "topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
+            "topics/good.yaml": "topic: shop/sales/good\nschema: {type: AVRO, definition: good.avsc}\n",
+            "topics/good.avsc": write_record(ID),
+            "topics/other.yaml": "topic: shop/sales/other\nschema: {type: AVRO, definition: other.avsc}\n",
+            "topics/other.avsc": write_record(ID, name="Other"),
+        }
+    )
+    scratch.flush()
+    scratch.write({"topics/good.avsc": write_record(ID, OPTIONAL), **BROKEN_FILES[request.param]})
+    return scratch
+
+
+def test_commands_on_another_topic_succeed_and_list_what_is_broken(shop: Scratch) -> None:
+    for command in ("check", "lint", "diff", "generate"):
+        printed = schemactl(shop.path, command, "--topic", "good")
+        assert "not requested, and it cannot be read: topics/" in printed.out + printed.err, command
+    assert "not requested" in schemactl(shop.path, "graph", "good").err
+    for arguments in (("diff", "good"), ("log", "good"), ("show", "good@work"), ("fmt", "--check", "topics/good.yaml")):
+        schemactl(shop.path, *arguments)
+
+
+def test_a_whole_check_judges_the_other_topic_and_exits_with_1(shop: Scratch) -> None:
+    printed = schemactl(shop.path, "check", "--format", "json", code=1)
+    report = json.loads(printed.out)
+    assert [(topic["topic"], topic["data"]) for topic in report["topics"]] == [
+        ("persistent://shop/sales/good", "compatible")
+    ]
+    undecided = [finding for finding in report["findings"] if finding["rule"] == "NOT_DECIDED"]
+    assert len(undecided) == 1
+    assert {finding["rule"] for finding in report["findings"]} <= {"NOT_DECIDED", "TABLE_CHANGED"}
+    text = schemactl(shop.path, "check", code=1)
+    assert (text.out + text.err).count(undecided[0]["message"]) == 1
+
+
+def test_whole_runs_do_the_rest_and_exit_with_1(shop: Scratch) -> None:
+    assert "1 topic linted" in schemactl(shop.path, "lint", code=1).out
+    assert "shop/sales/good" in schemactl(shop.path, "diff", code=1).out
+    assert "shop/sales/good" in schemactl(shop.path, "graph", "--format", "json", code=1).out
+    schemactl(shop.path, "generate", code=1)
+    schemas = sorted(path.name for path in (shop.path / "generated").rglob("*.avsc"))
+    assert len(schemas) == 3, schemas
+    assert "0 stale" in schemactl(shop.path, "generate", "--check", code=1).out
+
+
+def test_commands_on_the_broken_topic_exit_with_1(shop: Scratch) -> None:
+    for command in ("check", "lint", "diff", "generate"):
+        printed = schemactl(shop.path, command, "--topic", "other", code=1)
+        assert "topics/" in printed.err, command
+        assert printed.out == "", command
+    schemactl(shop.path, "graph", "other", code=1)
+    schemactl(shop.path, "diff", "other", code=1)
+
+
+def test_broken_definitions_that_were_approved_do_not_look_removed(shop: Scratch) -> None:
+    shop.git("add", "-A")
+    shop.git("commit", "-q", "-m", "break it")
+    report = json.loads(schemactl(shop.path, "check", "--format", "json", code=1).out)
+    assert [finding["rule"] for finding in report["findings"]] == ["NOT_DECIDED"]
+
+
+def test_a_broken_namespace_stops_its_topics_only(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "shop")
+    scratch.commit(
+        {
+            "schemactl.yaml": PROJECT,
+            "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
+            "topics/orders.yaml": declared(),
+            "topics/orders.avsc": record("id"),
+            "topics/web.yaml": "namespace: shop/web\n---\ntopic: shop/web/clicks\nschema: {type: STRING}\n",
+        }
+    )
+    scratch.flush()
+    scratch.write({"topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: backwards\n"})
+    assert "backwards" in schemactl(scratch.path, "check", "--topic", "orders", code=1).err
+    schemactl(scratch.path, "check", "--topic", "clicks")
+    report = json.loads(schemactl(scratch.path, "check", "--format", "json", code=1).out)
+    assert [finding["rule"] for finding in report["findings"]] == ["NOT_DECIDED"]
+    assert report["policies"] == []
+
+
+def test_fmt_formats_the_files_that_can_be_read(shop: Scratch) -> None:
+    shop.write({"topics/good.avsc": '{"type": "record",    "name": "Good", "fields": []}\n'})
+    assert "topics/good.avsc" in schemactl(shop.path, "fmt", "--check", code=(1, 100)).out
+    schemactl(shop.path, "fmt", "topics/good.avsc")
+    assert "    " not in (shop.path / "topics/good.avsc").read_text().splitlines()[0]
+
+
+def test_the_hook_reports_only_the_definitions_that_the_commit_breaks(shop: Scratch) -> None:
+    shop.git("add", "-A")
+    schemactl(shop.path, "check", "--staged", code=1)
+    shop.git("commit", "-q", "--no-verify", "-m", "break it")
+    shop.write({"topics/good.avsc": write_record(ID)})
+    shop.git("add", "-A")
+    assert "of earlier commits" in schemactl(shop.path, "check", "--staged").out
