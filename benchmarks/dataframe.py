@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame
 from spark_cost import Cost, by_hand, measured, session
 
 from schemactl.spark import decode, decode_column
-from schemactl.spark.message_columns import struct_of
+from schemactl.spark.column_types import struct_of
 
 OUTSIDE = 4
 """Of so many messages fastavro reads one."""

@@ -157,7 +157,7 @@ class GeneratedTopic(Generic[Row]):
     @property
     def struct(self) -> StructType:
         """`schema` as a StructType."""
-        from .spark.message_columns import struct_of_ddl
+        from .spark.column_types import struct_of_ddl
 
         return struct_of_ddl(self.schema)
 

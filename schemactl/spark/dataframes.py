@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from ..codec import Codec, Decoded, Unreadable
 from ..codec.topic import numbers
+from .column_types import struct_of
 from .message_columns import (
     ERROR,
     KEY,
@@ -31,7 +32,6 @@ from .message_columns import (
     Name,
     map_in_arrow,
     message_columns,
-    struct_of,
 )
 from .session import require
 from .tables.landing_table import WrongArgument
@@ -122,7 +122,6 @@ def decode_column(
         SparkProblem: if PySpark is older than 4.1.
     """
     require((4, 1), "a column of decoded messages")
-    from pyspark.sql.pandas.functions import arrow_udf
 
     # A column has a value for every row, so DROPMALFORMED is impossible.
     _check_mode(mode, "PERMISSIVE", "FAILFAST")
@@ -137,8 +136,10 @@ def decode_column(
 
     arguments = (payload, version, key if codec.separated else None)
     # The type of `arrow_udf` requires a `functionType`, although Spark prefers the annotations of the function.
-    make_udf: Any = arrow_udf
-    column: Column = make_udf(decode_values, result_type)(*(argument for argument in arguments if argument is not None))
+    functions: Any = sql
+    column: Column = functions.arrow_udf(decode_values, result_type)(
+        *(argument for argument in arguments if argument is not None)
+    )
     return column
 
 

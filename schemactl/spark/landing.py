@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from ..codec import Codec
+from .column_types import to_arrow_field
 from .dataframes import decoded_schema
 from .landing_sink import QUERY, Destination, Landed, Landing
 from .message_columns import (
@@ -468,7 +468,8 @@ def _read_messages(
     message_struct = spark.StructType([field for field in struct if field.name not in omitted])
     files = session.createDataFrame([(name,) for name in names], "name string")
     files = files.repartition(max(1, min(len(names), _MAX_REPLAY_TASKS)))
-    read_files = partial(_read_files, folder=folder, schema=to_arrow_schema(message_struct))
+    schema = pa.schema(map(to_arrow_field, message_struct))
+    read_files = partial(_read_files, folder=folder, schema=schema)
     return map_in_arrow(files, read_files, message_struct)
 
 

@@ -1,23 +1,19 @@
-"""The columns of raw messages, with schemactl's names or those of Pulsar's Spark connector, and Spark's types for Arrow and DDL."""
+"""The columns of raw messages, with schemactl's names or those of Pulsar's Spark connector."""
 
 from __future__ import annotations
 
 import pickle
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
-from pyspark.errors import PySparkTypeError
 from pyspark.sql import types
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
-from pyspark.sql.types import StructType
 
 from ..codec import Codec, message
-from .session import require
-from .tables.landing_table import WrongArgument, has_part
+from .column_types import to_arrow_type
+from .tables.landing_table import WrongArgument
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,11 +47,6 @@ _BYTES: Final = (types.BinaryType, types.StringType, types.NullType)
 _TYPES: Final = {"payload": _BYTES, "version": (types.IntegralType, types.BinaryType, types.NullType), "key": _BYTES}
 
 _RESULT: Final = types.StructType().add("answer", types.BinaryType())
-
-_TOKEN: Final = re.compile(r"`(?:[^`]|``)*`|(?:/\* )?NOT NULL(?: \*/)?|INTERVAL DAY TO SECOND|\w+(?:\([0-9,]+\))?|[<>]")
-
-_JSON_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
-"""The types whose names differ between SQL and Spark's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +139,7 @@ def map_in_arrow(
     for field in schema:
         try:
             to_arrow_type(field.dataType)
-        except (PySparkTypeError, ValueError):
+        except ValueError:
             raise WrongArgument(
                 f"{field.name} is {field.dataType.simpleString()}, which PySpark does not hand to Python: cast the column, or drop it"
             ) from None
@@ -176,70 +167,3 @@ def answers(messages: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], T]) 
 def get_fold(session: SparkSession) -> Callable[[str], str]:
     """Return the function that normalizes names for comparison in the session: without case, unless it is configured otherwise."""
     return str if session.conf.get("spark.sql.caseSensitive") == "true" else str.casefold
-
-
-# Spark's types for Arrow types and DDL
-
-
-def struct_of(columns: pa.Schema) -> StructType:
-    """Return Spark's type of the columns.
-
-    Raises:
-        SparkProblem: if this release of PySpark lacks the type of a column.
-    """
-    _require_time(any(has_part(kind, pa.types.is_time64) for kind in columns.types))
-    return from_arrow_schema(columns, prefer_timestamp_ntz=True)
-
-
-def struct_of_ddl(ddl: str) -> StructType:
-    """Parse DDL that `schemactl.codegen.spark_types.columns_ddl` wrote, without a session: Spark's own parser is on the JVM.
-
-    Spark's grammar has no NOT NULL for an array's elements or a map's values, so there it is in a comment after the type.
-
-    Raises:
-        SparkProblem: if this release of PySpark lacks the type of a column.
-    """
-    tokens = _TOKEN.findall(ddl)
-    _require_time(any(token.startswith("TIME(") for token in tokens))
-    return StructType.fromJson(_parse_struct(tokens[::-1]))
-
-
-def _require_time(needed: bool) -> None:  # noqa: FBT001  the only argument
-    if needed:
-        require((4, 1), "a column of times of day (from a package for Spark 4.2 or newer)")
-
-
-def _parse_struct(tokens: list[str]) -> dict[str, Any]:
-    """Parse the fields up to the end of a struct into JSON. `tokens` are in reverse order, and parsed tokens are removed."""
-    fields = []
-    while tokens and tokens[-1] != ">":
-        name = tokens.pop()
-        name = name[1:-1].replace("``", "`") if name.startswith("`") else name
-        field = {"name": name, "type": _parse_type(tokens), "nullable": _parse_nullability(tokens), "metadata": {}}
-        fields.append(field)
-    return {"type": "struct", "fields": fields}
-
-
-def _parse_type(tokens: list[str]) -> Any:
-    name = tokens.pop().lower()
-    if name not in ("struct", "array", "map"):
-        return _JSON_NAMES.get(name, name)
-    tokens.pop()
-    json_type: dict[str, Any] = {"type": name}
-    if name == "struct":
-        json_type = _parse_struct(tokens)
-    elif name == "array":
-        json_type |= {"elementType": _parse_type(tokens), "containsNull": _parse_nullability(tokens)}
-    else:
-        json_type |= {"keyType": _parse_type(tokens), "valueType": _parse_type(tokens)}
-        json_type["valueContainsNull"] = _parse_nullability(tokens)
-    tokens.pop()
-    return json_type
-
-
-def _parse_nullability(tokens: list[str]) -> bool:
-    """Remove the next token if it is NOT NULL, and return whether nulls are allowed."""
-    if tokens and "NOT NULL" in tokens[-1] and not tokens[-1].startswith("`"):
-        tokens.pop()
-        return False
-    return True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +19,7 @@ from ..codec.topic import Count, judge, summed
 from .dataframes import reduce_worker_overhead
 from .message_columns import KEYS, MESSAGE_ID, PAYLOADS, TOPIC, VERSIONS, Columns, Name, answers, message_columns
 from .pulsar.source import PulsarSource
-from .session import SparkProblem, as_spark_problem
+from .session import SPARK_ERRORS, SparkProblem, as_spark_problem
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -58,10 +60,11 @@ class RawMessages:
             return self._read_pulsar(self.spark.readStream)
         # By default, Spark ignores files that are a week older than the newest one.
         stream_options = {"maxFileAge": "36500d", "maxFilesPerTrigger": str(files_at_once)}
-        schema = self._read_files().schema
+        messages = self._read_files()
         with as_spark_problem():
-            reader = self.spark.readStream.format(self.kind).schema(schema).options(**stream_options, **self.options)
-            return self._select_topic(reader.load(self._make_pattern()))
+            reader = self.spark.readStream.format(self.kind).schema(messages.schema)
+            pattern = self._make_pattern(messages)
+            return self._select_topic(reader.options(**stream_options, **self.options).load(pattern))
 
     def has_begun(self, checkpoint: str) -> bool:
         """Return whether the folder is the checkpoint of a stream."""
@@ -86,14 +89,24 @@ class RawMessages:
                     raise
                 raise SparkProblem(f"{self.place} has no messages in the format {self.kind}") from None
 
-    def _make_pattern(self) -> str:
-        """Return the path of a folder, or a pattern that matches a single file only, since a stream accepts no path of a file."""
-        context: Any = self.spark.sparkContext
-        path = context._jvm.org.apache.hadoop.fs.Path(self.place)  # noqa: SLF001  PySpark has no API for file systems
-        files = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001  see above
-        if not files.exists(path) or files.getFileStatus(path).isDirectory():
+    def _make_pattern(self, messages: DataFrame) -> str:
+        """Return the path of a folder, or a pattern that matches a single file only, since a stream accepts no path of a file.
+
+        PySpark has no API for file systems: whether the path is a file follows from the files that Spark reads below it.
+        """
+        files = messages.inputFiles()
+        name = posixpath.basename(self.place)
+        if len(files) != 1 or posixpath.basename(unquote(files[0])) != name or self._exists(f"{self.place}/{name}"):
             return self.place
         return re.sub(r"([\[\]{}*?\\])", r"\\\1", self.place[:-1]) + f"[{self.place[-1]}]"
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self.spark.read.format("binaryFile").load(path)
+        except SPARK_ERRORS:
+            # HDFS does not say that the path is missing, but that a file is not a folder.
+            return False
+        return True
 
     def _select_topic(self, messages: DataFrame) -> DataFrame:
         """Return the messages of the topic and its partitions, or all messages if they have no column with the topic."""

@@ -13,7 +13,8 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
 from ..codec import Codec, CodecError
-from .message_columns import get_fold, struct_of
+from .column_types import struct_of
+from .message_columns import get_fold
 from .session import SPARK_ERRORS
 from .tables.evolution import widens
 from .tables.landing_table import Format, check_format, find_fold, quote_name, to_sql_type

@@ -25,7 +25,7 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release
 from schemactl.formats.avro.json_text import InvalidAvro
 from schemactl.formats.avro.parser import parse, parse_for_spark
-from schemactl.spark.message_columns import struct_of_ddl
+from schemactl.spark.column_types import struct_of_ddl
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_types_public.jsonl.gz"
 

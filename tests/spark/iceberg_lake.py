@@ -13,8 +13,8 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.expressions import EqualTo, IsNull
 from pyiceberg.table import Table
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.types import from_arrow_schema
 
+from schemactl.spark.column_types import struct_of
 from schemactl.spark.tables.evolution import changes
 from schemactl.spark.tables.iceberg import IcebergTable
 from schemactl.spark.tables.landing_table import Addition, DataFile
@@ -63,7 +63,7 @@ def sql_lake(folder: Path) -> Lake:
 
 
 def struct(rows: pa.Table) -> spark.StructType:
-    return from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+    return struct_of(rows.schema)
 
 
 def write(table: IcebergTable, rows: pa.Table, *by: str, **shape: Any) -> list[DataFile]:

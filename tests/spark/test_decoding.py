@@ -22,8 +22,8 @@ from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Versi
 from schemactl.codec.topic import Count
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, decode_column, encode, split
+from schemactl.spark.column_types import struct_of
 from schemactl.spark.dataframes import encode_batches, reduce_worker_overhead
-from schemactl.spark.message_columns import struct_of
 from schemactl.spark.session import SparkProblem, first_line
 from schemactl.spark.stored_messages import verify
 

@@ -22,7 +22,7 @@ from schemactl.codegen.topic_struct import StructOptions, struct_of
 from schemactl.codegen.topics import Approved
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release
-from schemactl.spark.message_columns import struct_of as columns_in_spark
+from schemactl.spark.column_types import struct_of as columns_in_spark
 
 NAME = "packed_for_spark"
 OPTIONS = StructOptions("4.1", as_decoded=True)

@@ -21,7 +21,7 @@ import pytest
 from pyspark.sql import types as spark
 
 from schemactl.spark import WrongArgument
-from schemactl.spark.message_columns import struct_of
+from schemactl.spark.column_types import struct_of
 from schemactl.spark.tables.delta import DeltaTable
 from schemactl.spark.tables.landing_table import Addition, Change, Conflict, DataFile, Transaction
 from schemactl.spark.tables.parquet import statistics

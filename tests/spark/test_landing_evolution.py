@@ -21,7 +21,7 @@ from schemactl.codegen.topic_struct import StructOptions, former_names, struct_o
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.spark import WrongArgument
-from schemactl.spark.message_columns import struct_of_ddl
+from schemactl.spark.column_types import struct_of_ddl
 from schemactl.spark.tables.evolution import changes, path_of, require_allowed, statements, widens
 from schemactl.spark.tables.landing_table import Change
 

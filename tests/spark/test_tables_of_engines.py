@@ -24,13 +24,13 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as IcebergTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, DatetimeType, MapType, StringType, StructType
 from spark_jars import TABLES, needs
 
 from schemactl.codec import Codec
 from schemactl.codec.arrow_types import to_numbers
 from schemactl.spark import WrongArgument
+from schemactl.spark.column_types import struct_of
 
 from .engine import Lake, Messages, opened
 from .schemas import array, avro, codec, field, logical, record
@@ -178,7 +178,7 @@ def comparable(found: pa.Table) -> list[str]:
 
 def spark_types(found: pa.Schema) -> Any:
     columns = [found.field(name) for name in TYPES.columns.names]
-    return from_arrow_schema(pa.schema(columns), prefer_timestamp_ntz=True).toNullable()
+    return struct_of(pa.schema(columns)).toNullable()
 
 
 def test_every_reader_finds_the_same_rows_and_types(types: Place) -> None:

@@ -33,6 +33,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
 from ...codec.message import SENDABLE, number_of, pair_key, payload_of
+from ..column_types import struct_of
 from ..message_columns import (
     ERROR,
     EVENT_TIME,
@@ -44,7 +45,6 @@ from ..message_columns import (
     PUBLISH_TIME,
     SCHEMA_VERSION,
     TOPIC,
-    struct_of,
 )
 from ..session import require
 from .options import (
