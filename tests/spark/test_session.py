@@ -57,6 +57,60 @@ def test_a_java_that_hadoop_cannot_start_on_is_passed_over(fake: Path, monkeypat
     assert ensure_java() == fake
 
 
+@pytest.fixture
+def without_settings(fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment without settings of Spark; the folder is that of Spark's configuration, which does not exist yet."""
+    monkeypatch.setenv("FAKE_MODULES", "java.base@17.0.1\njdk.incubator.vector@17.0.1")
+    for name in ("PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "MASTER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_HOME", str(fake))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
+    return tmp_path / "conf"
+
+
+def get_worker_python(monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """Return PYSPARK_PYTHON after a call of `ensure_java`, and restore the variable."""
+    with monkeypatch.context() as context:
+        context.setenv("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON", ""))
+        if not os.environ["PYSPARK_PYTHON"]:
+            del os.environ["PYSPARK_PYTHON"]
+        ensure_java()
+        return os.environ.get("PYSPARK_PYTHON")
+
+
+@pytest.mark.usefixtures("without_settings")
+def test_workers_of_this_machine_run_this_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert get_worker_python(monkeypatch) == sys.executable
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--driver-memory 2g pyspark-shell")
+    assert get_worker_python(monkeypatch) == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    assert get_worker_python(monkeypatch) == "/opt/python"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("PYSPARK_GATEWAY_PORT", "41234"),
+        ("PYSPARK_SUBMIT_ARGS", "--master yarn pyspark-shell"),
+        ("SPARK_REMOTE", "sc://spark.example.com"),
+    ],
+)
+@pytest.mark.usefixtures("without_settings")
+def test_workers_of_a_cluster_run_what_is_configured_there(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert get_worker_python(monkeypatch) is None
+
+
+def test_a_master_in_the_configuration_counts(without_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_settings.mkdir()
+    without_settings.joinpath("spark-defaults.conf").write_text("# spark.master yarn\nspark.master local[4]\n")
+    assert get_worker_python(monkeypatch) == sys.executable
+    without_settings.joinpath("spark-defaults.conf").write_text("spark.master    yarn\n")
+    assert get_worker_python(monkeypatch) is None
+
+
 # What the package pyspark-client does not have.
 WITHOUT_JAVA = """
 import sys
