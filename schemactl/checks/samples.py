@@ -37,8 +37,8 @@ _VERSION_PATTERN: Final = re.compile(r"\.v([0-9]{1,9})(\.[^/]*)?\.bin$")
 
 _SAMPLE_FORMAT: Final = 'write `{"version": 3, "payload_b64": "..."}`, and `key_b64` beside them for SEPARATED pairs'
 
-_RECURSION_DEPTHS: Final = (64, 16, 8, 4, 2, 1)
-"""The recursion depths to try, the deepest first: each level of a recursive record adds columns, in a tree exponentially."""
+_NESTING_DEPTHS: Final = (64, 16, 8, 4, 2, 1)
+"""The numbers of nested records to try, the highest first: each level of a recursive record adds columns, in a tree exponentially."""
 
 _MAX_SHOWN: Final = 10
 """Maximum number of findings of a topic, one for each message."""
@@ -287,9 +287,9 @@ def _find_rejections(
 
 
 def _make_codec(topic: Topic, options: Options, reader: SchemaInfo) -> Codec:
-    """Return the codec with the deepest recursion whose columns fit into a batch; deeper levels are skipped."""
-    for depth in _RECURSION_DEPTHS:
-        codec = codec_of(topic, replace(options, recursion_depth=depth), reader=reader)
+    """Return the codec with the most nested records whose columns fit into a batch; deeper records are skipped."""
+    for depth in _NESTING_DEPTHS:
+        codec = codec_of(topic, replace(options, max_nesting=depth), reader=reader)
         try:
             codec.columns  # noqa: B018  whether there are any
         except InvalidDefinition:

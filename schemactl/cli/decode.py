@@ -29,7 +29,7 @@ from schemactl.cli.topic_selection import (
     number_of_version_bytes,
     read_setup,
 )
-from schemactl.codec.message import number_of, pair_key, payload_of
+from schemactl.codec.message import limit_nesting, number_of, pair_key, payload_of
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from schemactl.core.schema import SchemaInfo
     from schemactl.declare.target_numbers import TargetVersion
 
+
+_NESTING_DEPTHS: Final = (64, 32, 16, 8, 4, 2, 1)
+"""The numbers of nested records to try when a message is decoded, the highest first; deeper records become null."""
 
 _DECODE_EPILOG: Final = """\
 The value goes to standard output as JSON: bytes in base64, dates and times in ISO 8601, decimals as texts. Exit code 100: the
@@ -117,7 +120,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
 
     With --jsonl, return 1 if a line cannot be answered, else 0.
     """
-    from schemactl.codegen.topics import codec_of, require_codec
+    from schemactl.codegen.topics import codec_of, require_codec, schema_of
 
     require_codec()
     if args.jsonl:
@@ -159,9 +162,11 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         # A message of an unknown version is rejected with any reader.
         any_schema = next((version.info for version in topic.versions if version.info), None)
         reader = (writer and writer.info) or any_schema
-    options = Options(strict=args.strict, recursion_depth=64, json_defaults=args.json_defaults)
+    options = Options(strict=args.strict, json_defaults=args.json_defaults)
     writer_text = _describe_writer(writer, number, args.target)
     try:
+        if reader is not None:
+            options = limit_nesting(schema_of(reader), options, _NESTING_DEPTHS)
         codec = codec_of(topic, options, reader=reader, on_target=setup.on_target(topic, None))
         value = codec.decode_one(payload, number, key)
     except Unreadable as error:
@@ -170,6 +175,8 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     except CodecError as error:
         raise SchemactlError(f"{topic.name}: {error}") from None
     context.say(f"{topic.name}, written with {writer_text}")
+    if options.max_nesting and options.max_nesting < _NESTING_DEPTHS[0]:
+        context.note(f"records inside of {options.max_nesting} others are left out: the definition has too many parts")
     if codec.separated and key is None:
         context.note(
             "a SEPARATED KEY_VALUE has its key beside the payload, so here it is null: give it with --key-base64"
@@ -346,7 +353,7 @@ def _make_messages(
     args: argparse.Namespace, context: Context, chosen: NamedDefinition, schema: Definition | KeyValue
 ) -> Iterator[tuple[SampleMessage, Any]]:
     from schemactl.codec import CodecError
-    from schemactl.publish.sample_messages import plausible
+    from schemactl.publish.sample_messages import explain_omissions, plausible
 
     if args.token_env:
         raise UsageError("--token-env goes with --from")
@@ -354,6 +361,8 @@ def _make_messages(
     if chosen.number is None:
         context.say(f"{name}: {chosen.version_text}, so with the number it would have: {number}")
     try:
+        if omissions := explain_omissions(schema):
+            context.note(f"{name}: {omissions}")
         yield from plausible(schema, number, name=name.topic, seed=args.seed or 0)
     except CodecError as error:
         raise SchemactlError(f"{name}: {error}") from None

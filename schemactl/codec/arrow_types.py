@@ -65,6 +65,9 @@ class Options:
         time_type: whether times of day have Spark's type `time` (for Avro in Spark 4.2 and newer) instead of a number of microseconds.
         recursion_depth: how often a record may contain itself before the field is dropped, as in Spark's `recursiveFieldMaxDepth`. Below
             1, a recursive schema is rejected.
+        max_nesting: how many records may enclose each other before the field is dropped, for single messages, which need no columns of
+            Spark; 0 for no such limit. It replaces `recursion_depth`: for records that contain each other, the number of shapes grows with
+            the depth, instead of exponentially.
         strict: whether bytes after the value, and text that is not UTF-8, make a message unreadable. Otherwise such bytes are ignored, and
             U+FFFD replaces invalid UTF-8, as in Java.
         json_defaults: whether a field that a JSON payload lacks gets its default; otherwise it is null, as in Pulsar's consumers.
@@ -72,6 +75,7 @@ class Options:
 
     time_type: bool = False
     recursion_depth: int = 0
+    max_nesting: int = 0
     strict: bool = False
     json_defaults: bool = False
 
@@ -125,22 +129,56 @@ def shape_of(schema: Schema, options: Options) -> Shape:
     """Return the shape of the column for values of `schema`.
 
     Raises:
-        InvalidDefinition: Spark has no type for the schema: it is recursive and no depth is set, or has a decimal of more than 38 digits.
+        InvalidDefinition: Spark has no type for the schema: it is recursive and no depth is set, has a decimal of more than 38 digits, or
+            has more than MAX_COLUMNS different parts.
     """
     shape = _ColumnShaper(options).make_shape(schema, {})
     assert shape is not None  # noqa: S101  the outermost record is never cut, because its depth is 0
     return shape
 
 
+class DepthLimit:
+    """The depth at which nested records or messages are dropped, and the number of parts above it.
+
+    `depths` is the state of a walk: the number of enclosing records by full name, or with `max_nesting` of all of them under "".
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._count = 0
+
+    def count_part(self) -> None:
+        """Count one more part; raise InvalidDefinition if there are more than MAX_COLUMNS."""
+        self._count += 1
+        if self._count > MAX_COLUMNS:
+            raise _make_too_wide_error()
+
+    def enter(self, noun: str, full_name: str, depths: dict[str, int]) -> dict[str, int] | None:
+        """Return the depths inside of a record, or None if it is dropped.
+
+        Raises:
+            InvalidDefinition: the record is recursive, and no depth is set. The text calls it `noun`.
+        """
+        name, limit = full_name, self._options.recursion_depth
+        if self._options.max_nesting > 0:
+            name, limit = "", self._options.max_nesting
+        depth = depths.get(name, 0)
+        if depth > 0 and limit <= 0:
+            raise InvalidDefinition(f"the {noun} {full_name} is recursive: Spark needs a maximum recursion depth")
+        return None if depth > 0 and depth >= limit else {**depths, name: depth + 1}
+
+
 class _ColumnShaper:
     """Makes the shapes of a schema. A shape is None if the value is dropped, because a recursion is cut there."""
 
     def __init__(self, options: Options) -> None:
+        self._depth_limit = DepthLimit(options)
         self._options = options
         self._groups: dict[tuple[str, frozenset[tuple[str, int]]], Group] = {}
 
     def make_shape(self, schema: Schema, depths: dict[str, int]) -> Shape | None:
         shape: Shape | None
+        self._depth_limit.count_part()
         match schema:
             case PrimitiveType() | FixedType() | EnumType():
                 shape = Leaf(schema, self._get_leaf_type(schema))
@@ -171,18 +209,12 @@ class _ColumnShaper:
         return _LOGICAL_TYPES[logical] if logical else _PRIMITIVE_TYPES[schema.type]
 
     def _make_group(self, schema: RecordType, depths: dict[str, int]) -> Group | None:
-        depth = depths.get(schema.full_name, 0)
-        limit = self._options.recursion_depth
-        if depth > 0 and limit <= 0:
-            raise InvalidDefinition(
-                f"the record {schema.full_name} is recursive: Spark needs a maximum recursion depth"
-            )
-        if depth > 0 and depth >= limit:
+        inner = self._depth_limit.enter("record", schema.full_name, depths)
+        if inner is None:
             return None
         # A record with two recursive fields shares their groups; otherwise the number of groups would grow exponentially.
         state = (schema.full_name, frozenset(depths.items()))
         if state not in self._groups:
-            inner = {**depths, schema.full_name: depth + 1}
             shapes = ((part.name, self.make_shape(part.schema, inner)) for part in schema.fields)
             fields = {name: shape for name, shape in shapes if shape is not None}
             column_type = pa.struct([pa.field(name, shape.type) for name, shape in fields.items()])
@@ -226,7 +258,11 @@ def is_too_wide(columns: Iterable[pa.DataType]) -> bool:
 def check_width(columns: Iterable[pa.DataType]) -> None:
     """Raise InvalidDefinition if there are more than MAX_COLUMNS columns, with nested ones."""
     if is_too_wide(columns):
-        raise InvalidDefinition(f"the columns would be more than {MAX_COLUMNS:,}: lower the recursion depth")
+        raise _make_too_wide_error()
+
+
+def _make_too_wide_error() -> InvalidDefinition:
+    return InvalidDefinition(f"the columns would be more than {MAX_COLUMNS:,}: lower the recursion depth")
 
 
 # Casts between equivalent types

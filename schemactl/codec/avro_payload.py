@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import avro_reader, avro_resolution
-from .arrow_types import Choice, Group, Leaf, Options, Repeated, Shape, check_width, is_too_wide, shape_of
+from .arrow_types import Choice, Group, Leaf, Options, Repeated, Shape, is_too_wide, shape_of
 from .avro_columnar_reader import compile_program
 from .avro_resolution import encode_default, prefix_length, zigzag
 from .avro_schema import (
@@ -60,24 +61,24 @@ def make_reader(writer: Definition, reader: Definition, options: Options) -> Pay
     shape = shape_of(schema, options)
     action = avro_resolution.resolve(parse(writer.text), schema)
     value = avro_reader.compile_reader(action, shape, options, as_python=True)
-    storage = avro_reader.compile_reader(action, shape, options)
-    program = None if is_too_wide([shape.type]) else compile_program(action, shape, options)
+    compile_storage_once = cache(lambda: avro_reader.compile_reader(action, shape, options))
     return PayloadReader(
         shape.type,
         lambda payload: avro_reader.read_whole(value, payload, options),
-        lambda payload: avro_reader.read_whole(storage, payload, options),
-        program=program,
+        lambda payload: avro_reader.read_whole(compile_storage_once(), payload, options),
+        make_program=lambda: None if is_too_wide([shape.type]) else compile_program(action, shape, options),
         strict=options.strict,
         # Defaults are in the pool of the program, and a symbol is at most as long as the definition.
-        max_growth=(1 + (len(program.pool) if program else 0)) * len(reader.text.encode()),
+        max_text_bytes=len(reader.text.encode()),
     )
 
 
 def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Make the writer of values of a definition."""
     shape = shape_of(parse(writer.text), options)
-    check_width([shape.type])
-    return PayloadWriter(shape.type, AvroWriter().make_writer(shape), compile_column_writer(shape))
+    # Compiled for the first batch: it has a function for each column.
+    compile_once = cache(lambda: compile_column_writer(shape))
+    return PayloadWriter(shape.type, AvroWriter().make_writer(shape), lambda values: compile_once()(values))  # noqa: PLW0108  only then
 
 
 # Scalar writer

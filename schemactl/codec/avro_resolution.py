@@ -22,6 +22,7 @@ from .avro_schema import (
     RecordField,
     RecordType,
     Schema,
+    ShapeComparison,
     UnionType,
     full_name,
     is_equal,
@@ -124,6 +125,7 @@ def resolve(writer: Schema, reader: Schema) -> Action:
 class _Resolver:
     def __init__(self) -> None:
         self._records: dict[tuple[int, int], RecordAdjust | ErrorAction] = {}
+        self._equivalence = ShapeComparison(_is_equivalent)
 
     def resolve(self, writer: Schema, reader: Schema) -> Action:
         if isinstance(writer, UnionType):
@@ -171,7 +173,7 @@ class _Resolver:
         return self._records[pair]
 
     def _resolve_writer_union(self, writer: UnionType, reader: Schema) -> WriterUnion:
-        if isinstance(reader, UnionType) and is_same_shape(writer, reader, _is_equivalent):
+        if isinstance(reader, UnionType) and self._equivalence.is_same(writer, reader):
             pairs = enumerate(zip(writer.branches, reader.branches, strict=True))
             branches: list[Action] = [ReaderUnion(w, index, self.resolve(w, r)) for index, (w, r) in pairs]
         else:

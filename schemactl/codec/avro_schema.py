@@ -186,27 +186,46 @@ def _compute_min_size(schema: Schema, sizes: dict[int, int]) -> int:
 
 def is_same_shape(left: Schema, right: Schema, compare: Callable[[Schema, Schema], bool]) -> bool:
     """Return whether two schemas have the same structure, and `compare` returns True for each pair of types at the same place."""
-    return _is_same_shape(left, right, compare, {})
+    return ShapeComparison(compare).is_same(left, right)
 
 
-def _is_same_shape(
-    left: Schema, right: Schema, compare: Callable[[Schema, Schema], bool], results: dict[tuple[int, int], bool]
-) -> bool:
-    pair = (id(left), id(right))
-    if pair not in results:
-        # Assumed while the parts of a recursive record are compared.
-        results[pair] = True
-        left_parts, right_parts = list_children(left), list_children(right)
-        results[pair] = (
-            left.type == right.type
-            and compare(left, right)
-            and len(left_parts) == len(right_parts)
-            and all(
-                _is_same_shape(left_part, right_part, compare, results)
-                for left_part, right_part in zip(left_parts, right_parts, strict=True)
+class ShapeComparison:
+    """Compares the structure of many pairs of types, and compares each pair once (see `is_same_shape`)."""
+
+    def __init__(self, compare: Callable[[Schema, Schema], bool]) -> None:
+        self._compare = compare
+        # By the identities of a pair, with the pair, so that no other type gets its identity.
+        self._results: dict[tuple[int, int], tuple[bool, Schema, Schema]] = {}
+
+    def is_same(self, left: Schema, right: Schema) -> bool:
+        """Return whether two schemas have the same structure."""
+        results: dict[tuple[int, int], tuple[bool, Schema, Schema]] = {}
+        is_same = self._is_same(left, right, results)
+        # The parts of different types were compared under the assumption that the types are the same.
+        self._results |= results if is_same else {pair: result for pair, result in results.items() if not result[0]}
+        return is_same
+
+    def _is_same(
+        self, left: Schema, right: Schema, results: dict[tuple[int, int], tuple[bool, Schema, Schema]]
+    ) -> bool:
+        pair = (id(left), id(right))
+        if pair in self._results:
+            return self._results[pair][0]
+        if pair not in results:
+            # Assumed while the parts of a recursive record are compared.
+            results[pair] = True, left, right
+            left_parts, right_parts = list_children(left), list_children(right)
+            is_same = (
+                left.type == right.type
+                and self._compare(left, right)
+                and len(left_parts) == len(right_parts)
+                and all(
+                    self._is_same(left_part, right_part, results)
+                    for left_part, right_part in zip(left_parts, right_parts, strict=True)
+                )
             )
-        )
-    return results[pair]
+            results[pair] = is_same, left, right
+        return results[pair][0]
 
 
 def is_equal(left: Schema, right: Schema) -> bool:

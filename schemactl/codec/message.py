@@ -10,7 +10,7 @@ import base64
 import binascii
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -207,6 +207,26 @@ def column_type_of(schema: Definition, options: Options) -> tuple[pa.DataType, b
     """
     with _bounded_depth():
         return _select_module(schema).column_type(schema, options)
+
+
+def limit_nesting(schema: Definition | KeyValue, options: Options, depths: Sequence[int]) -> Options:
+    """Return the options with the first of `depths` as `max_nesting` with which the schema has at most MAX_COLUMNS different parts.
+
+    Raises:
+        CodecUnavailable, InvalidDefinition: see `column_type_of`; also if it has more with each of them.
+    """
+    parts = (schema.key, schema.value) if isinstance(schema, KeyValue) else (schema,)
+    for depth in depths:
+        limited = replace(options, max_nesting=depth)
+        try:
+            for part in parts:
+                column_type_of(part, limited)
+        except InvalidDefinition:
+            if depth == depths[-1]:
+                raise
+            continue
+        break
+    return limited
 
 
 def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:

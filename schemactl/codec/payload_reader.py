@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,9 +28,12 @@ _CHUNK_ROWS: Final = 256
 """The number of rows that are Python objects at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PayloadReader:
     """Decodes the payloads of one writer into values of one reader.
+
+    The functions for batches are compiled when a batch is decoded: for a recursive schema, they can have many more parts than the functions
+    for single payloads.
 
     Attributes:
         type: the type of the column.
@@ -37,18 +41,28 @@ class PayloadReader:
         storage: decodes a payload into the storage form (see `arrow_types`); raises Unreadable.
         read_column: decodes payloads without nulls into an array, and returns it with the mask of rows that need `storage`; None if all
             rows do.
-        program: decodes Avro payloads together with the payloads of other writers.
+        make_program: compiles `program`; None without one.
         strict: whether the program leaves rows with bytes after the value to `storage`.
-        max_growth: an upper bound of the bytes of text that one byte of a payload becomes through defaults and enum symbols.
+        max_text_bytes: an upper bound of the bytes of a default or an enum symbol.
     """
 
     type: pa.DataType
     value: Callable[[bytes], Any]
     storage: Callable[[bytes], Any]
     read_column: Callable[[pa.BinaryArray], tuple[pa.Array, Mask]] | None = None
-    program: Program | None = None
+    make_program: Callable[[], Program | None] | None = None
     strict: bool = False
-    max_growth: int = 1
+    max_text_bytes: int = 1
+
+    @cached_property
+    def program(self) -> Program | None:
+        """Decodes Avro payloads together with the payloads of other writers."""
+        return self.make_program() if self.make_program is not None else None
+
+    @property
+    def max_growth(self) -> int:
+        """An upper bound of the bytes of text that one byte of a payload becomes through defaults and enum symbols."""
+        return (1 + (len(self.program.pool) if self.program else 0)) * self.max_text_bytes
 
     def read_batch(self, payloads: pa.BinaryArray, *, parent: str = "") -> tuple[pa.Array, dict[int, str]]:
         """Decode payloads without nulls.

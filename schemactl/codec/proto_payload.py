@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from .arrow_types import DURATION, Options
+from .arrow_types import DURATION, Options, is_too_wide
 from .definition import CodecError, Definition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
 from .proto_columns import make_column_reader, make_column_writer, make_plan
@@ -63,7 +63,7 @@ def make_reader(writer: Definition, reader: Definition, options: Options) -> Pay
         descriptor = load_descriptor(writer)
     except CodecError:
         descriptor = None
-    plan = make_plan(root, descriptor)
+    plan = None if is_too_wide([root.shape.type]) else make_plan(root, descriptor)
     return PayloadReader(
         root.shape.type,
         _compile_reader(root, as_python=True),
@@ -75,7 +75,7 @@ def make_reader(writer: Definition, reader: Definition, options: Options) -> Pay
 def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Make the writer of values of a definition."""
     root = root_of(writer, options)
-    plan = make_plan(root)
+    plan = None if is_too_wide([root.shape.type]) else make_plan(root)
     return PayloadWriter(root.shape.type, _compile_writer(root), None if plan is None else make_column_writer(plan))
 
 
@@ -340,7 +340,8 @@ def _compile_writer(root: Root) -> Callable[[Any], bytes]:
 
     A field that is absent or null is not set. Equal values have equal bytes.
     """
-    fill, message_class = _compile_message(root.shape, root.message_class.DESCRIPTOR), root.message_class
+    message_class = root.message_class
+    fill = _WriterCompiler().compile_message(root.shape, message_class.DESCRIPTOR)
 
     def write(value: Any) -> bytes:
         message = message_class()
@@ -354,95 +355,111 @@ def _compile_writer(root: Root) -> Callable[[Any], bytes]:
     return write
 
 
-def _compile_message(shape: Message, descriptor: Any) -> _Fill:
-    parts = {part.name: (part, _compile_part(part, descriptor.fields_by_name[part.name])) for part in shape.parts}
+class _WriterCompiler:
+    """Compiles shapes to functions that fill messages."""
 
-    def fill(message: Any, value: Any) -> None:
-        if not isinstance(value, Mapping):
-            raise Unwritable(f"expected the fields of {shape.full_name}, found {value!r}")
-        unknown = value.keys() - parts.keys()
-        if unknown:
-            raise Unwritable(f"{shape.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
-        names_by_oneof: dict[str, str] = {}
-        for name, field in value.items():
-            if field is None:
-                continue
-            part, fill_field = parts[name]
-            if part.oneof is not None and names_by_oneof.setdefault(part.oneof, name) != name:
-                raise Unwritable(f"only one of {names_by_oneof[part.oneof]} and {name} can be set ({part.oneof})")
-            try:
-                fill_field(message, field)
-            except Unwritable as error:
-                error.prepend_path(name)
-                raise
+    def __init__(self) -> None:
+        self._messages: dict[int, _Fill] = {}
 
-    return fill
+    def compile_message(self, shape: Message, descriptor: Any) -> _Fill:
+        # Compiled once, because a recursive message has the same shape in many places.
+        if id(shape) not in self._messages:
+            self._messages[id(shape)] = self._compile_message(shape, descriptor)
+        return self._messages[id(shape)]
 
+    def _compile_message(self, shape: Message, descriptor: Any) -> _Fill:
+        parts = {
+            part.name: (part, self._compile_part(part, descriptor.fields_by_name[part.name])) for part in shape.parts
+        }
 
-def _compile_part(part: MessagePart, field: Any) -> _Fill:
-    name = part.name
-    if part.key is not None:
-        return _compile_map(name, _make_scalar_fit(part.key), part.shape, field.message_type.fields_by_name["value"])
-    if part.repeated:
-        return _compile_list(name, part.shape, field)
-    if isinstance(part.shape, Scalar):
-        fit = _make_scalar_fit(part.shape)
+        def fill(message: Any, value: Any) -> None:
+            if not isinstance(value, Mapping):
+                raise Unwritable(f"expected the fields of {shape.full_name}, found {value!r}")
+            unknown = value.keys() - parts.keys()
+            if unknown:
+                raise Unwritable(f"{shape.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
+            names_by_oneof: dict[str, str] = {}
+            for name, field in value.items():
+                if field is None:
+                    continue
+                part, fill_field = parts[name]
+                if part.oneof is not None and names_by_oneof.setdefault(part.oneof, name) != name:
+                    raise Unwritable(f"only one of {names_by_oneof[part.oneof]} and {name} can be set ({part.oneof})")
+                try:
+                    fill_field(message, field)
+                except Unwritable as error:
+                    error.prepend_path(name)
+                    raise
 
-        def set_scalar(message: Any, value: Any) -> None:
-            setattr(message, name, fit(value))
+        return fill
 
-        return set_scalar
+    def _compile_part(self, part: MessagePart, field: Any) -> _Fill:
+        name = part.name
+        if part.key is not None:
+            return self._compile_map(
+                name, _make_scalar_fit(part.key), part.shape, field.message_type.fields_by_name["value"]
+            )
+        if part.repeated:
+            return self._compile_list(name, part.shape, field)
+        if isinstance(part.shape, Scalar):
+            fit = _make_scalar_fit(part.shape)
 
-    fill = _compile_value(part.shape, field)
+            def set_scalar(message: Any, value: Any) -> None:
+                setattr(message, name, fit(value))
 
-    def set_message(message: Any, value: Any) -> None:
-        inner = getattr(message, name)
-        type(inner).SetInParent(inner)
-        fill(inner, value)
+            return set_scalar
 
-    return set_message
+        fill = self._compile_value(part.shape, field)
 
+        def set_message(message: Any, value: Any) -> None:
+            inner = getattr(message, name)
+            type(inner).SetInParent(inner)
+            fill(inner, value)
 
-def _compile_value(shape: Message | Moment, field: Any) -> _Fill:
-    return _compile_moment(shape.type) if isinstance(shape, Moment) else _compile_message(shape, field.message_type)
+        return set_message
 
+    def _compile_value(self, shape: Message | Moment, field: Any) -> _Fill:
+        return (
+            _compile_moment(shape.type)
+            if isinstance(shape, Moment)
+            else self.compile_message(shape, field.message_type)
+        )
 
-def _compile_list(name: str, shape: Shape, field: Any) -> _Fill:
-    fit = _make_scalar_fit(shape) if isinstance(shape, Scalar) else None
-    fill = None if isinstance(shape, Scalar) else _compile_value(shape, field)
+    def _compile_list(self, name: str, shape: Shape, field: Any) -> _Fill:
+        fit = _make_scalar_fit(shape) if isinstance(shape, Scalar) else None
+        fill = None if isinstance(shape, Scalar) else self._compile_value(shape, field)
 
-    def fill_list(message: Any, value: Any) -> None:
-        items = getattr(message, name)
-        for index, item in enumerate(check_list(value)):
-            try:
-                if fit is not None:
-                    items.append(fit(item))
-                elif fill is not None:
-                    fill(items.add(), item)
-            except Unwritable as error:
-                error.prepend_path(f"[{index}]")
-                raise
+        def fill_list(message: Any, value: Any) -> None:
+            items = getattr(message, name)
+            for index, item in enumerate(check_list(value)):
+                try:
+                    if fit is not None:
+                        items.append(fit(item))
+                    elif fill is not None:
+                        fill(items.add(), item)
+                except Unwritable as error:
+                    error.prepend_path(f"[{index}]")
+                    raise
 
-    return fill_list
+        return fill_list
 
+    def _compile_map(self, name: str, fit_key: _Fit, shape: Shape, field: Any) -> _Fill:
+        fit = _make_scalar_fit(shape) if isinstance(shape, Scalar) else None
+        fill = None if isinstance(shape, Scalar) else self._compile_value(shape, field)
 
-def _compile_map(name: str, fit_key: _Fit, shape: Shape, field: Any) -> _Fill:
-    fit = _make_scalar_fit(shape) if isinstance(shape, Scalar) else None
-    fill = None if isinstance(shape, Scalar) else _compile_value(shape, field)
+        def fill_map(message: Any, value: Any) -> None:
+            entries = getattr(message, name)
+            for key, item in list_entries(value):
+                try:
+                    if fit is not None:
+                        entries[fit_key(key)] = fit(item)
+                    elif fill is not None:
+                        fill(entries[fit_key(key)], item)
+                except Unwritable as error:
+                    error.prepend_path(f"[{key!r}]")
+                    raise
 
-    def fill_map(message: Any, value: Any) -> None:
-        entries = getattr(message, name)
-        for key, item in list_entries(value):
-            try:
-                if fit is not None:
-                    entries[fit_key(key)] = fit(item)
-                elif fill is not None:
-                    fill(entries[fit_key(key)], item)
-            except Unwritable as error:
-                error.prepend_path(f"[{key!r}]")
-                raise
-
-    return fill_map
+        return fill_map
 
 
 def _make_scalar_fit(shape: Scalar) -> _Fit:

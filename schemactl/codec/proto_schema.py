@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from .arrow_types import DURATION, TIMESTAMP, Options
+from .arrow_types import DURATION, TIMESTAMP, DepthLimit, Options
 from .definition import CodecUnavailable, Definition, InvalidDefinition
 
 SCALARS: Final[dict[str, pa.DataType]] = {
@@ -222,27 +222,25 @@ class _MessageShaper:
     """Makes the shapes of messages. A shape is None without columns: for a message without fields, or where a recursion is cut."""
 
     def __init__(self, options: Options) -> None:
-        self._limit = options.recursion_depth
+        self._depth_limit = DepthLimit(options)
         self._proto3_by_file: dict[str, bool] = {}
         self._messages: dict[tuple[str, frozenset[tuple[str, int]]], Message | None] = {}
 
     def make_message(self, descriptor: Any, depths: dict[str, int]) -> Message | None:
         name = descriptor.full_name
-        depth = depths.get(name, 0)
-        if depth > 0 and self._limit <= 0:
-            raise InvalidDefinition(f"the message {name} is recursive: Spark needs a maximum recursion depth")
-        if depth > 0 and depth >= self._limit:
+        inner = self._depth_limit.enter("message", name, depths)
+        if inner is None:
             return None
         # A message with two recursive fields shares their shapes; otherwise the number of shapes would grow exponentially.
         state = (name, frozenset(depths.items()))
         if state not in self._messages:
-            inner = {**depths, name: depth + 1}
             all_parts = (self._make_part(field, inner) for field in descriptor.fields)
             parts = tuple(part for part in all_parts if part is not None)
             self._messages[state] = Message(name, parts) if parts or not depths else None
         return self._messages[state]
 
     def _make_part(self, field: Any, depths: dict[str, int]) -> MessagePart | None:
+        self._depth_limit.count_part()
         value, key = field, None
         entry = field.message_type
         if entry is not None and entry.GetOptions().map_entry:

@@ -374,7 +374,7 @@ class Codec:
 
     def encode_parts(self, rows: pa.RecordBatch, version: int | None = None) -> Iterator[Encoded]:
         """Encode as `encode_batch` does, into as few batches as needed for payloads of at most 2 GiB."""
-        columns, is_flat = self._make_columns(version)
+        columns, is_flat = self.columns_of(version), self._make_columns(version).is_flat
         if set(rows.schema.names) == set(columns.names):
             rows = rows.select(columns.names)
         elif not is_flat or isinstance(self.schema(version), KeyValue):

@@ -24,6 +24,7 @@ from .avro_schema import (
     DecimalType,
     EnumType,
     FixedType,
+    MapType,
     PrimitiveType,
     RecordField,
     RecordType,
@@ -72,6 +73,9 @@ class ShapeWriter(ABC, Generic[Piece]):
 
     null: Piece
 
+    def __init__(self) -> None:
+        self._records: dict[int, Callable[[Any], Piece]] = {}
+
     @abstractmethod
     def make_leaf_writer(self, shape: Leaf) -> Callable[[Any], Piece]:
         """Make the function that writes a leaf, after `Fit` has validated and converted it."""
@@ -100,7 +104,10 @@ class ShapeWriter(ABC, Generic[Piece]):
         """Make the function that writes values in the form in which they are read; it raises Unwritable for other values."""
         match shape:
             case Group():
-                return self._make_record_writer(shape)
+                # Made once, because a recursive record has the same shape in many places.
+                if id(shape) not in self._records:
+                    self._records[id(shape)] = self._make_record_writer(shape)
+                return self._records[id(shape)]
             case Repeated():
                 write_item = self.make_writer(shape.part)
                 is_array = isinstance(shape.schema, ArrayType)
@@ -158,6 +165,10 @@ class ShapeWriter(ABC, Generic[Piece]):
             kinds = [branch.type for branch in part.schema.branches] if isinstance(part.schema, UnionType) else []
             if (value is None or value is _ABSENT) and "null" in kinds:
                 return self.write_branch(kinds.index("null"), self.null)
+            if value is _ABSENT and isinstance(part.schema, ArrayType):
+                return self.write_items([])
+            if value is _ABSENT and isinstance(part.schema, MapType):
+                return self.write_entries([])
             raise Unwritable("nested deeper than the recursion depth of the columns")
 
         return write_cut

@@ -14,16 +14,19 @@ import pyarrow as pa
 
 from schemactl.checks.samples import SampleMessage
 from schemactl.codec import Codec, Definition, KeyValue, Options, Unwritable, Version
-from schemactl.codec.arrow_types import Choice, Group, Leaf, Shape, shape_of
+from schemactl.codec.arrow_types import MAX_COLUMNS, Choice, Group, Leaf, Shape, shape_of
 from schemactl.codec.avro_schema import DecimalType, EnumType, FixedType, MapType, full_name, json_of, parse
-from schemactl.codec.message import column_type_of
+from schemactl.codec.message import column_type_of, limit_nesting
 from schemactl.codec.proto_schema import Message, MessagePart, Moment, Scalar, root_of
 
-OPTIONS: Final = Options(recursion_depth=5)
-"""The options of the codec that writes the values."""
+_NESTING_DEPTHS: Final = (64, 6, 5, 4, 3, 2, 1)
+"""The numbers of nested records to try, the highest first: each level adds as many parts as there are records and fields."""
 
 _MAX_DEPTH: Final = 4
-"""The depth of nested records at which lists are empty and optional values null; less than the codec reads."""
+"""The depth of nested records at which lists are empty and optional values null."""
+
+_MAX_VALUES: Final = 10_000
+"""The number of values in a message from which on lists are empty and optional values null."""
 
 _NULL_SHARE: Final = 0.2
 """The share of optional values that are null; it rises with the depth, so that messages stay small."""
@@ -46,10 +49,28 @@ def plausible(
 
     Raises as `values`.
     """
-    codec = Codec([Version(number, schema)], options=OPTIONS)
+    codec = Codec([Version(number, schema)], options=find_options(schema))
     for value in values(schema, name, Random(f"{seed} {name} {number}")):  # noqa: S311  plausible, not secret
         message = SampleMessage(codec.encode_one(value, number), number, codec.encode_key(value, number))
         yield message, codec.decode_one(message.payload, number, message.key)
+
+
+def find_options(schema: Definition | KeyValue) -> Options:
+    """Return the options of the codec that writes the values: with as many nested records as have at most MAX_COLUMNS different parts.
+
+    Raises:
+        InvalidDefinition: if the outermost record alone has more, or the definition cannot be used.
+        CodecUnavailable: if there is no codec for the schema's type.
+    """
+    return limit_nesting(schema, Options(), _NESTING_DEPTHS)
+
+
+def explain_omissions(schema: Definition | KeyValue) -> str:
+    """Return a note if the values lack parts that they would have in a smaller definition, else "". Raises as `find_options`."""
+    depth = find_options(schema).max_nesting
+    if depth > _MAX_DEPTH:
+        return ""
+    return f"records inside of {depth} others are left out: with them, the message has more than {MAX_COLUMNS:,} parts"
 
 
 def values(schema: Definition | KeyValue, name: str, random: Random) -> Iterator[Any]:
@@ -59,24 +80,25 @@ def values(schema: Definition | KeyValue, name: str, random: Random) -> Iterator
         Unwritable: if no value exists, because an enum has no symbols or a record always contains itself.
         CodecError: if the schema's type has no codec, or its definition cannot be used.
     """
-    make = _value_maker(schema, name, random)
+    make = _value_maker(schema, name, random, find_options(schema))
     while True:
         yield make()
 
 
-def _value_maker(schema: Definition | KeyValue, name: str, random: Random) -> Callable[[], Any]:
+def _value_maker(schema: Definition | KeyValue, name: str, random: Random, options: Options) -> Callable[[], Any]:
     if isinstance(schema, KeyValue):
-        key, value = _value_maker(schema.key, "id", random), _value_maker(schema.value, name, random)
+        key = _value_maker(schema.key, "id", random, options)
+        value = _value_maker(schema.value, name, random, options)
         return lambda: {"key": key(), "value": value()}
     if schema.type in ("AVRO", "JSON"):
-        shape = shape_of(parse(schema.text), OPTIONS)
+        shape = shape_of(parse(schema.text), options)
         generator = _ValueGenerator(random, frozenset(_find_uuid_fields(json_of(schema.text), name)))
-        return lambda: generator.avro_value(shape, name, 0)
+        return lambda: generator.whole_avro_value(shape, name)
     generator = _ValueGenerator(random, frozenset())
     if schema.type in ("PROTOBUF", "PROTOBUF_NATIVE"):
-        message = root_of(schema, OPTIONS).shape
-        return lambda: generator.message(message, 0)
-    kind = column_type_of(schema, OPTIONS)[0]
+        message = root_of(schema, options).shape
+        return lambda: generator.whole_message(message)
+    kind = column_type_of(schema, options)[0]
     if schema.type in ("TIME", "LOCAL_TIME"):
         return generator.time
     if "__charset" in schema.properties:
@@ -103,14 +125,25 @@ class _ValueGenerator:
     def __init__(self, random: Random, uuid_fields: frozenset[str]) -> None:
         self._random = random
         self._uuid_fields = uuid_fields
+        self._values_left = _MAX_VALUES
+
+    def whole_avro_value(self, shape: Shape, name: str) -> Any:
+        """Return a value of an Avro schema; `name` is the field name of a value without fields."""
+        self._values_left = _MAX_VALUES
+        return self.avro_value(shape, name, 0)
+
+    def whole_message(self, shape: Message) -> dict[str, Any]:
+        """Return a protobuf message."""
+        self._values_left = _MAX_VALUES
+        return self.message(shape, 0)
 
     def avro_value(self, shape: Shape, name: str, depth: int) -> Any:
         """Return a value of an Avro schema for a field called `name`, inside `depth` records."""
+        self._values_left -= 1
         match shape:
             case Leaf():
                 return self._leaf_value(shape, name)
             case Group():
-                # The codec drops deeper fields, but `_MAX_DEPTH` ends the recursion before.
                 return {name: self.avro_value(part, name, depth + 1) for name, part in shape.fields.items()}
             case Choice():
                 return self._union_value(shape, name, depth)
@@ -123,10 +156,14 @@ class _ValueGenerator:
 
     def _choose_length(self, depth: int) -> range:
         """Return the indices of a list inside `depth` records: fewer for a greater depth."""
-        return range(0 if depth >= _MAX_DEPTH else self._random.randint(1, max(1, 3 - depth)))
+        return range(0 if self._should_end(depth) else self._random.randint(1, max(1, 3 - depth)))
+
+    def _should_end(self, depth: int) -> bool:
+        """Return whether a message gets no further values that it can do without."""
+        return depth >= _MAX_DEPTH or self._values_left <= 0
 
     def _should_be_null(self, depth: int) -> bool:
-        return depth >= _MAX_DEPTH or self._random.random() < _NULL_SHARE * (1 + depth)
+        return self._should_end(depth) or self._random.random() < _NULL_SHARE * (1 + depth)
 
     def _union_value(self, shape: Choice, name: str, depth: int) -> Any:
         branches = [
@@ -135,6 +172,8 @@ class _ValueGenerator:
         is_nullable = any(branch.type == "null" for branch in shape.schema.branches)
         if not branches or (is_nullable and self._should_be_null(depth)):
             return None
+        if self._should_end(depth):
+            branches = [branch for branch in branches if not isinstance(branch[0], Group)] or branches
         part, chosen_member = self._random.choice(branches)
         value = self.avro_value(part, name, depth)
         if chosen_member is None:
@@ -215,6 +254,7 @@ class _ValueGenerator:
         return self._protobuf_value(part.shape, part.name, depth)
 
     def _protobuf_value(self, shape: Scalar | Moment | Message, name: str, depth: int) -> Any:
+        self._values_left -= 1
         if isinstance(shape, Message):
             return self.message(shape, depth + 1)
         if isinstance(shape, Moment):

@@ -20,6 +20,7 @@ from schemactl.codec import (
     InvalidDefinition,
     KeyValue,
     Unreadable,
+    Unwritable,
     byte_batch,
     payload_reader,
 )
@@ -347,9 +348,12 @@ def make_bomb(levels: int) -> dict[str, Any]:
 
 def test_a_definition_with_too_many_columns_is_rejected() -> None:
     codec = codec_of(make_bomb(60))
-    for use in (lambda: codec.columns, lambda: codec.encode_one({})):
+    for use in (lambda: codec.columns, lambda: codec.encode_batch(pa.record_batch({"f0": pa.nulls(1)}))):
         with pytest.raises(InvalidDefinition, match="more than 100,000"):
             use()
+    # A single value needs no columns.
+    with pytest.raises(Unwritable, match="absent"):
+        codec.encode_one({})
     codec = codec_of(make_bomb(60), make_record())
     assert codec.decode_batch(pa.array([b"\0"] * MANY), pa.array([0] * MANY)).errors.null_count == MANY
 

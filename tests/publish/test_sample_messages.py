@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -11,18 +12,21 @@ import pytest
 from corpora import rows
 from random_avro import Maker
 from random_protobuf import ProtoMaker
+from tangled_definitions import TANGLED_AVRO, TANGLED_PROTO, dump_avro
 from topics_to_generate import CLICK, TYPES
 
-from schemactl.codec import Codec, CodecError, Definition, KeyValue, Options, Unwritable, Version
+from schemactl.codec import Codec, CodecError, Definition, KeyValue, Unwritable, Version, arrow_types
 from schemactl.codegen.topics import schema_of
-from schemactl.publish.sample_messages import OPTIONS, plausible
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
+from schemactl.publish import sample_messages
+from schemactl.publish.sample_messages import explain_omissions, find_options, plausible
 
 
 def make_values(schema: Definition | KeyValue, count: int = 3, seed: int = 0) -> list[Any]:
     """Values of messages that a codec reads to the last byte, and in a batch, too."""
     messages = list(islice(plausible(schema, 0, name="orders", seed=seed), count))
     assert messages == list(islice(plausible(schema, 0, name="orders", seed=seed), count))
-    strict = Codec([Version(0, schema)], options=Options(recursion_depth=OPTIONS.recursion_depth, strict=True))
+    strict = Codec([Version(0, schema)], options=replace(find_options(schema), strict=True))
     for message, _ in messages:
         assert message.payload is not None
         strict.validate(message.payload, 0, message.key)
@@ -96,6 +100,30 @@ def test_records_that_hold_themselves_end() -> None:
     endless = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": "Node"}]}
     with pytest.raises(Unwritable, match="nested deeper"):
         make_values(Definition("AVRO", json.dumps(endless)))
+
+
+@pytest.mark.parametrize("kind", ["AVRO", "JSON"])
+@pytest.mark.parametrize("name", TANGLED_AVRO)
+def test_records_that_contain_each_other_have_messages(name: str, kind: str) -> None:
+    schema = Definition(kind, dump_avro(name))
+    codec = Codec([Version(0, schema)], options=find_options(schema))
+    for message, value in islice(plausible(schema, 0, name="orders", seed=0), 3):
+        assert len(message.payload or b"") < 200_000
+        assert codec.decode_one(message.payload, 0) == value
+
+
+def test_protobuf_messages_that_contain_each_other_have_messages() -> None:
+    schema = schema_of(compile_proto(Proto.of_text(TANGLED_PROTO, "t.M0")))
+    assert len([*islice(plausible(schema, 0, name="orders", seed=0), 3)]) == 3
+
+
+def test_records_below_the_limit_of_parts_are_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = Definition("AVRO", dump_avro("mutual records"))
+    assert explain_omissions(schema) == ""
+    for module in (arrow_types, sample_messages):
+        monkeypatch.setattr(module, "MAX_COLUMNS", 500)
+    note = "records inside of 3 others are left out: with them, the message has more than 500 parts"
+    assert explain_omissions(schema) == note
 
 
 def test_another_seed_gives_other_messages() -> None:
