@@ -58,6 +58,7 @@ class CheckRequest:
         amend: whether the commit replaces HEAD (with `staged`).
         topics: patterns of the topics to check, as `--topic` takes them; empty for all topics.
         namespaces: patterns of the namespaces to check; empty for all namespaces.
+        paths: files and folders of the repository, whose topics are checked; empty for all topics.
         strict: whether warnings fail; then readers are also judged where the strategy does not protect them.
         today: the day in UTC on which waivers expire and deprecated topics are overdue.
         target: the target whose release and recorded version numbers judge, or None for all targets.
@@ -70,6 +71,7 @@ class CheckRequest:
     amend: bool = False
     topics: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     strict: bool = False
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
     target: str | None = None
@@ -218,7 +220,7 @@ def _check_files(
     unwaived = check.add_broken(check.make_report(list_waivers_in_force))
     if request.base and isinstance(files, history.CommitFiles):
         unwaived = replace(unwaived, notes=(*unwaived.notes, *check.note_unjudged_files(files)))
-    is_whole = not (request.topics or request.namespaces or request.target or content.declared.broken)
+    is_whole = not (request.topics or request.namespaces or request.paths or request.target or content.declared.broken)
     report = apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole)
 
     is_recorded = request.staged and is_whole and not request.config
@@ -409,13 +411,22 @@ class _Check:
 
     @cached_property
     def _selected(self) -> frozenset[TopicName] | None:
-        """The topics that --topic and --namespace select, or None if all topics are checked."""
-        topics, namespaces = self.request.topics, self.request.namespaces
-        if not topics and not namespaces:
+        """The topics that --topic, --namespace and the paths select, or None if all topics are checked."""
+        from schemactl.declare.reader import describe_unused_paths
+
+        topics, namespaces, paths = self.request.topics, self.request.namespaces, self.request.paths
+        if not topics and not namespaces and not paths:
             return None
-        declared = self.content.declared
-        names = {*declared.catalog.topics, *declared.broken_topics, *self.forked.approved.catalog.topics}
-        return select_known(names, topics, namespaces, where="the declared files and the approved history")
+        declared, approved = self.content.declared, self.forked.approved
+        names = {*declared.catalog.topics, *declared.broken_topics, *approved.catalog.topics}
+        selected = select_known(names, topics, namespaces, where="the declared files and the approved history")
+        if not paths or self.proposed.path in paths:
+            return selected
+        # A removed file still names the topics that it declared.
+        selected &= declared.find_topics_at(paths) | approved.find_topics_at(paths)
+        for path_note in describe_unused_paths(declared, paths, selected):
+            self.note(path_note)
+        return selected
 
     def note_unreadable_history(self) -> None:
         """Note the problems of the approved history, except those that the report has, and those of other topics."""
@@ -438,7 +449,7 @@ class _Check:
         declared = self.content.declared
         if not declared.broken:
             return report
-        needed = declared.select_broken(self._selected)
+        needed = declared.select_broken(self._selected, self.request.paths)
         # A topic that could not be judged keeps its approved declaration, which nobody asked about.
         names = {finding.topic for finding in report.findings if finding.topic}
         names |= {name for entry in report.policies if isinstance(name := entry.name, TopicName)}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.report_files import Outputs, add_formats, asked_outputs, write_report
-from schemactl.cli.topic_selection import add_filters
+from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths
 from schemactl.core import atomic_files
 from schemactl.core.catalog import parse_day
 from schemactl.core.deadline import DEFAULT_S, Deadline, within
@@ -56,6 +56,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         "  schemactl check --base origin/main       a pull request: HEAD, against the branch it goes to\n"
         "  schemactl check --format github --format sarif=schemactl.sarif\n"
         "  schemactl check --format markdown=comment.md --format html=check.html\n"
+        "  schemactl check namespaces/shop          the topics of these files and folders\n"
         "  schemactl check --topic 'shop/sales/*'\n"
         "  schemactl check --target prod            for prod alone, not for all targets\n"
     )
@@ -65,6 +66,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         "--staged: the index, not the working tree",
         "--base REF: judge HEAD, not the working tree, against this approved ref (default: `approved` of the project file)",
     )
+    add_paths(parser)
     add_formats(parser, CHECK_FORMATS)
     add_filters(parser)
     add_options(
@@ -107,6 +109,7 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
         _is_amend(args),
         tuple(args.topic),
         tuple(args.namespace),
+        resolve_paths(args.path, context),
         args.strict,
         target=args.target,
     )

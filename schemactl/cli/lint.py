@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
-from schemactl.cli.topic_selection import add_filters, select_readable
+from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths, select_readable
 from schemactl.core.errors import NEGATIVE, DeclarationError, HistoryError, UsageError
 from schemactl.core.terminal import render_file_diff
 from schemactl.core.wording import counted
@@ -44,6 +44,7 @@ def configure_lint(parser: argparse.ArgumentParser) -> None:
         "  schemactl lint                           the working tree\n"
         "  schemactl lint --fix                     what can be mended without harm, is\n"
         "  schemactl lint --staged --strict         what `git commit` would commit; warnings fail, too\n"
+        "  schemactl lint namespaces/shop           the topics of these files and folders\n"
         "  schemactl lint --topic 'shop/sales/*' --format github\n"
     )
     modes = parser.add_mutually_exclusive_group()
@@ -53,6 +54,7 @@ def configure_lint(parser: argparse.ArgumentParser) -> None:
         "--fix: edit the files, where readers and writers of both versions understand each other; the rest stays as it is",
     )
     add_formats(parser, CHECK_FORMATS)
+    add_paths(parser)
     add_filters(parser)
     add_options(parser, "--strict: warnings fail, too")
 
@@ -96,7 +98,8 @@ def _lint_files(
     from schemactl.declare import reader
 
     declared = reader.read(files, project)
-    selected, error = select_readable(declared, args.topic, args.namespace, context)
+    paths = resolve_paths(args.path, context) if args.path else ()
+    selected, error = select_readable(declared, args.topic, args.namespace, context, paths=paths)
     report, linted = lint(declared, project, selected)
     if args.fix:
         from schemactl.checks.lint import fixed

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli.context import Context
@@ -61,12 +63,47 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--skip GLOB...: without these topics, as --topic '!GLOB'", dest="topic", type="!{}".format)
 
 
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    """Add the files and folders whose topics a command works on."""
+    parser.add_argument(
+        "path",
+        nargs="*",
+        metavar="PATH",
+        help="only the topics of these files and folders: declarations, definitions, shared types",
+    )
+
+
+def resolve_paths(arguments: Sequence[str], context: Context) -> tuple[str, ...]:
+    """Return files and folders relative to the top of the repository, where "" is the top.
+
+    Raises:
+        UsageError: if one does not exist, now or in HEAD, or lies outside of the repository.
+    """
+    from schemactl.history import CommitFiles
+
+    repository, folder = context.repository, Path(context.directory)
+    top = Path(context.top)
+    paths = []
+    for argument in arguments:
+        path = posixpath.relpath(os.path.normpath(folder.resolve() / argument), top.as_posix()) if argument else ".."
+        if path == ".." or path.startswith("../"):
+            raise UsageError(f"{argument!r} lies outside of the repository" if argument else "a path is empty")
+        head = repository.commit("HEAD")
+        if not os.path.lexists(top / path) and (head is None or CommitFiles(repository, head).kind(path) == "missing"):
+            raise UsageError(
+                f"{argument}: there is no such file or folder; a topic is named by --topic {quote(argument)}"
+            )
+        paths.append("" if path == "." else path)
+    return tuple(paths)
+
+
 def select_readable(
     declared: Declared,
     topics: Sequence[str],
     namespaces: Sequence[str],
     context: Context,
     *,
+    paths: Sequence[str] = (),
     others: Iterable[TopicName] = (),
     where: str = "the declared files",
 ) -> tuple[frozenset[TopicName], DeclarationError | None]:
@@ -77,6 +114,7 @@ def select_readable(
         topics: the patterns of the requested topics, by default all.
         namespaces: the requested namespaces, by default all.
         context: prints the notes.
+        paths: the files and folders of the repository whose topics are requested, by default all.
         others: further topics to select from.
         where: a description of the topics for errors.
 
@@ -88,7 +126,7 @@ def select_readable(
         UsageError: if a filter matches nothing.
     """
     from schemactl.core.names import select_known
-    from schemactl.declare.reader import describe_broken
+    from schemactl.declare.reader import describe_broken, describe_unused_paths
 
     if declared.common_problems:
         raise DeclarationError(declared.problems)
@@ -101,7 +139,10 @@ def select_readable(
         if unnamed_problems:
             raise DeclarationError(unnamed_problems) from usage_error
         raise
-    needed = declared.select_broken(selected if topics or namespaces else None)
+    if paths:
+        selected &= declared.find_topics_at(paths)
+        context.note(*describe_unused_paths(declared, paths, selected))
+    needed = declared.select_broken(selected if topics or namespaces or paths else None, paths)
     readable = declared.filter_readable(selected)
     error = DeclarationError([problem for broken in needed for problem in broken.problems]) if needed else None
     if error and not readable:

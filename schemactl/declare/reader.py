@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import marshal
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from operator import attrgetter
@@ -103,17 +103,57 @@ class Declared:
         problems_of_declarations = {problem for broken in self.broken for problem in broken.problems}
         return tuple(problem for problem in self.problems if problem not in problems_of_declarations)
 
-    def select_broken(self, topics: Collection[TopicName] | None = None) -> tuple[BrokenDeclaration, ...]:
-        """Return the broken declarations that work on `topics`, or on all topics (None), needs: theirs, and their namespaces'."""
+    def select_broken(
+        self, topics: Collection[TopicName] | None = None, paths: Sequence[str] = ()
+    ) -> tuple[BrokenDeclaration, ...]:
+        """Return the broken declarations that work on `topics`, or on all topics (None), needs: theirs, and their namespaces'.
+
+        Broken declarations with a problem at or below one of `paths` are also needed.
+        """
         if topics is None:
             return self.broken
         needed_names = {*topics, *(name.namespace_name for name in topics)}
-        return tuple(broken for broken in self.broken if broken.name in needed_names)
+        return tuple(
+            broken
+            for broken in self.broken
+            if broken.name in needed_names
+            or any(is_at(path, paths) for path in (broken.path, *(problem.source.path for problem in broken.problems)))
+        )
+
+    def find_topics_at(self, paths: Sequence[str]) -> frozenset[TopicName]:
+        """Return the topics that files at or below `paths` declare or define, and all topics of namespaces that they declare."""
+        namespaces = {
+            name
+            for name, namespace in self.catalog.namespaces.items()
+            if namespace.source and is_at(namespace.source.path, paths)
+        }
+        return frozenset(
+            name
+            for name, topic in self.catalog.topics.items()
+            if name.namespace_name in namespaces
+            or (topic.source and is_at(topic.source.path, paths))
+            # A definition may be made of a whole folder.
+            or any(
+                is_at(path, paths) or any(is_at(other, (path,)) for other in paths)
+                for path in self.dependencies.get(name, ())
+            )
+        ) | frozenset(broken.name for broken in self.select_broken((), paths) if isinstance(broken.name, TopicName))
 
     def filter_readable(self, topics: Iterable[TopicName]) -> frozenset[TopicName]:
         """Return the topics without those that are broken, or whose namespace is."""
         broken_names = {broken.name for broken in self.broken}
         return frozenset(topic for topic in topics if broken_names.isdisjoint((topic, topic.namespace_name)))
+
+
+def is_at(path: str, paths: Sequence[str]) -> bool:
+    """Return whether a path of the repository is one of `paths` or below one of them; "" is the top."""
+    return any(not above or path == above or path.startswith(f"{above}/") for above in paths)
+
+
+def describe_unused_paths(declared: Declared, paths: Sequence[str], topics: Collection[TopicName]) -> Iterator[str]:
+    """Yield a note if `paths` select none of the topics."""
+    if not topics and not declared.select_broken((), paths):
+        yield f"{', '.join(path or '.' for path in paths)}: no selected topic is declared or defined there"
 
 
 def describe_broken(declarations: Iterable[BrokenDeclaration]) -> Iterator[str]:

@@ -338,6 +338,16 @@ class History:
             for row in self._cache.declared(path)
         ]
 
+    def find_topics_at(self, paths: Sequence[str]) -> frozenset[TopicName]:
+        """Return the topics that files at or below `paths` declare, or declared before they were removed."""
+        from schemactl.declare.reader import is_at
+
+        return frozenset(
+            name
+            for name in self._list_topic_names()
+            if (state := self._cache.state(name.schema_id, name.domain)) and is_at(state.path, paths)
+        )
+
     def was_interrupted(self, topic: TopicName) -> bool:
         """Return whether the topic had no schema for a time, after it had one."""
         return self._cache.was_interrupted(topic.schema_id, topic.domain)

@@ -131,3 +131,39 @@ def test_the_hook_reports_only_the_definitions_that_the_commit_breaks(shop: Scra
     shop.write({"topics/good.avsc": write_record(ID)})
     shop.git("add", "-A")
     assert "of earlier commits" in schemactl(shop.path, "check", "--staged").out
+
+
+def test_paths_select_the_topics_of_files(shop: Scratch) -> None:
+    """The files are a declaration, a definition and a folder; a path may be relative, absolute, removed, or of nothing."""
+    (shop.path / "README.md").write_text("Text.\n")
+    for paths in (["topics/good.avsc"], ["topics/good.yaml"], [f"{shop.path}/topics/good.avsc", "README.md"]):
+        assert "1 topic checked" in schemactl(shop.path, "check", *paths).out
+        schemactl(shop.path, "lint", *paths)
+    assert "1 topic checked" in schemactl(shop.path / "topics", "check", "good.avsc").out
+    assert "README.md: no selected topic is declared or defined there" in schemactl(shop.path, "check", "README.md").err
+    for command in ("check", "lint"):
+        schemactl(shop.path, command, "topics", code=1)
+        assert "named by --topic good" in schemactl(shop.path, command, "good", code=64).err
+        assert "outside of the repository" in schemactl(shop.path, command, "..", code=64).err
+
+
+def test_a_removed_file_still_names_its_topics(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "shop")
+    files = {
+        "schemactl.yaml": PROJECT,
+        "topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
+        "topics/a.yaml": "topic: shop/sales/a\nschema: {type: AVRO, definition: a.avsc, references: [money.avsc]}\n",
+        "topics/a.avsc": write_record('{"name": "sum", "type": "Money"}', name="A"),
+        "topics/money.avsc": write_record('{"name": "cents", "type": "long"}', name="Money"),
+        "topics/b.yaml": "topic: shop/sales/b\nschema: {type: STRING}\n",
+    }
+    scratch.commit(files)
+    scratch.flush()
+    scratch.write(
+        {"topics/b.yaml": None, "topics/money.avsc": write_record('{"name": "cents", "type": "string"}', name="Money")}
+    )
+    assert "DELETED_TOPIC" in schemactl(scratch.path, "check", "topics/b.yaml").out
+    assert "TYPE_MISMATCH" in schemactl(scratch.path, "check", "topics/money.avsc", code=100).out
+    both = schemactl(scratch.path, "check", "topics/ns.yaml", "--topic", "a", code=100).out
+    assert "DELETED_TOPIC" not in both
+    assert "TYPE_MISMATCH" in both
