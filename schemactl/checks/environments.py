@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from schemactl.checks.check import Fork
@@ -15,7 +16,7 @@ from schemactl.core.project import Project, Target
 from schemactl.core.schema import Release
 from schemactl.declare import definition, reader
 from schemactl.declare import waivers as declare_waivers
-from schemactl.declare.files import SUFFIXES, Files
+from schemactl.declare.files import SUFFIXES, Files, shown
 from schemactl.declare.numbers_file import JudgedNumbers, judge_files
 from schemactl.declare.project import place_in_project
 from schemactl.declare.reader import NO_OVERLAYS, Declared
@@ -69,7 +70,7 @@ def read_files(
         lambda path: _make_content_id(files, path),
         cached.removeprefix(release) if cached.startswith(release) else b"",
     )
-    declared = reader.read(files, project, cache=cache)
+    declared = advise_restoring(repository, reader.read(files, project, cache=cache))
     if (content := cache.content()) is not None:
         store.write("valid", release + content)
     overlays = {}
@@ -99,6 +100,26 @@ def read_files(
     if all_problems - (problems_of_declarations if allow_broken else set()):
         raise DeclarationError([*all_problems])
     return ProjectFiles(declared, overlays, numbers, waivers)
+
+
+def advise_restoring(repository: Repository, declared: Declared) -> Declared:
+    """Return the declarations with the command that restores a missing file as the fix of its problem, if HEAD has the file."""
+    head = repository.commit("HEAD")
+    if head is None or not any(problem.missing for problem in declared.problems):
+        return declared
+    committed = commit_files.CommitFiles(repository, head)
+
+    def advise(problem: Problem) -> Problem:
+        if not problem.missing or committed.kind(problem.missing) == "missing":
+            return problem
+        fix = f"`git restore -- {quote(shown(problem.missing))}`, or remove the declaration of the topic, too"
+        return replace(problem, what=f"{problem.what} any more", fix=fix)
+
+    return replace(
+        declared,
+        problems=tuple(map(advise, declared.problems)),
+        broken=tuple(replace(broken, problems=tuple(map(advise, broken.problems))) for broken in declared.broken),
+    )
 
 
 def _make_content_id(files: CommitFiles | HashedFiles, path: str) -> str:

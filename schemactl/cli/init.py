@@ -34,7 +34,6 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Generate
 from schemactl.core.schema import SchemaType
 from schemactl.core.terminal import render_file_diff
-from schemactl.declare.project import PROJECT_FILE
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Namespace, Topic
@@ -147,6 +146,7 @@ def configure_init(parser: argparse.ArgumentParser) -> None:
 def run_init(args: argparse.Namespace, context: Context) -> int:
     """Write the files of a new project, what an existing one lacks, or the example; overwrite no existing file."""
     from schemactl.declare.models import editor_schemas
+    from schemactl.declare.project import PROJECT_FILE
     from schemactl.declare.writer import EDITOR_FOLDER, editor_line
 
     folder = Path(context.directory)
@@ -213,7 +213,7 @@ def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
     Raises:
         SchemactlError: if the project file has problems; nothing is written then.
     """
-    from schemactl.declare.project import load_project
+    from schemactl.declare.project import PROJECT_FILE, load_project
 
     folder = Path(context.directory)
     project, _ = load_project(context.directory, str(folder / PROJECT_FILE))
@@ -249,6 +249,7 @@ def _complete_project_text(text: str, folder: Path) -> tuple[str, str]:
     """Return the text of a project file with the keys that it lacks at its end, and the missing keys if they cannot be added there."""
     import yaml
 
+    from schemactl.declare.project import PROJECT_FILE
     from schemactl.declare.writer import editor_line
 
     keys = yaml.safe_load(text)
@@ -301,7 +302,11 @@ def _add_hook(context: Context) -> bool:
             raise _make_write_error(error) from error
         print(f"wrote {shown_path}")
         return True
-    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        text = (atomic_files.read(path, below=context.top) or b"").decode(errors="replace")
+    except (OSError, SchemactlError):
+        # A link, or a file that may not be read, is left to its owner.
+        text = ""
     if entry in text or (folder == "." and "schemactl-check" in text):
         return False
     print(f"\n{shown_path} is there already; below its `repos:`, the hook would be:\n\n{hook}", end="")

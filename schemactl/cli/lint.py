@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import posixpath
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -94,10 +95,13 @@ def _lint_files(
     args: argparse.Namespace, context: Context, files: Files, project: Project, top: str
 ) -> tuple[CheckReport, DeclarationError | None]:
     """Return the findings in `files`, and the problems of requested topics; with --fix, fix the files first and report the rest."""
+    from schemactl.checks.environments import advise_restoring
     from schemactl.checks.lint import lint
     from schemactl.declare import reader
 
     declared = reader.read(files, project)
+    with suppress(HistoryError):  # Outside of a repository, no file can be restored.
+        declared = advise_restoring(context.repository, declared)
     paths = resolve_paths(args.path, context) if args.path else ()
     selected, error = select_readable(declared, args.topic, args.namespace, context, paths=paths)
     report, linted = lint(declared, project, selected)

@@ -161,7 +161,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print one line on the usage, and `message`, to standard error and exit."""
         names = [
-            f"[{action.metavar or action.dest}]" if action.nargs == "?" else str(action.metavar or action.dest)
+            f"[{action.metavar or action.dest}]" if action.nargs in ("?", "*") else str(action.metavar or action.dest)
             for action in self.positionals()
         ]
         usage = self.usage or " ".join(("%(prog)s [OPTION]...", *names))

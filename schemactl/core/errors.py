@@ -56,11 +56,13 @@ class Problem:
     Attributes:
         what: one sentence with the actual and the expected text.
         fix: the text to write instead, or "".
+        missing: the path of a file that does not exist, from the repository's top, or "".
     """
 
     source: Source
     what: str
     fix: str = ""
+    missing: str = ""
 
     def __str__(self) -> str:
         fix = f"\n  Fix: {on_one_line(self.fix)}" if self.fix else ""

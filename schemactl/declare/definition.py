@@ -546,7 +546,7 @@ class _DefinitionReader:
         if not similar_path and files.kind(path) == "missing" and path:
             start = f"`{self.folder}`" if self.folder else "the top folder"
             fix = f"add the file, or correct its path, which starts in {start}"
-        self._add_problem(reason, *parts, fix=fix)
+        self._add_problem(reason, *parts, fix=fix, missing=path if files.kind(path) == "missing" else "")
         return None
 
     def _render_json(self, value: Any) -> str:
@@ -558,8 +558,8 @@ class _DefinitionReader:
                 self._add_problem("infinite numbers and .nan are not JSON", "definition", *parts, fix=fix)
         return ""
 
-    def _add_problem(self, message: str, *parts: str, fix: str = "") -> None:
-        self.problems.append(Problem(self.declaration.locate(*parts), message, fix))
+    def _add_problem(self, message: str, *parts: str, fix: str = "", missing: str = "") -> None:
+        self.problems.append(Problem(self.declaration.locate(*parts), message, fix, missing))
 
 
 def _explain_avro_source(written: str, path: str) -> tuple[str, str]:

@@ -245,7 +245,10 @@ def obstacle(files: Files, path: str) -> str | None:
 
 
 def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None:
-    """Return the file that `path` probably means: one with the same name in another folder, or a similar name in the same folder."""
+    """Return the file that `path` probably means: one with the same name in another folder, or a similar name in the same folder.
+
+    A file with a similar name that a declaration in this folder names belongs to another topic.
+    """
     folder, name = posixpath.split(path)
     candidates = [candidate for candidate in files.paths() if candidate.endswith(suffixes) and candidate != path]
     namesakes = [candidate for candidate in candidates if posixpath.basename(candidate).casefold() == name.casefold()]
@@ -253,7 +256,24 @@ def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None
         return min(namesakes, key=lambda namesake: (posixpath.dirname(namesake) != folder, len(namesake), namesake))
     siblings = {Path(candidate).stem: candidate for candidate in candidates if posixpath.dirname(candidate) == folder}
     stem = meant(Path(name).stem, siblings)
-    return siblings[stem] if stem else None
+    if stem is None:
+        return None
+    has_other_topic = stem != Path(name).stem and _is_named_in_folder(
+        files, folder, posixpath.basename(siblings[stem]), besides=name
+    )
+    return None if has_other_topic else siblings[stem]
+
+
+def _is_named_in_folder(files: Files, folder: str, name: str, *, besides: str) -> bool:
+    """Return whether a YAML file in the folder has the name of a file in its text, other than as a part of `besides`."""
+    for path in files.paths():
+        if path.endswith(YAML_SUFFIXES) and posixpath.dirname(path) == folder:
+            with suppress(OSError, DeclarationError):
+                if re.search(
+                    rf"(?<![\w.-]){re.escape(name)}(?![\w.-])".encode(), files.read(path).replace(besides.encode(), b"")
+                ):
+                    return True
+    return False
 
 
 def folders_with_yaml(files: Files, folder: str) -> list[str]:

@@ -167,3 +167,32 @@ def test_a_removed_file_still_names_its_topics(tmp_path: Path) -> None:
     both = schemactl(scratch.path, "check", "topics/ns.yaml", "--topic", "a", code=100).out
     assert "DELETED_TOPIC" not in both
     assert "TYPE_MISMATCH" in both
+
+
+def test_a_removed_definition_is_restored_and_never_replaced_by_another_topic_s(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "shop")
+    topics = ("returns", "refunds")
+    scratch.commit(
+        {
+            "schemactl.yaml": PROJECT,
+            "topics/ns.yaml": "namespace: shop/sales\n",
+            **{
+                f"topics/{name}.yaml": f"topic: shop/sales/{name}\nschema: {{type: AVRO, definition: {name}.avsc}}\n"
+                for name in topics
+            },
+            **{f"topics/{name}.avsc": write_record(ID, name=name.title()) for name in topics},
+        }
+    )
+    scratch.flush()
+    definition = scratch.path / "topics/returns.avsc"
+    definition.unlink()
+    for command in ("check", "lint", "generate --check"):
+        error = schemactl(scratch.path, *command.split(), code=1)
+        text = f"{error.out}{error.err}"
+        assert "there is no file `topics/returns.avsc` any more" in text
+        assert "Fix: `git restore -- topics/returns.avsc`, or remove the declaration of the topic, too" in text
+        assert "refunds.avsc" not in text
+    scratch.git("restore", "--", "topics/returns.avsc")
+    declaration = scratch.path / "topics/returns.yaml"
+    declaration.write_text(declaration.read_text().replace("returns.avsc", "retruns.avsc"))
+    assert "Fix: write returns.avsc" in "".join(map(str, schemactl(scratch.path, "check", code=1)[:2]))
