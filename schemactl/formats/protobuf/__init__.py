@@ -70,6 +70,12 @@ class ProtobufNativeSpec(TypeSpec):
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield every reason why `reader` may fail on the bytes of `writer` or read them wrongly (see `compatibility`)."""
+        yield from load("compatibility").find_incompatibilities(
+            reader=_parse(reader.schema).root, writer=_parse(writer.schema).root
+        )
+
+    def find_misreadings(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield the names with swapped numbers, and the integers that become smaller."""
         yield from load("compatibility").find_misreadings(
             reader=_parse(reader.schema).root, writer=_parse(writer.schema).root
         )

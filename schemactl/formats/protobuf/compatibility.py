@@ -11,7 +11,7 @@ The data verdict has buf's WIRE rules under their names, as far as they are abou
 
 Deleted fields, RPCs and reserved numbers change no bytes. A writer is assumed to follow its schema: its strings are UTF-8, its enums
 have listed numbers. Integers of one group that lose high bits in a smaller type are compatible, as in protobuf's "Updating A
-Message Type".
+Message Type". That values change then, and that a name finds the value of another one where numbers are swapped, are misreadings.
 
 Source: bufcheckserverhandle of buf 1.75. buf matches files by path, messages, enums and services by full name over all files, fields
 and values by number. Its categories FILE and PACKAGE are about generated code and are left to buf.
@@ -63,6 +63,27 @@ WIRE_GROUPS: Final[Mapping[descriptor.Kind, int]] = _number_kinds(
 )
 """The groups of kinds whose bytes a reader of another kind of the group can decode."""
 
+INTEGER_RANGES: Final[Mapping[descriptor.Kind, tuple[int, int]]] = {
+    kind: bounds
+    for kind, name in descriptor.KIND_NAMES.items()
+    if (
+        bounds := {
+            "bool": (0, 1),
+            "int32": (-(2**31), 2**31 - 1),
+            "sint32": (-(2**31), 2**31 - 1),
+            "sfixed32": (-(2**31), 2**31 - 1),
+            "uint32": (0, 2**32 - 1),
+            "fixed32": (0, 2**32 - 1),
+            "int64": (-(2**63), 2**63 - 1),
+            "sint64": (-(2**63), 2**63 - 1),
+            "sfixed64": (-(2**63), 2**63 - 1),
+            "uint64": (0, 2**64 - 1),
+            "fixed64": (0, 2**64 - 1),
+        }.get(name)
+    )
+}
+"""The least and the greatest value of each kind of integer."""
+
 WIRE_JSON_GROUPS: Mapping[descriptor.Kind, int] = _number_kinds(
     "int32 uint32", "int64 uint64", "fixed32 sfixed32", "fixed64 sfixed64"
 )
@@ -97,8 +118,8 @@ _UTF8_NOTE = (
 # The data verdict
 
 
-def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
-    """Yield every reason why `reader` may fail on a message of `writer` or read it wrongly.
+def find_incompatibilities(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
+    """Yield every reason of buf's WIRE rules why `reader` may fail on a message of `writer` or read it wrongly.
 
     The order is from the root down, and in a message the reader's order of fields. Two messages or enums that meet at several
     places are compared once.
@@ -119,6 +140,88 @@ def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[
                 if types not in compared_enums:
                     compared_enums.add(types)
                     yield from _compare_enums(reader_field.enum, writer_field.enum)
+
+
+def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
+    """Yield the values of `writer` that `reader` decodes, by buf's WIRE rules, and takes for others.
+
+    A name that has another number finds the value of another name, and a smaller integer type loses bits. A name alone does not
+    count: a field whose number gets a new name is renamed. The order is that of `find_incompatibilities`.
+
+    Raises:
+        InvalidSchema: if messages meet in more than MAX_PAIRS pairs.
+    """
+    compared_enums: set[tuple[str, str]] = set()
+    for pair in pairs(reader=reader, writer=writer):
+        reader_names = {field.name for field in fields_of(pair.reader).values()}
+        writer_names = {field.name for field in fields_of(pair.writer).values()}
+        for reader_field, writer_field in pair.fields():
+            if writer_field is None or not _has_same_form(reader_field, writer_field):
+                continue
+            is_other_name = reader_field.name != writer_field.name
+            if is_other_name and (reader_field.name in writer_names or writer_field.name in reader_names):
+                message = f"number {reader_field.proto.number} of {pair.reader.full_name} is written as {writer_field.name} and read as {reader_field.name}"
+                yield Incompatibility("NUMBERS_SWAPPED", reader_field.pointer, message)
+            elif not _holds_all(reader_field.kind, writer_field.kind):
+                types = f"is written as {descriptor.KIND_NAMES[writer_field.kind]} and read as {descriptor.KIND_NAMES[reader_field.kind]}"
+                yield Incompatibility(
+                    "NARROWER_TYPE",
+                    f"{reader_field.pointer}/type",
+                    f"{_name_field(reader_field)} {types}",
+                    is_warning=True,
+                )
+            if reader_field.kind == descriptor.ENUM:
+                types_pair = reader_field.type_name, writer_field.type_name
+                if types_pair not in compared_enums:
+                    compared_enums.add(types_pair)
+                    yield from _compare_enum_names(reader_field, writer_field.enum)
+
+
+def _holds_all(reader: descriptor.Kind, writer: descriptor.Kind) -> bool:
+    """Return whether a reader's kind has every value of a writer's kind of the same group."""
+    if reader not in INTEGER_RANGES or writer not in INTEGER_RANGES:
+        return True
+    (reader_least, reader_greatest), (least, greatest) = INTEGER_RANGES[reader], INTEGER_RANGES[writer]
+    return reader_least <= least and greatest <= reader_greatest
+
+
+def _compare_enum_names(reader_field: ProtoField, writer: ProtoEnum) -> Iterator[Incompatibility]:
+    swapped_numbers = list_swapped_numbers(reader=reader_field.enum, writer=writer)
+    if reader_field.is_closed_enum:
+        # A parser puts numbers that the enum lacks aside, which is ENUM_VALUE_NO_DELETE.
+        swapped_numbers = [swapped for swapped in swapped_numbers if swapped[2]]
+    if swapped_numbers:
+        names = [
+            f"{number} is written as {written} and read as {read or 'an unknown number'}"
+            for number, written, read in swapped_numbers[:5]
+        ]
+        more = f" and {len(swapped_numbers) - 5} more" if len(swapped_numbers) > 5 else ""
+        message = f"enum {reader_field.enum.full_name}: {', '.join(names)}{more}"
+        yield Incompatibility("NUMBERS_SWAPPED", reader_field.enum.pointer, message)
+
+
+def list_swapped_numbers(*, reader: ProtoEnum, writer: ProtoEnum) -> list[tuple[int, str, str]]:
+    """Return each number of `writer` that `reader` takes for another of the names that both know, with both names.
+
+    The reader's name is "" if it does not list the number, but knows the writer's name under another.
+    """
+    reader_names, writer_names = _index_names(reader), _index_names(writer)
+    all_reader_names, all_writer_names = set(reader.numbers()), set(writer.numbers())
+    swapped_numbers = []
+    for number, written_names in writer_names.items():
+        read_names = reader_names.get(number, [])
+        is_moved = not all_reader_names.isdisjoint(written_names) or not all_writer_names.isdisjoint(read_names)
+        if is_moved and set(written_names).isdisjoint(read_names):
+            swapped_numbers.append((number, written_names[0], read_names[0] if read_names else ""))
+    return swapped_numbers
+
+
+def _index_names(enum: ProtoEnum) -> dict[int, list[str]]:
+    """Map each number to its names, in the order of the file."""
+    names: dict[int, list[str]] = {}
+    for name, number in enum.numbers().items():
+        names.setdefault(number, []).append(name)
+    return names
 
 
 @dataclass(frozen=True, slots=True, eq=False)

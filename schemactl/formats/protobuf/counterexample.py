@@ -16,7 +16,14 @@ from google.protobuf.message_factory import GetMessageClass
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import SchemaInfo
 from schemactl.formats.protobuf import descriptor
-from schemactl.formats.protobuf.compatibility import MessagePair, fields_of, pairs, select_independent
+from schemactl.formats.protobuf.compatibility import (
+    INTEGER_RANGES,
+    MessagePair,
+    fields_of,
+    list_swapped_numbers,
+    pairs,
+    select_independent,
+)
 from schemactl.formats.protobuf.definition import ProtoDefinition, build_pool, field_path, is_shipped, parse
 from schemactl.formats.protobuf.descriptor import ENUM, KIND_NAMES, ProtoEnum, ProtoField, ProtoMessage, default_of
 from schemactl.formats.type_spec import Explanation
@@ -43,6 +50,9 @@ _FIXED_SIZE_FORMS: Final = {
 }
 """The wire type and struct format of the kinds with a fixed size."""
 
+_EXTREME_INTEGERS: Final = (2**32 + 1, 2**31, -1, 2, 2**63)
+"""Integers that some type does not have, the most typical first."""
+
 _CONSEQUENCES = {
     "ENUM_VALUE_NO_DELETE": "The enum is closed: a parser puts other numbers aside, and the field looks as if it were not set.",
     "FIELD_SAME_DEFAULT": "A message that does not carry the field means one thing to its writer and another to the reader.",
@@ -51,6 +61,8 @@ _CONSEQUENCES = {
     "FIELD_WIRE_COMPATIBLE_TYPE": "The bytes mean something else: the reader fails, misses the field or sees another value.",
     "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Its extensions lie elsewhere in the bytes, and the reader does not find them.",
     "MESSAGE_SAME_REQUIRED_FIELDS": "A message without it does not parse: the reader throws.",
+    "NARROWER_TYPE": "A value that the reader's type does not have loses its high bits, or changes its sign.",
+    "NUMBERS_SWAPPED": "The bytes carry numbers, so the reader finds one name's value under another name, without an error.",
 }
 
 _FIXES = {
@@ -64,6 +76,8 @@ _FIXES = {
     "FIELD_WIRE_COMPATIBLE_TYPE": "Keep the type, or write `reserved {number};` and take a new number for the new type.",
     "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Keep `message_set_wire_format` as it was.",
     "MESSAGE_SAME_REQUIRED_FIELDS": "Leave it optional, or as it was: a required field can be neither added nor removed.",
+    "NARROWER_TYPE": "Keep the type, or write `reserved {number};` and take a new number for the new type.",
+    "NUMBERS_SWAPPED": "Give each name the number that it had.",
 }
 
 
@@ -88,12 +102,16 @@ def counterexample(
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A message to try: `body` at the end of `path` (field numbers), and the fields to compare there."""
+    """A message to try: `body` at the end of `path` (field numbers), and the fields to compare there.
+
+    `is_about_names` is whether the reader misreads a field because the field has another name there.
+    """
 
     path: tuple[int, ...]
     body: bytes
     reader_fields: tuple[ProtoField, ...]
     writer_fields: tuple[ProtoField, ...]
+    is_about_names: bool
 
 
 def _list_attempts(incompatibility: Incompatibility, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[_Attempt]:
@@ -110,7 +128,10 @@ def _list_attempts(incompatibility: Incompatibility, reader: ProtoMessage, write
         reader_fields = tuple(reader_field for reader_field, _ in field_pairs)
         writer_fields = tuple(writer_field for _, writer_field in field_pairs if writer_field is not None)
         for body in _list_bodies(incompatibility.rule, pair.writer, writer_fields, reader_fields):
-            yield _Attempt(pair.path, body, reader_fields, writer_fields)
+            is_about_names = incompatibility.rule == "NUMBERS_SWAPPED" and any(
+                incompatibility.pointer == field.pointer for field in reader_fields
+            )
+            yield _Attempt(pair.path, body, reader_fields, writer_fields, is_about_names)
 
 
 def _is_about(incompatibility: Incompatibility, field: ProtoField, pair: MessagePair) -> bool:
@@ -118,8 +139,8 @@ def _is_about(incompatibility: Incompatibility, field: ProtoField, pair: Message
     if incompatibility.rule == "FIELD_SAME_ONEOF":
         oneof = next((oneof for oneof in pair.reader.oneofs() if oneof.pointer == incompatibility.pointer), None)
         return oneof is not None and field.proto.number in oneof.numbers
-    if incompatibility.rule == "ENUM_VALUE_NO_DELETE":
-        return field.kind == ENUM and field.enum.pointer == incompatibility.pointer
+    if field.kind == ENUM and field.enum.pointer == incompatibility.pointer:
+        return True
     return incompatibility.pointer in (field.pointer, f"{field.pointer}/type", f"{field.pointer}/default")
 
 
@@ -143,6 +164,21 @@ def _list_bodies(
             for number in field.enum.numbers().values() if field.kind == ENUM else ():
                 if number not in readable:
                     yield required_fields + encode(field, number)
+    elif rule == "NUMBERS_SWAPPED":
+        for field, reader_field in zip(fields, reader_fields, strict=True):
+            swapped_numbers: list[Value] = []
+            if field.kind == ENUM and reader_field.kind == ENUM:
+                swapped_numbers += [
+                    number for number, _, _ in list_swapped_numbers(reader=reader_field.enum, writer=field.enum)
+                ]
+            for value in swapped_numbers or islice(values(field), 1):
+                yield required_fields + encode(field, value)
+    elif rule == "NARROWER_TYPE":
+        for field in fields:
+            least, greatest = INTEGER_RANGES[field.kind]
+            for number in _EXTREME_INTEGERS:
+                if least <= number <= greatest:
+                    yield required_fields + encode(field, number)
     else:
         for field in fields:
             for value in values(field):
@@ -161,6 +197,10 @@ def _find_difference(attempt: _Attempt, message: Message, reader_class: type[Mes
         written, read = writer_view.get(number), reader_view.get(number)
         if written is None and read is None and not field.is_message and not field.is_repeated:
             written, read = _get_default(field), _get_default(reader_field)
+        if written is not None and reader_field.name != field.name and attempt.is_about_names:
+            return f"field {number} is written as {field.name} = {_to_text(written)} and read as {reader_field.name}"
+        if isinstance(written, _Symbol) and isinstance(read, _Symbol) and written.name != read.name:
+            return f"field {number} ({reader_field.name}) is written as {written.name} and read as {read.name}"
         if written != read:
             return f"field {number} ({reader_field.name}) is read as {_to_text(read)}, and was written as {_to_text(written)}"
     return ""
