@@ -60,16 +60,19 @@ def judge(
             tombstone count, for the broker and for data.
         new: the proposed definition. There is a verdict for any bytes.
         strategy: the strategy in force. UNDEFINED is not a topic's strategy; a broker that is configured with it rejects.
-        release: the release whose answers the broker's verdict predicts. The data verdict does not depend on it.
+        release: the release whose answers the broker's verdict predicts. The data verdict depends on it only for names that the
+            newest release rejects.
         checkers: the class names of the optional Pulsar checkers in the broker's configuration.
-        by_any_release: whether to judge data also if only an older release accepts a definition's names.
+        by_any_release: whether to judge data also if neither the newest release nor `release` accepts a definition's names.
         in_force: the number of the version that is declared now, if it is not the latest (after a return to older content): data is
             compared with both.
     """
     new.load()
     for version in existing:
         version.load()
-    state, data, misread = _judge_data(existing, new, strategy, by_any_release=by_any_release, in_force=in_force)
+    state, data, misread = _judge_data(
+        existing, new, strategy, by_any_release=by_any_release, in_force=in_force, release=release
+    )
     return Verdict(
         broker=upload.put(existing, new, strategy, release, optional=checkers),
         test=upload.test(existing, new, strategy, release, optional=checkers),
@@ -109,6 +112,7 @@ def _judge_data(
     *,
     by_any_release: bool,
     in_force: int | None = None,
+    release: Release | None = None,
 ) -> tuple[DataState, tuple[Breakage, ...], tuple[Breakage, ...]]:
     """Return the state, the breakages and the misreadings."""
     directions = _list_directions(strategy)
@@ -117,7 +121,7 @@ def _judge_data(
         same_type = [old for _, old in versions if old.type is new.type]
         if not by_any_release:
             for info in (new, *same_type):
-                formats.spec(info).require_newest(info)
+                formats.spec(info).require_newest(info, or_release=release)
         if not same_type:
             # It has to parse even without a definition to compare it with.
             next(formats.resolve(reader=new, writer=new), None)

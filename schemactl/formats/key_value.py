@@ -133,10 +133,10 @@ class PairSpec(TypeSpec):
         """Return the contents of both halves."""
         return tuple(spec(half).content(half) for half in split(info).halves.values())
 
-    def require_newest(self, info: SchemaInfo) -> None:
-        """Raise InvalidSchema unless the newest release accepts the names in both halves."""
+    def require_newest(self, info: SchemaInfo, *, or_release: Release | None = None) -> None:
+        """Raise InvalidSchema unless the newest release, or `or_release`, accepts the names in both halves."""
         for half in split(info).halves.values():
-            spec(half).require_newest(half)
+            spec(half).require_newest(half, or_release=or_release)
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield a changed encoding; then for key and value a changed type, or the incompatibilities of the type."""

@@ -122,8 +122,8 @@ class TypeSpec:
         del reader, writer
         return iter(())
 
-    def require_newest(self, info: SchemaInfo) -> None:
-        """Raise InvalidSchema unless the newest release accepts the names in `info`; older releases accept some others."""
+    def require_newest(self, info: SchemaInfo, *, or_release: Release | None = None) -> None:
+        """Raise InvalidSchema unless the newest release, or `or_release`, accepts the names in `info`; old ones accept some others."""
 
     def buf_violations(self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield the violations of buf's `category` between `old` and `new`, if both consist of descriptors."""

@@ -149,6 +149,20 @@ def test_the_answer_has_the_documented_shape() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("release", "broker", "data"), [(Release.R4_0, "ok", "breaking"), (Release.R5_0, "invalid", None)]
+)
+def test_data_is_judged_where_the_release_accepts_the_names(release: Release, broker: str, data: str | None) -> None:
+    old, new = (
+        make_avro({"type": "enum", "name": "A", "namespace": "models_0.1", "symbols": symbols})
+        for symbols in (["X", "Y"], ["X"])
+    )
+    request = {"id": 1, "strategy": "BACKWARD", "existing": [old], "new": new}
+    (answer,) = answer_requests([request], partial(_verdicts, release=release))
+    assert (answer["broker"], answer["data"]) == (broker, data)
+    assert answer["values"] == ("changed" if data else None)
+
+
 STRING = {"type": "STRING"}
 GOOD: Row = {"id": 1, "strategy": "FULL", "existing": [], "new": STRING}
 

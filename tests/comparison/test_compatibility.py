@@ -120,14 +120,15 @@ def test_nothing_is_said_of_data_where_a_definition_does_not_parse() -> None:
     assert compare([bad], good, S.ALWAYS_COMPATIBLE).state is DataState.NOT_JUDGED
 
 
-def test_data_is_judged_under_the_newest_name_rule() -> None:
+def test_data_is_judged_where_the_newest_release_or_the_given_one_accepts_the_names() -> None:
     old, new = avro(record_of("A$B")), avro(record_of("A$B", field("x", "int")))
     assert compare([old], new, S.BACKWARD).broker.outcome is Outcome.INVALID
     assert list_broken_rules(compare([old], new, S.BACKWARD).data, "new_reads_old") == [
         ("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0")
     ]
     hyphen = avro(record_of("a-b.C"))
-    assert compare([hyphen], hyphen, S.BACKWARD).state is DataState.UNPARSABLE
+    assert compare([hyphen], hyphen, S.BACKWARD).state is DataState.COMPATIBLE
+    assert compare([hyphen], hyphen, S.BACKWARD, Release.R5_0).state is DataState.UNPARSABLE
 
 
 NAMES = ["Order", "Status"]

@@ -150,9 +150,14 @@ class AvroSpec(TypeSpec):
 
         return find_misreadings(reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema))
 
-    def require_newest(self, info: SchemaInfo) -> None:
-        """Raise InvalidSchema unless the newest release accepts the names in the definition."""
-        parsed(info.schema)
+    def require_newest(self, info: SchemaInfo, *, or_release: Release | None = None) -> None:
+        """Raise InvalidSchema unless the newest release, or `or_release`, accepts the names in the definition."""
+        try:
+            parsed(info.schema)
+        except InvalidSchema:
+            if or_release is None:
+                raise
+            parsed(info.schema, or_release)
 
     def reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
         """Return all aliases and enum defaults, and the properties of Pulsar's clients."""
