@@ -216,7 +216,9 @@ class AvroSpec(TypeSpec):
         """Return the path of the field, the reason and the fix."""
         from schemactl.formats.avro import explanation
 
-        explained = explanation.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
+        explained = explanation.explain(
+            breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema), plain_json=self.payload == "json"
+        )
         if self.payload == "protobuf":
             return replace(explained, reason=f"{explained.reason} {_NO_MESSAGE}")
         return explained

@@ -50,16 +50,19 @@ _PLAIN_TYPES = PRIMITIVE_TYPES | {"fixed"}
 _MAX_LEVELS = 10
 """The number of nested unions into which a reason is followed."""
 
+_MAX_RENAMES = 400
+"""The number of pairs of fields among which a renamed field is searched."""
+
 _MAX_NAMES = 10
 """The number of names that a list shows."""
 
 
-def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
-    """Explain the difference, its effect on messages, and the fix in the new schema."""
+def explain(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool = False) -> Explanation:
+    """Explain the difference, its effect on messages, and the fix in the new schema; readers of plain JSON know no aliases."""
     incompatibility = breakage.incompatibility
     upgraded = breakage.direction != "old_reads_new"
     reader, writer = breakage.sides(new=new, old=old)
-    case = _Case(incompatibility, reader, writer, upgraded=upgraded, older=breakage.older_name)
+    case = _Case(incompatibility, reader, writer, upgraded, breakage.older_name, plain_json)
     reason, fix = _SENTENCES[incompatibility.rule](case)
     if incompatibility.strict_only:
         reason += (
@@ -83,6 +86,7 @@ class _Case:
     Attributes:
         upgraded: whether the reader is the new schema; otherwise it is the old one, whose consumers cannot be changed here.
         older: the name of the old schema.
+        plain_json: whether messages are plain JSON.
         walk: the way to the incompatibility in the reader's schema.
         place: the path of the field, or the name or type of the schema.
         counterpart: the pointer to the same place in the writer's definition, and the schema there.
@@ -93,6 +97,7 @@ class _Case:
     writer: Schema
     upgraded: bool
     older: str
+    plain_json: bool
 
     @cached_property
     def walk(self) -> Walk:
@@ -111,17 +116,65 @@ def _explain_missing_default(case: _Case) -> tuple[str, str]:
     field = case.walk.field
     default = suggest_default(field.schema if field else case.walk.schema)
     suggestion = f'"default": {json.dumps(default, ensure_ascii=False)}' if default is not NO_DEFAULT else ""
+    renamed = _find_renamed_field(case)
     if case.upgraded:
-        fix = f"give the field a default, for example {suggestion}."
+        reason = (
+            f"{case.place} is new and has no default; messages of {case.older} do not carry it, and reading one throws."
+        )
+        if suggestion:
+            fix = f"give the field a default, for example {suggestion}"
+        else:
+            fix = 'make it a union with null first, and "default": null'
+        if renamed is None or field is None:
+            return reason, f"{fix}."
+        fix = f"{fix}, which loses what {renamed} holds."
+        if case.plain_json:
+            pair = f"keep {renamed} next to it, give both a default and write both, because readers of JSON know no aliases"
+            return reason, f"if {field.name} is {renamed} under a new name, {pair}; otherwise {fix}"
         return (
-            f"{case.place} is new and has no default; messages of {case.older} do not carry it, and reading one throws.",
-            fix if suggestion else 'make it a union with null first, and "default": null.',
+            reason,
+            f'if {field.name} is {renamed} under a new name, add "aliases": ["{renamed}"] to it; otherwise {fix}',
         )
     first = f" (publish {suggestion} first)" if suggestion else ""
+    fix = f"keep the field; it can go once every reader's schema has a default for it{first}."
+    if renamed is not None and field is not None:
+        fix = f"if {renamed} is {field.name} under a new name, keep {field.name} next to it and write both, because an alias helps new readers only; otherwise {fix}"
     return (
         f"{case.place} is gone, but readers of {case.older} need it and have no default for it: they throw on every new message.",
-        f"keep the field; it can go once every reader's schema has a default for it{first}.",
+        fix,
     )
+
+
+def _find_renamed_field(case: _Case) -> str | None:
+    """Return the only field of the writer's record that the reader's missing field may be under another name, or None.
+
+    Both are without a counterpart in the other record, and no other field without a counterpart fits either of them.
+    """
+    records = [part for part in case.walk.parts if isinstance(part, Record)]
+    field, writer = case.walk.field, case.counterpart[1]
+    if field is None or not records or not isinstance(writer, Record):
+        return None
+    reader = records[-1]
+    known_names = {name for reader_field in reader.fields for name in (reader_field.name, *reader_field.aliases)}
+    added = [
+        reader_field
+        for reader_field in reader.fields
+        if not {reader_field.name, *reader_field.aliases} & writer.fields_by_name.keys()
+    ]
+    removed = [writer_field for writer_field in writer.fields if writer_field.name not in known_names]
+    if field not in added or len(added) * len(removed) > _MAX_RENAMES:
+        return None
+    matches = [writer_field for writer_field in removed if _can_become(field, writer_field)]
+    if len(matches) != 1 or any(_can_become(other, matches[0]) for other in added if other is not field):
+        return None
+    return matches[0].name
+
+
+def _can_become(reader_field: Field, writer_field: Field) -> bool:
+    try:
+        return not incompatibilities(reader=reader_field.schema, writer=writer_field.schema)
+    except AmbiguousAlias:
+        return False
 
 
 def _explain_type_mismatch(case: _Case) -> tuple[str, str]:
