@@ -64,7 +64,8 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
         has_counterexample = number < _MAX_COUNTEREXAMPLES and not problem.strict_only
         old = proposal.get_schema(breakage.against)
         explanation = explain(breakage, new=proposal.schema, old=old)
-        against = tuple(sorted(similar.against for similar in group))
+        # A type that is used twice breaks at one place of the definition.
+        against = tuple(sorted({similar.against for similar in group}))
         source, older = locate_breakage(proposal, breakage, explanation, old)
         sentence = obligation(
             proposal.topic.name,

@@ -20,9 +20,9 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 def numbers(values: Iterable[int]) -> str:
-    """Return version numbers with runs as ranges: `0-3, 5`."""
+    """Return version numbers in order, each once, with runs as ranges: `0-3, 5`."""
     runs: list[list[int]] = []
-    for value in sorted(values):
+    for value in sorted(set(values)):
         if runs and value == runs[-1][-1] + 1:
             runs[-1].append(value)
         else:
@@ -32,12 +32,12 @@ def numbers(values: Iterable[int]) -> str:
 
 def versions(values: Sequence[int]) -> str:
     """Return `version 3` or `versions 0-3, 5`."""
-    return f"version{'s' if len(values) > 1 else ''} {numbers(values)}"
+    return f"version{'s' if len(set(values)) > 1 else ''} {numbers(values)}"
 
 
 def break_too(values: Sequence[int]) -> str:
     """Return `Version 3 breaks too.` or `Versions 0-3 break too.`."""
-    return f"{versions(values).capitalize()} break{'' if len(values) > 1 else 's'} too."
+    return f"{versions(values).capitalize()} break{'' if len(set(values)) > 1 else 's'} too."
 
 
 def kind_of(name: NamespaceName | TopicName) -> str:
