@@ -310,10 +310,14 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
 
 
 def _data_verdict(verdict: Verdict | None) -> str | None:
-    """Return the data verdict, or None if the topic has no verdict or a definition does not parse."""
+    """Return the data verdict, or None if the topic has no verdict or a definition does not parse.
+
+    Messages that are read as other values are breaking as well: `compatible` promises the written value.
+    """
     if verdict is None or verdict.state is DataState.UNPARSABLE:
         return None
-    return str(verdict.state)
+    is_misread = verdict.state is DataState.COMPATIBLE and bool(verdict.errors)
+    return str(DataState.BREAKING if is_misread else verdict.state)
 
 
 def _column_change_json(change: ColumnChange) -> dict[str, Any]:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import brokers
 import pytest
 import yaml
-from java_json import start_client
-from json_reader_table import PAGE, RECORDED, measure, render_page
+from java_json import JavaClasses, start_client
+from json_reader_table import KINDS, PAGE, RECORDED, compare, measure, render_page
+
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.formats import counterexample, explain, find_misreadings, resolve
+from schemactl.formats.avro.json_readers import JSON_UNREADABLE, KEPT, KEPT_IN_UNION
+
+Json = Any
 
 MEASURED: Any = yaml.safe_load(RECORDED.read_text())
 
@@ -22,3 +32,262 @@ def test_java_client_reads_as_recorded(release: str) -> None:
 
 def test_page_has_the_recorded_results() -> None:
     assert render_page(MEASURED) == PAGE.read_text()
+
+
+def _name_kind(name: str) -> str:
+    """Return the kind of the rules for a kind of the table."""
+    is_time = name.startswith(("time", "local"))
+    return {"duration": "fixed"}.get(name, name.rpartition("-")[0] if is_time else name)
+
+
+def test_rules_are_those_of_the_table() -> None:
+    kept: dict[str, set[str]] = {}
+    for writer in KINDS:
+        outcomes = MEASURED["outcomes"][writer]
+        readers = {_name_kind(reader) for outcome in ("kept", "rounded") for reader in outcomes.get(outcome, [])}
+        # Every unit has the same results.
+        assert kept.setdefault(_name_kind(writer), readers) == readers
+    in_union = {writer for writer, readers in kept.items() if "union" in readers}
+    # A decimal is rounded to a double, which keeps 15 digits.
+    assert in_union - {"decimal"} == KEPT_IN_UNION - {"null"}
+    # A date that is written as a number of days is read as that date.
+    assert "date" in MEASURED["outcomes"]["date as number"]["kept"]
+    kept["int"].add("date")
+    assert {writer: readers - {"union"} for writer, readers in kept.items()} == {
+        writer: {*readers} for writer, readers in KEPT.items() if writer != "null"
+    }
+
+
+def make_info(*fields: Json, name: str = "Order") -> SchemaInfo:
+    """Make the JSON schema of a record."""
+    return SchemaInfo(SchemaType.JSON, json.dumps({"type": "record", "name": name, "fields": fields}).encode())
+
+
+def make_field(schema: Json, **more: Json) -> Json:
+    """Make the field `f`."""
+    return {"name": "f", "type": schema, **more}
+
+
+def make_enum(*symbols: str, **more: Json) -> Json:
+    """Make an enum."""
+    return {"type": "enum", "name": "Kind", "symbols": symbols, **more}
+
+
+def make_decimal(precision: int, scale: int) -> Json:
+    """Make a decimal."""
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+def make_record(name: str, **types: Json) -> Json:
+    """Make a record with these fields."""
+    return {"type": "record", "name": name, "fields": [{"name": key, "type": value} for key, value in types.items()]}
+
+
+def list_errors(*, reader: SchemaInfo, writer: SchemaInfo) -> list[Incompatibility]:
+    """Return the misreadings that are errors."""
+    return [misreading for misreading in find_misreadings(reader=reader, writer=writer) if misreading.is_error]
+
+
+INT = make_field("int")
+RENAMED = {"name": "g", "type": "int", "aliases": ["f"]}
+
+UNREADABLE: dict[str, tuple[list[Json], list[Json], str]] = {
+    "alias": ([INT], [RENAMED], "/fields/0"),
+    "alias and default": ([INT], [RENAMED | {"default": 7}], "/fields/0"),
+    "alias, old name kept, no default": ([INT], [INT, RENAMED], "/fields/1"),
+    "alias in an item": (
+        [make_field({"type": "array", "items": make_record("Line", a="int")})],
+        [
+            make_field(
+                {
+                    "type": "array",
+                    "items": make_record("Line") | {"fields": [{"name": "b", "type": "int", "aliases": ["a"]}]},
+                }
+            )
+        ],
+        "/fields/0/type/items/fields/0",
+    ),
+    "bytes to string": ([make_field("bytes")], [make_field("string")], "/fields/0/type"),
+    "string to bytes": ([make_field("string")], [make_field("bytes")], "/fields/0/type"),
+    "string to nullable bytes": ([make_field("string")], [make_field(["null", "bytes"])], "/fields/0/type/1"),
+    "values: string to bytes": (
+        [make_field({"type": "map", "values": "string"})],
+        [make_field({"type": "map", "values": "bytes"})],
+        "/fields/0/type/values",
+    ),
+    "bytes to decimal": ([make_field("bytes")], [make_field(make_decimal(9, 2))], "/fields/0/type"),
+    "decimal to bytes": ([make_field(make_decimal(9, 2))], [make_field("bytes")], "/fields/0/type"),
+    "smaller scale": ([make_field(make_decimal(9, 3))], [make_field(make_decimal(9, 2))], "/fields/0/type"),
+    "fewer digits": ([make_field(make_decimal(9, 2))], [make_field(make_decimal(5, 2))], "/fields/0/type"),
+    "larger scale, fewer digits before the point": (
+        [make_field(make_decimal(9, 2))],
+        [make_field(make_decimal(9, 4))],
+        "/fields/0/type",
+    ),
+    "symbol removed, default": (
+        [make_field(make_enum("A", "B"))],
+        [make_field(make_enum("A", default="A"))],
+        "/fields/0/type/symbols",
+    ),
+    "symbol removed in a union": (
+        [make_field(["null", make_enum("A", "B")])],
+        [make_field(["null", make_enum("A", default="A")])],
+        "/fields/0/type/1/symbols",
+    ),
+    "long to timestamp": (
+        [make_field("long")],
+        [make_field({"type": "long", "logicalType": "timestamp-millis"})],
+        "/fields/0/type",
+    ),
+    "string to uuid": (
+        [make_field("string")],
+        [make_field({"type": "string", "logicalType": "uuid"})],
+        "/fields/0/type",
+    ),
+    "bytes to a union with string": ([make_field("bytes")], [make_field(["string", "bytes"])], "/fields/0/type/1"),
+    "items of bytes to a union": (
+        [make_field({"type": "array", "items": "bytes"})],
+        [make_field(["string", {"type": "array", "items": "bytes"}])],
+        "/fields/0/type/1/items",
+    ),
+    "float to a union with string": ([make_field("float")], [make_field(["float", "string"])], "/fields/0/type/0"),
+    "long decimal to a union": (
+        [make_field(make_decimal(20, 2))],
+        [make_field([make_decimal(20, 2), "string"])],
+        "/fields/0/type/0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_value_that_a_reader_does_not_get_is_an_error(name: str) -> None:
+    writer_fields, reader_fields, pointer = UNREADABLE[name]
+    writer, reader = make_info(*writer_fields), make_info(*reader_fields)
+    assert [*resolve(reader=reader, writer=writer)] == []
+    assert [(error.rule, error.pointer) for error in list_errors(reader=reader, writer=writer)] == [
+        ("JSON_UNREADABLE", pointer)
+    ]
+    # AVRO is judged by its own rules.
+    assert "JSON_UNREADABLE" not in {
+        error.rule for error in list_errors(reader=to_avro(reader), writer=to_avro(writer))
+    }
+    # The same schema on both sides has no misreading.
+    assert list_errors(reader=reader, writer=reader) == []
+
+
+def to_avro(info: SchemaInfo) -> SchemaInfo:
+    """Return the same definition as AVRO."""
+    return SchemaInfo(SchemaType.AVRO, info.schema)
+
+
+KEPT_CHANGES: dict[str, tuple[list[Json], list[Json]]] = {
+    "field removed": ([INT, {"name": "g", "type": "string"}], [INT]),
+    "optional field added": ([INT], [INT, {"name": "g", "type": ["null", "string"], "default": None}]),
+    "field added with a default": ([INT], [INT, {"name": "g", "type": "string", "default": "x"}]),
+    "old field kept next to the new one": ([INT], [INT, RENAMED | {"type": ["null", "int"], "default": None}]),
+    "alias of a field that the writer lacks": (
+        [INT],
+        [INT, {"name": "g", "type": "int", "default": 1, "aliases": ["h"]}],
+    ),
+    "int to long": ([INT], [make_field("long")]),
+    "int to double": ([INT], [make_field("double")]),
+    "float to double": ([make_field("float")], [make_field("double")]),
+    "int to nullable int": ([INT], [make_field(["null", "int"])]),
+    "int to a union": ([INT], [make_field(["string", "int"])]),
+    "null first to null last": ([make_field(["null", "int"])], [make_field(["int", "null"])]),
+    "branches in another order": ([make_field(["string", "int"])], [make_field(["int", "string"])]),
+    "branch added to a union with bytes": ([make_field(["bytes", "int"])], [make_field(["bytes", "int", "boolean"])]),
+    "symbol added": ([make_field(make_enum("A"))], [make_field(make_enum("A", "B"))]),
+    "symbols in another order": ([make_field(make_enum("A", "B"))], [make_field(make_enum("B", "A"))]),
+    "more digits": ([make_field(make_decimal(9, 2))], [make_field(make_decimal(12, 3))]),
+    "record to one of two": (
+        [make_field(make_record("A", x="int"))],
+        [make_field([make_record("A", x="int"), make_record("B", y="string")])],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT_CHANGES)
+def test_value_that_every_reader_gets_is_no_finding(name: str) -> None:
+    writer, reader = (make_info(*fields) for fields in KEPT_CHANGES[name])
+    assert [*resolve(reader=reader, writer=writer)] == []
+    assert list_errors(reader=reader, writer=writer) == []
+
+
+def test_recursive_record_is_compared_once() -> None:
+    next_node = {"name": "next", "type": ["null", "Order"], "default": None}
+    writer, reader = make_info(make_field("bytes"), next_node), make_info(make_field("string"), next_node)
+    assert [error.pointer for error in list_errors(reader=reader, writer=writer)] == ["/fields/0/type"]
+
+
+def test_incompatibilities_of_avro_are_not_repeated() -> None:
+    for writer, reader in (("int", "string"), ("string", make_enum("A")), ("boolean", "int"), ("long", "int")):
+        assert list_errors(reader=make_info(make_field(reader)), writer=make_info(make_field(writer))) == []
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+@pytest.mark.parametrize("direction", ["new_reads_old", "old_reads_new"])
+def test_explanation_and_fix(name: str, direction: Any) -> None:
+    writer_fields, reader_fields, _ = UNREADABLE[name]
+    writer, reader = make_info(*writer_fields), make_info(*reader_fields)
+    (error,) = list_errors(reader=reader, writer=writer)
+    new, old = (reader, writer) if direction == "new_reads_old" else (writer, reader)
+    explanation = explain(Breakage(error, direction, 3), new=new, old=old)
+    assert explanation.field.startswith("Order.")
+    assert explanation.field in explanation.reason
+    assert ("version 3" in explanation.reason) == (direction == "old_reads_new")
+    assert explanation.fix.startswith(("keep ", "list ", "make "))
+
+
+def test_fix_of_a_rename_has_no_finding() -> None:
+    writer = make_info(make_field({"type": "long", "logicalType": "timestamp-millis"}))
+    reader = make_info(make_field({"type": "long", "logicalType": "timestamp-millis"}, name="g", aliases=["f"]))
+    (error,) = list_errors(reader=reader, writer=writer)
+    fix = explain(Breakage(error, "new_reads_old", 0), new=reader, old=writer).fix
+    added_field = json.loads(fix[fix.index("{") : fix.rindex("}") + 1])
+    old_field = json.loads(writer.schema)["fields"][0]
+    assert list_errors(reader=make_info(old_field, added_field), writer=writer) == []
+
+
+def prove(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Counterexample]:
+    """Yield the counterexamples of all values that readers of JSON do not get."""
+    for error in list_errors(reader=reader, writer=writer):
+        if error.rule != JSON_UNREADABLE:
+            continue
+        proof = counterexample(Breakage(error, "new_reads_old", 0), new=reader, old=writer)
+        assert proof is not None
+        assert proof.data == proof.message.encode()
+        yield proof
+
+
+@pytest.mark.broker
+def test_java_client_fails_on_the_counterexamples() -> None:
+    classes = JavaClasses()
+    pairs: list[tuple[SchemaInfo, SchemaInfo, str, str]] = []
+    changes = [
+        ([make_field(writer)], [make_field(reader)]) for (writer, _), (reader, _) in product(KINDS.values(), repeat=2)
+    ]
+    changes += [(writer, reader) for writer, reader, _ in UNREADABLE.values()]
+    for writer_fields, reader_fields in changes:
+        writer, reader = make_info(*writer_fields), make_info(*reader_fields)
+        if not [*resolve(reader=reader, writer=writer)]:
+            writer_name, reader_name = (
+                classes.add_record({"fields": fields}) for fields in (writer_fields, reader_fields)
+            )
+            pairs.append((writer, reader, writer_name, reader_name))
+    with start_client(brokers.jars()) as client:
+        client.compile(classes.source)
+        for writer, reader, writer_name, reader_name in pairs:
+            for proof in prove(reader=reader, writer=writer):
+                written = client.ask({"read": writer_name, "payload": proof.message})
+                assert "value" in written, (proof, written)
+                answer = client.ask({"read": reader_name, "payload": proof.message})
+                name, _, rest = proof.result.partition(": ")
+                if "throws" in answer:
+                    assert (answer["throws"], bool(rest)) == (name, True), (proof, answer)
+                elif "does not fit" in proof.result or "has no default" in proof.result:
+                    # Java's BigDecimal has any number of digits, and a primitive field is 0.
+                    continue
+                else:
+                    assert not name.endswith("Exception"), (proof, answer)
+                    assert compare(written["value"], answer["value"]) == "changed", (proof, answer)

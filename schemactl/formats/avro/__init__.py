@@ -146,7 +146,10 @@ class AvroSpec(TypeSpec):
 
     def find_misreadings(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield the values of another logical type, or of a wider type than the reader's."""
-        from schemactl.formats.avro.logical_types import find_misreadings
+        if self.payload == "json":
+            from schemactl.formats.avro.json_readers import find_misreadings
+        else:
+            from schemactl.formats.avro.logical_types import find_misreadings
 
         return find_misreadings(reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema))
 
@@ -214,6 +217,10 @@ class AvroSpec(TypeSpec):
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Return the path of the field, the reason and the fix."""
+        if breakage.incompatibility.rule == "JSON_UNREADABLE":
+            from schemactl.formats.avro import json_readers
+
+            return json_readers.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
         from schemactl.formats.avro import explanation
 
         explained = explanation.explain(
@@ -230,9 +237,11 @@ class AvroSpec(TypeSpec):
         """
         if self.payload == "protobuf":
             return None
-        from schemactl.formats.avro import logical_types
+        from schemactl.formats.avro import json_readers, logical_types
         from schemactl.formats.avro.counterexample import counterexample
 
+        if breakage.incompatibility.rule == json_readers.JSON_UNREADABLE:
+            return json_readers.counterexample(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
         if breakage.incompatibility.rule in logical_types.RULES:
             return logical_types.counterexample(
                 breakage,

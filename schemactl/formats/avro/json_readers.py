@@ -1,0 +1,572 @@
+"""Find the values of JSON messages that Pulsar's Java readers lose, read as other values, or throw on.
+
+A JSON message is read without its schema: a class, or a GenericRecord, takes what the text gives for its fields. Avro's resolution
+does not apply. There are no aliases and no enum defaults, and the text of one type is seldom that of another. The tables below
+follow docs/reference/json-readers.md, the measured results of Pulsar's client.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal
+from typing import Final, Literal
+
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.schema import Release
+from schemactl.formats.avro.compatibility import (
+    Location,
+    find_branch,
+    find_counterpart,
+    message_trace,
+    tokens,
+    trace_of,
+    walk,
+)
+from schemactl.formats.avro.counterexample import ONES, Datum, SampleMessages, UnionValue, list_candidates
+from schemactl.formats.avro.logical_types import UNITS_PER_SECOND, ValueType, compare_value_types, value_type_of
+from schemactl.formats.avro.resolving_grammar import Likeness, Resolution
+from schemactl.formats.avro.schema import (
+    NO_DEFAULT,
+    PROMOTIONS,
+    Array,
+    Enum,
+    Field,
+    JavaException,
+    JsonValue,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+)
+from schemactl.formats.type_spec import Explanation
+
+JSON_UNREADABLE: Final = "JSON_UNREADABLE"
+
+Kind = str
+"""A type as JSON readers distinguish it: Avro's name of it, or the logical type without its unit."""
+
+KEPT: Final[Mapping[Kind, frozenset[Kind]]] = {
+    "null": frozenset({"null"}),
+    "boolean": frozenset({"boolean"}),
+    # A date that is written as a number of days is read as that date.
+    "int": frozenset({"int", "long", "float", "double", "decimal", "date"}),
+    "long": frozenset({"long", "float", "double", "decimal"}),
+    "float": frozenset({"float", "double"}),
+    "double": frozenset({"double", "float"}),
+    "string": frozenset({"string"}),
+    "bytes": frozenset({"bytes", "fixed"}),
+    "fixed": frozenset({"bytes", "fixed"}),
+    "enum": frozenset({"enum", "string"}),
+    "array": frozenset({"array"}),
+    "map": frozenset({"map"}),
+    "record": frozenset({"record", "map"}),
+    "decimal": frozenset({"decimal", "float", "double"}),
+    "date": frozenset({"date"}),
+    "time": frozenset({"time"}),
+    "timestamp": frozenset({"timestamp"}),
+    "local-timestamp": frozenset({"local-timestamp"}),
+    "uuid": frozenset({"uuid", "string"}),
+}
+"""By the kind that is written: the kinds of readers that get the same value, apart from digits that floating-point numbers lose."""
+
+KEPT_IN_UNION: Final = frozenset({"null", "boolean", "int", "long", "string", "enum", "array", "map", "record", "uuid"})
+"""The kinds that a reader's union of several types keeps.
+
+A field of such a union is an Object in Java, and what it holds depends on the text alone: bytes become text, times become numbers,
+and the number NaN becomes text.
+"""
+
+_EXACT_DIGITS: Final = 15
+"""The digits that every double keeps: a decimal in a union of several types is read as a double."""
+
+_MAX_DIGITS: Final = 1_000
+"""The maximum number of digits of a decimal that is shown."""
+
+_FORMS: Final[Mapping[Kind, str]] = {
+    "int": "a number",
+    "long": "a number",
+    "float": "a number, or the text NaN or Infinity",
+    "double": "a number, or the text NaN or Infinity",
+    "decimal": "a number",
+    "string": "text",
+    "uuid": "text",
+    "bytes": "base64 text",
+    "fixed": "base64 text",
+    "date": "a list such as [2026,11,28]",
+    "time": "a list such as [12,34,56,789000000]",
+    "timestamp": "a number of seconds",
+    "local-timestamp": "a list such as [2026,11,28,12,34,56]",
+}
+"""How Pulsar's Java client writes values in JSON."""
+
+_SAMPLES: Final[Mapping[Kind, str]] = {
+    "int": "5",
+    "long": "1796000000000",
+    "float": '"NaN"',
+    "double": '"NaN"',
+    "string": '"a"',
+    "uuid": '"123e4567-e89b-12d3-a456-426614174000"',
+    "bytes": '"AQID"',
+    "date": "[2026,11,28]",
+    "time": "[12,34,56,789000000]",
+    "timestamp": "1795869296.789000000",
+    "local-timestamp": "[2026,11,28,12,34,56,789000000]",
+}
+"""Values in the form of Pulsar's Java client, which other readers do not keep."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+Problem = Literal["alias", "absent", "symbols", "digits", "type", "union"]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonMisreading(Incompatibility):
+    """A misreading of JSON.
+
+    Attributes:
+        problem: a value that is looked for under an alias, a field without value and default, a missing enum symbol, a decimal
+            with too few digits, another type, or a type that a union of several types does not keep.
+    """
+
+    problem: Problem = field(default="type", compare=False, repr=False)
+
+
+def kind_of(schema: Schema) -> Kind:
+    """Return the kind of a schema."""
+    value_type = value_type_of(schema)
+    return _kind_of_values(value_type) if value_type else schema.type
+
+
+def _kind_of_values(value_type: ValueType) -> Kind:
+    # Java has no classes for durations and big decimals: both stay bytes, as a uuid of 16 bytes does.
+    return (
+        value_type.kind
+        if value_type.kind in KEPT and (value_type.base, value_type.kind) != ("fixed", "uuid")
+        else value_type.base
+    )
+
+
+def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibility]:
+    """Yield the values that `writer` writes in JSON and `reader` does not get, in the order of the reader's definition.
+
+    Incompatibilities by Avro's rules are not repeated. Changed units of times, which readers of whole numbers misread, are
+    LOGICAL_TYPE_CHANGED, as in Avro.
+    """
+    branches = _Branches(reader)
+    compared: set[_Pair] = set()
+    pending: list[tuple[_Pair, Location] | Incompatibility] = [(_Pair(reader, writer), ())]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Incompatibility):
+            yield item
+            continue
+        pair, location = item
+        misreading = _compare_values(pair, location)
+        if misreading:
+            yield misreading
+        if pair in compared:
+            continue
+        # One node represents every place of a primitive.
+        if not isinstance(pair.writer, Primitive):
+            compared.add(pair)
+        match pair.reader, pair.writer:
+            case (Union(), _) | (_, Union()):
+                pending += reversed([*branches.list_pairs(pair, location)])
+            case Record(), Record():
+                pending += reversed([*_list_fields(pair, pair.reader, pair.writer, location)])
+            case Array(), Array():
+                pending.append((replace(pair, reader=pair.reader.items, writer=pair.writer.items), (location, "items")))
+            case Map(), Map():
+                pending.append(
+                    (replace(pair, reader=pair.reader.values, writer=pair.writer.values), (location, "values"))
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Parts of reader and writer that meet.
+
+    Attributes:
+        reader_is_object: whether the reader's part is inside a union of several types, and so an Object in Java.
+        writer_is_object: the same for the writer's part.
+    """
+
+    reader: Schema
+    writer: Schema
+    reader_is_object: bool = False
+    writer_is_object: bool = False
+
+
+def _list_fields(
+    pair: _Pair, reader: Record, writer: Record, location: Location
+) -> Iterator[tuple[_Pair, Location] | Incompatibility]:
+    """Yield the fields of two records that have one name, and the misreadings of fields that only an alias connects."""
+    for index, field_ in enumerate(reader.fields):
+        source = writer.fields_by_name.get(field_.name)
+        field_location: Location = (location, "fields", index)
+        if source is None:
+            yield from _check_alias(field_, reader, writer, field_location)
+        else:
+            yield replace(pair, reader=field_.schema, writer=source.schema), (*field_location, "type")
+
+
+def _has_several_types(union: Schema) -> bool:
+    return isinstance(union, Union) and sum(branch.type != "null" for branch in union.branches) > 1
+
+
+class _Branches:
+    """The pairs of parts that meet in unions, as Avro's resolution pairs them."""
+
+    def __init__(self, reader: Schema) -> None:
+        self._likeness = Likeness()
+        self._resolution = Resolution(Release.R5_0, reader)
+
+    def list_pairs(self, pair: _Pair, location: Location) -> Iterator[tuple[_Pair, Location]]:
+        """Yield the branches of two parts, if one is a union, with their locations."""
+        reader, writer = pair.reader, pair.writer
+        reader_is_object = pair.reader_is_object or _has_several_types(reader)
+        if isinstance(writer, Union):
+            writer_is_object = pair.writer_is_object or _has_several_types(writer)
+            inner_pair = replace(pair, writer_is_object=writer_is_object)
+            is_alike = isinstance(reader, Union) and self._likeness.are_alike(writer, reader)
+            for index, branch in enumerate(writer.branches):
+                branch_location: Location = (location, ~index)
+                if isinstance(reader, Union) and is_alike:
+                    inner_reader = reader.branches[index]
+                    yield _Pair(inner_reader, branch, reader_is_object, writer_is_object), (branch_location, index)
+                else:
+                    yield replace(inner_pair, writer=branch), branch_location
+        elif isinstance(reader, Union):
+            branch_index = self._choose_branch(reader, writer)
+            if branch_index is not None:
+                inner_reader = reader.branches[branch_index]
+                yield replace(pair, reader=inner_reader, reader_is_object=reader_is_object), (location, branch_index)
+
+    def _choose_branch(self, reader: Union, writer: Schema) -> int | None:
+        if isinstance(writer, Primitive):
+            index = find_branch(writer, reader)
+            if index is not None:
+                return index
+        try:
+            branch = self._resolution.choose_branch(writer=writer, reader=reader)
+        except JavaException:
+            return None
+        return next((index for index, candidate in enumerate(reader.branches) if candidate is branch), None)
+
+
+def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
+    """Return how values of the writer's part itself are misread, or None."""
+    reader, writer = pair.reader, pair.writer
+    if isinstance(reader, Union) or isinstance(writer, Union):
+        return None
+    if isinstance(reader, Enum) and isinstance(writer, Enum):
+        missing_symbols = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
+        if not missing_symbols or reader.default is None:
+            return None
+        message = f"written as {', '.join(missing_symbols)}, which the reader does not list"
+        return _make_misreading("symbols", (location, "symbols"), message)
+    reader_type, writer_type = value_type_of(reader), value_type_of(writer)
+    if reader_type is None or writer_type is None:
+        return None
+    if reader_type.base != writer_type.base and writer_type.base not in PROMOTIONS.get(reader_type.base, ()):
+        return None
+    message = f"written as {writer_type.text}, read as {reader_type.text}"
+    reader_kind, writer_kind = _kind_of_values(reader_type), _kind_of_values(writer_type)
+    if reader_kind not in KEPT[writer_kind]:
+        return _make_misreading("type", location, message)
+    if pair.reader_is_object and not pair.writer_is_object and not _is_kept_in_union(writer_type):
+        return _make_misreading("union", location, message)
+    if reader_kind == writer_kind == "decimal":
+        return None if _has_digits_for(reader_type, writer_type) else _make_misreading("digits", location, message)
+    changed = compare_value_types(reader=reader_type, writer=writer_type)
+    if changed is None:
+        return None
+    return Incompatibility(changed.rule, _get_pointer(location), message, trace=location, is_warning=changed.is_warning)
+
+
+def _is_kept_in_union(writer_type: ValueType) -> bool:
+    kind = _kind_of_values(writer_type)
+    return kind in KEPT_IN_UNION or (kind == "decimal" and writer_type.precision <= _EXACT_DIGITS)
+
+
+def _has_digits_for(reader_type: ValueType, writer_type: ValueType) -> bool:
+    has_whole_digits = reader_type.precision - reader_type.scale >= writer_type.precision - writer_type.scale
+    return has_whole_digits and reader_type.scale >= writer_type.scale
+
+
+def _check_alias(reader_field: Field, reader: Record, writer: Record, location: Location) -> Iterator[Incompatibility]:
+    """Yield the misreading of a field that only an alias connects with a field of the writer."""
+    sources = [writer.fields_by_name[alias] for alias in reader_field.aliases if alias in writer.fields_by_name]
+    if len(sources) != 1 or sources[0].schema.type == "null":
+        return
+    (source,) = sources
+    if source.name not in reader.fields_by_name:
+        message = f"written as {source.name}, which readers of JSON do not read as {reader_field.name}"
+        yield _make_misreading("alias", location, message)
+    elif reader_field.default is NO_DEFAULT and not _is_nullable(reader_field.schema):
+        message = f"written as {source.name} alone; {reader_field.name} has no value and no default"
+        yield _make_misreading("absent", location, message)
+
+
+def _is_nullable(schema: Schema) -> bool:
+    return "null" in {branch.type for branch in (schema.branches if isinstance(schema, Union) else (schema,))}
+
+
+def _make_misreading(problem: Problem, location: Location, message: str) -> JsonMisreading:
+    return JsonMisreading(JSON_UNREADABLE, _get_pointer(location), message, trace=location, problem=problem)
+
+
+def _get_pointer(location: Location) -> str:
+    """Return the JSON pointer of a location into the reader's definition, without the branches of the writer."""
+    steps = [str(token) for token in tokens(location) if isinstance(token, str) or token >= 0]
+    return "".join(f"/{step}" for step in steps) or "/"
+
+
+# Explanations
+
+
+def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
+    """Explain a misreading, its effect on messages, and the fix in the new schema."""
+    misreading = breakage.incompatibility
+    reader, writer = breakage.sides(new=new, old=old)
+    trace = trace_of(misreading)
+    way = walk(reader, trace)
+    writer_pointer, writer_end = find_counterpart(trace, reader=reader, writer=writer)
+    place = way.path or getattr(way.schema, "name", way.schema.type)
+    is_upgraded = breakage.direction != "old_reads_new"
+    whose = "the new schema" if is_upgraded else f"a reader of {breakage.older_name}"
+    written, _, read = misreading.message.removeprefix("written as ").partition(", read as ")
+    keep = f"keep {written if is_upgraded else read}, and add a field of the type {read if is_upgraded else written} next to it."
+
+    match _get_problem(misreading):
+        case "alias":
+            read_name = way.field.name if way.field else place
+            written_name = _get_field_name(writer, writer_pointer)
+            reason = (
+                f"{place}: the value is written as {written_name}, and readers of JSON know no aliases: {whose} has {read_name}, "
+                f"which Java reads as {_describe_absent(way.schema)}, and the value of {written_name} is lost."
+            )
+            kept_name, added_name = (written_name, read_name) if is_upgraded else (read_name, written_name)
+            kept_schema = way.schema if is_upgraded else writer_end
+            added_field = f'{{"name": "{added_name}", "type": {_describe_nullable(kept_schema)}, "default": null}}'
+            fix = f"keep the field {kept_name}, and add {added_field} next to it: producers write both until no reader needs {kept_name}."
+        case "absent":
+            reason = f"{place} has no default in {whose}, and its alias does not help: readers of JSON know no aliases, and messages do not carry it."
+            fix = 'make it a union with null first, and "default": null.'
+        case "symbols":
+            reason = (
+                f"{place}: messages may hold {written.partition(', which')[0]}, which {whose} does not list. "
+                f"Readers of JSON use no enum default: Java's classes throw."
+            )
+            fix = "list every symbol again" if is_upgraded else "keep the symbols"
+            fix += (
+                ", or add a field with the new enum next to this one, and write both until no reader needs the old one."
+            )
+        case "digits":
+            reason = f"{place} is written as {written}, with more digits than {read} of {whose} has."
+            fix = keep
+        case "union":
+            form = _FORMS.get(kind_of(writer_end), "JSON")
+            reason = (
+                f"{place}: {written} is written as {form}, and {whose} has a union of several types: readers of JSON take the value for "
+                f"what it looks like."
+            )
+            fix = (
+                f"keep {written}, and add a field of the union next to it."
+                if is_upgraded
+                else "keep the type, and add a field next to it."
+            )
+        case _:
+            form = _FORMS.get(kind_of(writer_end), "JSON")
+            reason = f"{place}: {written} is written as {form}, which {whose} does not read as {read}."
+            fix = keep
+    if is_upgraded:
+        return Explanation(place, reason, fix, way.pointer)
+    return Explanation(place, reason, fix, writer_pointer, way.pointer)
+
+
+def _get_problem(misreading: Incompatibility) -> Problem:
+    return misreading.problem if isinstance(misreading, JsonMisreading) else "type"
+
+
+def _get_field_name(schema: Schema, pointer: str) -> str:
+    """Return the name of the field that a JSON pointer leads to."""
+    trace = [int(token) if token.isdigit() else token for token in pointer.split("/") if token]
+    innermost_field = walk(schema, trace).field
+    return innermost_field.name if innermost_field else ""
+
+
+def _describe_absent(schema: Schema) -> str:
+    """Return what a Java class has in a field that is absent from a message."""
+    absent = {"boolean": "false", "int": "0", "long": "0", "float": "0", "double": "0"}
+    return absent.get(kind_of(schema), "null")
+
+
+def _describe_nullable(schema: Schema) -> str:
+    """Return the union of null and a type for a fix; named types by their names."""
+    definition = _to_definition(schema)
+    branches = definition if isinstance(definition, list) else [definition]
+    return json.dumps(["null", *(branch for branch in branches if branch != "null")], ensure_ascii=False)
+
+
+def _to_definition(schema: Schema) -> JsonValue:
+    match schema:
+        case Named():
+            return schema.full_name
+        case Union():
+            return [_to_definition(branch) for branch in schema.branches]
+        case Array():
+            return {"type": "array", "items": _to_definition(schema.items), **schema.properties}
+        case Map():
+            return {"type": "map", "values": _to_definition(schema.values), **schema.properties}
+    return {"type": schema.type, **schema.properties} if schema.properties else schema.type
+
+
+# Counterexamples
+
+
+class JsonText(str):
+    """A value of a message in the form of JSON."""
+
+    __slots__ = ()
+
+
+def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterexample | None:
+    """Return a message as Pulsar's Java client writes it, and what its readers get, or None if every message is too large to show."""
+    reader, writer = breakage.sides(new=new, old=old)
+    trace = trace_of(breakage.incompatibility)
+    way = walk(reader, trace)
+    writer_pointer, writer_end = find_counterpart(trace, reader=reader, writer=writer)
+    message_tokens = [*message_trace(reader, trace)]
+    samples = SampleMessages(writer, primitives=ONES)
+    sample: Datum
+    reader_kind, writer_kind = kind_of(way.schema), kind_of(writer_end)
+    reader_type, writer_type = value_type_of(way.schema), value_type_of(writer_end)
+    match _get_problem(breakage.incompatibility):
+        case "alias":
+            written_name = message_tokens[-1] = _get_field_name(writer, writer_pointer)
+            sample = next(
+                (datum for datum in list_candidates(writer_end, primitives=ONES) if not _is_null(datum)), None
+            )
+            if sample is None or way.field is None:
+                return None
+            absent = _describe_absent(way.schema)
+            result = f"Java reads {way.field.name} as {absent}: the {written_name} that was written is lost"
+        case "absent":
+            written_name = message_tokens[-1] = _get_field_name(writer, writer_pointer)
+            sample = samples.make_smallest(writer_end) if samples.is_small(writer_end) else None
+            result = f"{way.field.name if way.field else 'the field'} is absent and has no default"
+        case "symbols" if isinstance(writer_end, Enum) and isinstance(way.schema, Enum):
+            symbol = next(symbol for symbol in writer_end.symbols if symbol not in way.schema.symbols)
+            sample = symbol
+            result = f"InvalidFormatException: {symbol} is not one of {', '.join(way.schema.symbols)}"
+        case "digits" if reader_type and writer_type:
+            text = _make_decimal(reader_type, writer_type)
+            sample, result = JsonText(text), f"{text} does not fit {reader_type.text}"
+        case problem:
+            if writer_kind == "decimal" and writer_type:
+                sample = JsonText(_make_decimal(None, writer_type))
+            elif writer_kind in _SAMPLES:
+                sample = JsonText(_SAMPLES[writer_kind])
+            else:
+                sample = samples.make_smallest(writer_end)
+            sample_text = _render(writer_end, sample) or "null"
+            result = _describe_reading(sample_text, writer_kind, "union" if problem == "union" else reader_kind)
+    datum = samples.make_along(writer, message_tokens, sample)
+    if datum is None:
+        return None
+    message = _render(writer, datum) or "null"
+    return Counterexample(message, message.encode(), result)
+
+
+def _is_null(datum: Datum) -> bool:
+    return datum is None or (isinstance(datum, UnionValue) and datum.value is None)
+
+
+def _make_decimal(reader_type: ValueType | None, writer_type: ValueType) -> str:
+    """Return a decimal of the writer that the reader has too few digits for, or one of all digits without a reader."""
+    if reader_type and writer_type.scale > reader_type.scale:
+        unscaled = 10 ** min(writer_type.scale, writer_type.precision - 1) + 5
+    else:
+        digit_count = min(writer_type.precision, _MAX_DIGITS)
+        unscaled = int("1234567890" * (digit_count // 10) + "1234567890"[: digit_count % 10])
+    return _format_decimal(unscaled, writer_type.scale)
+
+
+def _format_decimal(unscaled: int, scale: int) -> str:
+    return format(Decimal(unscaled).scaleb(-scale, Context(prec=_MAX_DIGITS + scale)), "f")
+
+
+def _describe_reading(text: str, writer_kind: Kind, reader_kind: Kind) -> str:
+    """Return what Java reads, or throws, for a value of the writer in the form of JSON."""
+    if reader_kind == "union":
+        form = "the double nearest to it" if writer_kind == "decimal" else text
+        return f"Java reads {form}, which is not the {writer_kind} that was written"
+    match writer_kind, reader_kind:
+        case (("bytes" | "decimal"), "string"):
+            return f"Java reads the text {text.strip(chr(34))}"
+        case (("int" | "long"), "timestamp"):
+            return f"Java reads {text} seconds since 1970"
+        case "timestamp", ("long" | "float" | "double"):
+            return f"Java reads {text.partition('.')[0] if reader_kind == 'long' else text.rstrip('0')}, a number of seconds"
+        case ("string", ("bytes" | "fixed")):
+            return "JsonEOFException: not base64 text"
+        case (("string" | "uuid" | "bytes"), _) | (_, "uuid"):
+            return f"InvalidFormatException: not a value of the type {reader_kind}"
+        case "date", "time":
+            return "DateTimeException: not a time"
+        case (("date" | "time"), "local-timestamp"):
+            return "JsonParseException: not a local timestamp"
+    return f"MismatchedInputException: not a value of the type {reader_kind}"
+
+
+def _render(schema: Schema, datum: Datum) -> str | None:
+    """Return a value in the form that Pulsar's Java client writes, or None for null, which it omits in records and maps."""
+    if isinstance(datum, JsonText):
+        return str(datum)
+    match schema:
+        case Union():
+            return _render(schema.branches[datum.branch], datum.value)
+        case Record():
+            return _render_entries((field.name, _render(field.schema, datum[field.name])) for field in schema.fields)
+        case Array():
+            return f"[{','.join(_render(schema.items, item) or 'null' for item in datum)}]"
+        case Map():
+            return _render_entries((key, _render(schema.values, value)) for key, value in datum.items())
+    value_type = value_type_of(schema)
+    if datum is None:
+        return None
+    if value_type is None:
+        return json.dumps(datum, ensure_ascii=False)
+    return _render_leaf(value_type, datum)
+
+
+def _render_entries(entries: Iterable[tuple[str, str | None]]) -> str:
+    pieces = [f"{json.dumps(name, ensure_ascii=False)}:{piece}" for name, piece in entries if piece is not None]
+    return "{" + ",".join(pieces) + "}"
+
+
+def _render_leaf(value_type: ValueType, datum: Datum) -> str:
+    kind = _kind_of_values(value_type)
+    if kind == "decimal":
+        return _format_decimal(int.from_bytes(datum, "big", signed=True), value_type.scale)
+    if isinstance(datum, bytes):
+        return f'"{base64.b64encode(datum).decode()}"'
+    if kind == "uuid":
+        return _SAMPLES["uuid"]
+    if kind in ("date", "time", "timestamp", "local-timestamp"):
+        # Sample values are close to zero.
+        units = 1 if kind == "date" else UNITS_PER_SECOND[value_type.unit]
+        moment = _EPOCH + timedelta(seconds=datum * (86_400 if kind == "date" else 1) / units)
+        if kind == "timestamp":
+            return f"{datum / units:.9f}"
+        day, time = [moment.year, moment.month, moment.day], [moment.hour, moment.minute, moment.second]
+        time += [moment.microsecond * 1000] if moment.microsecond else []
+        return json.dumps({"date": day, "time": time}.get(kind, day + time), separators=(",", ":"))
+    return json.dumps(datum, ensure_ascii=False)
