@@ -193,7 +193,9 @@ class _ReaderCompiler:
         blank = dict.fromkeys(name for name in shape.members if name is not None)
         pairs = zip(shape.members, shape.branches, strict=True)
         branches = [
-            (member, self.compile(part), _compile_likelihood(part)) for member, part in pairs if part is not None
+            (member, self.compile(part), _compile_likelihood(part), isinstance(part.schema, EnumType))
+            for member, part in pairs
+            if part is not None
         ]
         has_several = len(branches) > 1
 
@@ -201,9 +203,12 @@ class _ReaderCompiler:
             if value is None and nullable:
                 return None
             problem = Unreadable(f"no branch of the union fits {_describe_value(value)}")
-            # Likely branches first, and otherwise in the order of the schema.
-            candidates = sorted(branches, key=lambda branch: not branch[2](value)) if has_several else branches
-            for member, convert, _ in candidates:
+            candidates = branches
+            if has_several:
+                # Likely branches first, then those that read the value without an enum's default, which takes any text; otherwise in the
+                # order of the schema.
+                candidates = sorted(branches, key=lambda branch: 0 if branch[2](value) else 1 + branch[3])
+            for member, convert, *_ in candidates:
                 try:
                     converted = convert(value)
                 except Unreadable as error:
@@ -247,13 +252,17 @@ def _compile_likelihood(shape: Shape) -> Callable[[Any], bool]:
         return lambda value: isinstance(value, str) and value in symbols
     if isinstance(schema, PrimitiveType | FixedType) and isinstance(schema.logical, DecimalType):
         return lambda value: not isinstance(value, str)
+    if schema.type == "map":
+        # An object with the names of a record is that record, in whichever order the branches are.
+        return lambda _: False
     if schema.type in ("bytes", "fixed"):
         # Some text is valid base64 by accident, so a union of bytes and string reads all text as string.
         return lambda _: False
     if schema.type in LIMITS:
         return lambda value: isinstance(value, int)
     if schema.type in ("float", "double"):
-        return lambda value: not isinstance(value, int)
+        # In a union with string, the texts NaN and Infinity are read as text, as in Java.
+        return lambda value: isinstance(value, decimal.Decimal)
     return lambda _: True
 
 

@@ -67,7 +67,7 @@ class JavaClient:
 @contextmanager
 def start_client(jars: Path) -> Iterator[JavaClient]:
     """Start the Java client in a folder of jars."""
-    command = ["nice", "java", "-Xss16m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(PROGRAM)]
+    command = ["java", "-Xss16m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(PROGRAM)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8"
     )

@@ -22,6 +22,7 @@ from schemactl.formats.avro.compatibility import (
     find_branch,
     find_counterpart,
     message_trace,
+    names_match,
     tokens,
     trace_of,
     walk,
@@ -81,6 +82,9 @@ KEPT_IN_UNION: Final = frozenset({"null", "boolean", "int", "long", "string", "e
 A field of such a union is an Object in Java, and what it holds depends on the text alone: bytes become text, times become numbers,
 and the number NaN becomes text.
 """
+
+_WRITTEN_AS_TEXT: Final = frozenset({"bytes", "fixed", "float", "double"})
+"""The kinds, apart from text itself, whose values are text in JSON (of numbers only NaN and infinities)."""
 
 _EXACT_DIGITS: Final = 15
 """The digits that every double keeps: a decimal in a union of several types is read as a double."""
@@ -181,11 +185,9 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
             case Record(), Record():
                 pending += reversed([*_list_fields(pair, pair.reader, pair.writer, location)])
             case Array(), Array():
-                pending.append((replace(pair, reader=pair.reader.items, writer=pair.writer.items), (location, "items")))
+                pending.append((pair.enter(reader=pair.reader.items, writer=pair.writer.items), (location, "items")))
             case Map(), Map():
-                pending.append(
-                    (replace(pair, reader=pair.reader.values, writer=pair.writer.values), (location, "values"))
-                )
+                pending.append((pair.enter(reader=pair.reader.values, writer=pair.writer.values), (location, "values")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +197,20 @@ class _Pair:
     Attributes:
         reader_is_object: whether the reader's part is inside a union of several types, and so an Object in Java.
         writer_is_object: the same for the writer's part.
+        reader_takes_text: whether the reader's part is a branch next to string, so that any text is read as a string.
+        writer_takes_text: the same for the writer's part.
     """
 
     reader: Schema
     writer: Schema
     reader_is_object: bool = False
     writer_is_object: bool = False
+    reader_takes_text: bool = False
+    writer_takes_text: bool = False
+
+    def enter(self, *, reader: Schema, writer: Schema) -> _Pair:
+        """Return the pair of two parts inside these, which are not branches."""
+        return _Pair(reader, writer, self.reader_is_object, self.writer_is_object)
 
 
 def _list_fields(
@@ -213,11 +223,15 @@ def _list_fields(
         if source is None:
             yield from _check_alias(field_, reader, writer, field_location)
         else:
-            yield replace(pair, reader=field_.schema, writer=source.schema), (*field_location, "type")
+            yield pair.enter(reader=field_.schema, writer=source.schema), (*field_location, "type")
 
 
 def _has_several_types(union: Schema) -> bool:
     return isinstance(union, Union) and sum(branch.type != "null" for branch in union.branches) > 1
+
+
+def _has_string(union: Schema) -> bool:
+    return isinstance(union, Union) and any(branch.type == "string" for branch in union.branches)
 
 
 class _Branches:
@@ -230,23 +244,30 @@ class _Branches:
     def list_pairs(self, pair: _Pair, location: Location) -> Iterator[tuple[_Pair, Location]]:
         """Yield the branches of two parts, if one is a union, with their locations."""
         reader, writer = pair.reader, pair.writer
-        reader_is_object = pair.reader_is_object or _has_several_types(reader)
+        reader_pair = replace(
+            pair,
+            reader_is_object=pair.reader_is_object or _has_several_types(reader),
+            reader_takes_text=pair.reader_takes_text or _has_string(reader),
+        )
         if isinstance(writer, Union):
-            writer_is_object = pair.writer_is_object or _has_several_types(writer)
-            inner_pair = replace(pair, writer_is_object=writer_is_object)
+            has_several_types, has_string = _has_several_types(writer), _has_string(writer)
             is_alike = isinstance(reader, Union) and self._likeness.are_alike(writer, reader)
             for index, branch in enumerate(writer.branches):
                 branch_location: Location = (location, ~index)
+                branch_pair = replace(
+                    reader_pair if is_alike else pair,
+                    writer=branch,
+                    writer_is_object=pair.writer_is_object or has_several_types,
+                    writer_takes_text=has_string,
+                )
                 if isinstance(reader, Union) and is_alike:
-                    inner_reader = reader.branches[index]
-                    yield _Pair(inner_reader, branch, reader_is_object, writer_is_object), (branch_location, index)
+                    yield replace(branch_pair, reader=reader.branches[index]), (branch_location, index)
                 else:
-                    yield replace(inner_pair, writer=branch), branch_location
+                    yield branch_pair, branch_location
         elif isinstance(reader, Union):
             branch_index = self._choose_branch(reader, writer)
             if branch_index is not None:
-                inner_reader = reader.branches[branch_index]
-                yield replace(pair, reader=inner_reader, reader_is_object=reader_is_object), (location, branch_index)
+                yield replace(reader_pair, reader=reader.branches[branch_index]), (location, branch_index)
 
     def _choose_branch(self, reader: Union, writer: Schema) -> int | None:
         if isinstance(writer, Primitive):
@@ -254,10 +275,19 @@ class _Branches:
             if index is not None:
                 return index
         try:
-            branch = self._resolution.choose_branch(writer=writer, reader=reader)
+            chosen_branch = self._resolution.choose_branch(writer=writer, reader=reader)
         except JavaException:
-            return None
-        return next((index for index, candidate in enumerate(reader.branches) if candidate is branch), None)
+            chosen_branch = None
+        # Java's reader looks for the full name, and readers of JSON for no name at all.
+        index_by_name = find_branch(writer, reader)
+        for index, branch in enumerate(reader.branches):
+            if branch is chosen_branch:
+                return index
+        if index_by_name is None and isinstance(writer, Named):
+            for index, branch in enumerate(reader.branches):
+                if isinstance(branch, Named) and branch.type == writer.type and names_match(branch, writer):
+                    return index
+        return index_by_name
 
 
 def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
@@ -280,7 +310,9 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
     reader_kind, writer_kind = _kind_of_values(reader_type), _kind_of_values(writer_type)
     if reader_kind not in KEPT[writer_kind]:
         return _make_misreading("type", location, message)
-    if pair.reader_is_object and not pair.writer_is_object and not _is_kept_in_union(writer_type):
+    becomes_object = pair.reader_is_object and not pair.writer_is_object
+    becomes_text = pair.reader_takes_text and not pair.writer_takes_text and writer_kind in _WRITTEN_AS_TEXT
+    if becomes_text or (becomes_object and not _is_kept_in_union(writer_type)):
         return _make_misreading("union", location, message)
     if reader_kind == writer_kind == "decimal":
         return None if _has_digits_for(reader_type, writer_type) else _make_misreading("digits", location, message)
