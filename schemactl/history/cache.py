@@ -361,6 +361,17 @@ class CacheWriter(Cache):
         row = (self.step, bytes.fromhex(commit.id), commit.time_s, commit.subject)
         self._write("INSERT INTO step VALUES (?, ?, ?, ?)", row)
 
+    def keep(self, store: Store) -> None:
+        """Save the database, if possible; the current step must be complete."""
+        self._write("COMMIT")
+        super().keep(store)
+        self._write("BEGIN")
+
+    def abandon_step(self) -> Cache:
+        """Commit, and return the state after the step before the current one, which may be incomplete; no step may follow."""
+        self._write("COMMIT")
+        return Cache(self.connection).cut(self.step - 1)
+
     def finish(self) -> Cache:
         """Commit, and return the state after the newest step; no step may follow."""
         self._write("COMMIT")

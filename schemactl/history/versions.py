@@ -14,7 +14,8 @@ from __future__ import annotations
 import gc
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -22,12 +23,21 @@ from hashlib import blake2b
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
-from schemactl.core.errors import DeclarationError, HistoryError, InvalidSchema, Problem, Source
+from schemactl.core.errors import DeclarationError, HistoryError, InvalidSchema, Problem, SchemactlError, Source
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
 from schemactl.declare.definition import AvroFileCache, Definitions, depth_of, read_json
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
-from schemactl.declare.files import AVRO_SUFFIXES, SUFFIXES, YAML_SUFFIXES, check_bytes, decode, read_bytes, resolve
+from schemactl.declare.files import (
+    AVRO_SUFFIXES,
+    PROTO_SUFFIX,
+    SUFFIXES,
+    YAML_SUFFIXES,
+    check_bytes,
+    decode,
+    read_bytes,
+    resolve,
+)
 from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients
 from schemactl.declare.references import among, files_of, folder_of, folders_above, is_pattern
@@ -35,7 +45,7 @@ from schemactl.declare.source_location import MAX_DEPTH, JsonText
 from schemactl.formats import SPECS, avro, identity
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.schema import Composition, composition
-from schemactl.formats.protobuf import protoc_process
+from schemactl.formats.protobuf import load, protoc_process
 from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow
 from schemactl.history.commit_files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.git import ChangedFile, LoggedCommit, Repository, log
@@ -51,6 +61,12 @@ _GROUP_COMMITS: Final = 100
 
 _REWRITE_GROWTH: Final = 1.01
 """Growth after which the cache file is rewritten: writing a long history takes longer than reading a few commits again."""
+
+_SAVE_INTERVAL_S: Final = 30.0
+"""Time between two saves while a long history is read, so that a run that is ended loses at most so much."""
+
+_COLLECT_BYTES: Final = 2_000_000
+"""Size of the compiled definitions after which the memory of their descriptors, which are in cycles, is freed."""
 
 _FINGERPRINT_BYTES: Final = 20
 
@@ -103,10 +119,10 @@ class Derivation:
                 # Commits after the common one were rewritten, if there were any, and are forgotten. The comparison with a
                 # registry shows whether their versions were applied.
                 kept_steps = common_step + 1 if common_step == cached.last else 0
-                state = self._extend(cached.cut(common_step), chain([first], commits))
+                state = self._extend(cached.cut(common_step), chain([first], commits), keep=keep)
         if state is None:
             self._repository.require_all_commits()
-            state = self._extend(Cache.new(inputs), log(self._repository, tip.id))
+            state = self._extend(Cache.new(inputs), log(self._repository, tip.id), keep=keep)
         lacks_objects = self._repository.shallow or self._repository.promisor
         if keep and (lacks_objects or state.last >= kept_steps * _REWRITE_GROWTH):
             state.keep(self._store)
@@ -116,21 +132,44 @@ class Derivation:
         """Derive the state as it would be if `commits` followed; it is not saved."""
         return self._extend(state.copy(), commits)
 
-    def _extend(self, state: Cache, commits: Iterable[LoggedCommit]) -> Cache:
+    def _extend(self, state: Cache, commits: Iterable[LoggedCommit], *, keep: bool = False) -> Cache:
+        """Append `commits` to the state; with `keep`, a run that is interrupted saves the commits that it has read."""
         writer = CacheWriter(state)
-        with protoc_process.kept(), _disable_garbage_collection():
-            VersionDerivation(self._repository, self._project, writer).follow(commits, self._progress)
+        saved_s = time.monotonic()
+
+        def report_progress(done: int, total: int | None) -> None:
+            nonlocal saved_s
+            if keep and total is None and time.monotonic() - saved_s > _SAVE_INTERVAL_S:
+                writer.keep(self._store)
+                saved_s = time.monotonic()
+            self._progress(done, total)
+
+        try:
+            with protoc_process.kept(), _disable_garbage_collection():
+                VersionDerivation(self._repository, self._project, writer).follow(commits, report_progress)
+        except SchemactlError:
+            raise
+        except BaseException:
+            # Out of time, or interrupted by the user: the next run goes on from here.
+            if keep:
+                writer.abandon_step().keep(self._store)
+            raise
         return writer.finish()
 
 
 @contextmanager
 def _disable_garbage_collection() -> Iterator[None]:
-    """Collect no cycles: a derivation creates none, and the search for them takes an eighth of the time."""
+    """Do not search for cycles all the time, which takes an eighth of the time: only descriptors of `.proto` files are in cycles.
+
+    Objects from before are not searched by `gc.collect` either.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         if was_enabled:
             gc.enable()
 
@@ -238,6 +277,9 @@ class VersionDerivation:
         definitions = Definitions(self._files, shared=self._avro_files, blob=self._files.blob)
         for schema in sorted(changed_schemas):
             self._record_topics(schema, definitions)
+            if self._fingerprints.compiled_bytes > _COLLECT_BYTES:
+                self._fingerprints.compiled_bytes = 0
+                gc.collect()
 
     def _apply_change(self, change: ChangedFile) -> bool:
         """Record the change, and return whether declarations can depend on it."""
@@ -490,7 +532,11 @@ def fingerprint(info: SchemaInfo) -> bytes:
     if _is_avro(info.type):
         parts = composition(avro.parsed_by_any(info.schema))
         return _combine_hashes(info.type, frozenset(_hash_types(parts).values()))
-    return _hash(info.type.name.encode(), _encode(repr(identity(info))))
+    return _hash_identity(info.type, identity(info))
+
+
+def _hash_identity(type_: SchemaType, identity_: Hashable) -> bytes:
+    return _hash(type_.name.encode(), _encode(repr(identity_)))
 
 
 class Fingerprints:
@@ -498,9 +544,13 @@ class Fingerprints:
 
     The fingerprint of an Avro definition is combined from its parts where possible: writing out each definition as a whole takes
     five times as long (38 s of CPU instead of 7 for the medium repository of benchmarks/history.py).
+
+    Attributes:
+        compiled_bytes: the size of the definitions that were compiled from `.proto` files since the caller set it to 0.
     """
 
     def __init__(self, files: GitFiles) -> None:
+        self.compiled_bytes = 0
         self._files = files
         self._types_by_blob: dict[str, SharedTypes | None] = {}
 
@@ -513,6 +563,10 @@ class Fingerprints:
         read = definitions.read(declaration)
         if read.info is None:
             return Inspection(None, declaration.type, read.paths, problems=read.problems)
+        if declaration.is_proto and str(declaration.definition).endswith(PROTO_SUFFIX):
+            self.compiled_bytes += len(read.info.schema)
+            identity_ = load("protoc").identify(read.info)
+            return Inspection(_hash_identity(declaration.type, identity_), declaration.type, read.paths)
         try:
             return Inspection(fingerprint(read.info), declaration.type, read.paths)
         except InvalidSchema as error:

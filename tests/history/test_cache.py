@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import IO, Any
 import pytest
 from forks import forked
 from readings import ORDERS, PROJECT, list_subjects, read, read_commands
-from scratch import Scratch, cache_of, declared, record
+from scratch import ENVIRONMENT, Scratch, cache_of, declared, record
 
 from schemactl import history
 from schemactl.core.errors import HistoryError
@@ -348,3 +349,59 @@ def test_protoc_starts_once_however_many_commits_change_a_proto(
     approved = read(scratch)
     assert [len(topic.versions) for topic in approved.catalog.topics.values()] == [4]
     assert len([command for command in commands if "protoc_worker.py" in " ".join(command)]) == 1
+
+
+class Interrupted(BaseException):
+    """Ends a derivation as a signal does."""
+
+
+def test_an_interrupted_reading_goes_on_where_it_ended(scratch: Scratch) -> None:
+    for number in range(8):
+        scratch.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
+    scratch.flush()
+    complete = list_subjects(read(scratch))
+    shutil.rmtree(cache_of(scratch.path / ".git"))
+    read_counts: list[int] = []
+
+    def read_three(done: int, total: int | None) -> None:
+        if total is not None:
+            read_counts.append(done)
+        elif done == 4:
+            raise Interrupted
+
+    with history.Repository.open(scratch.path) as repository:
+        for _ in range(2):
+            with pytest.raises(Interrupted):
+                history.read(repository, PROJECT, progress=read_three)
+        assert list_subjects(history.read(repository, PROJECT, progress=lambda *_: None)) == complete
+    # Of the four commits of a run, the last may be incomplete.
+    assert read_counts == [4, 4]
+    cached = open_cache(scratch.path)
+    assert cached and cached.last == 9
+
+
+def test_memory_does_not_grow_with_a_history_of_proto_files(tmp_path: Path) -> None:
+    fields = " ".join(f"string field_{number} = {number};" for number in range(1, 12))
+    messages = "\n".join(f"message M{number} {{ {fields} }}" for number in range(150))
+    topics = {
+        f"topics/m{number}.yaml": f"topic: shop/sales/m{number}\nschema: {{type: PROTOBUF_NATIVE, definition: a.proto, message: t.M{number}}}\n"
+        for number in range(3)
+    }
+
+    def measure_peak_mb(commits: int) -> int:
+        scratch = Scratch(tmp_path / str(commits))
+        scratch.commit({"schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n", **topics})
+        for number in range(commits):
+            text = f'syntax = "proto3"; package t;\n{messages}\nmessage Last {{ int32 extra = {number + 1}; }}\n'
+            scratch.commit({"topics/a.proto": text})
+        scratch.flush()
+        code = (
+            "import resource, sys; from schemactl.cli import main; assert main(['log', '--all']) == 0; "
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=scratch.path, env=ENVIRONMENT, capture_output=True, text=True, check=True
+        )
+        return int(done.stderr.split()[-1]) // (1024 if sys.platform == "linux" else 1 << 20)
+
+    assert measure_peak_mb(30) - measure_peak_mb(6) < 40

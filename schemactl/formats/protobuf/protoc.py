@@ -6,13 +6,15 @@ copies of the given texts: protoc neither writes the user's files nor reads othe
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -22,6 +24,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from schemactl.core.errors import InvalidSchema, SchemactlError, Source, meant
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats.protobuf.definition import (
+    ProtoDefinition,
     comments,
     find_message,
     from_descriptor_set,
@@ -145,7 +148,31 @@ def _add_source(error: InvalidSchema, source: Source) -> InvalidSchema:
 
 
 def _read_root(compiled: bytes, message: str, entry: str) -> ProtoMessage:
-    return find_message(Image.of(FileDescriptorSet.FromString(compiled)), message, among={entry})
+    return find_message(_read_image(compiled), message, among={entry})
+
+
+@lru_cache(maxsize=2)
+def _read_image(compiled: bytes) -> Image:
+    """Parse the answer of protoc, which the topics of one `.proto` file share."""
+    return Image.of(FileDescriptorSet.FromString(compiled))
+
+
+def identify(info: SchemaInfo) -> Hashable:
+    """Return `formats.identity` of a definition from `compile_proto`, also if brokers reject the definition.
+
+    The versions of a topic depend on it, so rules about brokers that are added later must not make approved definitions unreadable.
+    """
+    envelope = json.loads(info.schema)
+    return info.type, (envelope["rootMessageTypeName"], _digest_files(envelope["fileDescriptorSet"]))
+
+
+@lru_cache(maxsize=2)
+def _digest_files(encoded: str) -> str:
+    """Return the digest of the declarations in a descriptor set, in which every file is reachable from the root's."""
+    image = Image.of(FileDescriptorSet.FromString(base64.b64decode(encoded)))
+    root = next(iter(image.declared.messages.values()))
+    _, digest = ProtoDefinition(image, root, tuple(image.files)).identity
+    return digest
 
 
 def read_descriptor_set(data: bytes, message: str, *, path: str) -> SchemaInfo:
