@@ -377,7 +377,8 @@ def test_an_interrupted_reading_goes_on_where_it_ended(scratch: Scratch) -> None
     # Of the four commits of a run, the last may be incomplete.
     assert read_counts == [4, 4]
     cached = open_cache(scratch.path)
-    assert cached and cached.last == 9
+    assert cached
+    assert cached.last == 9
 
 
 def test_memory_does_not_grow_with_a_history_of_proto_files(tmp_path: Path) -> None:
