@@ -23,7 +23,7 @@ from schemactl.cli.topic_selection import (
     read_setup,
     select_readable,
 )
-from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
+from schemactl.core.errors import NEGATIVE, DeclarationError, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import select_known
 from schemactl.core.project import ClassKind
 
@@ -108,11 +108,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     generate = replace(generate, classes=args.classes or generate.classes)
     maker = _PackageMaker(args, context, project, top, generate)
     merged = maker.merge(by_commit=args.rebase)
-    error = None
-    if merged and merged.declared:
-        names = merged.history.catalog.topics
-        where = "the declared files with a schema"
-        _, error = select_readable(merged.declared, args.topic, args.namespace, context, others=names, where=where)
+    error = _find_broken(args, context, merged)
     package = maker.make_package(merged)
     context.note(*package.setup.approved.notes)
     # The registry can only reject the package: the same files always make the same package. So a comparison of files asks no registry.
@@ -137,6 +133,22 @@ def _load_project(args: argparse.Namespace, context: Context) -> tuple[Project, 
     if args.staged:
         return load_project(context.directory, context.config, files=history.IndexFiles(context.repository))
     return context.project()
+
+
+def _find_broken(args: argparse.Namespace, context: Context, merged: Merged | None) -> DeclarationError | None:
+    """Return the problems of the requested topics in the working tree, or None if all can be read.
+
+    Raises:
+        DeclarationError: if no requested topic can be read.
+    """
+    from schemactl.core.catalog import Catalog
+
+    if merged is None or merged.declared is None or not merged.declared.broken:
+        return None
+    names = [name for name, topic in merged.history.catalog.topics.items() if topic.schema and not topic.deleted]
+    broken = replace(merged.declared, catalog=Catalog())
+    where = "the declared files with a schema"
+    return select_readable(broken, args.topic, args.namespace, context, others=names, where=where)[1]
 
 
 def _require_compatible_options(args: argparse.Namespace) -> None:

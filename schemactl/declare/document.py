@@ -163,7 +163,9 @@ def read_documents(path: str, data: bytes) -> Documents:
 def _group_by_document(
     documents: Sequence[YamlDocument], path: str, problems: Iterable[Problem]
 ) -> tuple[BrokenDocument, ...]:
-    """Group the problems of a file by the document that they are in."""
+    """Group the problems of a file by the document that they are in; of many problems, the last is their number."""
+    problems = list(problems)
+    limited_problems = limit_problems(problems)
     first_lines = [node_place(shown(path), document.node).line for document in documents]
     problems_by_number: dict[int, list[Problem]] = {}
     for problem in problems:
@@ -171,7 +173,9 @@ def _group_by_document(
         problems_by_number.setdefault(number, []).append(problem)
     return tuple(
         BrokenDocument(
-            _parse_name(documents[number].value) if documents else None, limit_problems(document_problems), number
+            _parse_name(documents[number].value) if documents else None,
+            tuple(sorted(set(document_problems) & {*limited_problems})) or limited_problems[-1:],
+            number,
         )
         for number, document_problems in sorted(problems_by_number.items())
     )
