@@ -200,7 +200,8 @@ def _check_files(
         progress=on_commit,
     )
     deadline.begin("comparing what is declared with what was approved")
-    content = replace(content, declared=keep_broken_as_approved(content.declared, forked.base))
+    declared, forked = _leave_out_undecided(content.declared, forked)
+    content = replace(content, declared=keep_broken_as_approved(declared, forked.base))
     check = _Check(request, repository, proposed, project, files, content, forked, approved, note)
     check.note_unreadable_history()
     tips = {forked.base.tip, forked.approved.tip} if content.waivers else set()
@@ -237,6 +238,33 @@ def _check_files(
         if report.count("error") and forked.approved.tip == head:
             report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
     return report
+
+
+def _leave_out_undecided(declared: Declared, forked: Forked) -> tuple[Declared, Forked]:
+    """Make the topics whose version numbers depend on the installed protoc broken, and leave them out of the history."""
+    from schemactl.core.catalog import only
+    from schemactl.core.errors import Problem, Source
+    from schemactl.declare.reader import BrokenDeclaration
+
+    undecided = forked.approved.undecided
+    if not undecided:
+        return declared, forked
+
+    def is_kept(name: NamespaceName | TopicName) -> bool:
+        return isinstance(name, NamespaceName) or name.schema_id not in undecided
+
+    broken = []
+    for name, topic in {**forked.approved.catalog.topics, **declared.catalog.topics}.items():
+        if not is_kept(name):
+            error, source = undecided[name.schema_id], topic.source or Source(forked.approved.ref)
+            broken.append(BrokenDeclaration(name, source.path, (Problem(source, error.what, error.fix),)))
+    approved = forked.approved.with_catalog(only(forked.approved.catalog, is_kept))
+    base = approved
+    if forked.base is not forked.approved:
+        base = forked.base.with_catalog(only(forked.base.catalog, is_kept))
+    stepwise = forked.stepwise and forked.stepwise.with_catalog(only(forked.stepwise.catalog, is_kept))
+    declared = replace(declared, catalog=only(declared.catalog, is_kept), broken=(*declared.broken, *broken))
+    return declared, forked._replace(approved=approved, base=base, stepwise=stepwise)
 
 
 def keep_broken_as_approved(declared: Declared, base: History) -> Declared:

@@ -256,17 +256,18 @@ def _select_topics(args: argparse.Namespace, setup: ReadingSetup) -> list[Approv
     from schemactl.codegen.topics import Approved
 
     history = setup.approved
-    topics = {}
-    for name, topic in history.catalog.topics.items():
-        current = history.current(name)
-        if current is not None and not topic.deleted:
-            topics[name] = Approved(topic, current)
-    selected = select_known(topics, args.topic, args.namespace, where="the declared files with a schema")
-    return [
-        replace(approved, on_target=setup.on_target(approved.topic.load(), _find_reader_number(approved)))
-        for name, approved in topics.items()
-        if name in selected
+    names = [
+        name
+        for name, topic in history.catalog.topics.items()
+        if not topic.deleted and (name.schema_id in history.undecided or history.current(name) is not None)
     ]
+    selected = select_known(names, args.topic, args.namespace, where="the declared files with a schema")
+    topics = []
+    for name in names:
+        if name in selected and (current := history.current(name)) is not None:
+            approved = Approved(history.catalog.topics[name].load(), current)
+            topics.append(replace(approved, on_target=setup.on_target(approved.topic, _find_reader_number(approved))))
+    return topics
 
 
 def _find_reader_number(approved: Approved) -> int | None:

@@ -131,7 +131,11 @@ class _Listing:
 
 
 def run_list(args: argparse.Namespace, context: Context) -> int:
-    """Print the topics that match every option."""
+    """Print the topics that match every option.
+
+    Raises:
+        HistoryError: after the list, if the version number of a listed topic depends on the installed protoc.
+    """
     project, _ = context.project()
     listing = _read_listing(context.repository, project, context)
     approved = listing.approved
@@ -155,6 +159,9 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
         context.report("No topic matches.")
     else:
         context.report(f"Neither the files nor {approved.ref} declare a topic.")
+    for name in values_by_topic:
+        if error := approved.undecided.get(name.schema_id):
+            raise error
     return 0
 
 
@@ -186,11 +193,17 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
         context.note(f"this is what was approved, for the files cannot be read: {error.problems[0]}{more}")
         return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
     changes = forked.changes(files, declared)
+    decided_topics = frozenset(
+        name
+        for name in {*declared.catalog.topics, *approved.catalog.topics}
+        if name.schema_id not in approved.undecided
+    )
     report = topic_checks.check(
         declared.catalog,
         approved=approved.catalog,
         project=project,
         label="",
+        only=decided_topics,
         fork=topic_checks.Fork(base.catalog, base.tip, changes.unchanged, changes.combined, changes.settled),
     )
     checks_by_topic = {check.topic: check for check in report.topics}
@@ -204,7 +217,8 @@ def _make_entries(approved: History, catalog: Catalog, checks: Mapping[TopicName
     for name in sorted({*catalog.topics, *removed}):
         source = approved.catalog if name in removed else catalog
         if not source.topics[name].deleted:
-            entries.append(_Entry(source.topics[name], source, approved.current(name), checks.get(name)))
+            version = None if name.schema_id in approved.undecided else approved.current(name)
+            entries.append(_Entry(source.topics[name], source, version, checks.get(name)))
     return entries
 
 

@@ -6,6 +6,7 @@ Findings are values, problems are exceptions, bugs are tracebacks:
     ├── UsageError               exit 64  the command line is not valid
     ├── DeclarationError         exit 1   the problems in the user's files, all of a run together
     ├── InvalidSchema            exit 1   a schema definition that does not parse
+    │   └── DependsOnProtoc      exit 1   a definition that another release of protoc may accept
     ├── HistoryError             exit 1   Git does not show which schemas were approved
     ├── RegistryError            exit 1   the registry did not respond, or not as expected
     │   ├── MissingCredentials   exit 1   the credentials of a target are missing
@@ -105,6 +106,10 @@ class InvalidSchema(SchemactlError):
     def __init__(self, what: str, *, pointer: str = "", fix: str = "", source: Source | None = None) -> None:
         super().__init__(what, fix=fix, source=source)
         self.pointer = pointer
+
+
+class DependsOnProtoc(InvalidSchema):
+    """The installed protoc rejects a definition, or gave no answer, and another installation may accept the definition."""
 
 
 class HistoryError(SchemactlError):

@@ -20,7 +20,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
-from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source, first_of
+from schemactl.core.errors import DeclarationError, DependsOnProtoc, InvalidSchema, Problem, Source, first_of
 from schemactl.core.json_values import json_text
 from schemactl.core.schema import Locator, SchemaInfo
 from schemactl.declare.document import SchemaDeclaration
@@ -77,6 +77,7 @@ class ResolvedDefinition:
         paths: every file of the definition, including missing ones.
         unused: the places, in the declaration, of references that name a file which the definition does not use.
         written: the Avro files of the definition: its own file and those whose types it uses.
+        depends_on_protoc: whether another release of protoc may accept it.
     """
 
     info: SchemaInfo | None
@@ -84,6 +85,7 @@ class ResolvedDefinition:
     paths: frozenset[str]
     unused: tuple[Tokens, ...] = ()
     written: tuple[AvroFile, ...] = ()
+    depends_on_protoc: bool = False
 
 
 class AvroFileCache:
@@ -166,6 +168,7 @@ class Definitions:
             frozenset(reader.paths),
             tuple(sorted(reader.unused)),
             tuple(reader.written),
+            reader.depends_on_protoc,
         )
 
     def check_paths(self, declaration: SchemaDeclaration) -> tuple[Problem, ...]:
@@ -210,6 +213,7 @@ class _DefinitionReader:
         self.problems: list[Problem] = []
         self.paths: set[str] = set()
         self.written: list[AvroFile] = []
+        self.depends_on_protoc = False
         self.halves: dict[str, ResolvedDefinition] = {}
         # The indexes of the entries of `references` that name one file, and of those entries that the definition uses.
         self.listed: set[int] = set()
@@ -264,6 +268,7 @@ class _DefinitionReader:
                 self.problems += definition.problems
                 self.paths |= definition.paths
                 self.halves[half] = definition
+                self.depends_on_protoc |= definition.depends_on_protoc
                 self.written += definition.written
                 if definition.info:
                     halves[half] = definition.info
@@ -507,6 +512,7 @@ class _DefinitionReader:
             self.problems += error.problems
         except InvalidSchema as error:
             source = error.source or self.declaration.locate(*(tokens(error.pointer) or parts))
+            self.depends_on_protoc |= isinstance(error, DependsOnProtoc)
             self.problems.append(Problem(source, error.what, error.fix))
 
     def _resolve_path(self, written: str, suffixes: tuple[str, ...], *parts: str) -> str | None:

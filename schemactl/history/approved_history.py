@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from threading import RLock
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, NoReturn, TypeVar
 
 from schemactl.core.catalog import Catalog, LazyMapping, Namespace, Topic
 from schemactl.core.errors import (
@@ -90,6 +90,34 @@ class HistoryNote:
         return f"{about}{self.commit.short} made no version: {self.problem.source}: {self.problem.what}"
 
 
+class UndecidedVersions(tuple[SchemaVersion, ...]):  # noqa: SLOT001  a tuple cannot have slots with values
+    """The versions of a topic that depend on the installed protoc: every use raises HistoryError."""
+
+    error: HistoryError
+
+    @classmethod
+    def of(cls, error: HistoryError) -> UndecidedVersions:
+        """Return versions that raise `error`."""
+        versions = cls()
+        versions.error = error
+        return versions
+
+    def __iter__(self) -> NoReturn:
+        raise self.error
+
+    def __len__(self) -> NoReturn:
+        raise self.error
+
+    def __getitem__(self, _index: Any) -> NoReturn:
+        raise self.error
+
+    def __eq__(self, _other: object) -> NoReturn:
+        raise self.error
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
 class Position(NamedTuple):
     """A commit of the approved line, the name that leads there, and that name in full (`ref`)."""
 
@@ -131,6 +159,8 @@ class History:
         grown: tenant/namespace/topic of the topics that get further versions in the whole history.
         notes: problems of files at the tip; their last readable state counts.
         repaired: problems of older commits, which made no version and were repaired or removed since.
+        undecided: by tenant/namespace/topic, why the versions of a topic depend on the installed protoc. Every use of such versions
+            raises this error.
     """
 
     def __init__(self, repository: Repository, project: Project, ref: str, cache: Cache) -> None:
@@ -149,6 +179,10 @@ class History:
             LazyMapping(self._list_topic_names, self._read_topic),
             LazyMapping(self._list_former_names, self._read_former_policies),
         )
+        self.undecided = {
+            schema: self._create_undecided_error(schema, self._commit(step), problem)
+            for schema, (step, problem) in cache.undecided().items()
+        }
         self.notes, self.repaired = (tuple(map(self._create_note, notes)) for notes in cache.notes())
 
     def with_catalog(self, catalog: Catalog, *, whole: History | None = None) -> History:
@@ -314,7 +348,12 @@ class History:
         """Return the number of the version in force, or None if the topic has no schema.
 
         It is not the highest number after a return to older content.
+
+        Raises:
+            HistoryError: the number depends on the installed protoc.
         """
+        if error := self.undecided.get(topic.schema_id):
+            raise error
         state = self._cache.state(topic.schema_id, topic.domain)
         return state.number if state and self._is_in_current_roots(topic) else None
 
@@ -362,6 +401,8 @@ class History:
         state = self._cache.state(name.schema_id, name.domain)
         if state is None:
             return None
+        if error := self.undecided.get(name.schema_id):
+            return self._read_undecided_topic(name, error)
         versions = tuple(self._read_versions(name.schema_id))
         generation = 1 + sum(version.info is None for version in versions)
         if state.deleted:
@@ -376,6 +417,28 @@ class History:
             [row] = [row for row in self._cache.versions(name.schema_id) if row.number == state.number]
             schema = self._definitions.defer_current_info(info, row, step, state.path, name.schema_id)
         return replace(topic, schema=schema, versions=versions, generation=generation)
+
+    def _read_undecided_topic(self, name: TopicName, error: HistoryError) -> Topic | None:
+        """Read a topic as it is declared, with a schema and versions that raise `error` when they are used."""
+        state = self._cache.state(name.schema_id, name.domain)
+        versions = UndecidedVersions.of(error)
+        if state is None or state.deleted or not self._is_in_current_roots(name):
+            return Topic(name, versions=versions, deleted=True)
+        step = self._cache.step if state.as_of is None else state.as_of
+        topic = self._definitions.read_topic(step, state.path, name.schema_id)
+
+        def fail() -> SchemaInfo:
+            raise error
+
+        return replace(topic, schema=DeferredInfo.of(SchemaType.PROTOBUF_NATIVE, fail), versions=versions)
+
+    def _create_undecided_error(self, schema: str, commit: Commit, problem: Problem) -> HistoryError:
+        return HistoryError(
+            f"the version numbers of {schema} depend on the installed protoc: {problem.source} of commit {commit.short} may make "
+            f"a version, and cannot be compiled here: {problem.what}",
+            fix=f"{problem.fix or 'use another installation'}; or name a later start of the history as `adopted` in {self._project.path}; "
+            f"for other topics: --skip {schema}",
+        )
 
     def _find_last_source(self, name: TopicName, deleting_step: int) -> Source | None:
         """Return where the topic was declared before the step that deleted it."""

@@ -49,6 +49,8 @@ CREATE TABLE topic_state (
   path INTEGER NOT NULL, as_of INTEGER, type TEXT, fingerprint BLOB, PRIMARY KEY (schema, domain, step)
 ) WITHOUT ROWID;
 -- The problems of a topic's definition, or of a file, from a step on.
+-- The first step from which on the versions of a schema depend on the installed protoc, and its problem.
+CREATE TABLE undecided (schema INTEGER PRIMARY KEY, step INTEGER NOT NULL, problem TEXT NOT NULL);
 CREATE TABLE note (id INTEGER PRIMARY KEY, name INTEGER, is_topic INTEGER, step INTEGER NOT NULL, problems TEXT NOT NULL);
 """
 
@@ -155,7 +157,7 @@ class Cache:
     def cut(self, step: int) -> Cache:
         """Remove the later steps from the database, and return the state after `step`."""
         if step < self.last:
-            for table in ("step", "fact", "topic_state", "note"):
+            for table in ("step", "fact", "topic_state", "note", "undecided"):
                 self.connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  constant names
         return Cache(self.connection)
 
@@ -254,6 +256,14 @@ class Cache:
         rows = self._select_about(schema, sql)
         return [VersionRow(number, step, type_, _decode_name(path), key) for number, step, type_, path, key in rows]
 
+    def undecided(self) -> dict[str, tuple[int, Problem]]:
+        """Map each schema whose versions depend on the installed protoc to the first such step and its problem."""
+        sql = "SELECT name.name, step, problem FROM undecided JOIN name ON id = schema WHERE step <= :step"
+        return {
+            _decode_name(name): (step, _decode_problem(json.loads(problem)))
+            for name, step, problem in self._select(sql)
+        }
+
     def changed_since(self, other: Cache) -> frozenset[str]:
         """Return the paths whose entries differ from another state, which is earlier or on another line."""
         if other.connection is not self.connection:
@@ -290,10 +300,7 @@ class Cache:
             key = (_decode_name(name), bool(is_topic))
             if earlier := current.pop(key, None):
                 repaired.append((step, *earlier))
-            notes = [
-                NoteRow(*key, step, topic, Problem(Source(*location), message, fix))
-                for topic, *location, message, fix in json.loads(problems)
-            ]
+            notes = [NoteRow(*key, step, topic, _decode_problem(values)) for topic, *values in json.loads(problems)]
             current[key] = (number, notes)
         return (
             [note for _, notes in current.values() for note in notes],
@@ -450,12 +457,14 @@ class CacheWriter(Cache):
         key = (name, is_topic)
         if problems or key in self._noted:
             (self._noted.add if problems else self._noted.discard)(key)
-            rows = []
-            for topic, problem in problems:
-                source = problem.source
-                rows.append((topic, source.path, source.line, source.column, problem.what, problem.fix))
+            rows = [(topic, *_encode_problem(problem)) for topic, problem in problems]
             row = (self._assign_id(name), is_topic, self.step, json.dumps(rows))
             self._write("INSERT INTO note (name, is_topic, step, problems) VALUES (?, ?, ?, ?)", row)
+
+    def set_undecided(self, schema: str, problem: Problem) -> None:
+        """Record that another release of protoc may accept the current definition of a schema, and so count other versions."""
+        row = (self._assign_id(schema), self.step, json.dumps(_encode_problem(problem)))
+        self._write("INSERT OR IGNORE INTO undecided VALUES (?, ?, ?)", row)
 
     def _write_fact(self, kind: int, name: str, fact: Any, value: bytes | str) -> None:
         self._facts[kind, name] = fact
@@ -476,6 +485,16 @@ class CacheWriter(Cache):
             name_id = self._ids[name] = next(self._names)
             self._write("INSERT INTO name VALUES (?, ?)", (name_id, _encode_name(name)))
         return name_id
+
+
+def _encode_problem(problem: Problem) -> tuple[str, int, int, str, str]:
+    source = problem.source
+    return source.path, source.line, source.column, problem.what, problem.fix
+
+
+def _decode_problem(values: Sequence[Any]) -> Problem:
+    *location, message, fix = values
+    return Problem(Source(*location), message, fix)
 
 
 def _decode_fact(kind: int, name: str, value: Any) -> Any:

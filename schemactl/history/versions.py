@@ -87,8 +87,12 @@ def no_progress(_done: int, _total: int | None) -> None:
 
 
 def encode_inputs(project: Project) -> str:
-    """Encode everything besides the commits that versions depend on, as a key of the cache."""
-    return json.dumps([project.path, project.waivers, project.roots, project.previous_roots])
+    """Encode everything besides the commits that versions depend on, as a key of the cache.
+
+    Versions do not depend on the installed protoc, but the notes do, and the fingerprints of descriptors that are compared.
+    """
+    installation = protoc_process.describe_installation()
+    return json.dumps([project.path, project.waivers, project.roots, project.previous_roots, installation])
 
 
 class Derivation:
@@ -129,10 +133,15 @@ class Derivation:
         return state
 
     def derive_with(self, state: Cache, commits: Iterable[LoggedCommit]) -> Cache:
-        """Derive the state as it would be if `commits` followed; it is not saved."""
-        return self._extend(state.copy(), commits)
+        """Derive the state as it would be if `commits` followed; it is not saved.
 
-    def _extend(self, state: Cache, commits: Iterable[LoggedCommit], *, keep: bool = False) -> Cache:
+        A definition of these commits that depends on the installed protoc makes no version, like any other with problems.
+        """
+        return self._extend(state.copy(), commits, approved=False)
+
+    def _extend(
+        self, state: Cache, commits: Iterable[LoggedCommit], *, keep: bool = False, approved: bool = True
+    ) -> Cache:
         """Append `commits` to the state; with `keep`, a run that is interrupted saves the commits that it has read."""
         writer = CacheWriter(state)
         saved_s = time.monotonic()
@@ -146,7 +155,8 @@ class Derivation:
 
         try:
             with protoc_process.kept(), _disable_garbage_collection():
-                VersionDerivation(self._repository, self._project, writer).follow(commits, report_progress)
+                derivation = VersionDerivation(self._repository, self._project, writer, approved=approved)
+                derivation.follow(commits, report_progress)
         except SchemactlError:
             raise
         except BaseException:
@@ -202,7 +212,8 @@ class StepFiles(GitFiles):
 class VersionDerivation:
     """The derivation of one run: it appends the commits of a line, one step for each, to the state in `writer`."""
 
-    def __init__(self, repository: Repository, project: Project, writer: CacheWriter) -> None:
+    def __init__(self, repository: Repository, project: Project, writer: CacheWriter, *, approved: bool = True) -> None:
+        self._is_approved = approved
         self._repository = repository
         self._project = project
         self._writer = writer
@@ -418,6 +429,8 @@ class VersionDerivation:
             inspection = self._fingerprints.inspect(declaration, definitions)
             self._writer.depend(schema, inspection.paths | read_clients(documents[0], definitions).paths)
             problems += [(documents[0], problem) for problem in inspection.problems]
+            if inspection.depends_on_protoc and self._is_approved:
+                self._writer.set_undecided(schema, inspection.problems[0])
             if inspection.fingerprint:
                 self._inspections[schema] = inspection
                 definition = (inspection.type.name, inspection.fingerprint)
@@ -514,6 +527,7 @@ class Inspection(NamedTuple):
         parts: the parts from which the fingerprint can be refreshed if only files with types that it uses change; None if it
             needs another inspection.
         problems: of the definition.
+        depends_on_protoc: whether another release of protoc may accept the definition.
     """
 
     fingerprint: bytes | None
@@ -521,6 +535,7 @@ class Inspection(NamedTuple):
     paths: frozenset[str]
     parts: DefinitionParts | None = None
     problems: tuple[Problem, ...] = ()
+    depends_on_protoc: bool = False
 
 
 def fingerprint(info: SchemaInfo) -> bytes:
@@ -562,7 +577,9 @@ class Fingerprints:
                 return Inspection(combined, declaration.type, parts.paths, parts)
         read = definitions.read(declaration)
         if read.info is None:
-            return Inspection(None, declaration.type, read.paths, problems=read.problems)
+            return Inspection(
+                None, declaration.type, read.paths, problems=read.problems, depends_on_protoc=read.depends_on_protoc
+            )
         if declaration.is_proto and str(declaration.definition).endswith(PROTO_SUFFIX):
             self.compiled_bytes += len(read.info.schema)
             identity_ = load("protoc").identify(read.info)

@@ -14,14 +14,14 @@ import sys
 import tempfile
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from schemactl.core.errors import InvalidSchema, SchemactlError, Source, meant
+from schemactl.core.errors import DependsOnProtoc, InvalidSchema, SchemactlError, Source, meant
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats.protobuf.definition import (
     ProtoDefinition,
@@ -33,7 +33,7 @@ from schemactl.formats.protobuf.definition import (
     source_at,
 )
 from schemactl.formats.protobuf.descriptor import Image, ProtoMessage, Span
-from schemactl.formats.protobuf.protoc_process import worker
+from schemactl.formats.protobuf.protoc_process import describe_installation, worker
 
 MAX_SOURCE_BYTES: Final = 5 * 2**20
 """The maximum size of one definition with its imports: a broker stores no larger schema."""
@@ -52,6 +52,11 @@ _SCALARS = (
 )
 
 _MESSAGE_WITH_PLACE = re.compile(r"(?P<name>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<message>.*)")
+
+_EDITION: Final = re.compile(rb"""^\s*edition\s*=\s*["'](\d{4}\w*)["']""", re.MULTILINE)
+
+_OWN_DECLARATION: Final = re.compile(r"google[./]protobuf[./]|^Option \"(?!\()[^\"]*\" unknown")
+"""Messages about protoc's own files and options, which each release extends."""
 
 _compiled: dict[str, bytes | InvalidSchema] = {}
 """The answers of protoc by digest, the oldest first."""
@@ -126,7 +131,7 @@ def _make_definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo 
         place = answer.source
         if place is not None:
             place = Source(proto.paths.get(place.path, place.path), place.line, place.column)
-        return InvalidSchema(answer.what, fix=answer.fix, source=place or source)
+        return type(answer)(answer.what, fix=answer.fix, source=place or source)
     read_root = partial(_read_root, answer, proto.message, proto.entry)
     try:
         schema = render(read_root())
@@ -216,7 +221,34 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
                 first, *pending = pending
                 codes[first] = "".join(_run_jobs(site, include, [(jobs[first], protos[first].entry)]))
         for number, (job, problem) in enumerate(zip(jobs, problems, strict=True)):
-            yield problem or _read_outcome(job, codes[number])
+            outcome = problem or _read_outcome(job, codes[number])
+            if isinstance(outcome, InvalidSchema) and _depends_on_protoc(outcome, protos[number]):
+                fix = "install a release that compiles it: pip install --upgrade grpcio-tools"
+                outcome = DependsOnProtoc(
+                    f"{outcome.what} (protoc of {describe_installation()})", fix=fix, source=outcome.source
+                )
+            yield outcome
+
+
+def _depends_on_protoc(error: InvalidSchema, proto: Proto) -> bool:
+    """Return whether another release of protoc may accept a definition that the installed one rejects.
+
+    Since the oldest supported release, protoc 29, texts differ between releases by editions alone, and by what protoc's own files declare.
+    """
+    if isinstance(error, DependsOnProtoc) or _OWN_DECLARATION.search(error.what):
+        return True
+    editions = {match[1].decode() for text in proto.sources.values() for match in _EDITION.finditer(text)}
+    return not all(map(_has_edition, sorted(editions)))
+
+
+@cache
+def _has_edition(edition: str) -> bool:
+    """Return whether the installed protoc compiles files of the edition."""
+    text = f'edition = "{edition}";\nmessage A {{}}\n'.encode()
+    with tempfile.TemporaryDirectory(prefix="schemactl-protoc-") as folder:
+        job = Path(folder, "0")
+        _write_files(job, Proto("A", "a.proto", {"a.proto": text}))
+        return _run_jobs(*_find_protoc(), [(job, "a.proto")]) == ["0"]
 
 
 def _find_protoc() -> tuple[str, str]:
@@ -243,7 +275,7 @@ def _write_files(job: Path, proto: Proto) -> InvalidSchema | None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text)
         except OSError as error:
-            return InvalidSchema(f"{name!r} is not a file name that can be compiled here: {error.strerror}")
+            return DependsOnProtoc(f"{name!r} is not a file name that can be compiled here: {error.strerror}")
     return None
 
 
@@ -258,7 +290,7 @@ def _read_outcome(job: Path, code: str) -> bytes | InvalidSchema:
     if code == "0":
         return (job / "out").read_bytes()
     if not code:
-        return InvalidSchema(f"protoc gave no answer within {TIMEOUT_S:.0f} s, or crashed on it")
+        return DependsOnProtoc(f"protoc gave no answer within {TIMEOUT_S:.0f} s, or crashed on it")
     output = (job / "err").read_text(encoding="utf-8", errors="replace").replace(f"{job}/in/", "")
     for line in output.split("\n"):
         match = _MESSAGE_WITH_PLACE.fullmatch(line)

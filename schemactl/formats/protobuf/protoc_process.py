@@ -8,12 +8,24 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 _CHUNK_BYTES: Final = 4096
 
 _shared: list[dict[tuple[str, ...], LineProcess]] = []
 """Inside `kept`, one dictionary with the idle processes by command; otherwise empty."""
+
+
+@cache
+def describe_installation() -> str:
+    """Return the releases of the installed packages that a descriptor depends on, as `grpcio-tools 1.74.0, protobuf 6.31.0`."""
+    names = []
+    for package in ("grpcio-tools", "protobuf"):
+        with suppress(PackageNotFoundError):
+            names.append(f"{package} {version(package)}")
+    return ", ".join(names)
 
 
 @contextmanager
