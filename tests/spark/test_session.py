@@ -43,6 +43,7 @@ def test_one_without_the_vector_module_is_started_without_it(fake: Path, monkeyp
 def test_an_old_java_is_not_enough(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODULES", "java.base@11.0.2")
     monkeypatch.setattr("schemactl.spark.session._find_candidates", lambda: iter([fake / "bin" / "java"]))
+    monkeypatch.setattr("schemactl.spark.session.release", lambda: (4, 1))
     with pytest.raises(JavaNotFound, match=r"Java 17 to 23; found .*version 11"):
         ensure_java()
 
