@@ -8,14 +8,17 @@
 # make dist     what a release is made of, in dist: wheel, sdist, what they contain (SBOM), checksums
 # make broker   the jars of the Pulsar brokers that tests start, in .broker or $SCHEMACTL_BROKER_CACHE; needs Maven and Java
 # make spark-jars  the jars of Spark's Avro module, Delta and Iceberg, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
+# make spark-smoke  each part of the interface on Spark once, on the oldest, the pinned and the newest release, in environments that pip
+#                   makes from the wheel; needs the jars of make broker
 # make spark-releases  the tests of Spark on each release that is supported, besides the pinned one; takes an hour
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
+SPARK_SMOKE ?= 4.0.0 4.1.1 4.3.0
 
-.PHONY: dist docs-site picture demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser axe spark-releases format constraints clean
+.PHONY: dist docs-site picture demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser axe spark-smoke spark-releases format constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -30,7 +33,7 @@ test-fast: $(STAMP)
 	$(PYTEST) -m "not (spark or broker or java or network or live or slow)"
 
 live: $(STAMP)
-	$(PYTEST) -n 2 -m "live and not timed"
+	$(PYTEST) -n 2 -m "live and not (timed or smoke)"
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -q -m timed
@@ -66,6 +69,9 @@ spark-jars: $(STAMP)
 graph-parsers asyncapi-parser axe:
 	mkdir -p .$@ && cp tests/node/$@/package.json tests/node/$@/package-lock.json .$@
 	npm ci --prefix .$@ --ignore-scripts --no-audit --no-fund --silent
+
+spark-smoke: $(STAMP)
+	SCHEMACTL_SPARK_SMOKE="$(SPARK_SMOKE)" $(BIN)/python -m pytest -q -p no:randomly -m smoke tests/spark_smoke
 
 spark-releases: $(STAMP)
 	for release in $(SPARK_RELEASES); do sh tests/spark_recipe/release.sh $$release || exit; done

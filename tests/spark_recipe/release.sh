@@ -17,7 +17,12 @@ if [ ! -f "$environment/.complete" ]; then
   echo "installing pyspark $version into $environment" >&2
   rm -rf "$environment"; "$python" -m venv "$environment"
   printf '%s\n' "$root" "$("$python" -c "$site")" >"$("$environment/bin/python" -c "$site")/checkout.pth"
-  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "pyspark==$version"
+  grep "^pyspark==$version " "$here/pyspark.txt" >"$environment/pyspark.txt" || {
+    echo "no SHA-256 of pyspark $version is recorded in $here/pyspark.txt" >&2
+    exit 1
+  }
+  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-build-isolation \
+    -r "$environment/pyspark.txt"
   touch "$environment/.complete"
 fi
 sh "$here/jars.sh" "$version" >/dev/null
