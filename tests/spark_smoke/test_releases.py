@@ -132,7 +132,7 @@ def run_session(python: Path, folder: Path, settings: dict[str, Any]) -> dict[st
         cwd=folder,
         env=environment | {"TZ": TIME_ZONE},
         check=False,
-        timeout=480,
+        timeout=1_800,
     )
     report: dict[str, str] = json.loads((folder / "report.json").read_text())
     return report
