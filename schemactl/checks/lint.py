@@ -529,7 +529,7 @@ def check_recursion(definition: LintedDefinition) -> Iterator[Remark]:
         for name in {part.full_name, written_name} & {*part.inside}:
             yield Remark(
                 part.parts,
-                f"{part.field} holds {name} again, to any depth: `generate` rejects that without --recursion-depth, and Spark has no such column.",
+                f"{part.field} holds {name} again, to any depth: without a `recursion_depth`, `generate` skips the topic: Spark has no such column.",
                 field=part.field,
             )
 

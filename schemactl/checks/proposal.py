@@ -24,7 +24,15 @@ STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validati
 
 _LEVELS: Final = ("off", "note", "warning", "error")
 
-_MERGED_ATTRIBUTES: Final = ("partitions", "renamed_from", "reader", "lifecycle", "metadata", "clients")
+_MERGED_ATTRIBUTES: Final = (
+    "partitions",
+    "renamed_from",
+    "reader",
+    "recursion_depth",
+    "lifecycle",
+    "metadata",
+    "clients",
+)
 """The attributes of a topic that are merged one by one, besides its schema and policies."""
 
 

@@ -21,7 +21,7 @@ from schemactl.codegen.spark_types import (
     Struct,
     UnsupportedBySpark,
 )
-from schemactl.codegen.topic_struct import Path, StructOptions, former_names, is_record, struct_of
+from schemactl.codegen.topic_struct import Path, StructOptions, decoded_options, former_names, is_record, struct_of
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Finding
@@ -102,7 +102,13 @@ def compare_tables(run: Run, proposal: Proposal, approved_topic: Topic) -> Impac
     if generate is None or new_schema is None or old_schema is None:
         return None
     older_schemas = [version.info for version in reversed(proposal.versions) if version.info]
-    return impact(old_schema, new_schema, older=older_schemas, generate=generate, release=run.project.release)
+    return impact(
+        old_schema,
+        new_schema,
+        older=older_schemas,
+        generate=generate.for_topic(proposal.topic),
+        release=run.project.release,
+    )
 
 
 def _find_reader_schema(proposal: Proposal, topic: Topic) -> SchemaInfo | None:
@@ -129,7 +135,7 @@ def impact(
         generate: the settings of the generated package, which select the Spark release.
         release: the Pulsar release whose Avro parses the definitions.
     """
-    options = StructOptions(generate.spark, as_decoded=True)
+    options = decoded_options(generate)
     try:
         old_struct = struct_of(old, options, release)
         if old_struct is None:

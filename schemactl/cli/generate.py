@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -28,7 +28,7 @@ from schemactl.core.names import select_known
 from schemactl.core.project import ClassKind
 
 if TYPE_CHECKING:
-    from schemactl.codegen.package import Brought
+    from schemactl.codegen.package import Brought, PackageFiles
     from schemactl.codegen.topics import Approved
     from schemactl.core.project import Generate, Project
     from schemactl.history import Merged
@@ -111,6 +111,12 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     error = _find_broken(args, context, merged)
     package = maker.make_package(merged)
     context.note(*package.setup.approved.notes)
+    for name, reason in package.files.skipped.items():
+        context.note(f"{name}: skipped: {reason}")
+    if package.files.skipped:
+        context.note(
+            "for recursive records, set `recursion_depth` under `generate` of the topic or the project: deeper records are dropped"
+        )
     # The registry can only reject the package: the same files always make the same package. So a comparison of files asks no registry.
     if not args.check:
         package.setup.verify_numbers((approved.topic for approved in package.topics), context)
@@ -166,7 +172,7 @@ def _require_compatible_options(args: argparse.Namespace) -> None:
 def _print_classes(args: argparse.Namespace, context: Context, project: Project, generate: Generate) -> int:
     """Print the classes of one version, without making the package."""
     from schemactl.codegen.class_module import topic_classes
-    from schemactl.codegen.topic_struct import StructOptions
+    from schemactl.codegen.topic_struct import decoded_options
 
     kind = args.classes or generate.classes
     if kind is None or args.check or args.zip or args.wheel or args.out:
@@ -174,7 +180,10 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
     named = States(context, [args.of]).find_definition(args.of)
     if named.info is None:
         raise UsageError(f"{named.topic.name} has no schema")
-    options = StructOptions(generate.spark, args.recursion_depth, as_decoded=True)
+    generate = generate.for_topic(named.topic)
+    if args.recursion_depth is not None:
+        generate = replace(generate, recursion_depth=args.recursion_depth)
+    options = decoded_options(generate)
     text = topic_classes(named.topic.name, named.number or 0, named.info.load(), kind, options, project.release)
     if not text:
         raise SchemactlError(
@@ -197,7 +206,7 @@ class _Package:
 
     setup: ReadingSetup
     topics: list[Approved]
-    files: Mapping[str, str]
+    files: PackageFiles
 
 
 @dataclass(frozen=True, slots=True)

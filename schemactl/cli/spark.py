@@ -153,6 +153,12 @@ class TopicOfMessages:
         generate = self.project.generate
         return StructOptions(generate.spark) if generate else StructOptions()
 
+    @property
+    def recursion_depth(self) -> int:
+        """The recursion depth of the topic in the project's generated package."""
+        generate = self.project.generate
+        return generate.for_topic(self.topic).recursion_depth if generate else self.topic.recursion_depth or 0
+
     def make_codec(self, args: argparse.Namespace, reader: SchemaInfo) -> Codec:
         """Return a codec of the topic that decodes into `reader`.
 
@@ -165,7 +171,7 @@ class TopicOfMessages:
         generate = self.project.generate
         options = Options(
             time_type=self.struct_options.has_time,
-            recursion_depth=args.recursion_depth,
+            recursion_depth=self.recursion_depth if args.recursion_depth is None else args.recursion_depth,
             strict=args.strict,
             json_defaults=generate is not None and generate.json_defaults,
         )

@@ -445,9 +445,9 @@ def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
     """Add the argument for the maximum recursion depth."""
     add_options(
         parser,
-        "--recursion-depth N: maximum recursion depth of a record, below which the field is dropped (default: recursive schemas are an error)",
+        "--recursion-depth N: maximum recursion depth of a record, below which the field is dropped (default: `recursion_depth` under "
+        "`generate` of the topic or the project; without it, a recursive schema has no columns)",
         type=number(0),
-        default=0,
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 
@@ -23,14 +22,12 @@ from .avro_schema import (
     Schema,
     UnionType,
 )
-from .definition import InvalidDefinition
+from .definition import MAX_COLUMNS, InvalidDefinition
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 TIME = pa.time64("ns")
 DURATION = pa.duration("us")
-MAX_COLUMNS: Final = 100_000
-"""Maximum number of columns, with nested ones, for batches. A recursive schema with a high depth can have more than fit into memory."""
 
 _PRIMITIVE_TYPES = {
     "null": pa.null(),

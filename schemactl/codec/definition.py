@@ -18,6 +18,8 @@ from typing import Final, Literal
 _MAX_MESSAGE_LENGTH: Final = 1000
 MAX_KEY_LENGTH: Final = 100
 """Maximum number of characters of a map's key in a path."""
+MAX_COLUMNS: Final = 100_000
+"""Maximum number of columns, with nested ones, for batches. A recursive schema with a high depth can have more than fit into memory."""
 
 
 @dataclass(frozen=True, slots=True)

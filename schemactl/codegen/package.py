@@ -15,7 +15,7 @@ import keyword
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -31,17 +31,19 @@ from schemactl.codegen.spark_types import (
     SparkMap,
     SparkType,
     Struct,
+    UnboundedColumns,
     UnsupportedBySpark,
     columns_ddl,
     literal,
     to_block_literal,
 )
-from schemactl.codegen.topic_struct import StructOptions, former_names, struct_of, value_of
+from schemactl.codegen.topic_struct import StructOptions, decoded_options, former_names, struct_of, value_of
 from schemactl.codegen.topics import CLASSES, RUNTIME, SCHEMAS, Approved, info_of, is_importable, module_paths
 from schemactl.core import atomic_files, environment
 from schemactl.core.environment import DISTRIBUTION
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.json_values import laid_out
+from schemactl.core.names import TopicName
 from schemactl.core.project import Generate
 from schemactl.core.schema import Commit, Release, SchemaInfo
 from schemactl.formats import pair_of, spec
@@ -114,14 +116,26 @@ _PAYLOADS_BY_PREFIX: Final = {"json": "json", "proto": "protobuf"}
 """Prefixes of the codec's modules for one kind of payload, with the payload."""
 
 
+class PackageFiles(dict[str, str]):
+    """The texts of the files of a package, by path.
+
+    Attributes:
+        skipped: the topics without a module, because their columns are endless or too many, each with the reason.
+    """
+
+    def __init__(self, files: Iterable[tuple[str, str]], skipped: Mapping[TopicName, str]) -> None:
+        super().__init__(files)
+        self.skipped = skipped
+
+
 def package_files(
     topics: Iterable[Approved],
     generate: Generate,
     *,
     release: Release,
     target: str | None = None,
-    recursion_depth: int = 0,
-) -> Mapping[str, str]:
+    recursion_depth: int | None = None,
+) -> PackageFiles:
     """Generate the files of the package, by path below `generate.out`; equal input makes equal bytes.
 
     The package imports the installed schemactl; `complete` adds a run-time to it.
@@ -131,58 +145,65 @@ def package_files(
         generate: the settings of the package, such as its name and the Spark release.
         release: the Pulsar release whose Avro parses the definitions.
         target: the target whose version numbers the package has, or None for Git's.
-        recursion_depth: how often a record may contain itself before the field is dropped; with 0, recursion is an error.
+        recursion_depth: the recursion depth of all topics (see `Generate`), or None for the depth in the settings of each.
 
     Raises:
-        SchemactlError: if the package's name cannot be imported, or Spark has no columns for some topics, which are all named.
+        SchemactlError: if the package's name cannot be imported, or a part of some topics has no type in Spark. They are all named.
     """
     if not is_importable(generate.package):
         raise SchemactlError(
             f"generate.package is {generate.package!r}, which Python cannot import",
             fix="write identifiers with dots between them, such as shop_schemas",
         )
-    options = StructOptions(generate.spark, recursion_depth, as_decoded=True)
     topics_by_name = {topic.topic.name: topic for topic in sorted(topics, key=lambda topic: topic.topic.name)}
     paths = module_paths(topics_by_name)
     root, runtime = generate.package.replace(".", "/"), f"{generate.package}.{RUNTIME}"
-    entries = "".join(
-        f"    {literal(str(name))}: {literal('.'.join((generate.package, *path)))},\n" for name, path in paths.items()
-    )
-    files = {
-        f"{root}/__init__.py": HEADER
-        + _PACKAGE.format(runtime=runtime, target=target and literal(target), topics=entries),
-        f"{root}/{RUNTIME}.py": exports("schemactl.generated"),
-        f"{root}/py.typed": "",
-    }
+    files = {f"{root}/{RUNTIME}.py": exports("schemactl.generated"), f"{root}/py.typed": ""}
     failures = []
+    skipped = {}
+    entries = ""
     for name, path in paths.items():
-        for length in (1, 2):
-            files[f"{root}/{'/'.join(path[:length])}/__init__.py"] = HEADER
+        approved = topics_by_name[name]
+        settings = generate.for_topic(approved.topic)
+        if recursion_depth is not None:
+            settings = replace(settings, recursion_depth=recursion_depth)
+        options = decoded_options(settings)
         try:
             module = topic_module(
-                topics_by_name[name],
+                approved,
                 path[-1],
                 runtime=runtime,
                 options=options,
                 release=release,
                 json_defaults=generate.json_defaults,
             )
+        except UnboundedColumns as error:
+            skipped[name] = error.what
+            continue
+        except RecursionError:
+            skipped[name] = "it is nested deeper than can be followed"
+            continue
         except (InvalidSchema, UnsupportedBySpark) as error:
             failures.append(f"{name}: {error.what}" + (f" ({error.fix})" if error.fix else ""))
             continue
+        entries += f"    {literal(str(name))}: {literal('.'.join((generate.package, *path)))},\n"
+        for length in (1, 2):
+            files[f"{root}/{'/'.join(path[:length])}/__init__.py"] = HEADER
         folder = f"{root}/{'/'.join(path[:2])}"
         files[f"{folder}/{path[-1]}.py"] = module.text
         files |= {f"{folder}/{SCHEMAS}/{file}": text for file, text in module.schemas.items()}
-        number, reader = topics_by_name[name].reader
+        number, reader = approved.reader
         if generate.classes and (text := topic_classes(name, number, reader, generate.classes, options, release)):
             files[f"{folder}/{CLASSES}/__init__.py"] = HEADER
             files[f"{folder}/{CLASSES}/{path[-1]}.py"] = HEADER + text
     if failures:
         raise SchemactlError(
             "\n".join(["there are no columns for every topic:", *failures]),
-            fix="change the definitions, or exclude the topics with --topic; for recursion give --recursion-depth",
+            fix="change the definitions, or exclude the topics with --topic",
         )
-    return dict(sorted(files.items()))
+    package = _PACKAGE.format(runtime=runtime, target=target and literal(target), topics=entries)
+    files[f"{root}/__init__.py"] = HEADER + package
+    return PackageFiles(sorted(files.items()), skipped)
 
 
 def exports(source: str) -> str:

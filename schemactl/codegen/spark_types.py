@@ -133,6 +133,10 @@ class UnsupportedBySpark(SchemactlError):
         self.condition = condition
 
 
+class UnboundedColumns(UnsupportedBySpark):
+    """The columns of a schema are endless without a recursion depth, or too many with it."""
+
+
 def to_json(spark_type: SparkType) -> Any:
     """Return the type as in Spark's `DataType.json`: a name or an object."""
     match spark_type:

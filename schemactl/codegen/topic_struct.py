@@ -8,8 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from schemactl.codec.definition import MAX_COLUMNS
 from schemactl.codegen import spark_types
-from schemactl.codegen.spark_types import SparkField, SparkType, Struct, UnsupportedBySpark, catalyst_type
+from schemactl.codegen.spark_types import (
+    SparkField,
+    SparkType,
+    Struct,
+    UnboundedColumns,
+    UnsupportedBySpark,
+    catalyst_type,
+)
 from schemactl.core.errors import SchemactlError
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo
@@ -20,7 +28,7 @@ from schemactl.formats.avro.parser import parse
 Path = tuple[str, ...]
 """The path of a column in a struct: names of fields, and `element` and `value` inside arrays and maps."""
 
-MAX_PLACES: Final = 100_000
+MAX_PLACES: Final = MAX_COLUMNS
 """The maximum number of columns and parts of a struct, in which named types are written out at each use."""
 
 _MESSAGE_COLUMNS: Final = frozenset({"__schemaversion", "__error", "__payload"})
@@ -131,8 +139,13 @@ class StructOptions:
 
 
 def decoded_options(generate: Generate | None) -> StructOptions:
-    """Return the options of decoded columns, with the Spark release of the package that the project generates, if any."""
-    return StructOptions(generate.spark if generate else StructOptions().spark, as_decoded=True)
+    """Return the options of decoded columns, with the Spark release and the recursion depth of the package that the project generates, if any.
+
+    For the depth of one topic, `generate` is the result of `Generate.for_topic`.
+    """
+    if generate is None:
+        return StructOptions(as_decoded=True)
+    return StructOptions(generate.spark, generate.recursion_depth, as_decoded=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +257,7 @@ def convert(schema: avro.Schema, options: StructOptions) -> Converted:
     try:
         converted = _Converter(options).convert(schema, {})
     except RecursionError:
-        raise UnsupportedBySpark("StackOverflowError", "it is nested deeper than can be followed") from None
+        raise _make_too_deep_error() from None
     # The outermost record is never dropped: its depth is 0.
     assert converted is not None  # noqa: S101  an invariant, as in SchemaConverters
     return converted
@@ -315,7 +328,7 @@ class _Converter:
         depth = depths.get(schema.full_name, 0)
         limit = self._options.recursive_field_max_depth
         if depth > 0 and limit <= 0:
-            raise UnsupportedBySpark(
+            raise UnboundedColumns(
                 "IncompatibleSchemaException",
                 f"the record {schema.full_name} is recursive, and Spark has no recursive types",
                 fix="give a recursion depth; deeper levels are dropped",
@@ -368,8 +381,12 @@ class _Converter:
         return self._options.stable_union_prefix + name
 
 
-def _make_too_wide_error() -> UnsupportedBySpark:
-    return UnsupportedBySpark("OutOfMemoryError", f"written out, it has more than {MAX_PLACES:,} columns and parts")
+def _make_too_wide_error() -> UnboundedColumns:
+    return UnboundedColumns("OutOfMemoryError", f"written out, it has more than {MAX_PLACES:,} columns and parts")
+
+
+def _make_too_deep_error() -> UnboundedColumns:
+    return UnboundedColumns("StackOverflowError", "it is nested deeper than can be followed")
 
 
 def _find_decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
@@ -418,7 +435,10 @@ def _convert_message(native: SchemaInfo, options: StructOptions) -> Struct:
         SchemactlError: if protobuf is not installed.
     """
     root = protobuf.load("definition").parse(native.schema).root
-    struct = _ProtoConverter(options, native.comments()).convert_message(root, {})
+    try:
+        struct = _ProtoConverter(options, native.comments()).convert_message(root, {})
+    except RecursionError:
+        raise _make_too_deep_error() from None
     assert struct is not None  # noqa: S101  the outermost message is never dropped
     return struct
 
@@ -440,7 +460,7 @@ class _ProtoConverter:
         name = message.full_name
         depth = depths.get(name, 0)
         if depth > 0 and self._max_depth <= 0:
-            raise UnsupportedBySpark(
+            raise UnboundedColumns(
                 "AnalysisException",
                 f"the message {name} is recursive, and Spark has no recursive types",
                 condition="RECURSIVE_PROTOBUF_SCHEMA",

@@ -180,6 +180,7 @@ class Topic:
             for a topic without schema, and in history for a topic that is no longer declared.
         versions: every version, ordered by number; empty for declared files, which do not have numbers.
         generation: as declared; in history, 1 plus the number of tombstones among its versions.
+        recursion_depth: how often a record may contain itself in its columns, or None for the depth of the project.
         deleted: in history, whether it was declared before, but is no longer.
     """
 
@@ -191,6 +192,7 @@ class Topic:
     generation: int = 1
     renamed_from: TopicName | None = None
     reader: int | Literal["latest"] = "latest"
+    recursion_depth: int | None = None
     lifecycle: Literal["stable", "draft"] = "stable"
     metadata: Metadata = NO_METADATA
     clients: tuple[Client, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from schemactl.core.names import NamespaceName, TargetNames
@@ -11,6 +11,7 @@ from schemactl.core.policies import BrokerDefaults
 from schemactl.core.schema import EMPTY, Release
 
 if TYPE_CHECKING:
+    from schemactl.core.catalog import Topic
     from schemactl.core.findings import Severity
 
 
@@ -89,6 +90,7 @@ class Generate:
         json_defaults: whether a missing field of a JSON payload gets its default instead of null.
         target: the target by whose version numbers it reads messages, or None for Git's numbers.
         classes: the kind of classes for records, or None for no classes.
+        recursion_depth: how often a record may contain itself before the field is dropped; with 0, a recursive topic has no columns.
     """
 
     package: str
@@ -97,6 +99,11 @@ class Generate:
     json_defaults: bool = False
     target: str | None = None
     classes: ClassKind | None = None
+    recursion_depth: int = 0
+
+    def for_topic(self, topic: Topic) -> Generate:
+        """Return the settings of a topic, which may set its own recursion depth."""
+        return self if topic.recursion_depth is None else replace(self, recursion_depth=topic.recursion_depth)
 
 
 NameStyle = Literal["snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"]

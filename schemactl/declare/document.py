@@ -324,6 +324,7 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
         generation=value.get("generation", 1),
         renamed_from=TopicName.parse(value["renamed_from"]) if "renamed_from" in value else None,
         reader=value.get("reader", "latest"),
+        recursion_depth=value.get("generate", {}).get("recursion_depth"),
         lifecycle=value.get("lifecycle", "stable"),
         metadata=Metadata.parse(value),
         clients=tuple(map(_build_client, value.get("clients", ()))),
@@ -500,6 +501,7 @@ HOMES: Final = {
     **dict.fromkeys(("type", "definition", "references", "properties"), "`schema`"),
     **dict.fromkeys(("encoding", "key", "value"), "`schema`, with the type KEY_VALUE"),
     **dict.fromkeys(SETTINGS, "a namespace or a topic"),
+    "recursion_depth": "`generate`",
     "proto": "`schema`, with the type PROTOBUF",
     "message": "`schema`, with the type PROTOBUF_NATIVE (or PROTOBUF with `proto`)",
 }

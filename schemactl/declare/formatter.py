@@ -406,7 +406,18 @@ _YAML_STEP: Final = 2
 _ORDERS: Final[Mapping[str, Sequence[str]]] = {
     "topic": (
         *("topic", "partitions", "generation", "renamed_from", "schema_compatibility_strategy", ""),
-        *("reader", "lifecycle", "owner", "description", "labels", "links", "deprecated", "clients", "schema"),
+        *(
+            "reader",
+            "generate",
+            "lifecycle",
+            "owner",
+            "description",
+            "labels",
+            "links",
+            "deprecated",
+            "clients",
+            "schema",
+        ),
     ),
     "namespace": (
         *("namespace", "schema_compatibility_strategy", "is_allow_auto_update_schema"),

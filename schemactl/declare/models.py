@@ -472,6 +472,17 @@ class TargetShape(MappingShape):
     )
 
 
+_RecursionDepth = Annotated[Any, integer("a number of levels, 0 or more", 0)]
+
+
+class TopicGenerateShape(MappingShape):
+    """What `schemactl generate` writes for a topic, where it is not as in the project."""
+
+    recursion_depth: _RecursionDepth = optional(
+        "How often a record may contain itself in the columns before the field is dropped (default: as in the project; 0: the topic is skipped)."
+    )
+
+
 class GenerateShape(MappingShape):
     """What `schemactl generate` writes."""
 
@@ -488,6 +499,9 @@ class GenerateShape(MappingShape):
     )
     classes: Annotated[Any, choice("kind of classes", get_args(ClassKind))] = optional(
         "Which classes the package has for records, to be encoded and decoded (default: none)."
+    )
+    recursion_depth: _RecursionDepth = optional(
+        "How often a record may contain itself in the columns before the field is dropped (default: 0, recursive topics are skipped)."
     )
 
 
@@ -849,6 +863,9 @@ class TopicShape(MetadataShape, TopicOverlayShape):
     renamed_from: TopicText = optional("Check against the versions of that topic, too.")
     reader: Annotated[Any, integer("`latest` or a version's number", 0, "latest")] = optional(
         "The version that generated readers use: latest (default) or a number."
+    )
+    generate: TopicGenerateShape = optional(
+        "What `schemactl generate` writes for it, where it is not as in the project."
     )
     lifecycle: Annotated[Any, choice("lifecycle", ("stable", "draft"))] = optional(
         "draft: may still break; stable is the default."

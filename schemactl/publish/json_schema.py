@@ -6,6 +6,7 @@ branch, bytes as base64, decimals as numbers, other logical types as the types t
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Container, Mapping
 from itertools import count
@@ -17,7 +18,7 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import schema as avro
-from schemactl.formats.avro.json_text import schema_text
+from schemactl.formats.avro.json_text import definition_text
 from schemactl.formats.avro.parser import parse
 
 Json = dict[str, Any]
@@ -148,6 +149,7 @@ class SchemaWriter:
         self._place = place
         self.release = release
         self._names_by_key: dict[object, str] = {}
+        self._avro_types = _AvroTypes()
         self._protobuf: tuple[str, str] | None = None
         self._comments: Mapping[str, str] = {}
 
@@ -199,7 +201,7 @@ class SchemaWriter:
                 return {"anyOf": [self._avro_schema(branch) for branch in schema.branches]}
             case avro.Fixed():
                 return _add_logical_type(_BASE64, schema)
-        reference, name = self._refer(schema_text(schema), schema.full_name)
+        reference, name = self._refer(self._avro_types.key(schema), schema.full_name)
         if name:
             doc = drop_empty({"description": schema.doc})
             if isinstance(schema, avro.Enum):
@@ -251,6 +253,48 @@ class SchemaWriter:
             # A number without a name in this version stays a number.
             return {"anyOf": [{"type": "string", "enum": names}, {"type": "integer"}]}
         return _PROTOBUF[kinds.KIND_NAMES[field.kind]]
+
+
+class _AvroTypes:
+    """Compares named types of many definitions, also of large ones whose types contain each other."""
+
+    def __init__(self) -> None:
+        self._texts: dict[avro.NamedSchema, tuple[str, str]] = {}
+        self._references: dict[avro.NamedSchema, list[avro.NamedSchema]] = {}
+        self._keys: dict[avro.NamedSchema, object] = {}
+
+    def key(self, schema: avro.NamedSchema) -> object:
+        """Return a value that is equal for types with the same definition, the types inside of it included."""
+        if schema not in self._keys:
+            inner_types = {schema}
+            pending = [schema]
+            while pending:
+                references = self._list_references(pending.pop())
+                pending += [reference for reference in references if reference not in inner_types]
+                inner_types.update(references)
+            self._keys[schema] = schema.full_name, frozenset(map(self._describe, inner_types))
+        return self._keys[schema]
+
+    def _describe(self, schema: avro.NamedSchema) -> tuple[str, str]:
+        """Return the name and the definition of a type."""
+        if schema not in self._texts:
+            digest = hashlib.sha256(definition_text(schema).encode("utf-8", "surrogatepass")).hexdigest()
+            self._texts[schema] = schema.full_name, digest
+        return self._texts[schema]
+
+    def _list_references(self, schema: avro.NamedSchema) -> list[avro.NamedSchema]:
+        """Return the named types that a type uses itself."""
+        if schema not in self._references:
+            references: dict[avro.NamedSchema, None] = {}
+            pending = [*avro.children(schema)]
+            while pending:
+                part = pending.pop()
+                if isinstance(part, avro.Record | avro.Enum | avro.Fixed):
+                    references[part] = None
+                else:
+                    pending += avro.children(part)
+            self._references[schema] = [*references]
+        return self._references[schema]
 
 
 def _add_doc(value: Json, doc: str | None) -> Json:

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from schemactl.checks.samples import SampleMessage
 from schemactl.codec import Codec, Definition, KeyValue, Options, Unwritable, Version
-from schemactl.codec.arrow_types import MAX_COLUMNS, Choice, Group, Leaf, Shape, shape_of
+from schemactl.codec.arrow_types import Choice, Group, Leaf, Shape, shape_of
 from schemactl.codec.avro_schema import DecimalType, EnumType, FixedType, MapType, full_name, json_of, parse
+from schemactl.codec.definition import MAX_COLUMNS
 from schemactl.codec.message import column_type_of, limit_nesting
 from schemactl.codec.proto_schema import Message, MessagePart, Moment, Scalar, root_of
 

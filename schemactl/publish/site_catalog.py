@@ -72,9 +72,9 @@ class Catalogue:
 
     def topics(self, names: Sequence[TopicName]) -> Iterator[TopicEntry]:
         """Yield these topics one at a time, without those that never had a schema."""
-        options = decoded_options(self.project.generate)
         for name in names:
             topic = self.catalog.topics[name].load()
+            options = decoded_options(self.project.generate and self.project.generate.for_topic(topic))
             versions = [version.load() for version in topic.versions]
             last = next((version for version in reversed(versions) if version.info is not None), None)
             if last is None or last.info is None:

@@ -236,6 +236,11 @@ def schema_text(
     return json_text(run(printer.make_tree(schema, None)), pretty=pretty)
 
 
+def definition_text(schema: NamedSchema) -> str:
+    """Return the definition of one named type, as `schema_text` prints it, with all other named types by name."""
+    return json_text(run(_SingleTypePrinter((), one_definition=False).make_definition(schema)))
+
+
 class _SchemaPrinter:
     """The JSON values of one schema and its parts; `namespace` is the enclosing namespace."""
 
@@ -292,6 +297,17 @@ class _SchemaPrinter:
         if schema.aliases:
             tree["aliases"] = [_shorten_name(alias, schema.namespace) for alias in schema.aliases]
         return tree
+
+
+class _SingleTypePrinter(_SchemaPrinter):
+    """Prints one named type."""
+
+    def make_definition(self, schema: NamedSchema) -> Deep[dict[str, JsonValue]]:
+        """Return the JSON value of the type."""
+        return self._make_definition(schema, None)
+
+    def _is_printed(self, schema: NamedSchema) -> bool:  # noqa: ARG002  all types inside of it are printed by name
+        return True
 
 
 def _make_field_tree(field: Field, type_: JsonValue) -> dict[str, JsonValue]:
