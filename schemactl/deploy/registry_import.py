@@ -23,7 +23,7 @@ from schemactl.core.names import (
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import versions
 from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
-from schemactl.formats import spec
+from schemactl.formats import pair_of, spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,12 @@ class _Importer:
         stems: dict[TopicName, str] = {}
         lists: dict[TopicName, list[SchemaVersion]] = {}
         for topic in self._select_topics({name.schema_id for name in declared.topics}):
-            stems[topic.name] = self.paths.of_topic(topic.name)
             if topic.schema is None or topic.schema.type in WITHOUT_SCHEMA:
+                stems[topic.name] = self.paths.of_topic(topic.name)
                 self._add_topic_without_schema(topic, stems[topic.name])
-            else:
-                lists[topic.name] = [*reversed(live(topic.versions))][: None if every_version else 1]
+            elif versions := self._list_readable_versions(topic, every_version=every_version):
+                stems[topic.name] = self.paths.of_topic(topic.name)
+                lists[topic.name] = versions
         self.shared_types = CommonTypes(
             ((name, version.info) for name, versions in lists.items() for version in versions if version.info),
             self.paths.of_shared,
@@ -189,6 +190,22 @@ class _Importer:
             kind = topic.schema.type.name
             message = f"declared without `schema`: the registry holds a schema of type {kind}, which describes no messages and keeps typed clients out"
             self.notes.append(ImportNote(topic.name, message))
+
+    def _list_readable_versions(self, topic: Topic, *, every_version: bool) -> list[SchemaVersion]:
+        """Return the versions to declare, newest first, or [] if the topic is left out: a broker stores pairs that no client can read."""
+        readable_versions: list[SchemaVersion] = []
+        for version in [*reversed(live(topic.versions))][: None if every_version else 1]:
+            try:
+                if version.info:
+                    pair_of(version.info.load())
+            except InvalidSchema as error:
+                reason = f"version {version.number}: no client can read it: {error.what}"
+                self._leave_out(topic.name, reason, all_of_it=not readable_versions)
+                if not readable_versions:
+                    return []
+                continue
+            readable_versions.append(version)
+        return readable_versions
 
     def _make_files(
         self, layer: Mapping[TopicName, SchemaVersion], stems: Mapping[TopicName, str], *, strictly: bool

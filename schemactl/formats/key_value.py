@@ -65,10 +65,10 @@ class PairSpec(TypeSpec):
         """Return its text in the admin API: `{"key":...,"value":...}`, with `""` for a half without definition.
 
         Raises:
-            InvalidSchema: if `split` raises it, or if a half's definition is not JSON.
+            InvalidSchema: if `split` raises it for another reason than the encoding, or if a half's definition is not JSON.
         """
         try:
-            return _to_json({name: _parse_half_text(half, name) for name, half in split(info).halves.items()})
+            return _to_json({name: _parse_half_text(half, name) for name, half in _split_halves(info).items()})
         except RecursionError:
             raise InvalidSchema("a half of a KEY_VALUE schema nests too deep to be shown") from None
 
@@ -316,6 +316,15 @@ def split(info: SchemaInfo) -> Pair:
     Raises:
         InvalidSchema: if Pulsar would not write this framing, encoding, half's type or properties.
     """
+    halves = _split_halves(info)
+    encoding = info.properties.get(ENCODING) or "INLINE"
+    if encoding not in ("INLINE", "SEPARATED"):
+        raise InvalidSchema(f"{ENCODING} is {encoding!r}", pointer="/encoding", fix="write INLINE or SEPARATED")
+    return Pair(halves["key"], halves["value"], cast("Encoding", encoding))
+
+
+def _split_halves(info: SchemaInfo) -> dict[Half, SchemaInfo]:
+    """Return the halves as a broker reads them, which stores any encoding. Raises as `split`, but not for the encoding."""
     try:
         key, value, rest = unframe(info.schema)
     except FramingError as error:
@@ -327,12 +336,7 @@ def split(info: SchemaInfo) -> Pair:
         ) from None
     if rest:
         raise InvalidSchema(f"{len(rest)} bytes follow the value of a KEY_VALUE schema")
-    encoding = info.properties.get(ENCODING) or "INLINE"
-    if encoding not in ("INLINE", "SEPARATED"):
-        raise InvalidSchema(f"{ENCODING} is {encoding!r}", pointer="/encoding", fix="write INLINE or SEPARATED")
-    return Pair(
-        _make_half(info, "key", key or b""), _make_half(info, "value", value or b""), cast("Encoding", encoding)
-    )
+    return {"key": _make_half(info, "key", key or b""), "value": _make_half(info, "value", value or b"")}
 
 
 def _make_half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:

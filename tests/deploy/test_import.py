@@ -558,6 +558,23 @@ def test_system_topics_are_left_out(shop: Shop) -> None:
     assert out.count("left out") == 1
 
 
+def make_pair(encoding: str) -> SchemaInfo:
+    """Return a pair of two texts, as a broker stores it."""
+    types = {"key.schema.type": "STRING", "value.schema.type": "STRING"}
+    return SchemaInfo(SchemaType.KEY_VALUE, bytes(8), {**types, "kv.encoding.type": encoding})
+
+
+@pytest.mark.parametrize("way", ["--one-commit", "--commit-each-version"])
+def test_pairs_that_no_client_can_read_are_left_out(shop: Shop, way: str) -> None:
+    shop.put(ORDERS, make_pair("SEPARATED"))
+    shop.put(sales("small"), make_pair("inline"))
+    shop.put(sales("odd"), make_pair("FOO"))
+    out = shop.settled(way)
+    for topic, problem in (("small", "kv.encoding.type is 'inline'"), ("odd", "kv.encoding.type is 'FOO'")):
+        assert f"{sales(topic)}: left out: version 0: no client can read it: {problem}.\n" in out
+    assert shop.numbers(ORDERS) == [(0, 0)]
+
+
 SPACES = [NamespaceName("shop", name) for name in ("sales", "web")]
 PRIMITIVES = [SchemaType.STRING, SchemaType.INT64, SchemaType.DATE, SchemaType.INSTANT]
 

@@ -66,6 +66,26 @@ def test_it_answers_as_the_project_says(tmp_path: Path) -> None:
         assert (response.status, response.json()["schemaCompatibilityStrategy"]) == (202, "FORWARD")
 
 
+@pytest.mark.parametrize("encoding", ["inline", "FOO", ""])
+def test_a_pair_of_any_encoding_is_stored_and_returned(encoding: str) -> None:
+    types = {f"{half}.schema.type": "STRING" for half in ("key", "value")}
+    payload = {
+        "type": "KEY_VALUE",
+        "schema": '{"key":"","value":""}',
+        "properties": {**types, "kv.encoding.type": encoding},
+    }
+    with admin_rest.served() as (url, _), closing(admin_rest.Client(url)) as client:
+        client.create_namespace("t/n")
+        for _ in range(2):
+            assert client.call("POST", "/schemas/t/n/a/schema", payload).json() == {"version": {"version": 0}}
+        assert client.call("POST", "/schemas/t/n/a/compatibility", payload).status == 202
+        assert client.call("POST", "/schemas/t/n/a/version", payload).json() == {"version": 0}
+        response = client.call("GET", "/schemas/t/n/a/schema")
+        assert (response.status, response.json()["data"]) == (200, '{"key":"","value":""}')
+        assert response.json()["properties"]["kv.encoding.type"] == encoding
+        assert client.call("GET", "/schemas/t/n/a/schemas").status == 200
+
+
 def test_answers_are_not_held_back_until_the_client_has_confirmed_their_first_half() -> None:
     # Otherwise asyncio does not disable Nagle's algorithm, and each response takes 40 ms.
     with closing(app._open_socket("127.0.0.1", 0)) as listening:
