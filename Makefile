@@ -45,6 +45,7 @@ soak: $(STAMP)
 	SCHEMACTL_SITE_TOPICS=5000 $(BIN)/python -m pytest -q tests/publish/test_site_in_a_browser.py
 	SCHEMACTL_WORDS_SEEDS=60 $(BIN)/python -m pytest -q tests/report/test_hostile_words.py
 	SCHEMACTL_AVRO_SEEDS=1000 $(BIN)/python -m pytest -q tests/spark/test_against_java.py
+	SCHEMACTL_NATIVE_SEEDS=20000 $(BIN)/python -m pytest -q tests/formats/test_native_definitions.py
 	SCHEMACTL_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/codec tests/codegen tests/classes tests/spark/test_landing_parquet.py tests/spark/test_landing_sink.py \
 	  tests/comparison tests/deploy tests/checks/test_merge_laws.py tests/checks/test_gate.py tests/history/test_branch.py tests/history/test_random_histories.py tests/registry/test_registry_model.py tests/formats/test_avro_hostile.py tests/formats/test_avro_fastavro.py tests/formats/test_json_readers.py
 

@@ -124,6 +124,8 @@ def _validate_native(data: SchemaData, _release: Release) -> None:
     try:
         root_message(data)
     except JavaException as thrown:
+        if is_error(thrown):
+            raise
         raise invalid("deserialize ProtobufNative Schema failed") from thrown
 
 
@@ -315,9 +317,23 @@ def advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[str, 
 def _read_native(data: SchemaData) -> ProtoDefinition:
     try:
         definition: ProtoDefinition = protobuf.load("definition").parse(data.data or b"")
+    except protobuf.load("java_descriptors").RejectedDefinition as rejected:
+        if is_error(rejected.java):
+            raise rejected.java from rejected
+        raise JavaException(SERIALIZATION, _show_cause(rejected.java)) from rejected
     except InvalidSchema as problem:
         raise JavaException(SERIALIZATION, _make_jackson_message(data.data or b"") or problem.what) from problem
     return definition
+
+
+def _show_cause(java: JavaException) -> str:
+    """Return the message of a SchemaSerializationException with this cause."""
+    if java.exception == "DescriptorValidationException":
+        # Thrown for a file, and once more for the definition.
+        wrapper = "org.apache.pulsar.client.api.SchemaSerializationException"
+        return f"{wrapper}: com.google.protobuf.Descriptors${java.exception}: {java.message}"
+    package = "java.util.regex" if java.exception == "PatternSyntaxException" else "java.lang"
+    return f"{package}.{java.exception}: {java.message}"
 
 
 def _make_jackson_message(data: bytes) -> str:

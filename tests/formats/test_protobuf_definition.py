@@ -81,14 +81,15 @@ def test_the_broker_takes_what_is_taken_here() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"fileDescriptorSet": None}, "`fileDescriptorSet` is not base64"),
+        ({"fileDescriptorSet": None}, "`fileDescriptorSet` is missing"),
         ({"fileDescriptorSet": "!!"}, "`fileDescriptorSet` is not base64"),
         ({"fileDescriptorSet": "AAA"}, "`fileDescriptorSet` is not base64"),
         ({"fileDescriptorSet": "////"}, "not a serialized FileDescriptorSet"),
-        ({"fileDescriptorSet": ["x"]}, "its values are text"),
-        ({"rootFileDescriptorName": None}, "the descriptor set has no file None"),
+        ({"fileDescriptorSet": ["x"]}, "`fileDescriptorSet` is not base64"),
+        ({"rootMessageTypeName": ["x"]}, "its values are text"),
+        ({"rootFileDescriptorName": None}, "`rootFileDescriptorName` is missing"),
         ({"rootFileDescriptorName": "b.proto"}, "the descriptor set has no file 'b.proto'"),
-        ({"rootMessageTypeName": None}, "schema.proto declares no message None"),
+        ({"rootMessageTypeName": None}, "`rootMessageTypeName` is missing"),
         ({"rootMessageTypeName": "web.Visit"}, "schema.proto declares no message 'web.Visit'"),
         ({"rootMessageTypeName": "Click.At"}, "schema.proto declares no message 'Click.At'"),
     ],
@@ -377,14 +378,14 @@ def test_type_name_that_is_not_defined_in_its_scope_is_a_problem(complete: Schem
     files = files_of(complete)
     [file] = [file for file in files.file if file.name == "m.proto"]
     file.message_type[0].field[0].type_name = name
-    assert refusal(with_files(complete, files)) == f"m.proto names the type {name}, which is not defined in its scope"
+    assert refusal(with_files(complete, files)) == f'a.b.M.kind: "{name}" is not defined.'
 
 
 def test_innermost_scope_with_the_first_part_of_a_type_name_decides() -> None:
     info = definition('syntax = "proto2"; message M { message B {} optional B b = 1; } message B { message C {} }')
     files = files_of(info)
     files.file[0].message_type[0].field[0].type_name = "B.C"
-    assert refusal(with_files(info, files)).endswith("names the type B.C, which is not defined in its scope")
+    assert refusal(with_files(info, files)) == 'M.b: "B.C" is not defined.'
     files.file[0].message_type[0].field[0].type_name = ".B.C"
     assert not list(FORMAT.problems(with_files(info, files), Release.R4_0))
 

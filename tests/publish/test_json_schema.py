@@ -16,8 +16,9 @@ from random_avro import Maker
 from schemactl.codec import Codec, Definition, Version
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats.protobuf.definition import build_pool, parse
+from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
+from schemactl.formats.protobuf.python_runtime import build_pool
 from schemactl.publish.json_schema import json_schema
 
 PROTO = """\

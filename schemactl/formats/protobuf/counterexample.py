@@ -24,8 +24,9 @@ from schemactl.formats.protobuf.compatibility import (
     pairs,
     select_independent,
 )
-from schemactl.formats.protobuf.definition import ProtoDefinition, build_pool, field_path, is_shipped, parse
+from schemactl.formats.protobuf.definition import ProtoDefinition, field_path, is_shipped, parse
 from schemactl.formats.protobuf.descriptor import ENUM, KIND_NAMES, ProtoEnum, ProtoField, ProtoMessage, default_of
+from schemactl.formats.protobuf.python_runtime import build_pool
 from schemactl.formats.type_spec import Explanation
 
 Value: TypeAlias = int | float | str | bytes | None

@@ -27,13 +27,14 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from graphlib import CycleError, TopologicalSorter
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from google.protobuf.descriptor_pb2 import (
+    EDITION_2023,
     DescriptorProto,
     Edition,
     EnumDescriptorProto,
+    FeatureSet,
     FieldDescriptorProto,
     FileDescriptorProto,
     FileDescriptorSet,
@@ -42,9 +43,11 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.schema import Locator
+from schemactl.formats.avro.schema import JavaException
 from schemactl.formats.protobuf.descriptor import (
     ENUM,
     MAP,
@@ -61,19 +64,27 @@ from schemactl.formats.protobuf.descriptor import (
     ProtoField,
     ProtoMessage,
     Span,
+    is_map_entry,
 )
+from schemactl.formats.protobuf.java_descriptors import RejectedDefinition, build_files, find_root
+from schemactl.formats.protobuf.python_runtime import adapt_files
 
 REFUSAL = "deserialize ProtobufNative Schema failed"
 """The message of a broker for every definition that it cannot read."""
 
 _KEYS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
-_BASE64 = re.compile(r"(?:\s*+[A-Za-z0-9+/]{4})*+\s*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\s*+")
+
+_BASE64_PART = re.compile(r"(?:[\x00-\x20]*+[A-Za-z0-9+/]{4})*+[\x00-\x20]*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?+")
+_BASE64 = re.compile(r"(?:[\x00-\x20]*+(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=))*+[\x00-\x20]*+")
+"""Base64 as Jackson reads it: white space between groups of four, and padding."""
+
+_WHITESPACE = " \t\r\n"
+_ENCODED_VALUE = re.compile(r'("fileDescriptorSet"\s*:\s*")([^"\\]*)')
+_CONTROL = re.compile(r"[\x00-\x20]+")
+_NOT_UTF8 = re.compile(r"[\ud800-\udfff]")
 
 _SHIPPED = "google/protobuf/"
 """The folder of protoc's own files: their content depends on the compiler's release, not on the user."""
-
-_MAX_ROOT_NAME_WORK = 10_000_000
-"""The maximum product of the lengths of a package and a root name: Java would search one in the other for minutes."""
 
 _SMALL_BYTES = 100_000
 """Parsed definitions up to this size are cached by the hundred, larger ones by the handful."""
@@ -142,98 +153,206 @@ def parse(schema: bytes) -> ProtoDefinition:
     """
     try:
         return _parse_small(schema) if len(schema) <= _SMALL_BYTES else _parse_large(schema)
+    except RejectedDefinition as error:
+        raise RejectedDefinition(error.java, f"{REFUSAL}: {error.what}") from error
     except InvalidSchema as error:
         raise InvalidSchema(f"{REFUSAL}: {error.what}", fix=error.fix) from error
 
 
 def _parse(schema: bytes) -> ProtoDefinition:
-    encoded, root_name, file_name = _read_envelope(schema)
-    if encoded is None or not _BASE64.fullmatch(encoded):
-        raise InvalidSchema("`fileDescriptorSet` is not base64")
-    image = _read_image(base64.b64decode(encoded))
-    if file_name not in image.files:
-        raise InvalidSchema(f"the descriptor set has no file {file_name!r}, which `rootFileDescriptorName` names")
-    reachable = tuple(_list_reachable(image, file_name))
-    build_pool(image, reachable)
-    file = image.files[file_name]
-    if root_name is not None:
-        if len(file.proto.package) * len(root_name) > _MAX_ROOT_NAME_WORK:
-            raise InvalidSchema(f"the package of {file_name} and `rootMessageTypeName` are too long")
-        # Pulsar uses the package as a regular expression, and removes its first match anywhere in the name.
-        package = "".join("." if character == "." else re.escape(character) for character in file.proto.package)
-        nested_name = re.sub(package, "", root_name, count=1).replace(".", "", 1).rstrip(".")
-        root = file.declared.messages.get(file.qualified(nested_name))
-        if root is not None:
-            return ProtoDefinition(image, root, reachable)
-    raise InvalidSchema(f"{file_name} declares no message {root_name!r}, which `rootMessageTypeName` names")
+    data, root_name, file_name = _read_envelope(schema)
+    image = _read_image(data)
+    files = build_files(image.stored_protos, file_name)
+    symbol = find_root(files[file_name or ""], root_name)
+    root = image.files[symbol.file.name].declared.messages[symbol.full_name]
+    return ProtoDefinition(image, root, tuple(files))
 
 
 _parse_small = lru_cache(maxsize=256)(_parse)
 _parse_large = lru_cache(maxsize=8)(_parse)
 
 
-def _read_envelope(schema: bytes) -> tuple[str | None, str | None, str | None]:
-    """Return the three values of the JSON object, None for null or a missing one; text after the object is ignored."""
+def _read_envelope(schema: bytes) -> tuple[bytes, str | None, str | None]:
+    """Return the three values of the JSON object, as Jackson reads ProtobufNativeSchemaData; text after the object is ignored.
+
+    Raises:
+        InvalidSchema: if Jackson rejects them, or there is no descriptor set.
+    """
+    encoding = json.detect_encoding(schema)
+    text = schema.decode(encoding, "surrogateescape" if encoding.startswith("utf-8") else "replace").lstrip(_WHITESPACE)
+    problem = "not a JSON object with " + ", ".join(_KEYS)
     try:
-        text = schema.decode("utf-8-sig").lstrip()
-        envelope, _ = json.JSONDecoder().raw_decode(text)
+        try:
+            envelope, end = _DECODER.raw_decode(text)
+        except ValueError:
+            # Jackson skips white space in base64, even if it is not escaped.
+            text = _ENCODED_VALUE.sub(lambda match: match[1] + _CONTROL.sub(" ", match[2]), text, count=1)
+            envelope, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidSchema("not a JSON object with " + ", ".join(_KEYS)) from error
-    if not isinstance(envelope, dict):
-        raise InvalidSchema("not a JSON object with " + ", ".join(_KEYS))
-    values = [envelope.get(key) for key in _KEYS]
-    if any(isinstance(value, (dict, list)) for value in values):
-        raise InvalidSchema("its values are text")
-    encoded, root_name, file_name = (None if value is None else str(value) for value in values)
-    return encoded, root_name, file_name
+        raise InvalidSchema(problem) from error
+    if envelope is None:
+        java = JavaException(
+            "NullPointerException",
+            'Cannot invoke "org.apache.pulsar.common.protocol.schema.ProtobufNativeSchemaData.getFileDescriptorSet()" '
+            'because "schemaData" is null',
+        )
+        raise RejectedDefinition(java, problem)
+    if not isinstance(envelope, _JsonObject) or _NOT_UTF8.search(text, 0, end):
+        raise InvalidSchema(problem)
+    data: bytes | None = None
+    names: dict[str, str | None] = {}
+    for key, value in envelope.pairs:
+        if key == _KEYS[0]:
+            data = _decode_bytes(value)
+        elif key in _KEYS:
+            if isinstance(value, (_JsonObject, list)):
+                raise InvalidSchema("its values are text")
+            names[key] = value if value is None or isinstance(value, str) else "true" if value else "false"
+    if data is None:
+        java = JavaException("NullPointerException", 'Cannot read the array length because "data" is null')
+        raise RejectedDefinition(java, "`fileDescriptorSet` is missing")
+    return data, names.get(_KEYS[1]), names.get(_KEYS[2])
+
+
+class _JsonObject:
+    """A JSON object with all its pairs, of which Jackson reads each."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        self.pairs = pairs
+
+
+class _Number(str):
+    """A JSON number as it was written: Jackson also accepts it as text."""
+
+    __slots__ = ()
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_JsonObject, parse_int=_Number, parse_float=_Number, parse_constant=_reject_constant
+)
+
+
+def _decode_bytes(value: Any) -> bytes | None:
+    """Return the bytes that Jackson reads from base64 or from an array of numbers, or None for null."""
+    if value is None:
+        return None
+    if isinstance(value, str) and not isinstance(value, _Number):
+        if not _BASE64.fullmatch(value):
+            raise InvalidSchema("`fileDescriptorSet` is not base64")
+        # After padding, another text in base64 may follow.
+        return b"".join(base64.b64decode(part) for part in _BASE64_PART.findall(value))
+    if isinstance(value, list):
+        try:
+            numbers = [0 if item is None else int(float(item) if "." in item else item) for item in value]
+            if all(-0x80 <= number <= 0xFF for number in numbers):
+                return bytes(number & 0xFF for number in numbers)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise InvalidSchema("`fileDescriptorSet` is not base64")
 
 
 def _read_image(data: bytes) -> Image:
+    """Return the files of a serialized descriptor set; text that is not UTF-8 is read as Java reads it, with U+FFFD.
+
+    Raises:
+        InvalidSchema: if it is not a descriptor set.
+    """
     try:
-        return Image.of(FileDescriptorSet.FromString(data))
+        if not _is_utf8(data):
+            data = _rewrite_as_java_reads(data, FileDescriptorSet.DESCRIPTOR)
+        files = FileDescriptorSet.FromString(data)
     except DecodeError as error:
         raise InvalidSchema(
             "not a serialized FileDescriptorSet", fix="write it with: protoc --include_imports --descriptor_set_out"
         ) from error
+    if not files.IsInitialized():
+        raise InvalidSchema("an uninterpreted option lacks a required field")
+    return Image.of(files)
 
 
-def _list_reachable(image: Image, name: str) -> Iterator[str]:
-    """Yield `name` and its direct and indirect imports, each file after its own imports.
+def _is_utf8(data: bytes) -> bool:
+    """Return whether all texts of a serialized descriptor set are UTF-8, which protobuf's own parser of descriptors does not check."""
+    try:
+        _make_strict_class().FromString(data)
+    except DecodeError:
+        return False
+    return True
 
-    Raises:
-        InvalidSchema: if an import is missing, or files import each other.
-    """
-    imports: dict[str, Sequence[str]] = {}
-    pending = [name]
+
+@cache
+def _make_strict_class() -> Any:
+    """Make the class of descriptor sets whose texts are validated."""
+    file = FileDescriptorProto()
+    FileDescriptorSet.DESCRIPTOR.file.CopyToProto(file)
+    file.syntax, file.edition = "editions", EDITION_2023
+    features = file.options.features
+    features.utf8_validation, features.enum_type = FeatureSet.VERIFY, FeatureSet.CLOSED
+    pending = list(file.message_type)
     while pending:
-        current = pending.pop()
-        if current not in image.files:
-            raise InvalidSchema(f"the descriptor set does not have {current}, which is imported")
-        if current not in imports:
-            imports[current] = image.files[current].proto.dependency
-            pending.extend(imports[current])
-    try:
-        yield from TopologicalSorter(imports).static_order()
-    except CycleError as error:
-        raise InvalidSchema(f"{error.args[1][0]} imports itself, directly or through others") from None
+        message = pending.pop()
+        pending += message.nested_type
+        for field in message.field:
+            if field.label == _REQUIRED:
+                field.label = FieldDescriptorProto.LABEL_OPTIONAL
+            field.options.ClearField("packed")
+    pool = DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName(FileDescriptorSet.DESCRIPTOR.full_name))
 
 
-def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
-    """Return a descriptor pool with the files, which checks that every type is defined once and every type name is defined.
+def _rewrite_as_java_reads(data: bytes, message: Any) -> bytes:
+    """Return a serialized `message` in the usual form: Java accepts tags and sizes of up to ten bytes, and texts that are not UTF-8.
 
     Raises:
-        InvalidSchema: if the files do not fit together.
+        DecodeError: if it is not a message.
     """
-    pool = DescriptorPool()
-    try:
-        for name in names:
-            for undefined_name in image.files[name].undefined_names:
-                raise InvalidSchema(f"{name} names the type {undefined_name}, which is not defined in its scope")
-            pool.AddSerializedFile(image.files[name].proto.SerializeToString())
-    except TypeError as error:
-        _, _, reason = str(error).partition("descriptor pool: ")
-        raise InvalidSchema(reason or str(error)) from error
-    return pool
+    rewritten = bytearray()
+    position = 0
+
+    def read_varint(position: int) -> tuple[int, int]:
+        value = 0
+        for shift, byte in zip(range(0, 70, 7), data[position : position + 10], strict=False):
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value & 0xFFFFFFFF, position + shift // 7 + 1
+        raise DecodeError("a number does not end")
+
+    while position < len(data):
+        tag, start = read_varint(position)
+        rewritten += _encode_varint(tag)
+        wire_type, position = tag & 7, start
+        if wire_type == 2:
+            size, start = read_varint(position)
+            position = start + size
+            body = data[start:position]
+            field = message.fields_by_number.get(tag >> 3)
+            if field is not None and field.type == FieldDescriptorProto.TYPE_STRING:
+                body = body.decode("utf-8", "replace").encode()
+            elif field is not None and field.message_type:
+                body = _rewrite_as_java_reads(body, field.message_type)
+            rewritten += _encode_varint(len(body)) + body
+        elif wire_type == 0:
+            _, position = read_varint(start)
+            rewritten += data[start:position]
+        else:
+            position += {1: 8, 5: 4}.get(wire_type, 0)
+            rewritten += data[start:position]
+        if position > len(data):
+            raise DecodeError("the message ends early")
+    return bytes(rewritten)
+
+
+def _encode_varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> ProtoMessage:
@@ -342,7 +461,7 @@ def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
     """
     image = _read_image(data)
     root = find_message(image, message)
-    build_pool(image, tuple(_list_reachable(image, root.file.name)))
+    build_files(image.stored_protos, root.file.name)
     return root
 
 
@@ -356,13 +475,37 @@ def descriptor_set(schema: bytes) -> tuple[bytes, str]:
     return _serialize_files(definition.image, definition.reachable), definition.root.full_name
 
 
+def adapt_for_python(schema: bytes) -> bytes:
+    """Return the definition as Python's protobuf can load it: the same bytes if it can, else with the same messages on the wire.
+
+    Raises:
+        InvalidSchema: if a broker rejects it, or if Python's protobuf cannot have its types.
+    """
+    definition = parse(schema)
+    root, image = definition.root, definition.image
+    files = adapt_files(image, definition.reachable)
+    try:
+        envelope = json.loads(schema)
+        is_usual = base64.b64decode(envelope[_KEYS[0]], validate=True) and envelope[_KEYS[1]] in (
+            root.full_name,
+            root.nested_name,
+        )
+        if files is None and is_usual and image.files[envelope[_KEYS[2]]] is root.file:
+            return schema
+    except (ValueError, TypeError, KeyError):
+        pass
+    protos = files or [image.files[name].proto for name in definition.reachable]
+    data = FileDescriptorSet(file=protos).SerializeToString(deterministic=True)
+    return json.dumps(_make_envelope(data, root), separators=(",", ":")).encode()
+
+
 def render(root: ProtoMessage) -> bytes:
     """Return the schema bytes for `root`: the files it needs, sorted by name, without source info.
 
     The same content always has the same bytes.
     """
     image = root.file.image
-    envelope = _make_envelope(_serialize_files(image, _list_reachable(image, root.file.name)), root)
+    envelope = _make_envelope(_serialize_files(image, image.list_reachable(root.file.name)), root)
     return json.dumps(envelope, separators=(",", ":")).encode()
 
 
@@ -618,7 +761,7 @@ class _Printer:
         yield from self._reserved_name_lines(message.reserved_name)
 
     def _fields_and_messages(self, message: DescriptorProto) -> Iterator[str]:
-        entries = {nested.name: nested for nested in message.nested_type if nested.options.map_entry}
+        entries = {nested.name: nested for nested in message.nested_type if is_map_entry(nested)}
         # The entry of a map field is also a nested message, at the place of the field: the other nested messages keep their
         # places before and after it.
         remaining = list(message.nested_type)

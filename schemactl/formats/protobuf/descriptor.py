@@ -8,9 +8,10 @@ Settings for Editions").
 from __future__ import annotations
 
 import math
+import re
 import struct
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -37,8 +38,10 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError
-from google.protobuf.text_encoding import CUnescape
+from google.protobuf.text_encoding import CEscape, CUnescape
 from google.protobuf.unknown_fields import UnknownFieldSet
+
+from schemactl.formats.protobuf.java_descriptors import parse_default
 
 JAVA_FEATURES = 1001
 """The field number of FeatureSet's extension `pb.java`."""
@@ -59,6 +62,12 @@ BYTES = FieldDescriptorProto.TYPE_BYTES
 ENUM = FieldDescriptorProto.TYPE_ENUM
 MESSAGE = FieldDescriptorProto.TYPE_MESSAGE
 GROUP = FieldDescriptorProto.TYPE_GROUP
+
+MAX_FIELD_NUMBER = (1 << 29) - 1
+"""The highest field number that fits into a tag."""
+
+MAP_KEYS = frozenset(FieldDescriptorProto.Type.values()) - {DOUBLE, FLOAT, BYTES, ENUM, MESSAGE, GROUP}
+"""The kinds of keys of maps."""
 
 KIND_NAMES: Mapping[int, str] = {
     number: name.removeprefix("TYPE_").lower() for name, number in FieldDescriptorProto.Type.items()
@@ -95,6 +104,22 @@ class Image:
             proto.ClearField("source_code_info")
             image.files[proto.name] = File(image, proto, source_info)
         return image
+
+    @property
+    def stored_protos(self) -> dict[str, FileDescriptorProto]:
+        """The descriptors of the files as they were read, by name."""
+        return {name: file.stored_proto for name, file in self.files.items()}
+
+    def list_reachable(self, name: str) -> list[str]:
+        """Return `name` and the names of its direct and indirect imports."""
+        names = {name: None}
+        pending = [name]
+        while pending:
+            for dependency in self.files[pending.pop()].stored_proto.dependency:
+                if dependency not in names:
+                    names[dependency] = None
+                    pending.append(dependency)
+        return list(names)
 
     @cached_property
     def declared(self) -> Declarations:
@@ -200,28 +225,18 @@ class File(Element):
 
     @cached_property
     def proto(self) -> FileDescriptorProto:
-        """The descriptor with a leading dot before each type name, and with the type of each field."""
-        return self._resolved.proto
-
-    @property
-    def undefined_names(self) -> Sequence[str]:
-        """The type names without a leading dot that name no type in their scope."""
-        return self._resolved.undefined_names
-
-    @cached_property
-    def _resolved(self) -> _ResolvedFile:
+        """The descriptor as protoc writes it: with full type names and the type of each field, and with the usual texts of defaults."""
         # protoc completes all names; other generators may write them like in a `.proto` file.
         if all(
             getattr(user, attribute).startswith(".") and (attribute != "type_name" or user.HasField("type"))
             for user, attribute, _ in _list_type_names(self.stored_proto)
-        ):
-            return _ResolvedFile(self.stored_proto)
+        ) and not any(_has_unusual_default(field) for field in _list_fields(self.stored_proto)):
+            return self.stored_proto
         proto = FileDescriptorProto()
         proto.CopyFrom(self.stored_proto)
         kinds: dict[str, Kind | None] = {}
         for file in self._list_visible_files():
             kinds = _list_kinds(file.stored_proto) | kinds
-        undefined_names = []
         for user, attribute, scope in _list_type_names(proto):
             name = getattr(user, attribute)
             full_name = name[1:] if name.startswith(".") else _resolve_name(name, scope, kinds)
@@ -230,9 +245,10 @@ class File(Element):
                 setattr(user, attribute, f".{full_name}")
                 if attribute == "type_name" and not user.HasField("type"):
                     user.type = kind
-            elif not name.startswith("."):
-                undefined_names.append(name)
-        return _ResolvedFile(proto, undefined_names)
+        for user in _list_fields(proto):
+            if _has_unusual_default(user):
+                user.default_value = format_default(parse_default(user.default_value, user.type), user.type)
+        return proto
 
     def _list_visible_files(self) -> list[File]:
         """Return this file, its imports, and the public imports of these."""
@@ -306,9 +322,35 @@ class File(Element):
         return self, path, nested_name, f"/{noun}/{self.qualified(nested_name)}"
 
 
-class _ResolvedFile(NamedTuple):
-    proto: FileDescriptorProto
-    undefined_names: Sequence[str] = ()
+def _list_fields(file: FileDescriptorProto) -> Iterator[FieldDescriptorProto]:
+    """Yield the fields and extensions."""
+    yield from file.extension
+    pending = list(file.message_type)
+    while pending:
+        message = pending.pop()
+        yield from message.field
+        yield from message.extension
+        pending += message.nested_type
+
+
+def _has_unusual_default(field: FieldDescriptorProto) -> bool:
+    """Return whether the text of the default is not the one that protoc writes; Java reads more."""
+    if not field.HasField("default_value") or field.type in (STRING, ENUM, MESSAGE, GROUP):
+        return False
+    text = field.default_value
+    if not _USUAL_DEFAULTS.get(field.type, _USUAL_INTEGER).fullmatch(text):
+        return True
+    return field.type in (FLOAT, DOUBLE) and "inf" not in text and math.isinf(float(text))
+
+
+_USUAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_USUAL_FLOAT = re.compile(r"-?(?:inf|nan|[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)")
+_USUAL_DEFAULTS = {
+    BOOL: re.compile("true|false"),
+    BYTES: re.compile(r"(?:[^\\]|\\(?:[0-7]{3}|[nrt\"'\\]))*"),
+    FLOAT: _USUAL_FLOAT,
+    DOUBLE: _USUAL_FLOAT,
+}
 
 
 def _list_type_names(file: FileDescriptorProto) -> Iterator[tuple[Any, str, str]]:
@@ -375,20 +417,22 @@ class ProtoMessage(Element):
 
     @property
     def is_map_entry(self) -> bool:
-        """Whether protoc made it for a map field."""
-        return self.proto.options.map_entry
+        """Whether protoc made it for a map field. A message with the option but other fields is an ordinary one on the wire."""
+        return is_map_entry(self.proto)
 
     def fields(self) -> Mapping[int, ProtoField]:
-        """Return the fields by number, without extensions."""
+        """Return the fields by number, without extensions, and without numbers that Java accepts but no message can have."""
         return self._fields
 
     @cached_property
     def _fields(self) -> dict[int, ProtoField]:
-        entries = {f".{self.full_name}.{nested.name}" for nested in self.proto.nested_type if nested.options.map_entry}
+        entries = {f".{self.full_name}.{nested.name}" for nested in self.proto.nested_type if is_map_entry(nested)}
         fields = {}
         for index, proto in enumerate(self.proto.field):
             path = (*self.path, 2, index)
-            is_map = proto.type_name in entries
+            if proto.number > MAX_FIELD_NUMBER:
+                continue
+            is_map = proto.type_name in entries and proto.label == FieldDescriptorProto.LABEL_REPEATED
             fields[proto.number] = _make_field(self.file, path, proto, self, self.features, is_map=is_map)
         return fields
 
@@ -530,6 +574,17 @@ class Service(Element):
             proto.name: Method(*self.part(2, index, "methods", proto.name), self, proto)
             for index, proto in enumerate(self.proto.method)
         }
+
+
+def is_map_entry(message: DescriptorProto) -> bool:
+    """Return whether the message has the option of a map's entry, and a key and a value as protoc writes them."""
+    if not message.options.map_entry or [field.number for field in message.field] not in ([1, 2], [2, 1]):
+        return False
+    key = next(field for field in message.field if field.number == 1)
+    return key.type in MAP_KEYS and all(
+        field.label == FieldDescriptorProto.LABEL_OPTIONAL and not field.HasField("oneof_index")
+        for field in message.field
+    )
 
 
 def _make_field(
@@ -753,6 +808,15 @@ def default_of(field: ProtoField) -> Default:
         value = float(text) if is_declared else 0.0
         return to_float32(value) if field.kind == FLOAT else value
     return int(text) if is_declared else 0
+
+
+def format_default(value: Default, kind: Kind) -> str:
+    """Return the text that protoc writes for a default that is not a text, an enum value or a message."""
+    if isinstance(value, bytes):
+        return CEscape(value, as_utf8=False)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if kind in (FLOAT, DOUBLE) else str(value)
 
 
 def to_float32(value: float) -> float:

@@ -1,0 +1,214 @@
+"""Load descriptors that Java accepts into Python's protobuf, which is stricter.
+
+A file that Python rejects is replaced by one with the same messages on the wire: an edition 2023 file, in which each element has its
+features, without the parts that do not change how messages are read (JSON names, services, extensions, ranges, most options).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from google.protobuf.descriptor_pb2 import (
+    EDITION_2023,
+    DescriptorProto,
+    EnumDescriptorProto,
+    FeatureSet,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from schemactl.core.errors import InvalidSchema
+from schemactl.formats.protobuf.descriptor import (
+    ENUM,
+    EXPLICIT,
+    GROUP,
+    IMPLICIT,
+    MESSAGE,
+    REPEATED,
+    REQUIRED,
+    STRING,
+    File,
+    Image,
+    ProtoEnum,
+    ProtoField,
+    ProtoMessage,
+)
+
+_PRESENCES: Final[Mapping[str, FeatureSet.FieldPresence.ValueType]] = {
+    REQUIRED: FeatureSet.LEGACY_REQUIRED,
+    EXPLICIT: FeatureSet.EXPLICIT,
+    IMPLICIT: FeatureSet.IMPLICIT,
+}
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SCALARS_WITH_PACKED: Final = frozenset(FieldDescriptorProto.Type.values()) - {9, 10, 11, 12}
+_OPTIONAL = FieldDescriptorProto.LABEL_OPTIONAL
+
+
+def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
+    """Return a pool of Python's protobuf with the files `names`, each of which follows its imports.
+
+    Raises:
+        InvalidSchema: if Python's protobuf cannot have them: a package that is not a name, or a type that two files declare.
+    """
+    pool, _ = _load(image, names)
+    return pool
+
+
+def adapt_files(image: Image, names: Collection[str]) -> list[FileDescriptorProto] | None:
+    """Return the files as Python's protobuf accepts them, or None if it accepts them as they are.
+
+    Raises:
+        InvalidSchema: if Python's protobuf cannot have them.
+    """
+    _, adapted_names = _load(image, names)
+    if not adapted_names and all(image.files[name].proto is image.files[name].stored_proto for name in names):
+        return None
+    return [
+        _adapt(image.files[name], adapted_names) if name in adapted_names else image.files[name].proto for name in names
+    ]
+
+
+def _load(image: Image, names: Collection[str]) -> tuple[DescriptorPool, set[str]]:
+    """Return the pool, and the names of the files that were adapted."""
+    pool = DescriptorPool()
+    adapted_names: set[str] = set()
+    for name in names:
+        file = image.files[name]
+        if not adapted_names.intersection(file.proto.dependency):
+            try:
+                pool.AddSerializedFile(file.proto.SerializeToString())
+                continue
+            except TypeError:
+                pass
+        adapted_names.add(name)
+        try:
+            pool.AddSerializedFile(_adapt(file, adapted_names).SerializeToString())
+        except TypeError as error:
+            _, _, reason = str(error).partition("descriptor pool: ")
+            raise InvalidSchema(f"Python's protobuf cannot load {name}: {reason or error}") from error
+    return pool, adapted_names
+
+
+def _adapt(file: File, adapted_names: Collection[str]) -> FileDescriptorProto:
+    """Return a file with the messages and enums of `file`; enums of the files `adapted_names` are in messages of their own."""
+    proto = FileDescriptorProto(name=file.name, package=file.proto.package, syntax="editions", edition=EDITION_2023)
+    proto.dependency.extend(dict.fromkeys(file.proto.dependency))
+    proto.public_dependency.extend(
+        index
+        for index, name in enumerate(proto.dependency)
+        if name in {file.proto.dependency[public] for public in file.proto.public_dependency}
+    )
+    adapter = _Adapter(adapted_names)
+    adapted: dict[str, DescriptorProto] = {}
+    for element in file.elements:
+        parent = getattr(element, "parent", None)
+        if isinstance(element, ProtoMessage):
+            siblings = proto.message_type if parent is None else adapted[parent.full_name].nested_type
+            adapted[element.full_name] = adapter.fill_message(siblings.add(), element)
+        elif isinstance(element, ProtoEnum):
+            siblings = proto.message_type if parent is None else adapted[parent.full_name].nested_type
+            holder = siblings.add(name=_holder_name(element))
+            adapter.fill_enum(holder.enum_type.add(), element)
+    return proto
+
+
+def _holder_name(enum: ProtoEnum) -> str:
+    """Return the name of the message that has an enum to itself: names of values are unique in a message, not in an enum."""
+    return f"EnumOf_{enum.proto.name}"
+
+
+class _Adapter:
+    def __init__(self, adapted_names: Collection[str]) -> None:
+        self._adapted_names = adapted_names
+
+    def fill_message(self, proto: DescriptorProto, message: ProtoMessage) -> DescriptorProto:
+        proto.name = message.proto.name
+        if message.is_map_entry and message.parent is not None:
+            users = [field for field in message.parent.fields().values() if field.type_name == message.full_name]
+            proto.options.map_entry = all(field.is_repeated for field in users)
+        if message.proto.options.message_set_wire_format:
+            proto.options.message_set_wire_format = True
+            proto.extension_range.add(start=4, end=(1 << 31) - 1)
+        oneofs = {
+            oneof.path[-1]: index
+            for index, oneof in enumerate(
+                oneof
+                for oneof in message.oneofs()
+                if any(map(_can_be_in_oneof, self._members(message, oneof.path[-1])))
+            )
+        }
+        for number, index in oneofs.items():
+            name = message.proto.oneof_decl[number].name
+            is_unique = sum(other.name == name for other in message.proto.oneof_decl) == 1
+            is_name = bool(_IDENTIFIER.fullmatch(name)) and is_unique
+            taken = {field.name for field in message.proto.field}
+            proto.oneof_decl.add(
+                name=name if is_name and name not in taken else f"oneof_{index}_of_{message.proto.name}"
+            )
+        for field in message.fields().values():
+            self._fill_field(proto.field.add(), field, oneofs)
+        return proto
+
+    def fill_enum(self, proto: EnumDescriptorProto, enum: ProtoEnum) -> None:
+        proto.name = enum.proto.name
+        numbers = [value.number for value in enum.proto.value]
+        proto.options.allow_alias = len(set(numbers)) < len(numbers)
+        proto.options.features.enum_type = FeatureSet.OPEN if _is_open(enum) else FeatureSet.CLOSED
+        for value in enum.proto.value:
+            proto.value.add(name=value.name, number=value.number)
+
+    def _fill_field(self, proto: FieldDescriptorProto, field: ProtoField, oneofs: dict[int, int]) -> None:
+        source = field.proto
+        proto.name, proto.number, proto.json_name = source.name, source.number, source.name
+        proto.type = MESSAGE if field.kind == GROUP else source.type
+        proto.label = FieldDescriptorProto.LABEL_REPEATED if source.label == 3 else _OPTIONAL
+        if field.kind == ENUM and field.enum.file.name in self._adapted_names:
+            scope, dot, name = field.type_name.rpartition(".")
+            proto.type_name = f".{scope}{dot}{_holder_name(field.enum)}.{name}"
+        elif source.type_name:
+            proto.type_name = source.type_name
+        if field.in_map_entry:
+            return
+        features = proto.options.features
+        is_member = _can_be_in_oneof(source) and source.oneof_index in oneofs
+        if is_member:
+            proto.oneof_index = oneofs[source.oneof_index]
+        if source.HasField("default_value") and proto.label == _OPTIONAL and not field.is_message:
+            proto.default_value = source.default_value
+        if proto.label == _OPTIONAL and not is_member:
+            features.field_presence = _PRESENCES[field.cardinality]
+            has_closed_enum = field.kind == ENUM and not _is_open(field.enum)
+            if field.cardinality == IMPLICIT and (
+                proto.HasField("default_value") or has_closed_enum or field.is_message
+            ):
+                features.field_presence = FeatureSet.EXPLICIT
+        if field.kind == GROUP:
+            features.message_encoding = FeatureSet.DELIMITED
+        if field.cardinality == REPEATED and proto.type in _SCALARS_WITH_PACKED and not _is_packed(field):
+            features.repeated_field_encoding = FeatureSet.EXPANDED
+        if field.features.utf8_validation == FeatureSet.NONE and field.kind == STRING:
+            features.utf8_validation = FeatureSet.NONE
+
+    @staticmethod
+    def _members(message: ProtoMessage, index: int) -> Iterator[FieldDescriptorProto]:
+        return (field for field in message.proto.field if field.HasField("oneof_index") and field.oneof_index == index)
+
+
+def _can_be_in_oneof(field: FieldDescriptorProto) -> bool:
+    """Return whether the field is an alternative of a oneof; Java ignores the oneof of lists and required fields."""
+    return field.HasField("oneof_index") and not field.proto3_optional and field.label == _OPTIONAL
+
+
+def _is_open(enum: ProtoEnum) -> bool:
+    """Return whether the enum can be open in Python: its first value, which absent fields have, must be zero."""
+    return not enum.is_closed and enum.proto.value[0].number == 0
+
+
+def _is_packed(field: ProtoField) -> bool:
+    """Return whether Java writes the list in one piece."""
+    if field.file.proto.syntax in ("proto3", "editions"):
+        return field.proto.options.packed or not field.proto.options.HasField("packed")
+    return field.proto.options.packed

@@ -1,0 +1,307 @@
+"""PROTOBUF_NATIVE definitions that compilers do not write: what brokers answer, and what the commands make of those that brokers store."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import brokers
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.text_format import Parse
+from native_schemas import Pair, ask_java, find_differences, make_pairs, predict, read_corpus
+from odd_descriptors import make_definitions
+
+from schemactl.broker.upload import put
+from schemactl.codec import Codec, Definition, Version
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Outcome
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.formats import SPECS
+from schemactl.formats.protobuf.counterexample import json_text, make_message_class, parse_message
+from schemactl.formats.protobuf.definition import adapt_for_python, parse
+
+pytestmark = pytest.mark.slow
+
+SEEDS = int(os.environ.get("SCHEMACTL_NATIVE_SEEDS", "300"))
+"""How many random definitions are asked from the jars of a broker."""
+
+FILES = """
+file {
+  name: "a.proto" package: "p" dependency: "b.proto"
+  message_type {
+    name: "M"
+    field { name: "id" number: 1 label: LABEL_OPTIONAL type: TYPE_INT32 }
+    field { name: "text" number: 2 label: LABEL_OPTIONAL type: TYPE_STRING }
+    field { name: "raw" number: 3 label: LABEL_OPTIONAL type: TYPE_BYTES }
+    field { name: "kind" number: 4 label: LABEL_OPTIONAL type: TYPE_ENUM type_name: ".p.M.Kind" }
+    field { name: "list" number: 5 label: LABEL_REPEATED type: TYPE_INT32 }
+    field { name: "n" number: 6 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".p.M.N" }
+    field { name: "left" number: 7 label: LABEL_OPTIONAL type: TYPE_INT32 oneof_index: 0 }
+    nested_type { name: "N" field { name: "id" number: 1 label: LABEL_OPTIONAL type: TYPE_INT32 } }
+    enum_type { name: "Kind" value { name: "A" number: 0 } value { name: "B" number: 1 } }
+    extension_range { start: 100 end: 200 }
+    oneof_decl { name: "side" }
+  }
+  service { name: "S" method { name: "Do" input_type: ".p.M" output_type: ".q.B" } }
+  extension { name: "x" number: 100 label: LABEL_OPTIONAL type: TYPE_INT32 extendee: ".p.M" }
+}
+file { name: "b.proto" package: "q" message_type { name: "B" } }
+"""
+
+
+Change = Callable[[Any], object]
+"""A change of the files."""
+
+
+def make_native(change: Change | None = None, **values: Any) -> bytes:
+    """Return the definition of p.M with changed files, and with changed values in its JSON object."""
+    files: Any = Parse(FILES, FileDescriptorSet())
+    if change is not None:
+        change(files)
+    encoded = base64.b64encode(files.SerializePartialToString()).decode()
+    names = {"rootMessageTypeName": "p.M", "rootFileDescriptorName": "a.proto"}
+    return json.dumps({"fileDescriptorSet": encoded, **names, **values}).encode()
+
+
+def change_field(index: int, **values: Any) -> Change:
+    """Return a change of a field of p.M; None clears a value."""
+
+    def change(files: Any) -> None:
+        set_values(files.file[0].message_type[0].field[index], values)
+
+    return change
+
+
+def change_message(**values: Any) -> Change:
+    return lambda files: set_values(files.file[0].message_type[0], values)
+
+
+def change_file(**values: Any) -> Change:
+    return lambda files: set_values(files.file[0], values)
+
+
+def change_extension(**values: Any) -> Change:
+    return lambda files: set_values(files.file[0].extension[0], values)
+
+
+def set_values(proto: Any, values: dict[str, Any]) -> Any:
+    """Set the values of `proto`, and return it; None clears a value, a list replaces the items."""
+    for name, value in values.items():
+        if value is None:
+            proto.ClearField(name)
+        elif isinstance(value, list):
+            items = getattr(proto, name)
+            del items[:]
+            for item in value:
+                if isinstance(item, dict):
+                    items.add(**item)
+                else:
+                    items.append(item)
+        else:
+            setattr(proto, name, value)
+    return proto
+
+
+ID, TEXT, RAW, KIND, LIST, N, LEFT = range(7)
+
+REJECTED: list[tuple[str, Change, str]] = [
+    # The file: DescriptorPool, FileDescriptor
+    ("public import", change_file(public_dependency=[1]), "a.proto: Invalid public dependency index."),
+    ("missing name", change_field(ID, name=None), "p.M.: Missing name."),
+    ("letters", change_field(ID, name="größe"), 'p.M.größe: "größe" is not a valid identifier.'),
+    ("digit first", change_field(ID, name="1a"), 'p.M.1a: "1a" is not a valid identifier.'),
+    ("same name", change_field(ID, name="text"), 'p.M.text: "text" is already defined in "p.M".'),
+    ("same name, no package", lambda files: files.MergeFrom(Parse('file { name: "a.proto" message_type { name: "M" } message_type { name: "M" } }', FileDescriptorSet())), 'M: "M" is already defined.'),
+    ("package of an import", lambda files: (set_values(files.file[1], {"package": "p.M"}), set_values(files.file[0], {"service": []})), 'p.M: "p.M" is already defined in file "b.proto".'),
+    # Messages
+    ("synthetic oneof first", change_message(oneof_decl=[{"name": "side"}, {"name": "other"}], field=[
+        {"name": "a", "number": 1, "type": 5, "oneof_index": 0, "proto3_optional": True}, {"name": "b", "number": 2, "type": 5, "oneof_index": 1}
+    ]), "p.M: Synthetic oneofs must come last."),
+    ("number used twice", change_field(TEXT, number=1), 'p.M.text: Field number 1 has already been used in "p.M" by field "id".'),
+    # Fields
+    ("number 0", change_field(ID, number=0), "p.M.id: Field numbers must be positive integers."),
+    ("extendee", change_field(ID, extendee=".p.M"), "p.M.id: FieldDescriptorProto.extendee set for non-extension field."),
+    ("oneof index", change_field(LEFT, oneof_index=1), "p.M.left: FieldDescriptorProto.oneof_index is out of range for type M"),
+    ("no type", change_field(ID, type=None), 'Cannot invoke "com.google.protobuf.Descriptors$FieldDescriptor$Type.getJavaType()" because "this.type" is null'),
+    ("undefined type", change_field(N, type_name="Gone"), 'p.M.n: "Gone" is not defined.'),
+    ("innermost scope", change_field(N, type_name="N.Gone"), 'p.M.n: "N.Gone" is not defined.'),
+    ("not a type", change_field(N, type_name="S", type=None), 'p.M.n: "S" is not a type.'),
+    ("not a message", change_field(N, type_name=".p.M.Kind"), 'p.M.n: ".p.M.Kind" is not a message type.'),
+    ("not an enum", change_field(KIND, type_name=".p.M.N"), 'p.M.kind: ".p.M.N" is not an enum type.'),
+    ("type name of a number", change_field(ID, type_name=".p.M.N"), "p.M.id: Field with primitive type has type_name."),
+    ("no type name", change_field(N, type_name=None), "p.M.n: Field with message or enum type missing type_name."),
+    ("packed text", lambda files: set_values(files.file[0].message_type[0].field[TEXT].options, {"packed": True}), "p.M.text: [packed = true] can only be specified for repeated primitive fields."),
+    # Defaults
+    ("default of a message", change_field(N, default_value=""), "p.M.n: Messages can't have default values."),
+    ("default of a list", change_field(LIST, default_value="1"), "p.M.list: Repeated fields cannot have default values."),
+    ("default of a number", change_field(ID, default_value="2147483648"), 'p.M.id: Could not parse default value: "2147483648"'),
+    ("default of bytes", change_field(RAW, default_value="\\8"), "p.M.raw: Couldn't parse default value: Invalid escape sequence: '\\8'"),
+    ("default of an enum", change_field(KIND, default_value="C"), 'p.M.kind: Unknown enum default value: "C"'),
+    # Enums
+    ("no values", lambda files: set_values(files.file[0].message_type[0].enum_type[0], {"value": []}), "p.M.Kind: Enums must contain at least one value."),
+    # Extensions
+    ("no extendee", change_extension(extendee=None), "p.x: FieldDescriptorProto.extendee not set for extension field."),
+    ("extension in a oneof", change_extension(oneof_index=0), "p.x: FieldDescriptorProto.oneof_index set for extension field."),
+    ("extended enum", change_extension(extendee=".p.M.Kind"), 'p.x: ".p.M.Kind" is not a message type.'),
+    ("extension number", change_extension(number=200), 'p.x: "p.M" does not declare 200 as an extension number.'),
+    ("message set with fields", lambda files: set_values(files.file[0].message_type[0].options, {"message_set_wire_format": True}), "p.M.id: MessageSets cannot have fields, only extensions."),
+    ("extension of a message set", lambda files: (set_values(files.file[0].message_type[0], {"field": []}), set_values(files.file[0].message_type[0].options, {"message_set_wire_format": True})), "p.x: Extensions of MessageSets must be optional messages."),
+    # Services
+    ("type of a method", lambda files: set_values(files.file[0].service[0].method[0], {"output_type": ".p.M.Kind"}), 'p.S.Do: ".p.M.Kind" is not a message type.'),
+]  # fmt: skip
+"""A row for each check of protobuf-java's Descriptors: the changed files, and the end of Java's message."""
+
+
+REJECTED_VALUES: list[tuple[dict[str, Any], str]] = [
+    ({"fileDescriptorSet": None}, 'Cannot read the array length because "data" is null'),
+    ({"rootMessageTypeName": None}, '"org.apache.commons.lang3.StringUtils.removeFirst(String, String)" is null'),
+    (
+        {"rootFileDescriptorName": None},
+        'FileDescriptorProto.getDependencyList()" because "fileDescriptorProto" is null',
+    ),
+    (
+        {"rootFileDescriptorName": "c.proto"},
+        'FileDescriptorProto.getDependencyList()" because "fileDescriptorProto" is null',
+    ),
+    ({"rootMessageTypeName": "p.Gone"}, 'Descriptors$Descriptor.getFullName()" because "descriptor" is null'),
+    (
+        {"rootMessageTypeName": "p.Gone.N"},
+        'Descriptors$Descriptor.findNestedTypeByName(String)" because "descriptor" is null',
+    ),
+    ({"rootMessageTypeName": "p.M.Kind"}, 'Descriptors$Descriptor.getFullName()" because "descriptor" is null'),
+    ({"rootMessageTypeName": "q.B"}, 'Descriptors$Descriptor.getFullName()" because "descriptor" is null'),
+    ({"rootMessageTypeName": ".."}, "Index 0 out of bounds for length 0"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), [pytest.param(*row[1:], id=row[0]) for row in REJECTED])
+def test_descriptor_that_java_rejects_is_rejected_with_its_message(change: Change, message: str) -> None:
+    schema = make_native(change)
+    validation, deserialization = predict(schema, Release.R4_0)
+    assert validation == ("InvalidSchemaDataException", "deserialize ProtobufNative Schema failed")
+    assert deserialization.outcome == "SchemaSerializationException"
+    assert deserialization.text.endswith(f": {message}")
+
+
+@pytest.mark.parametrize(("values", "message"), REJECTED_VALUES)
+def test_value_that_java_rejects_is_rejected_with_its_message(values: dict[str, Any], message: str) -> None:
+    _, deserialization = predict(make_native(**values), Release.R4_0)
+    assert deserialization.outcome == "SchemaSerializationException"
+    assert deserialization.text.endswith(message)
+
+
+ACCEPTED: list[tuple[str, Change]] = [
+    ("JSON names that conflict", change_field(TEXT, name="i_d", json_name="id")),
+    ("JSON name of another field", change_field(ID, json_name="text")),
+    ("number above 2^29", change_field(ID, number=(1 << 31) - 1)),
+    ("reserved number of protobuf", change_field(ID, number=19_500)),
+    ("ranges that overlap", change_message(extension_range=[{"start": 100, "end": 200}, {"start": 150, "end": 120}])),
+    ("reserved number in use", change_message(reserved_range=[{"start": 1, "end": 9}, {"start": 9, "end": 1}], reserved_name=["id", "id"])),
+    ("unknown syntax", change_file(syntax="proto4")),
+    ("edition without syntax", change_file(edition=1000)),
+    ("unknown edition", change_file(syntax="editions", edition=99997)),
+    ("required field in proto3", lambda files: (change_file(syntax="proto3")(files), change_field(ID, label=2)(files))),
+    ("default in proto3", lambda files: (change_file(syntax="proto3")(files), change_field(ID, default_value="7")(files))),
+    ("open enum without zero", lambda files: (change_file(syntax="proto3")(files), set_values(files.file[0].message_type[0].enum_type[0], {"value": [{"name": "A", "number": 5}]}))),
+    ("value of two enums", lambda files: files.file[0].message_type[0].enum_type.add(name="Other").value.add(name="A", number=0)),
+    ("oneof without fields", change_field(LEFT, oneof_index=None)),
+    ("list in a oneof", change_field(LEFT, label=3)),
+    ("optional without a oneof", change_field(ID, proto3_optional=True)),
+    ("map entry without a value", lambda files: set_values(files.file[0].message_type[0].nested_type[0].options, {"map_entry": True})),
+    ("map of messages as keys", lambda files: (set_values(files.file[0].message_type[0].nested_type[0].options, {"map_entry": True}), set_values(files.file[0].message_type[0].nested_type[0], {"field": [{"name": "key", "number": 1, "type": 12}, {"name": "value", "number": 2, "type": 5}]}), change_field(N, label=3)(files))),
+    ("import twice", change_file(dependency=["b.proto", "b.proto"])),
+    ("weak import", change_file(weak_dependency=[7])),
+    ("octal default", change_field(ID, default_value="0017")),
+    ("hexadecimal default", change_field(ID, default_value="-0x1F")),
+    ("float default of Java", change_field(ID, type=2, default_value=" 0x1.8p1f ")),
+    ("default that is not true", change_field(ID, type=8, default_value="yes")),
+    ("bytes default", change_field(RAW, default_value="\\u0041\\x4 ä")),
+    ("relative type name without a type", change_field(N, type_name="N", type=None)),
+]  # fmt: skip
+"""Changes that Java accepts, and that Python's protobuf or a compiler rejects."""
+
+
+@pytest.mark.parametrize("change", [pytest.param(change, id=name) for name, change in ACCEPTED])
+def test_descriptor_that_java_accepts_can_be_read_and_decoded(change: Change) -> None:
+    schema = make_native(change)
+    info = SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema)
+    spec = SPECS[SchemaType.PROTOBUF_NATIVE]
+
+    assert predict(schema, Release.R4_0) == (("ok", ""), ("ok", "p.M"))
+    assert not list(spec.problems(info, Release.R4_0))
+    assert spec.identity(info)
+    assert not list(spec.resolve(reader=info, writer=info))
+    assert dict(spec.outline(info))
+    message_class = make_message_class(parse(schema))
+    for wire in spec.messages(info):
+        assert json_text(parse_message(wire.payload or b"", message_class))
+    codec = Codec([Version(0, Definition("PROTOBUF_NATIVE", adapt_for_python(schema).decode()))])
+    required = b"\x08\x07"
+    assert codec.decode_one(required)
+
+
+def test_usual_descriptors_are_embedded_as_they_are_stored() -> None:
+    schema = make_native()
+    assert adapt_for_python(schema) == schema
+
+
+def test_type_of_two_files_is_accepted_and_one_clear_error_where_python_needs_it() -> None:
+    """Java looks a type up in the file itself first; Python's protobuf has one type for each name."""
+
+    def declare_twice(files: Any) -> None:
+        set_values(files.file[1], {"package": "p"})
+        files.file[1].message_type.add(name="M")
+        set_values(files.file[0], {"service": []})
+
+    schema = make_native(declare_twice)
+    assert predict(schema, Release.R4_0) == (("ok", ""), ("ok", "p.M"))
+    assert len(parse(schema).root.fields()) == 7
+    with pytest.raises(InvalidSchema, match=r"Python's protobuf cannot load a.proto: duplicate symbol 'p.M'"):
+        adapt_for_python(schema)
+
+
+def test_names_that_differ_in_underscores_alone_are_stored_as_version_0() -> None:
+    schema = make_native(change_field(TEXT, name="i_d", json_name="id"))
+    answer = put([], SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema), CompatibilityStrategy.FULL, Release.R4_0)
+    assert (answer.outcome, answer.version) == (Outcome.OK, 0)
+
+
+def test_file_that_imports_itself_overflows_the_stack_of_the_broker() -> None:
+    schema = make_native(change_file(dependency=["a.proto"]))
+    assert [result.outcome for result in predict(schema, Release.R4_0)] == ["StackOverflowError"] * 2
+    stored = SchemaVersion(0, SchemaInfo(SchemaType.PROTOBUF_NATIVE, make_native()))
+    answer = put([stored], SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema), CompatibilityStrategy.FULL, Release.R4_2)
+    assert (answer.outcome, answer.exception) == (Outcome.ERROR, "StackOverflowError")
+
+
+def test_text_that_is_not_utf8_is_read_with_replacement_characters() -> None:
+    schema = make_native(change_message(oneof_decl=[{"name": "side"}]))
+    values = json.loads(schema)
+    data = base64.b64decode(values["fileDescriptorSet"]).replace(b"side", b"\xff\xc3\x28e")
+    schema = json.dumps(values | {"fileDescriptorSet": base64.b64encode(data).decode()}).encode()
+    assert predict(schema, Release.R4_0)[1] == ("ok", "p.M")
+    [oneof] = parse(schema).root.oneofs()
+    assert oneof.name == "\ufffd\ufffd(e"
+
+
+def test_recorded_answers_of_two_releases_are_predicted() -> None:
+    questions, answers = read_corpus()
+    assert len(questions) == 5_000
+    assert not find_differences(questions, answers, Release.R4_0)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+def test_classes_of_a_broker_answer_as_predicted(release: str) -> None:
+    jars = brokers.jars(brokers.RELEASES[release])
+    tables = [make_native(row[1]) for row in REJECTED] + [make_native(change) for _, change in ACCEPTED]
+    tables += [make_native(**values) for values, _ in REJECTED_VALUES]
+    definitions = [*tables, *make_definitions(range(1_000_000, 1_000_000 + SEEDS))]
+    questions: list[bytes | Pair] = [*definitions, *make_pairs(definitions, 2, SEEDS // 4)]
+    differences = find_differences(questions, ask_java(questions, jars), Release(release))
+    assert not differences, "\n".join(differences[:10])
