@@ -171,7 +171,9 @@ def load_descriptor(definition: Definition) -> Any:
     pool = descriptor_pool.DescriptorPool()
     try:
         _add_files(pool, files.file)
-        package = pool.FindFileByName(file_name).package
+        # The pool does not find a file whose name is not ASCII.
+        packages = {file.name: file.package for file in files.file}
+        package = packages[file_name]
         try:
             return pool.FindMessageTypeByName(name)
         except KeyError:

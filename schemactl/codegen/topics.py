@@ -7,6 +7,7 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.names import TopicName
-from schemactl.core.schema import SchemaInfo, SchemaVersion
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.formats import protobuf
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
@@ -212,5 +214,15 @@ def schema_of(info: SchemaInfo) -> Definition | KeyValue:
         assert isinstance(key, Definition)  # noqa: S101  pairs do not nest
         assert isinstance(value, Definition)  # noqa: S101  pairs do not nest
         return KeyValue(key, value, pair.encoding)
-    proto = info.proto.schema.decode() if info.proto is not None else ""
-    return Definition(info.type.name, info.schema.decode(errors="replace"), dict(info.properties), proto)
+    proto = adapt_descriptors(info.proto).decode() if info.proto is not None else ""
+    return Definition(info.type.name, adapt_descriptors(info).decode(errors="replace"), dict(info.properties), proto)
+
+
+def adapt_descriptors(info: SchemaInfo) -> bytes:
+    """Return the definition; a PROTOBUF_NATIVE one with descriptors that Python's protobuf can load, where there are such."""
+    if info.type is SchemaType.PROTOBUF_NATIVE:
+        # Otherwise the codec has the error, when it is used.
+        with suppress(SchemactlError):
+            adapted: bytes = protobuf.load("definition").adapt_for_python(info.schema)
+            return adapted
+    return info.schema

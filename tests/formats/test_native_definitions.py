@@ -16,7 +16,8 @@ from native_schemas import Pair, ask_java, find_differences, make_pairs, predict
 from odd_descriptors import make_definitions
 
 from schemactl.broker.upload import put
-from schemactl.codec import Codec, Definition, Version
+from schemactl.codec import Codec, Version
+from schemactl.codegen.topics import schema_of
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
@@ -215,6 +216,7 @@ ACCEPTED: list[tuple[str, Change]] = [
     ("map entry without a value", lambda files: set_values(files.file[0].message_type[0].nested_type[0].options, {"map_entry": True})),
     ("map of messages as keys", lambda files: (set_values(files.file[0].message_type[0].nested_type[0].options, {"map_entry": True}), set_values(files.file[0].message_type[0].nested_type[0], {"field": [{"name": "key", "number": 1, "type": 12}, {"name": "value", "number": 2, "type": 5}]}), change_field(N, label=3)(files))),
     ("import twice", change_file(dependency=["b.proto", "b.proto"])),
+    ("file name that is not ASCII", lambda files: (set_values(files.file[1], {"name": "ä.proto"}), change_file(dependency=["ä.proto"])(files))),
     ("weak import", change_file(weak_dependency=[7])),
     ("octal default", change_field(ID, default_value="0017")),
     ("hexadecimal default", change_field(ID, default_value="-0x1F")),
@@ -240,9 +242,8 @@ def test_descriptor_that_java_accepts_can_be_read_and_decoded(change: Change) ->
     message_class = make_message_class(parse(schema))
     for wire in spec.messages(info):
         assert json_text(parse_message(wire.payload or b"", message_class))
-    codec = Codec([Version(0, Definition("PROTOBUF_NATIVE", adapt_for_python(schema).decode()))])
-    required = b"\x08\x07"
-    assert codec.decode_one(required)
+    codec = Codec([Version(0, schema_of(info))])
+    assert codec.decode_one(b"\x08\x07")
 
 
 def test_usual_descriptors_are_embedded_as_they_are_stored() -> None:
