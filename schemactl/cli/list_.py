@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from schemactl.core.json_values import Json
     from schemactl.core.project import Project, Target
     from schemactl.declare.reader import Declared
-    from schemactl.history import History, Repository
+    from schemactl.history import ApprovedProject, History, Repository
     from schemactl.registry.interface import ConnectedClient, TopicClients
 
 
@@ -334,6 +334,7 @@ def run_targets(args: argparse.Namespace, context: Context) -> int:
     project, _ = context.project()
     approved = reviewed_project(project, context)
     if approved:
+        context.note(*_describe_unapproved_targets(project, approved))
         project = approved.project
     topics = context.approved(project).catalog.topics
     declared = [name for name in topics if not topics[name].deleted]
@@ -347,6 +348,25 @@ def run_targets(args: argparse.Namespace, context: Context) -> int:
     else:
         context.report(f"{project.path} has no targets.")
     return 0
+
+
+def _describe_unapproved_targets(project: Project, approved: ApprovedProject) -> Iterator[str]:
+    """Yield a note if the working tree declares other targets than the approved project, which are listed."""
+    old_targets, new_targets = approved.project.targets, project.targets
+    changes = [
+        *(f"{name} is new" for name in new_targets.keys() - old_targets.keys()),
+        *(f"{name} is gone" for name in old_targets.keys() - new_targets.keys()),
+        *(
+            f"{name} has other settings"
+            for name in new_targets.keys() & old_targets
+            if new_targets[name] != old_targets[name]
+        ),
+    ]
+    if changes:
+        yield (
+            f"in {project.path} here, {', '.join(sorted(changes))}: that counts from the merge into {approved.ref} on; the approved "
+            "targets follow"
+        )
 
 
 def _target_value(target: Target, project: Project, topics: int) -> dict[str, Any]:

@@ -283,6 +283,17 @@ def test_targets_are_listed_with_what_they_say(estate: Estate) -> None:
     assert not (estate.scratch.path / "dev.db").exists()
 
 
+def test_targets_of_the_working_tree_count_from_the_merge_on(estate: Estate) -> None:
+    project = PROJECT.replace("click*", "orders").replace("  prod:", "  stage:")
+    estate.scratch.write({"schemactl.yaml": project})
+    done = estate.run("targets")
+    assert "stage" not in done.out
+    assert done.err == (
+        "note: in schemactl.yaml here, dev has other settings, prod is gone, stage is new: that counts from the merge into main on; the "
+        "approved targets follow\n"
+    )
+
+
 CLIENTS = """\
 clients:
   - {name: shop, team: web, role: producer, schema: 0, language: java, contact: "@acme/web"}
