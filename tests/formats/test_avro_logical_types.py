@@ -168,3 +168,34 @@ def test_a_recursive_record_is_compared_once() -> None:
 
     verdict = compare([node(MILLIS)], node(MICROS), CompatibilityStrategy.BACKWARD)
     assert [misreading.incompatibility.pointer for misreading in verdict.misread] == ["/fields/1/type"]
+
+
+def in_namespace(namespace: str, definition: Json) -> Json:
+    return definition | {"namespace": namespace}
+
+
+def renamed_record(namespace: str, name: str, **more: Json) -> Json:
+    fields = [{"name": name, "type": "int", **more}]
+    return {"type": "record", "name": "Inner", "namespace": namespace, "fields": fields}
+
+
+NAMES_WITH_NAMESPACES = [
+    (renamed_record("a", "x"), renamed_record("b", "y", aliases=["x"], default=7), "NAME_MISMATCH", "Java reads y as its default, 7"),
+    (renamed_record("a", "x"), renamed_record("b", "y", aliases=["x"]), "NAME_MISMATCH", "AvroTypeException: Found a.Inner"),
+    (["null", in_namespace("a", fixed(3, ""))], [in_namespace("b", fixed(3, "")), "null", "int"], "MISSING_UNION_BRANCH",
+     "AvroTypeException: Found a.Bytes, expecting union"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("writer", "reader", "rule", "words"), NAMES_WITH_NAMESPACES)
+def test_what_java_loses_by_another_namespace_is_an_error(writer: Json, reader: Json, rule: str, words: str) -> None:
+    verdict = judge_pair(writer, reader)
+    (misreading,) = verdict.errors
+    assert (verdict.state, misreading.incompatibility.rule) == ("compatible", rule)
+    proof = counterexample(misreading, new=event(reader), old=event(writer))
+    assert proof is not None
+    assert proof.result.startswith(words)
+
+
+def test_another_namespace_alone_is_no_misreading() -> None:
+    assert judge_pair(renamed_record("a", "x"), renamed_record("b", "x")).values == "kept"

@@ -464,7 +464,7 @@ def _describe_reason(reason: Reason, proofs: _Proofs) -> Incompatibility:
     if rule == "MISSING_UNION_BRANCH":
         return MissingBranch(pointer(location), reason, proofs)
     # Java's own reader does not compare the names of records; but it looks for a field's aliases under its record's name.
-    strict_only = rule == "NAME_MISMATCH" and isinstance(reader, Record) and not _needs_aliases(reader, writer)
+    strict_only = rule == "NAME_MISMATCH" and isinstance(reader, Record) and not needs_aliases(reader, writer)
     return Incompatibility(rule, pointer(location), _MESSAGES[rule](reader, writer), strict_only, location)
 
 
@@ -482,7 +482,7 @@ _MESSAGES: Final[Mapping[str, Callable[[Any, Any], str]]] = {
 }
 
 
-def _needs_aliases(reader: Record, writer: Schema) -> bool:
+def needs_aliases(reader: Record, writer: Schema) -> bool:
     """Return whether a field of `reader` gets its values only by an alias."""
     writer_fields = writer.fields_by_name if isinstance(writer, Record) else {}
     fields: tuple[Field, ...] = reader.fields

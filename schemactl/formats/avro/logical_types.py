@@ -20,9 +20,20 @@ from uuid import UUID
 
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
-from schemactl.formats.avro.compatibility import Location, Token, find_branch, is_writer_branch, tokens, trace_of, walk
+from schemactl.formats.avro.compatibility import (
+    AmbiguousAlias,
+    Location,
+    Token,
+    find_branch,
+    incompatibilities,
+    is_writer_branch,
+    needs_aliases,
+    tokens,
+    trace_of,
+    walk,
+)
 from schemactl.formats.avro.counterexample import Datum, SampleMessages, decode, encode, to_json, value_along
-from schemactl.formats.avro.resolving_grammar import Likeness, Resolution
+from schemactl.formats.avro.resolving_grammar import Likeness, Resolution, apply_aliases
 from schemactl.formats.avro.schema import (
     PROMOTIONS,
     Array,
@@ -30,6 +41,7 @@ from schemactl.formats.avro.schema import (
     Fixed,
     JavaException,
     Map,
+    Named,
     Primitive,
     Record,
     Schema,
@@ -173,7 +185,7 @@ def compare_value_types(*, reader: ValueType, writer: ValueType) -> Misreading |
 
 
 def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibility]:
-    """Yield the values of `writer` that `reader` decodes to other values, in the order of the reader's definition.
+    """Yield the values of `writer` that `reader` decodes to other values or loses, in the order of the reader's definition.
 
     Branches of unions are paired as Java's resolution pairs them. Two named types that meet at several places are compared once.
     """
@@ -181,9 +193,10 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
         return
     pairing = _Pairing(reader)
     compared: set[tuple[Schema, Schema]] = set()
-    pending: list[tuple[Schema, Schema, Location]] = [(reader, writer, ())]
+    pending = [_Meeting(reader, writer, _rename_by_aliases(writer, reader), ())]
     while pending and len(compared) < _MAX_PAIRS:
-        reader_part, writer_part, location = pending.pop()
+        meeting = pending.pop()
+        reader_part, writer_part, location = meeting.reader, meeting.writer, meeting.location
         reader_type, writer_type = value_type_of(reader_part), value_type_of(writer_part)
         if reader_type and writer_type:
             misreading = compare_value_types(reader=reader_type, writer=writer_type)
@@ -194,7 +207,32 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
                 )
         elif (reader_part, writer_part) not in compared:
             compared.add((reader_part, writer_part))
-            pending += reversed([*pairing.list_pairs(reader_part, writer_part, location)])
+            if _ignores_aliases(reader_part, writer_part):
+                name_location: Location = (location, "name")
+                message = f"expected: {writer_part.full_name}"
+                yield Incompatibility("NAME_MISMATCH", _get_pointer(name_location), message, trace=name_location)
+            elif pairing.has_no_branch(meeting):
+                # Java's SchemaCompatibility compares names without namespaces, and finds a branch.
+                message = f"reader union lacking writer type: {writer_part.type.upper()}"
+                yield Incompatibility("MISSING_UNION_BRANCH", _get_pointer(location), message, trace=location)
+            pending += reversed([*pairing.list_inner(meeting)])
+
+
+class _Meeting(NamedTuple):
+    """Parts of reader and writer that meet at a location; `renamed` is the writer's part under the reader's names (its aliases)."""
+
+    reader: Schema
+    writer: Schema
+    renamed: Schema
+    location: Location
+
+
+def _rename_by_aliases(writer: Schema, reader: Schema) -> Schema:
+    try:
+        return apply_aliases(writer=writer, reader=reader, release=Release.R5_0)
+    except JavaException:
+        # An ambiguous alias is an incompatibility.
+        return writer
 
 
 @lru_cache(maxsize=2048)
@@ -202,12 +240,38 @@ def _list_value_types(schema: Schema) -> frozenset[ValueType]:
     return frozenset(value_type for part in parts(schema) if (value_type := value_type_of(part)))
 
 
+@lru_cache(maxsize=2048)
+def _list_full_names(schema: Schema) -> Mapping[str, frozenset[str]]:
+    """Map the names of the named types without namespace to their full names."""
+    full_names: dict[str, set[str]] = {}
+    for part in parts(schema):
+        if isinstance(part, Named):
+            full_names.setdefault(part.name, set()).add(part.full_name)
+    return {name: frozenset(names) for name, names in full_names.items()}
+
+
 def _can_differ(reader: Schema, writer: Schema) -> bool:
-    """Return whether any types of the two would be misread if they met, which most definitions exclude."""
-    return any(
+    """Return whether any parts of the two would be misread if they met, which most definitions exclude."""
+    reader_names, writer_names = _list_full_names(reader), _list_full_names(writer)
+    return any(reader_names.get(name, full_names) != full_names for name, full_names in writer_names.items()) or any(
         compare_value_types(reader=reader_type, writer=writer_type)
         for writer_type in _list_value_types(writer)
         for reader_type in _list_value_types(reader)
+    )
+
+
+def _ignores_aliases(reader: Schema, writer: Schema) -> bool:
+    """Return whether a field loses its values because Java looks for its aliases only in a record with the full name of the reader's.
+
+    Java's SchemaCompatibility compares names without namespaces, so it takes the two records for one.
+    """
+    return (
+        isinstance(reader, Record)
+        and isinstance(writer, Record)
+        and reader.name == writer.name
+        and reader.full_name != writer.full_name
+        and writer.full_name not in reader.aliases
+        and needs_aliases(reader, writer)
     )
 
 
@@ -224,32 +288,49 @@ class _Pairing:
         self._likeness = Likeness()
         self._resolution = Resolution(Release.R5_0, reader)
 
-    def list_pairs(
-        self, reader: Schema, writer: Schema, location: Location
-    ) -> Iterator[tuple[Schema, Schema, Location]]:
-        """Yield the parts of reader and writer that meet directly inside two parts, with their locations."""
-        match reader, writer:
-            case _, Union():
-                is_alike = isinstance(reader, Union) and self._likeness.are_alike(writer, reader)
+    def list_inner(self, meeting: _Meeting) -> Iterator[_Meeting]:
+        """Yield the parts of reader and writer that meet directly inside two parts."""
+        reader, writer, renamed, location = meeting
+        match reader, writer, renamed:
+            case _, Union(), Union():
+                is_alike = isinstance(reader, Union) and self._likeness.are_alike(renamed, reader)
                 for index, branch in enumerate(writer.branches):
                     branch_location: Location = (location, ~index)
+                    renamed_branch = renamed.branches[index]
                     if isinstance(reader, Union) and is_alike:
-                        yield reader.branches[index], branch, (branch_location, index)
+                        yield _Meeting(reader.branches[index], branch, renamed_branch, (branch_location, index))
                     else:
-                        yield reader, branch, branch_location
-            case Union(), _:
-                branch_index = self._choose_branch(reader, writer)
+                        yield _Meeting(reader, branch, renamed_branch, branch_location)
+            case Union(), _, _:
+                branch_index = self._choose_branch(reader, renamed)
                 if branch_index is not None:
-                    yield reader.branches[branch_index], writer, (location, branch_index)
-            case Record(), Record():
+                    yield _Meeting(reader.branches[branch_index], writer, renamed, (location, branch_index))
+            case Record(), Record(), Record():
+                writer_indices = {writer_field.name: index for index, writer_field in enumerate(writer.fields)}
                 for index, field in enumerate(reader.fields):
-                    writer_field = _find_source(field, writer)
-                    if writer_field is not None:
-                        yield field.schema, writer_field.schema, (location, "fields", index, "type")
-            case Array(), Array():
-                yield reader.items, writer.items, (location, "items")
-            case Map(), Map():
-                yield reader.values, writer.values, (location, "values")
+                    source = _find_source(field, writer)
+                    if source is not None:
+                        renamed_field = renamed.fields[writer_indices[source.name]]
+                        field_location = (location, "fields", index, "type")
+                        yield _Meeting(field.schema, source.schema, renamed_field.schema, field_location)
+            case Array(), Array(), Array():
+                yield _Meeting(reader.items, writer.items, renamed.items, (location, "items"))
+            case Map(), Map(), Map():
+                yield _Meeting(reader.values, writer.values, renamed.values, (location, "values"))
+
+    def has_no_branch(self, meeting: _Meeting) -> bool:
+        """Return whether the reader is a union without a branch for the values, although SchemaCompatibility finds one."""
+        reader, writer, renamed, _ = meeting
+        if (
+            not isinstance(reader, Union)
+            or isinstance(writer, Union)
+            or self._choose_branch(reader, renamed) is not None
+        ):
+            return False
+        try:
+            return not self._resolution.is_exhausted and not incompatibilities(reader=reader, writer=writer)
+        except AmbiguousAlias:
+            return False
 
     def _choose_branch(self, reader: Union, writer: Schema) -> int | None:
         if isinstance(writer, Primitive):

@@ -1,0 +1,152 @@
+"""Where nothing is found for two definitions, a reader of one gets the values that were written with the other."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from property_runs import EXAMPLES
+from random_avro import JsonValue, Maker
+from random_protobuf import ProtoMaker, definition_of
+from written_values import find_difference, find_proto_difference
+
+from schemactl.codec import Codec, Definition, Options, Unreadable, Unwritable, Version
+from schemactl.comparison.compatibility import compare
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import SchemaInfo, SchemaType
+
+pytestmark = pytest.mark.slow
+
+SEEDS = st.integers(min_value=0, max_value=2**32)
+
+LEAVES: tuple[JsonValue, ...] = (
+    "int",
+    "long",
+    "float",
+    "double",
+    "bytes",
+    "string",
+    {"type": "int", "logicalType": "date"},
+    {"type": "int", "logicalType": "time-millis"},
+    {"type": "int", "logicalType": "timestamp-millis"},
+    {"type": "long", "logicalType": "time-micros"},
+    *(
+        {"type": "long", "logicalType": f"{kind}timestamp-{unit}"}
+        for kind in ("", "local-")
+        for unit in ("millis", "micros")
+    ),
+    *(
+        {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+        for precision, scale in ((9, 2), (12, 2), (9, 3), (0, 0))
+    ),
+    {"type": "string", "logicalType": "uuid"},
+)
+"""The types that a field of the reader changes to: other units, scales and digits, promotions, and invalid logical types."""
+
+
+def change_meanings(maker: Maker, schema: JsonValue) -> JsonValue:
+    """Replace some values of a definition by values of another type or logical type."""
+    pick = maker.random
+    if isinstance(schema, list):
+        return schema
+    kind = schema if isinstance(schema, str) else schema["type"]
+    if kind == "record":
+        # A default would have to change with its type.
+        fields = [
+            part if "default" in part else part | {"type": change_meanings(maker, part["type"])}
+            for part in schema["fields"]
+        ]
+        return schema | {"fields": fields}
+    if kind in ("array", "map"):
+        key = "items" if kind == "array" else "values"
+        return schema | {key: change_meanings(maker, schema[key])}
+    if kind in ("int", "long", "float", "double", "bytes", "string") and pick.random() < 0.3:
+        return copy.deepcopy(pick.choice(LEAVES))
+    return schema
+
+
+def make_pair(seed: int) -> tuple[Maker, JsonValue, JsonValue]:
+    """Return a maker of values, the writer's definition, and the reader's; either may be the older one."""
+    maker = Maker(seed)
+    # Few fields, so that many pairs have no finding.
+    before = maker.record(2)
+    before["fields"] = before["fields"][: maker.random.choice((1, 2, 3))]
+    after = change_meanings(maker, maker.evolved(before))
+    return (maker, before, after) if maker.random.random() < 0.8 else (maker, after, before)
+
+
+@pytest.mark.parametrize("type_", [SchemaType.AVRO])
+def test_without_a_finding_a_reader_gets_what_was_written(type_: SchemaType) -> None:
+    kept_pairs = 0
+
+    @given(SEEDS)
+    @EXAMPLES
+    def check_pair(seed: int) -> None:
+        nonlocal kept_pairs
+        maker, writer, reader = make_pair(seed)
+        old, new = (SchemaInfo(type_, json.dumps(schema).encode()) for schema in (writer, reader))
+        if compare([old], new, CompatibilityStrategy.BACKWARD).values != "kept":
+            return
+        kept_pairs += 1
+        definitions = [Definition(type_.name, info.schema.decode()) for info in (old, new)]
+        own_codec = Codec([Version(0, definitions[0])])
+        codec = Codec([Version(0, definitions[0])], reader=definitions[1])
+        for _ in range(8):
+            try:
+                payload = own_codec.encode_one(maker.value(writer))
+            except Unwritable:
+                # The maker believes in a logical type that Avro ignores.
+                continue
+            written = own_codec.decode_one(payload)
+            assert not find_difference(
+                writer=writer, reader=reader, written=written, read=codec.decode_one(payload, 0)
+            ), (writer, reader)
+
+    check_pair()
+    assert kept_pairs > EXAMPLES.max_examples // 20, kept_pairs
+
+
+def swap_names(maker: ProtoMaker, file: Any) -> None:
+    """Exchange the names of some fields and enum values, which keep their numbers."""
+    pick = maker.random
+    holders = [message.field for message in file.message_type] + [enum.value for enum in file.enum_type]
+    for members in holders:
+        if len(members) > 1 and pick.random() < 0.2:
+            first, second = pick.sample(list(members), 2)
+            first.name, second.name = second.name, first.name
+
+
+def test_without_a_finding_a_reader_of_protobuf_gets_what_was_written() -> None:
+    kept_pairs = 0
+
+    @given(SEEDS)
+    @EXAMPLES
+    def check_pair(seed: int) -> None:
+        nonlocal kept_pairs
+        maker = ProtoMaker(seed)
+        file = maker.changed()
+        swap_names(maker, file)
+        writer, reader = maker.definition(), definition_of(file, maker.root)
+        old, new = (SchemaInfo(SchemaType.PROTOBUF_NATIVE, side.text.encode()) for side in (writer, reader))
+        if compare([old], new, CompatibilityStrategy.BACKWARD).values != "kept":
+            return
+        kept_pairs += 1
+        own_codec = Codec([Version(0, writer)], options=Options(recursion_depth=1))
+        codec = Codec([Version(0, writer)], reader=reader, options=Options(recursion_depth=1))
+        for _ in range(8):
+            payload = maker.payload()
+            try:
+                written = own_codec.decode_one(payload, 0)
+            except Unreadable:
+                # Times that no column holds.
+                continue
+            read = codec.decode_one(payload, 0)
+            files = {"writer_file": maker.file, "reader_file": file, "message": maker.root}
+            assert not find_proto_difference(**files, written=written, read=read)
+
+    check_pair()
+    assert kept_pairs > EXAMPLES.max_examples // 20, kept_pairs
