@@ -106,6 +106,76 @@ def incompatibilities(*, reader: Schema, writer: Schema, location: Location = ()
     return describe_reasons(_PairComparison().run(reader, writer, location))
 
 
+class PartNumbers:
+    """Numbers for the parts of many definitions: two parts with one number differ in nothing that reading depends on."""
+
+    def __init__(self, describe: Callable[[Schema], Iterable[Hashable]]) -> None:
+        """Start without parts. `describe` yields what reading depends on in a part, apart from its children."""
+        self._describe = describe
+        self._unused = itertools.count()
+        self._numbers: dict[Hashable, int] = {}
+        self._parts: dict[Schema, int | None] = {}
+
+    def __getitem__(self, part: Schema) -> int | None:
+        """Return the number of an added part, or None for a type that reaches a record that contains itself."""
+        return self._parts[part]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many parts that they should be forgotten."""
+        return len(self._parts) > MAX_REMEMBERED
+
+    def add(self, schema: Schema) -> None:
+        """Compute the number of every part of a definition."""
+        number = self._number(schema)
+        if type(number) is GeneratorType:
+            run(number)
+
+    def clear(self) -> None:
+        """Forget all parts; their numbers are not used again."""
+        self._numbers, self._parts = {}, {}
+
+    def _number(self, schema: Schema) -> Any:
+        """Return the number of a part, or a generator that computes it."""
+        if schema in self._parts:
+            return self._parts[schema]
+        if type(schema) is Primitive:
+            number = self._numbers.setdefault((schema.type, *self._describe(schema)), next(self._unused))
+            self._parts[schema] = number
+            return number
+        return self._compute_number(schema)
+
+    def _compute_number(self, schema: Schema) -> Deep[int | None]:
+        key: list[Hashable] = [schema.type]
+        if isinstance(schema, Named):
+            self._parts[schema] = None  # until the number is known: a reference to it means that it contains itself
+        key += self._describe(schema)
+        child_numbers: list[int | None] = []
+        for child in children(schema):
+            number = self._number(child)
+            if type(number) is GeneratorType:
+                number = yield number
+            child_numbers.append(number)
+        if None in child_numbers:
+            self._parts[schema] = None
+            return None
+        number = self._numbers.setdefault((*key, *child_numbers), next(self._unused))
+        self._parts[schema] = number
+        return number
+
+
+def _describe_for_verdict(schema: Schema) -> Iterator[Hashable]:
+    """Yield what SchemaCompatibility compares in a part, apart from its children."""
+    if isinstance(schema, Named):
+        yield from (schema.full_name, schema.aliases)
+    if isinstance(schema, Record):
+        yield from ((field.name, field.aliases, field.default is NO_DEFAULT) for field in schema.fields)
+    elif isinstance(schema, Enum):
+        yield from (schema.symbols, schema.default is None)
+    elif isinstance(schema, Fixed):
+        yield schema.size
+
+
 class KnownVerdicts:
     """Verdicts for many pairs of definitions that have most of their parts in common, such as the versions of topics.
 
@@ -114,21 +184,16 @@ class KnownVerdicts:
     """
 
     def __init__(self) -> None:
-        self._unused = itertools.count()
-        self._numbers: dict[Hashable, int] = {}
-        """A number for each part that differs from the others in an attribute that reading depends on."""
-        self._parts: dict[Schema, int | None] = {}
-        """The numbers of named types; None for a type that reaches a record that contains itself."""
+        self._numbers = PartNumbers(_describe_for_verdict)
         self._reasons: dict[tuple[int, int], Reasons] = {}
 
     def can_read(self, *, reader: Schema, writer: Schema) -> bool:
         """Return whether `incompatibilities` is empty; an ambiguous alias counts as an incompatibility."""
-        if len(self._parts) > MAX_REMEMBERED:
-            self._numbers, self._parts, self._reasons = {}, {}, {}
+        if self._numbers.is_full:
+            self._numbers.clear()
+            self._reasons = {}
         for schema in (reader, writer):
-            number = self._number(schema)
-            if type(number) is GeneratorType:
-                run(number)
+            self._numbers.add(schema)
         try:
             return not _PairComparison(self).run(reader, writer, ())
         except AmbiguousAlias:
@@ -136,7 +201,7 @@ class KnownVerdicts:
 
     def compare(self, reader: Record, writer: Record, comparison: Deep[Reasons]) -> Reasons | Deep[Reasons]:
         """Return the known reasons for two records that equal these, or a generator that makes the `comparison`."""
-        numbers = self._parts[reader], self._parts[writer]
+        numbers = self._numbers[reader], self._numbers[writer]
         if numbers[0] is None or numbers[1] is None:
             return comparison
         reasons = self._reasons.get((numbers[0], numbers[1]))
@@ -146,38 +211,6 @@ class KnownVerdicts:
         reasons: Reasons = yield comparison
         self._reasons[numbers] = reasons
         return reasons
-
-    def _number(self, schema: Schema) -> Any:
-        """Return the number of a part, or a generator that computes it."""
-        if type(schema) is Primitive:
-            return self._numbers.setdefault(schema.type, next(self._unused))
-        if schema in self._parts:
-            return self._parts[schema]
-        return self._compute_number(schema)
-
-    def _compute_number(self, schema: Schema) -> Deep[int | None]:
-        key: list[Hashable] = [schema.type]
-        if isinstance(schema, Named):
-            self._parts[schema] = None  # until the number is known: a reference to it means that it contains itself
-            key += schema.full_name, schema.aliases
-        if isinstance(schema, Record):
-            key += [(field.name, field.aliases, field.default is NO_DEFAULT) for field in schema.fields]
-        elif isinstance(schema, Enum):
-            key += schema.symbols, schema.default is None
-        elif isinstance(schema, Fixed):
-            key.append(schema.size)
-        child_numbers: list[int | None] = []
-        for child in children(schema):
-            number = self._number(child)
-            if type(number) is GeneratorType:
-                number = yield number
-            child_numbers.append(number)
-        if None in child_numbers:
-            return None
-        number = self._numbers.setdefault((*key, *child_numbers), next(self._unused))
-        if isinstance(schema, Named):
-            self._parts[schema] = number
-        return number
 
 
 class _PairComparison:

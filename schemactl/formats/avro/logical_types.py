@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Context, Decimal
 from functools import lru_cache
@@ -23,6 +23,7 @@ from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import (
     AmbiguousAlias,
     Location,
+    PartNumbers,
     Token,
     find_branch,
     incompatibilities,
@@ -187,16 +188,17 @@ def compare_value_types(*, reader: ValueType, writer: ValueType) -> Misreading |
 def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibility]:
     """Yield the values of `writer` that `reader` decodes to other values or loses, in the order of the reader's definition.
 
-    Branches of unions are paired as Java's resolution pairs them. Two named types that meet at several places are compared once.
+    Branches of unions are paired as Java's resolution pairs them. Two named types that meet at several places are compared once,
+    and parts that are equal on both sides are not compared.
     """
     if not _can_differ(reader, writer):
         return
-    pairing = _Pairing(reader)
+    pairing = _Pairing(reader, writer)
     compared: set[tuple[Schema, Schema]] = set()
-    pending = [_Meeting(reader, writer, _rename_by_aliases(writer, reader), ())]
+    pending: list[_Meeting] = [] if pairing.are_equal(reader, writer) else [_Meeting(reader, writer, ())]
     while pending and len(compared) < _MAX_PAIRS:
         meeting = pending.pop()
-        reader_part, writer_part, location = meeting.reader, meeting.writer, meeting.location
+        reader_part, writer_part, location = meeting
         reader_type, writer_type = value_type_of(reader_part), value_type_of(writer_part)
         if reader_type and writer_type:
             misreading = compare_value_types(reader=reader_type, writer=writer_type)
@@ -211,7 +213,7 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
                 name_location: Location = (location, "name")
                 message = f"expected: {writer_part.full_name}"
                 yield Incompatibility("NAME_MISMATCH", _get_pointer(name_location), message, trace=name_location)
-            elif pairing.has_no_branch(meeting):
+            elif pairing.has_no_branch(reader_part, writer_part):
                 # Java's SchemaCompatibility compares names without namespaces, and finds a branch.
                 message = f"reader union lacking writer type: {writer_part.type.upper()}"
                 yield Incompatibility("MISSING_UNION_BRANCH", _get_pointer(location), message, trace=location)
@@ -219,20 +221,23 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
 
 
 class _Meeting(NamedTuple):
-    """Parts of reader and writer that meet at a location; `renamed` is the writer's part under the reader's names (its aliases)."""
+    """Parts of reader and writer that meet at a location."""
 
     reader: Schema
     writer: Schema
-    renamed: Schema
     location: Location
 
 
-def _rename_by_aliases(writer: Schema, reader: Schema) -> Schema:
-    try:
-        return apply_aliases(writer=writer, reader=reader, release=Release.R5_0)
-    except JavaException:
-        # An ambiguous alias is an incompatibility.
-        return writer
+def _describe_part(schema: Schema) -> Iterator[Hashable]:
+    """Yield what a misreading depends on in a part, apart from its children."""
+    yield value_type_of(schema)
+    if isinstance(schema, Named):
+        yield from (schema.full_name, schema.aliases)
+    if isinstance(schema, Record):
+        yield from ((field.name, field.aliases) for field in schema.fields)
+
+
+_NUMBERS: Final = PartNumbers(_describe_part)
 
 
 @lru_cache(maxsize=2048)
@@ -282,49 +287,55 @@ def _get_pointer(location: Location) -> str:
 
 
 class _Pairing:
-    """The pairs of parts that meet when `reader` decodes messages."""
+    """The pairs of parts that meet when `reader` decodes messages of `writer`."""
 
-    def __init__(self, reader: Schema) -> None:
+    def __init__(self, reader: Schema, writer: Schema) -> None:
+        self._reader = reader
         self._likeness = Likeness()
         self._resolution = Resolution(Release.R5_0, reader)
+        self._renamed: dict[Schema, Schema] = {}
+        if _NUMBERS.is_full:
+            _NUMBERS.clear()
+        _NUMBERS.add(reader)
+        _NUMBERS.add(writer)
+
+    def are_equal(self, reader: Schema, writer: Schema) -> bool:
+        """Return whether two parts are equal in all that a misreading depends on."""
+        number = _NUMBERS[reader]
+        return number is not None and number == _NUMBERS[writer]
 
     def list_inner(self, meeting: _Meeting) -> Iterator[_Meeting]:
-        """Yield the parts of reader and writer that meet directly inside two parts."""
-        reader, writer, renamed, location = meeting
-        match reader, writer, renamed:
-            case _, Union(), Union():
-                is_alike = isinstance(reader, Union) and self._likeness.are_alike(renamed, reader)
+        """Yield the parts of reader and writer that meet directly inside two parts, without equal fields."""
+        reader, writer, location = meeting
+        match reader, writer:
+            case _, Union():
+                is_alike = isinstance(reader, Union) and self._likeness.are_alike(self._rename(writer), reader)
                 for index, branch in enumerate(writer.branches):
                     branch_location: Location = (location, ~index)
-                    renamed_branch = renamed.branches[index]
                     if isinstance(reader, Union) and is_alike:
-                        yield _Meeting(reader.branches[index], branch, renamed_branch, (branch_location, index))
+                        yield _Meeting(reader.branches[index], branch, (branch_location, index))
                     else:
-                        yield _Meeting(reader, branch, renamed_branch, branch_location)
-            case Union(), _, _:
-                branch_index = self._choose_branch(reader, renamed)
+                        yield _Meeting(reader, branch, branch_location)
+            case Union(), _:
+                branch_index = self._choose_branch(reader, writer)
                 if branch_index is not None:
-                    yield _Meeting(reader.branches[branch_index], writer, renamed, (location, branch_index))
-            case Record(), Record(), Record():
-                writer_indices = {writer_field.name: index for index, writer_field in enumerate(writer.fields)}
+                    yield _Meeting(reader.branches[branch_index], writer, (location, branch_index))
+            case Record(), Record():
                 for index, field in enumerate(reader.fields):
                     source = _find_source(field, writer)
-                    if source is not None:
-                        renamed_field = renamed.fields[writer_indices[source.name]]
-                        field_location = (location, "fields", index, "type")
-                        yield _Meeting(field.schema, source.schema, renamed_field.schema, field_location)
-            case Array(), Array(), Array():
-                yield _Meeting(reader.items, writer.items, renamed.items, (location, "items"))
-            case Map(), Map(), Map():
-                yield _Meeting(reader.values, writer.values, renamed.values, (location, "values"))
+                    if source is not None and not self.are_equal(field.schema, source.schema):
+                        yield _Meeting(field.schema, source.schema, (location, "fields", index, "type"))
+            case Array(), Array():
+                yield _Meeting(reader.items, writer.items, (location, "items"))
+            case Map(), Map():
+                yield _Meeting(reader.values, writer.values, (location, "values"))
 
-    def has_no_branch(self, meeting: _Meeting) -> bool:
+    def has_no_branch(self, reader: Schema, writer: Schema) -> bool:
         """Return whether the reader is a union without a branch for the values, although SchemaCompatibility finds one."""
-        reader, writer, renamed, _ = meeting
         if (
             not isinstance(reader, Union)
             or isinstance(writer, Union)
-            or self._choose_branch(reader, renamed) is not None
+            or self._choose_branch(reader, writer) is not None
         ):
             return False
         try:
@@ -338,16 +349,40 @@ class _Pairing:
             if index is not None:
                 return index
         try:
-            branch = self._resolution.choose_branch(writer=writer, reader=reader)
+            branch = self._resolution.choose_branch(writer=self._rename(writer), reader=reader)
         except JavaException:
             return None
         return next((index for index, candidate in enumerate(reader.branches) if candidate is branch), None)
 
+    def _rename(self, writer: Schema) -> Schema:
+        """Return a part of the writer under the reader's names, which its aliases give."""
+        if isinstance(writer, Primitive) or not _has_aliases(self._reader):
+            return writer
+        if writer not in self._renamed:
+            try:
+                renamed = apply_aliases(writer=writer, reader=self._reader, release=Release.R5_0)
+            except JavaException:
+                # An ambiguous alias is an incompatibility.
+                renamed = writer
+            self._renamed[writer] = renamed
+        return self._renamed[writer]
+
+
+@lru_cache(maxsize=2048)
+def _has_aliases(schema: Schema) -> bool:
+    return any(
+        part.aliases or (isinstance(part, Record) and any(field.aliases for field in part.fields))
+        for part in parts(schema)
+        if isinstance(part, Named)
+    )
+
 
 def _find_source(field: Field, writer: Record) -> Field | None:
     """Return the field of `writer` from which the reader's `field` gets its values, or None."""
-    names = (field.name, *field.aliases)
-    return next((writer.fields_by_name[name] for name in names if name in writer.fields_by_name), None)
+    source = writer.fields_by_name.get(field.name)
+    if source is None and field.aliases:
+        return next((writer.fields_by_name[name] for name in field.aliases if name in writer.fields_by_name), None)
+    return source
 
 
 # Counterexamples
