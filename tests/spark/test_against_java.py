@@ -10,6 +10,7 @@ import re
 import struct
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,13 +18,18 @@ import fastavro
 import pyarrow as pa
 import pyspark
 import pytest
+from avro_pairs import make_pair
 from random_avro import Maker, damage
+from written_values import find_difference
 
-from schemactl.codec import Codec, Definition, Options, Unreadable, Version
+from schemactl.codec import Codec, Definition, Options, Unreadable, Unwritable, Version
 from schemactl.codec.arrow_types import to_numbers
 from schemactl.codec.avro_resolution import zigzag
 from schemactl.codec.message import reading
 from schemactl.codec.values import decode_text
+from schemactl.comparison.compatibility import compare
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.spark import ensure_java
 
 SEEDS = range(int(os.environ.get("SCHEMACTL_AVRO_SEEDS", "15")))
@@ -216,3 +222,29 @@ def test_what_is_no_utf_8_is_replaced_as_java_replaces_it(answered: Answered) ->
     assert [decode_text(payload[1:]) for payload in case.payloads] == expected
     rows, _, _ = Ours(case).together(case.payloads)
     assert [row["value"] for row in rows] == expected
+
+
+def test_java_gets_what_was_written_where_nothing_is_found() -> None:
+    kept_cases = []
+    for seed in range(4 * len(SEEDS)):
+        maker, writer, reader = make_pair(seed)
+        old, new = (SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode()) for schema in (writer, reader))
+        if compare([old], new, CompatibilityStrategy.BACKWARD).values == "kept":
+            codec = Codec([Version(0, Definition("AVRO", json.dumps(writer)))])
+            with suppress(Unwritable):
+                kept_cases.append(
+                    Case(writer, reader, [codec.encode_one(maker.value(writer)) or b"" for _ in range(10)])
+                )
+    assert len(kept_cases) > len(SEEDS)
+    for case, results in zip(kept_cases, java(kept_cases), strict=True):
+        writer_codec, reader_codec = (
+            Codec([Version(0, Definition("AVRO", json.dumps(schema)))]) for schema in (case.writer, case.reader)
+        )
+        for payload, result in zip(case.payloads, results, strict=True):
+            assert result is not None, (case.writer, case.reader)
+            assert not find_difference(
+                writer=case.writer,
+                reader=case.reader,
+                written=writer_codec.decode_one(payload),
+                read=reader_codec.decode_one(result),
+            ), (case.writer, case.reader)
