@@ -189,6 +189,8 @@ class Maker:
                 return datetime(1970, 1, 1, tzinfo=UTC) + seconds + timedelta(microseconds=7)
             case "local-timestamp-micros" | "local-timestamp-millis":
                 return datetime(1970, 1, 1) + seconds  # noqa: DTZ001  a local timestamp
+            case "time-millis" | "time-micros":
+                return pick.randrange(86_400 * (10**3 if logical == "time-millis" else 10**6))
             case "decimal":
                 digits = schema["precision"]
                 bound = 10 ** pick.choice((1, digits // 2, digits))

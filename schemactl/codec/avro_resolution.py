@@ -291,7 +291,7 @@ class _Renamer:
     def rename(self, schema: Schema) -> Schema:
         match schema:
             case ArrayType():
-                return ArrayType(self.rename(schema.items))
+                return ArrayType(self.rename(schema.items), schema.java)
             case MapType():
                 return MapType(self.rename(schema.values))
             case UnionType():

@@ -30,6 +30,9 @@ _LOGICAL_TYPES: Final = (
 )
 """The logical types, besides decimal, that change the type of the column; all others are read as their base type."""
 
+_OTHER_TIMES: Final = (("int", "time-millis"), ("long", "timestamp-nanos"), ("long", "local-timestamp-nanos"))
+"""The logical types of times that are read as their base type."""
+
 _JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
 """Properties with which Avro ignores a logical type (LogicalType.INCOMPATIBLE_PROPS)."""
 
@@ -57,10 +60,16 @@ class DecimalType:
 
 @dataclass(slots=True, eq=False)
 class PrimitiveType:
-    """A primitive type."""
+    """A primitive type.
+
+    Attributes:
+        logical: the logical type, if it changes the type of the column.
+        java: the Java class, or the logical type that does not change the column; both matter to JSON alone.
+    """
 
     type: str
     logical: str | DecimalType | None = None
+    java: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -96,10 +105,15 @@ class EnumType(NamedType):
 
 @dataclass(slots=True, eq=False)
 class ArrayType:
-    """An array."""
+    """An array.
+
+    Attributes:
+        java: the Java class, which matters to JSON alone.
+    """
 
     type: ClassVar[str] = "array"
     items: Schema
+    java: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -307,7 +321,7 @@ class _Parser:
             if key not in value:
                 raise _make_error(f'the {kind} has no "{key}"')
             part = self.parse(value[key], namespace)
-            return ArrayType(part) if kind == "array" else MapType(part)
+            return ArrayType(part, _get_java_class(value)) if kind == "array" else MapType(part)
         if kind in ("record", "error", "enum", "fixed"):
             return self._parse_named_type(kind, value, namespace)
         if kind not in PRIMITIVE_TYPES:
@@ -315,7 +329,11 @@ class _Parser:
         if kind == "bytes":
             return PrimitiveType(kind, _parse_decimal(value, None))
         logical = _get_logical_type(value)
-        return PrimitiveType(kind, logical if (kind, logical) in _LOGICAL_TYPES else None)
+        if (kind, logical) in _LOGICAL_TYPES:
+            return PrimitiveType(kind, logical)
+        return PrimitiveType(
+            kind, None, logical if logical and (kind, logical) in _OTHER_TIMES else _get_java_class(value)
+        )
 
     def _parse_named_type(self, kind: str, value: dict[str, Any], namespace: str) -> Schema:
         if id(value) in self._types:
@@ -475,6 +493,11 @@ def _get_logical_type(value: dict[str, Any]) -> str | None:
     if not isinstance(logical, str) or any(isinstance(value.get(name), str) for name in _JAVA_CLASSES):
         return None
     return logical
+
+
+def _get_java_class(value: dict[str, Any]) -> str:
+    java_class = value.get("java-class")
+    return java_class if isinstance(java_class, str) else ""
 
 
 def _parse_decimal(value: dict[str, Any], size: int | None) -> DecimalType | None:

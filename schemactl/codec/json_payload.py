@@ -1,7 +1,8 @@
 """Decode and encode JSON payloads (see `message.PayloadModule`): the plain objects of Pulsar's Java client, described by an Avro schema.
 
 This is not Avro's own JSON encoding: the value of a union has no wrapper, bytes are base64, null fields are omitted, and unknown fields are
-ignored. Times are integers in the unit of their logical type. Decimals are numbers or text with at most the digits of the schema.
+ignored. Times are integers in the unit of their logical type, or have the forms of Java (see `json_forms`). Decimals are numbers or text with
+at most the digits of the schema.
 
 As in Pulsar's consumers, defaults are not applied: an absent field is null, and an error if the schema has no default for it and does not allow
 null. With `Options.json_defaults` a field gets its default if it is absent, or null where the schema does not allow null.
@@ -22,7 +23,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from .arrow_types import Choice, Group, Leaf, Options, Repeated, Shape, shape_of
+from . import json_forms
+from .arrow_types import TIME, TIMESTAMP, TIMESTAMP_NTZ, Choice, Group, Leaf, Options, Repeated, Shape, shape_of
 from .avro_reader import read_default
 from .avro_schema import (
     NO_DEFAULT,
@@ -119,8 +121,9 @@ class _ReaderCompiler:
                 return self._records[id(shape)]
             case Repeated():
                 convert_item = self.compile(shape.part)
-                is_array = isinstance(shape.schema, ArrayType)
-                return _compile_list(convert_item) if is_array else self._compile_map(convert_item)
+                if isinstance(shape.schema, ArrayType):
+                    return _compile_list(convert_item, shape.schema)
+                return self._compile_map(convert_item)
             case Choice():
                 return self._compile_union(shape)
             case Leaf():
@@ -225,8 +228,20 @@ class _ReaderCompiler:
         return convert if to_python is None else lambda value: to_python(convert(value))
 
 
-def _compile_list(convert_item: Convert) -> Convert:
+def _compile_list(convert_item: Convert, schema: ArrayType) -> Convert:
+    items_schema = schema.items
+    key_types = (
+        [part.schema.type for part in items_schema.fields if part.name == "key"]
+        if schema.java == json_forms.MAP and isinstance(items_schema, RecordType)
+        else []
+    )
+    has_characters = schema.java == json_forms.CHARACTERS
+
     def convert_list(value: Any) -> Any:
+        if key_types:
+            value = json_forms.read_entries(value, key_types[0])
+        elif has_characters:
+            value = json_forms.read_characters(value)
         if not isinstance(value, list):
             raise Unreadable(f"expected a list, found {_describe_value(value)}")
         items: list[Any] = []
@@ -276,6 +291,8 @@ def _compile_storage_leaf(shape: Leaf) -> Convert:
         return lambda value: _check_size(_from_base64(value), schema.size)
     if schema.type in LIMITS:
         return _compile_integer(schema, shape)
+    if schema.type == "string" and schema.java in json_forms.TEXT_CLASSES:
+        return lambda value: _convert_text(json_forms.read_number_text(value))
     return _CONVERTERS[schema.type]
 
 
@@ -312,9 +329,20 @@ def _compile_decimal(logical: DecimalType) -> Convert:
 
 def _compile_integer(schema: PrimitiveType, shape: Leaf) -> Convert:
     low, high, factor = scale_of(shape)
+    units_per_second = json_forms.get_units_per_second(schema)
+    if units_per_second:
+        low, high = 0, 86_400 * units_per_second - 1
+    storage_units = {TIMESTAMP: 10**6, TIMESTAMP_NTZ: 10**6, TIME: 10**9}.get(shape.type, units_per_second or 10**9)
+    read_time = json_forms.make_time_reader(schema, storage_units)
+    is_character = schema.java == json_forms.CHARACTER
 
     def convert_integer(value: Any) -> Any:
-        number = value
+        if read_time is not None and not isinstance(value, int):
+            storage_number = read_time(value)
+            if storage_number is None:
+                raise Unreadable(f"expected a whole number or a time, found {_describe_value(value)}")
+            return storage_number
+        number = json_forms.read_character(value) if is_character else value
         if isinstance(value, decimal.Decimal) and abs(value.adjusted()) < 30 and value == value.to_integral_value():
             number = int(value)
         if isinstance(number, bool) or not isinstance(number, int):

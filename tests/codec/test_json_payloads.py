@@ -201,3 +201,142 @@ def test_a_value_is_decoded_from_its_json(seed: int) -> None:
     codec = codec_of(schema, kind="JSON")
     value = maker.value(schema)
     assert codec.decode_one(codec.encode_one(value)) == value
+
+
+def make_logical(kind: str, logical: str) -> Any:
+    """Make a schema with a logical type."""
+    return {"type": kind, "logicalType": logical}
+
+
+TIMES: dict[str, Any] = {
+    "date": make_logical("int", "date"),
+    "time-millis": make_logical("int", "time-millis"),
+    "time-micros": make_logical("long", "time-micros"),
+    "timestamp-millis": make_logical("long", "timestamp-millis"),
+    "timestamp-micros": make_logical("long", "timestamp-micros"),
+    "timestamp-nanos": make_logical("long", "timestamp-nanos"),
+    "local-timestamp-millis": make_logical("long", "local-timestamp-millis"),
+    "local-timestamp-micros": make_logical("long", "local-timestamp-micros"),
+}
+MOMENT = datetime(2024, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        # Jackson writes an Instant with a decimal point, and other clients write whole numbers in the unit of the type.
+        ("timestamp-millis", "1704164645.678000000", MOMENT),
+        ("timestamp-micros", "1704164645.678000000", MOMENT),
+        ("timestamp-nanos", "1704164645.678000001", 1_704_164_645_678_000_001),
+        ("timestamp-millis", "1704164645678", MOMENT),
+        ("timestamp-micros", "1704164645678000", MOMENT),
+        ("timestamp-millis", "1704164645.000000000", MOMENT.replace(microsecond=0)),
+        ("timestamp-millis", "1.704164645E9", MOMENT.replace(microsecond=0)),
+        ("timestamp-millis", "-0.500000000", datetime(1969, 12, 31, 23, 59, 59, 500_000, tzinfo=UTC)),
+        # Before 1970, Java adds the fraction to the whole seconds.
+        ("timestamp-millis", "-1.900000000", datetime(1969, 12, 31, 23, 59, 59, 900_000, tzinfo=UTC)),
+        ("timestamp-micros", "1704164645.678000999", MOMENT),
+        ("timestamp-millis", '"2024-01-02T03:04:05.678Z"', MOMENT),
+        ("timestamp-millis", '"2024-01-02T05:04:05.678000000+02:00"', MOMENT),
+        ("date", "[2024,1,2]", date(2024, 1, 2)),
+        ("date", "19724", date(2024, 1, 2)),
+        ("date", '"2024-01-02"', date(2024, 1, 2)),
+        ("time-millis", "[1,2,3,4000000]", 3_723_004),
+        ("time-millis", "[0,0]", 0),
+        ("time-millis", "86399999", 86_399_999),
+        ("time-micros", "[1,2,3,4005000]", 3_723_004_005),
+        ("time-micros", "[1,2,3]", 3_723_000_000),
+        ("local-timestamp-millis", "[2024,1,2,3,4,5,678000000]", MOMENT.replace(tzinfo=None)),
+        ("local-timestamp-micros", "[2024,1,2,3,4]", MOMENT.replace(second=0, microsecond=0, tzinfo=None)),
+        ("local-timestamp-millis", '"2024-01-02T03:04:05.678"', MOMENT.replace(tzinfo=None)),
+    ],
+)
+def test_times_are_read_in_the_forms_of_java(kind: str, text: str, expected: Any) -> None:
+    codec = codec_of(make_record(["null", TIMES[kind]]), kind="JSON")
+    payload = f'{{"f0":{text}}}'.encode()
+    assert codec.decode_one(payload) == {"f0": expected}
+    assert codec.decode_batch(pa.array([payload])).errors.null_count == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        # Other tools write milliseconds as floating-point numbers.
+        ("timestamp-millis", "1704164645678.0"),
+        ("timestamp-millis", "253402300800.0"),
+        ("timestamp-millis", "-62135596801.0"),
+        ("timestamp-millis", '"2024-01-02"'),
+        ("timestamp-millis", '"2024-01-02T03:04:05"'),
+        ("timestamp-millis", '"2024-02-30T03:04:05Z"'),
+        ("timestamp-millis", '"yesterday"'),
+        ("timestamp-millis", "[2024,1,2,3,4]"),
+        ("timestamp-millis", "true"),
+        ("date", "[2024,1]"),
+        ("date", "[2024,13,1]"),
+        ("date", "[2024,1,2.5]"),
+        ("date", "19724.5"),
+        ("time-millis", "86400000"),
+        ("time-millis", "-1"),
+        ("time-millis", "[24,0]"),
+        ("time-millis", "[1]"),
+        ("time-millis", "[1,2,3,1000000000]"),
+        ("time-micros", "86400000000"),
+        ("time-micros", "1.5"),
+        ("local-timestamp-millis", "[2024,1,2]"),
+        ("local-timestamp-millis", "1704164645.678"),
+        ("local-timestamp-millis", '"2024-01-02T03:04:05Z"'),
+    ],
+)
+def test_a_time_that_does_not_exist_or_of_another_form_is_rejected(kind: str, text: str) -> None:
+    with pytest.raises(Unreadable, match=r"^f0: "):
+        codec_of(make_record(["null", TIMES[kind]]), kind="JSON").decode_one(f'{{"f0":{text}}}'.encode())
+
+
+def make_entries(key: str) -> Any:
+    """Make the schema that Java derives for a map whose keys are not strings."""
+    fields = [{"name": "key", "type": key}, {"name": "value", "type": "string"}]
+    return {
+        "type": "array",
+        "items": {"type": "record", "name": "Entry", "fields": fields},
+        "java-class": "java.util.Map",
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "expected"),
+    [
+        ({"type": "string", "java-class": "java.math.BigDecimal"}, "1.50", "1.50"),
+        ({"type": "string", "java-class": "java.math.BigDecimal"}, "1E+3", "1E+3"),
+        ({"type": "string", "java-class": "java.math.BigDecimal"}, '"1.50"', "1.50"),
+        ({"type": "string", "java-class": "java.math.BigInteger"}, "12345678901234567890", "12345678901234567890"),
+        ({"type": "int", "java-class": "java.lang.Character"}, '"q"', 113),
+        ({"type": "int", "java-class": "java.lang.Character"}, "113", 113),
+        ({"type": "int", "java-class": "java.lang.Short"}, "5", 5),
+        (
+            {"type": "array", "items": {"type": "int", "java-class": "java.lang.Character"}, "java-class": "[C"},
+            '"ab"',
+            [97, 98],
+        ),
+        (make_entries("int"), '{"1":"a"}', [{"key": 1, "value": "a"}]),
+        (make_entries("long"), '[{"key":-5,"value":"a"}]', [{"key": -5, "value": "a"}]),
+        (make_entries("boolean"), '{"true":"a"}', [{"key": True, "value": "a"}]),
+    ],
+)
+def test_java_classes_of_the_definition_are_read(schema: Any, text: str, expected: Any) -> None:
+    codec = codec_of(make_record(["null", schema]), kind="JSON")
+    assert codec.decode_one(f'{{"f0":{text}}}'.encode()) == {"f0": expected}
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "string", "java-class": "java.math.BigDecimal"}, "true"),
+        ({"type": "string", "java-class": "java.lang.String"}, "1.50"),
+        ({"type": "int", "java-class": "java.lang.Character"}, '"qq"'),
+        ("int", '"5"'),
+        (make_entries("int"), '{"a":"a"}'),
+    ],
+)
+def test_a_value_of_another_class_is_rejected(schema: Any, text: str) -> None:
+    with pytest.raises(Unreadable, match=r"^f0"):
+        codec_of(make_record(["null", schema]), kind="JSON").decode_one(f'{{"f0":{text}}}'.encode())

@@ -385,7 +385,7 @@ def test_codec_reads_the_written_value_or_there_is_a_finding(seed: int) -> None:
 
 
 @pytest.mark.broker
-def test_java_client_reads_the_written_value_or_there_is_a_finding() -> None:
+def test_java_client_and_codec_read_the_value_that_java_wrote_or_there_is_a_finding() -> None:
     classes = JavaClasses()
     pairs = [
         (pair, classes.add_record(pair.writer), classes.add_record(pair.reader))
@@ -401,6 +401,8 @@ def test_java_client_reads_the_written_value_or_there_is_a_finding() -> None:
             payload = client.write(writer_name, value)
             own_answer = client.ask({"read": writer_name, "payload": payload})
             if "value" in own_answer and is_equal(value, own_answer["value"]):
+                decoded = make_codec(pair.writer).decode_one(payload.encode())
+                assert is_equal(value, to_neutral(pair.writer, decoded)), (pair, payload, decoded)
                 answer = client.ask({"read": reader_name, "payload": payload})
                 assert "value" in answer, (pair, payload, answer)
                 assert is_equal(keep_known_fields(value, answer["value"]), answer["value"]), (pair, payload, answer)

@@ -1,0 +1,188 @@
+"""Read the forms in which Java's JSON clients write times, and the values of Java classes that an Avro definition names.
+
+Jackson writes an `Instant` as decimal seconds, whatever the unit of the definition, and dates and times of day as lists of numbers. It
+always writes an `Instant` with a decimal point, and never a `long`, so that the two are told apart. The property `java-class` of a
+definition names the classes whose JSON is not that of their Avro type.
+
+Sources: InstantSerializer, DecimalUtils, LocalDateSerializer, LocalTimeSerializer, LocalDateTimeSerializer of jackson-datatype-jsr310, and Avro's
+ReflectData. The measured forms are in docs/reference/json-readers.md.
+"""
+
+from __future__ import annotations
+
+import decimal
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from typing import Any, Final
+
+from .avro_schema import PrimitiveType
+from .definition import Unreadable
+
+_NANOS_PER_SECOND: Final = 10**9
+_SECONDS_PER_DAY: Final = 86_400
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+
+_UNITS_PER_SECOND: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
+
+_FIRST_SECOND: Final = (date.min.toordinal() - _EPOCH_DAY) * _SECONDS_PER_DAY
+_END_SECOND: Final = (date.max.toordinal() + 1 - _EPOCH_DAY) * _SECONDS_PER_DAY
+"""The seconds since 1970 of the years 1 to 9999."""
+
+_DATE_TIME: Final = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)(?:T(?P<time>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d{1,9}))?(?P<offset>Z|[+-]\d\d:\d\d)?)?",
+    re.ASCII,
+)
+"""A date, or a date with a time, in the form of RFC 3339."""
+
+TEXT_CLASSES: Final = frozenset({"java.math.BigDecimal", "java.math.BigInteger"})
+"""The classes whose Avro type is string, and whose JSON is a number."""
+
+CHARACTER: Final = "java.lang.Character"
+"""The class whose Avro type is int, and whose JSON is a text of one character."""
+
+CHARACTERS: Final = "[C"
+"""The class char[], whose Avro type is an array of int, and whose JSON is a text."""
+
+MAP: Final = "java.util.Map"
+"""The class of maps whose keys are not strings: in Avro an array of records of key and value, in JSON an object."""
+
+
+def make_time_reader(schema: PrimitiveType, units_per_second: int) -> Callable[[Any], int | None] | None:
+    """Make the reader of the forms of a time that are not whole numbers; None for types without such forms.
+
+    Args:
+        schema: an int or a long.
+        units_per_second: the unit of the result, of dates days.
+
+    Returns:
+        a function that returns the number of units since 1970 or since midnight, or None for a value in another form, and raises
+        Unreadable for a time that does not exist. Digits below the unit are dropped.
+    """
+    kind = schema.logical or schema.java
+    if kind == "date":
+        return _read_date
+    if not isinstance(kind, str) or kind.rpartition("-")[2] not in _UNITS_PER_SECOND:
+        return None
+    read_nanos = {"time": _read_time, "timestamp": _read_moment, "local-timestamp": _read_local}[
+        kind.rpartition("-")[0]
+    ]
+
+    def read_time(value: Any) -> int | None:
+        nanos = read_nanos(value)
+        return None if nanos is None else nanos * units_per_second // _NANOS_PER_SECOND
+
+    return read_time
+
+
+def get_units_per_second(schema: PrimitiveType) -> int | None:
+    """Return the unit of a time of day that is written as a whole number, or None for other types."""
+    kind = schema.logical or schema.java
+    return _UNITS_PER_SECOND[kind.removeprefix("time-")] if isinstance(kind, str) and kind.startswith("time-") else None
+
+
+def _read_date(value: Any) -> int | None:
+    if isinstance(value, list) and len(value) == 3:
+        return _count_days(value)
+    match = _DATE_TIME.fullmatch(value) if isinstance(value, str) else None
+    return _parse_day(match["day"]) if match and not match["time"] else None
+
+
+def _read_time(value: Any) -> int | None:
+    return _count_nanos(value) if isinstance(value, list) else None
+
+
+def _read_moment(value: Any) -> int | None:
+    if isinstance(value, decimal.Decimal):
+        if not _FIRST_SECOND <= value < _END_SECOND:
+            raise Unreadable(f"{value} seconds since 1970 lie outside the years 1 to 9999")
+        # Before 1970, Java writes the whole seconds rounded down, then the fraction that is added: -1.9 is 0.1 seconds before 1970.
+        seconds = int(value)
+        nanos = int((value - seconds) * _NANOS_PER_SECOND)
+        return seconds * _NANOS_PER_SECOND + (abs(nanos) if seconds < 0 else nanos)
+    match = _DATE_TIME.fullmatch(value) if isinstance(value, str) else None
+    return _parse_date_time(match) if match and match["offset"] else None
+
+
+def _read_local(value: Any) -> int | None:
+    if isinstance(value, list) and len(value) > 3:
+        return _count_days(value[:3]) * _SECONDS_PER_DAY * _NANOS_PER_SECOND + _count_nanos(value[3:])
+    match = _DATE_TIME.fullmatch(value) if isinstance(value, str) else None
+    return _parse_date_time(match) if match and match["time"] and not match["offset"] else None
+
+
+def _count_days(parts: list[Any]) -> int:
+    try:
+        return date(*map(_check_number, parts)).toordinal() - _EPOCH_DAY
+    except (ValueError, OverflowError):
+        raise Unreadable(f"{parts} is not a date") from None
+
+
+def _count_nanos(parts: list[Any]) -> int:
+    """Return the nanoseconds since midnight of hour, minute, second and nanosecond, of which the last two may be missing."""
+    if not 2 <= len(parts) <= 4:
+        raise Unreadable(f"{parts} is not a time of day")
+    hour, minute, second, nanos = [*map(_check_number, parts), 0, 0][:4]
+    if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and 0 <= nanos < _NANOS_PER_SECOND):
+        raise Unreadable(f"{parts} is not a time of day")
+    return ((hour * 60 + minute) * 60 + second) * _NANOS_PER_SECOND + nanos
+
+
+def _check_number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Unreadable(f"expected a list of whole numbers, found {value}")
+    return value
+
+
+def _parse_day(text: str) -> int:
+    try:
+        return date.fromisoformat(text).toordinal() - _EPOCH_DAY
+    except ValueError:
+        raise Unreadable(f'"{text}" is not a date') from None
+
+
+def _parse_date_time(match: re.Match[str]) -> int:
+    """Return the nanoseconds since 1970 of a date with a time."""
+    offset = (match["offset"] or "Z").replace("Z", "+00:00")
+    try:
+        moment = datetime.fromisoformat(f"{match['day']}T{match['time']}{offset}")
+        seconds = (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(seconds=1)  # noqa: UP017  the offset is one as well
+    except (ValueError, OverflowError):
+        raise Unreadable(f'"{match[0]}" is not a time') from None
+    return seconds * _NANOS_PER_SECOND + int((match["fraction"] or "").ljust(9, "0"))
+
+
+def read_character(value: Any) -> Any:
+    """Return the code of a text of one character, and any other value as it is."""
+    return ord(value) if isinstance(value, str) and len(value) == 1 and ord(value) < 1 << 16 else value
+
+
+def read_characters(value: Any) -> Any:
+    """Return the codes of the characters of a text, as Java counts them, and any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    units = value.encode("utf-16-be", "surrogatepass")
+    return [int.from_bytes(units[index : index + 2], "big") for index in range(0, len(units), 2)]
+
+
+def read_number_text(value: Any) -> Any:
+    """Return a number as the text that Java's class has for it, and any other value as it is."""
+    is_number = isinstance(value, int | decimal.Decimal) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
+def read_entries(value: Any, key_type: str) -> Any:
+    """Return an object as records of key and value, and any other value as it is; `key_type` is the key's Avro type."""
+    if not isinstance(value, dict):
+        return value
+    return [{"key": _read_key(key, key_type), "value": item} for key, item in value.items()]
+
+
+def _read_key(key: str, key_type: str) -> Any:
+    if key_type in ("int", "long") and re.fullmatch(r"-?[0-9]{1,19}", key):
+        return int(key)
+    if key_type in ("float", "double") and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?(E-?[0-9]+)?", key):
+        return decimal.Decimal(key)
+    if key_type == "boolean" and key in ("true", "false"):
+        return key == "true"
+    return key
