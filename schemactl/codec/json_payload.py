@@ -470,7 +470,20 @@ class JsonWriter(ShapeWriter[str]):
         if isinstance(logical, DecimalType):
             scale = logical.scale
             return lambda value: format(decimal.Decimal(value).scaleb(-scale, EXACT), "f")
+        if isinstance(shape.schema, PrimitiveType):
+            units_per_second = json_forms.get_units_per_second(shape.schema)
+            if units_per_second:
+                return _make_time_writer(86_400 * units_per_second, str(logical or shape.schema.java))
         return _WRITERS[shape.schema.type]
+
+
+def _make_time_writer(limit: int, kind: str) -> Callable[[Any], str]:
+    def write_time(value: Any) -> str:
+        if not 0 <= value < limit:
+            raise Unwritable(f"{value} is out of the range of {kind}: a day has 24 hours")
+        return str(value)
+
+    return write_time
 
 
 def _to_base64(value: Any) -> str:

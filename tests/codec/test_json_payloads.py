@@ -15,7 +15,7 @@ from property_runs import EXAMPLES
 from random_avro import Maker
 from sample_codecs import codec_of, make_record
 
-from schemactl.codec import Unreadable
+from schemactl.codec import Unreadable, Unwritable
 
 SCHEMA = {
     "type": "record",
@@ -340,3 +340,11 @@ def test_java_classes_of_the_definition_are_read(schema: Any, text: str, expecte
 def test_a_value_of_another_class_is_rejected(schema: Any, text: str) -> None:
     with pytest.raises(Unreadable, match=r"^f0"):
         codec_of(make_record(["null", schema]), kind="JSON").decode_one(f'{{"f0":{text}}}'.encode())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("time-millis", 86_400_000), ("time-millis", -1), ("time-micros", 86_400_000_000)]
+)
+def test_a_time_of_day_outside_24_hours_is_not_written(kind: str, value: int) -> None:
+    with pytest.raises(Unwritable, match=f"f0: {value} is out of the range of {kind}: a day has 24 hours"):
+        codec_of(make_record(TIMES[kind]), kind="JSON").encode_one({"f0": value})
