@@ -135,6 +135,9 @@ public class JsonReaders {
         if (value.isBoolean()) {
             return value.asBoolean();
         }
+        if (value.isNumber() && (raw == char.class || raw == Character.class)) {
+            return (char) value.asInt();
+        }
         if (value.isNumber()) {
             return raw == int.class || raw == Integer.class || raw == Object.class && value.isInt() ? (Object) value.asInt() : (Object) value.asLong();
         }
@@ -148,6 +151,7 @@ public class JsonReaders {
             case "double": return Double.valueOf(content.asText());
             case "bytes": return HexFormat.of().parseHex(content.asText());
             case "decimal": return new BigDecimal(content.asText());
+            case "integer": return new BigInteger(content.asText());
             case "instant": return Instant.parse(content.asText());
             case "date": return LocalDate.parse(content.asText());
             case "time": return LocalTime.parse(content.asText());
@@ -179,8 +183,11 @@ public class JsonReaders {
         if (value instanceof Boolean flag) {
             return NODES.booleanNode(flag);
         }
-        if (value instanceof BigInteger number) {
-            return NODES.numberNode(number);
+        if (value instanceof BigInteger) {
+            return typed("integer", value);
+        }
+        if (value instanceof Character character) {
+            return NODES.numberNode((int) character);
         }
         if (value instanceof Float) {
             return typed("float", value);

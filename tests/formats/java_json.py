@@ -20,6 +20,11 @@ PROGRAM: Final = Path(__file__).parent / "JsonReaders.java"
 _NUMBERS: Final = {"boolean": "boolean", "int": "int", "long": "long", "float": "float", "double": "double"}
 _BOXES: Final = {"boolean": "Boolean", "int": "Integer", "long": "Long", "float": "Float", "double": "Double"}
 _OTHERS: Final = {"string": "String", "bytes": "byte[]", "fixed": "byte[]", "null": "Object"}
+_CLASSES: Final = {
+    "java.math.BigDecimal": "BigDecimal",
+    "java.math.BigInteger": "BigInteger",
+    "java.lang.Character": "Character",
+}
 _LOGICAL: Final = {
     "date": "LocalDate",
     "time-millis": "LocalTime",
@@ -107,6 +112,9 @@ class JavaClasses:
         logical = None if isinstance(schema, str) else schema.get("logicalType")
         if logical in _LOGICAL and (logical, kind) != ("uuid", "fixed"):
             return _LOGICAL[logical]
+        java_class = "" if isinstance(schema, str) else schema.get("java-class", "")
+        if java_class in _CLASSES:
+            return _CLASSES[java_class]
         match kind:
             case "record":
                 return self.add_record(schema)

@@ -98,6 +98,15 @@ KINDS: Final[Mapping[str, tuple[Json, list[Json]]]] = {
         {"type": "fixed", "name": "D", "size": 12, "logicalType": "duration"},
         _typed("bytes", "010000000200000003000000"),
     ),
+    "BigDecimal": (
+        {"type": "string", "java-class": "java.math.BigDecimal"},
+        _typed("decimal", "0", "1.50", "5", "12345678901234567.890"),
+    ),
+    "BigInteger": (
+        {"type": "string", "java-class": "java.math.BigInteger"},
+        _typed("integer", "0", "5", "12345678901234567890"),
+    ),
+    "Character": ({"type": "int", "java-class": "java.lang.Character"}, [113, 53, 65]),
 }
 """The kinds of types by name: a schema, and values that a producer of its class writes."""
 
@@ -317,7 +326,7 @@ def _to_number(value: Json) -> Decimal | str | None:
     """Return a number; NaN and infinities as text, so that NaN is equal to itself; None for other values."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
-    if isinstance(value, dict) and value.keys() <= {"float", "double", "decimal"}:
+    if isinstance(value, dict) and value.keys() <= {"float", "double", "decimal", "integer"}:
         (text,) = value.values()
         return str(text) if text in ("NaN", "Infinity", "-Infinity") else Decimal(text)
     return None

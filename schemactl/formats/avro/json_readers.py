@@ -56,8 +56,8 @@ KEPT: Final[Mapping[Kind, frozenset[Kind]]] = {
     "null": frozenset({"null"}),
     "boolean": frozenset({"boolean"}),
     # A date that is written as a number of days is read as that date.
-    "int": frozenset({"int", "long", "float", "double", "decimal", "date"}),
-    "long": frozenset({"long", "float", "double", "decimal"}),
+    "int": frozenset({"int", "long", "float", "double", "decimal", "date", "BigDecimal", "BigInteger"}),
+    "long": frozenset({"long", "float", "double", "decimal", "BigDecimal", "BigInteger"}),
     "float": frozenset({"float", "double"}),
     "double": frozenset({"double", "float"}),
     "string": frozenset({"string"}),
@@ -67,21 +67,33 @@ KEPT: Final[Mapping[Kind, frozenset[Kind]]] = {
     "array": frozenset({"array"}),
     "map": frozenset({"map"}),
     "record": frozenset({"record", "map"}),
-    "decimal": frozenset({"decimal", "float", "double"}),
+    "decimal": frozenset({"decimal", "float", "double", "BigDecimal"}),
     "date": frozenset({"date"}),
     "time": frozenset({"time"}),
     "timestamp": frozenset({"timestamp"}),
     "local-timestamp": frozenset({"local-timestamp"}),
     "uuid": frozenset({"uuid", "string"}),
+    "BigDecimal": frozenset({"BigDecimal", "decimal", "float", "double"}),
+    "BigInteger": frozenset({"BigInteger", "BigDecimal", "decimal", "float", "double"}),
+    "Character": frozenset({"Character"}),
 }
 """By the kind that is written: the kinds of readers that get the same value, apart from digits that floating-point numbers lose."""
 
-KEPT_IN_UNION: Final = frozenset({"null", "boolean", "int", "long", "string", "enum", "array", "map", "record", "uuid"})
+KEPT_IN_UNION: Final = frozenset(
+    {"null", "boolean", "int", "long", "string", "enum", "array", "map", "record", "uuid", "BigInteger"}
+)
 """The kinds that a reader's union of several types keeps.
 
 A field of such a union is an Object in Java, and what it holds depends on the text alone: bytes become text, times become numbers,
 and the number NaN becomes text.
 """
+
+_JAVA_CLASSES: Final[Mapping[str, tuple[str, Kind]]] = {
+    "java.math.BigDecimal": ("string", "BigDecimal"),
+    "java.math.BigInteger": ("string", "BigInteger"),
+    "java.lang.Character": ("int", "Character"),
+}
+"""By the property `java-class`: Avro's type of a class whose JSON is not that of the type, and the kind."""
 
 _WRITTEN_AS_TEXT: Final = frozenset({"bytes", "fixed", "float", "double"})
 """The kinds, apart from text itself, whose values are text in JSON (of numbers only NaN and infinities)."""
@@ -105,12 +117,15 @@ _FORMS: Final[Mapping[Kind, str]] = {
     "date": "a list such as [2026,11,28]",
     "time": "a list such as [12,34,56,789000000]",
     "timestamp": "a number of seconds",
+    "BigDecimal": "a number",
+    "BigInteger": "a number",
+    "Character": "a text of one character",
     "local-timestamp": "a list such as [2026,11,28,12,34,56]",
 }
 """How Pulsar's Java client writes values in JSON."""
 
 _SAMPLES: Final[Mapping[Kind, str]] = {
-    "int": "5",
+    "int": "-7",
     "long": "1796000000000",
     "float": '"NaN"',
     "double": '"NaN"',
@@ -120,6 +135,9 @@ _SAMPLES: Final[Mapping[Kind, str]] = {
     "date": "[2026,11,28]",
     "time": "[12,34,56,789000000]",
     "timestamp": "1795869296.789000000",
+    "BigDecimal": "1.5",
+    "BigInteger": "12345678901234567890",
+    "Character": '"q"',
     "local-timestamp": "[2026,11,28,12,34,56,789000000]",
 }
 """Values in the form of Pulsar's Java client, which other readers do not keep."""
@@ -144,7 +162,10 @@ class JsonMisreading(Incompatibility):
 def kind_of(schema: Schema) -> Kind:
     """Return the kind of a schema."""
     value_type = value_type_of(schema)
-    return _kind_of_values(value_type) if value_type else schema.type
+    if value_type is None:
+        return schema.type
+    base, kind = _JAVA_CLASSES.get(str(schema.properties.get("java-class")), ("", ""))
+    return kind if schema.type == base else _kind_of_values(value_type)
 
 
 def _kind_of_values(value_type: ValueType) -> Kind:
@@ -306,13 +327,13 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
         return None
     if reader_type.base != writer_type.base and writer_type.base not in PROMOTIONS.get(reader_type.base, ()):
         return None
-    message = f"written as {writer_type.text}, read as {reader_type.text}"
-    reader_kind, writer_kind = _kind_of_values(reader_type), _kind_of_values(writer_type)
+    reader_kind, writer_kind = kind_of(reader), kind_of(writer)
+    message = f"written as {_describe_type(writer, writer_type)}, read as {_describe_type(reader, reader_type)}"
     if reader_kind not in KEPT[writer_kind]:
         return _make_misreading("type", location, message)
     becomes_object = pair.reader_is_object and not pair.writer_is_object
     becomes_text = pair.reader_takes_text and not pair.writer_takes_text and writer_kind in _WRITTEN_AS_TEXT
-    if becomes_text or (becomes_object and not _is_kept_in_union(writer_type)):
+    if becomes_text or (becomes_object and not _is_kept_in_union(writer_kind, writer_type)):
         return _make_misreading("union", location, message)
     if reader_kind == writer_kind == "decimal":
         return None if _has_digits_for(reader_type, writer_type) else _make_misreading("digits", location, message)
@@ -322,9 +343,13 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
     return Incompatibility(changed.rule, _get_pointer(location), message, trace=location, is_warning=changed.is_warning)
 
 
-def _is_kept_in_union(writer_type: ValueType) -> bool:
-    kind = _kind_of_values(writer_type)
-    return kind in KEPT_IN_UNION or (kind == "decimal" and writer_type.precision <= _EXACT_DIGITS)
+def _describe_type(schema: Schema, value_type: ValueType) -> str:
+    kind = kind_of(schema)
+    return f"{schema.type} of {kind}" if kind in KEPT and kind[:1].isupper() else value_type.text
+
+
+def _is_kept_in_union(writer_kind: Kind, writer_type: ValueType) -> bool:
+    return writer_kind in KEPT_IN_UNION or (writer_kind == "decimal" and writer_type.precision <= _EXACT_DIGITS)
 
 
 def _has_digits_for(reader_type: ValueType, writer_type: ValueType) -> bool:
@@ -541,15 +566,21 @@ def _describe_reading(text: str, writer_kind: Kind, reader_kind: Kind) -> str:
         form = "the double nearest to it" if writer_kind == "decimal" else text
         return f"Java reads {form}, which is not the {writer_kind} that was written"
     match writer_kind, reader_kind:
-        case (("bytes" | "decimal"), "string"):
+        case (("BigDecimal" | "decimal"), "BigInteger"):
+            return f"Java reads {text.partition('.')[0]}, the whole part"
+        case (("bytes" | "decimal" | "BigDecimal" | "BigInteger" | "Character"), "string"):
             return f"Java reads the text {text.strip(chr(34))}"
         case (("int" | "long"), "timestamp"):
             return f"Java reads {text} seconds since 1970"
         case "timestamp", ("long" | "float" | "double"):
             return f"Java reads {text.partition('.')[0] if reader_kind == 'long' else text.rstrip('0')}, a number of seconds"
-        case ("string", ("bytes" | "fixed")):
+        case "int", "Character":
+            return "InvalidFormatException: not a character"
+        case "string", ("bytes" | "fixed"):
             return "JsonEOFException: not base64 text"
-        case (("string" | "uuid" | "bytes"), _) | (_, "uuid"):
+        case "Character", ("date" | "time" | "timestamp" | "local-timestamp"):
+            return f"DateTimeParseException: not a value of the type {reader_kind}"
+        case (("string" | "uuid" | "bytes" | "Character"), _) | (_, "uuid"):
             return f"InvalidFormatException: not a value of the type {reader_kind}"
         case "date", "time":
             return "DateTimeException: not a time"
