@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
+from functools import lru_cache
 from typing import Final, Literal
 
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
@@ -22,7 +23,6 @@ from schemactl.formats.avro.compatibility import (
     find_branch,
     find_counterpart,
     message_trace,
-    names_match,
     tokens,
     trace_of,
     walk,
@@ -100,6 +100,9 @@ _WRITTEN_AS_TEXT: Final = frozenset({"bytes", "fixed", "float", "double"})
 
 _EXACT_DIGITS: Final = 15
 """The digits that every double keeps: a decimal in a union of several types is read as a double."""
+
+_MAX_PAIRS: Final = 200_000
+"""The maximum number of pairs of parts to compare for two definitions."""
 
 _MAX_DIGITS: Final = 1_000
 """The maximum number of digits of a decimal that is shown."""
@@ -183,10 +186,12 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
     Incompatibilities by Avro's rules are not repeated. Changed units of times, which readers of whole numbers misread, are
     LOGICAL_TYPE_CHANGED, as in Avro.
     """
+    if reader is writer:
+        return
     branches = _Branches(reader)
     compared: set[_Pair] = set()
     pending: list[tuple[_Pair, Location] | Incompatibility] = [(_Pair(reader, writer), ())]
-    while pending:
+    while pending and len(compared) < _MAX_PAIRS:
         item = pending.pop()
         if isinstance(item, Incompatibility):
             yield item
@@ -247,10 +252,12 @@ def _list_fields(
             yield pair.enter(reader=field_.schema, writer=source.schema), (*field_location, "type")
 
 
+@lru_cache(maxsize=64)  # asked for each branch of the other side
 def _has_several_types(union: Schema) -> bool:
     return isinstance(union, Union) and sum(branch.type != "null" for branch in union.branches) > 1
 
 
+@lru_cache(maxsize=64)  # asked for each branch of the other side
 def _has_string(union: Schema) -> bool:
     return isinstance(union, Union) and any(branch.type == "string" for branch in union.branches)
 
@@ -291,24 +298,27 @@ class _Branches:
                 yield replace(reader_pair, reader=reader.branches[branch_index]), (location, branch_index)
 
     def _choose_branch(self, reader: Union, writer: Schema) -> int | None:
-        if isinstance(writer, Primitive):
-            index = find_branch(writer, reader)
-            if index is not None:
-                return index
+        index = find_branch(writer, reader)
+        if index is not None:
+            return index
+        if isinstance(writer, Named):
+            # Readers of JSON look for no name at all, so aliases decide here.
+            return _index_aliases(reader).get((writer.type, writer.full_name))
         try:
             chosen_branch = self._resolution.choose_branch(writer=writer, reader=reader)
         except JavaException:
-            chosen_branch = None
-        # Java's reader looks for the full name, and readers of JSON for no name at all.
-        index_by_name = find_branch(writer, reader)
-        for index, branch in enumerate(reader.branches):
-            if branch is chosen_branch:
-                return index
-        if index_by_name is None and isinstance(writer, Named):
-            for index, branch in enumerate(reader.branches):
-                if isinstance(branch, Named) and branch.type == writer.type and names_match(branch, writer):
-                    return index
-        return index_by_name
+            return None
+        return next((index for index, branch in enumerate(reader.branches) if branch is chosen_branch), None)
+
+
+@lru_cache(maxsize=64)  # asked for each branch of the other side
+def _index_aliases(union: Union) -> Mapping[tuple[str, str], int]:
+    """Map the aliases of the named branches, with the type, to the index of the first that has it."""
+    indices: dict[tuple[str, str], int] = {}
+    for index, branch in enumerate(union.branches):
+        for alias in branch.aliases if isinstance(branch, Named) else ():
+            indices.setdefault((branch.type, alias), index)
+    return indices
 
 
 def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
