@@ -578,7 +578,8 @@ class Service(Element):
 
 def is_map_entry(message: DescriptorProto) -> bool:
     """Return whether the message has the option of a map's entry, and a key and a value as protoc writes them."""
-    if not message.options.map_entry or [field.number for field in message.field] not in ([1, 2], [2, 1]):
+    names = {field.number: field.name for field in message.field}
+    if not message.options.map_entry or names != {1: "key", 2: "value"} or len(message.field) > len(names):
         return False
     key = next(field for field in message.field if field.number == 1)
     return key.type in MAP_KEYS and all(

@@ -77,7 +77,7 @@ def _load(image: Image, names: Collection[str]) -> tuple[DescriptorPool, set[str
     adapted_names: set[str] = set()
     for name in names:
         file = image.files[name]
-        if not adapted_names.intersection(file.proto.dependency):
+        if not adapted_names.intersection(file.proto.dependency) and not _has_odd_map_entry(file):
             try:
                 pool.AddSerializedFile(file.proto.SerializeToString())
                 continue
@@ -90,6 +90,14 @@ def _load(image: Image, names: Collection[str]) -> tuple[DescriptorPool, set[str
             _, _, reason = str(error).partition("descriptor pool: ")
             raise InvalidSchema(f"Python's protobuf cannot load {name}: {reason or error}") from error
     return pool, adapted_names
+
+
+def _has_odd_map_entry(file: File) -> bool:
+    """Return whether a message has the option of map entries, but not their fields; Python accepts some of these."""
+    return any(
+        isinstance(element, ProtoMessage) and element.proto.options.map_entry and not element.is_map_entry
+        for element in file.elements
+    )
 
 
 def _adapt(file: File, adapted_names: Collection[str]) -> FileDescriptorProto:
