@@ -232,7 +232,7 @@ Definition = Annotated[
     Any, ValueShape(_check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})
 ]
 MessageName = Annotated[
-    Any, text("a message's full name, such as package.Message", r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")
+    Any, text("a message's full name, such as package.Message", r"^(\S.*\.)?[A-Za-z_][A-Za-z0-9_]*$")
 ]
 PropertyText = Annotated[Any, text("text", "", fix="put it in quotes: Pulsar's properties are text")]
 

@@ -24,7 +24,7 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf.counterexample import json_text, make_message_class, parse_message
-from schemactl.formats.protobuf.definition import adapt_for_python, parse
+from schemactl.formats.protobuf.definition import adapt_for_python, descriptor_set, from_descriptor_set, parse, render
 
 pytestmark = pytest.mark.slow
 
@@ -264,6 +264,21 @@ def test_type_of_two_files_is_accepted_and_one_clear_error_where_python_needs_it
     assert len(parse(schema).root.fields()) == 7
     with pytest.raises(InvalidSchema, match=r"Python's protobuf cannot load a.proto: duplicate symbol 'p.M'"):
         adapt_for_python(schema)
+
+
+@pytest.mark.parametrize("package", ["a-b", "a b", "1a", "a+", "a$", "größe", "a..b"])
+def test_definition_with_a_package_that_is_not_a_name_is_rendered_so_that_brokers_accept_it(package: str) -> None:
+    def change(files: Any) -> None:
+        change_file(package=package, service=[], extension=[])(files)
+        for field in files.file[0].message_type[0].field:
+            field.type_name = field.type_name.replace(".p.", f".{package}.")
+            if not field.type_name:
+                field.ClearField("type_name")
+
+    schema = make_native(change, rootMessageTypeName="M")
+    assert predict(schema, Release.R4_0) == (("ok", ""), ("ok", f"{package}.M"))
+    rendered = render(from_descriptor_set(*descriptor_set(schema)))
+    assert predict(rendered, Release.R4_0) == (("ok", ""), ("ok", f"{package}.M"))
 
 
 def test_names_that_differ_in_underscores_alone_are_stored_as_version_0() -> None:

@@ -83,6 +83,9 @@ _ENCODED_VALUE = re.compile(r'("fileDescriptorSet"\s*:\s*")([^"\\]*)')
 _CONTROL = re.compile(r"[\x00-\x20]+")
 _NOT_UTF8 = re.compile(r"[\ud800-\udfff]")
 
+_PACKAGE = re.compile(r"[A-Za-z0-9_.]*")
+"""The usual characters of a package."""
+
 _SHIPPED = "google/protobuf/"
 """The folder of protoc's own files: their content depends on the compiler's release, not on the user."""
 
@@ -506,7 +509,15 @@ def render(root: ProtoMessage) -> bytes:
     """
     image = root.file.image
     envelope = _make_envelope(_serialize_files(image, image.list_reachable(root.file.name)), root)
-    return json.dumps(envelope, separators=(",", ":")).encode()
+    schema = json.dumps(envelope, separators=(",", ":")).encode()
+    if _PACKAGE.fullmatch(root.file.proto.package):
+        return schema
+    # A broker uses the package as a regular expression, with which the full name may not match.
+    try:
+        parse(schema)
+    except InvalidSchema:
+        return json.dumps({**envelope, _KEYS[1]: root.nested_name}, separators=(",", ":")).encode()
+    return schema
 
 
 def of_class(message: type[Message]) -> bytes:
