@@ -25,8 +25,8 @@ from schemactl.core.schema import Release, SchemaType
 from schemactl.formats.avro.schema import JavaException
 
 PROGRAM = Path(__file__).with_name("NativeSchemas.java")
-RECORDED_DEFINITIONS = 4_000
-RECORDED_PAIRS = 1_000
+RECORDED_DEFINITIONS = 3_200
+RECORDED_PAIRS = 800
 
 _KNOWN_CAUSES = ("com.google.protobuf.Descriptors$", "java.lang.NullPointerException", "java.lang.ArrayIndex")
 """The causes whose messages are predicted, not only their outcome."""

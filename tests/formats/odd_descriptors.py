@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
+from corpora import rows
 from google.protobuf.descriptor_pb2 import EnumDescriptorProto, FieldDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 from protobuf_corpus import descriptor_sets
@@ -67,15 +68,36 @@ def _compile_bases() -> tuple[tuple[bytes, str, str], ...]:
         ({"plain.proto": _PLAIN}, "Plain", "plain.proto"),
         (imports, "base.Note", "note.proto"),
     ]
-    bases = []
     compiled = descriptor_sets(*(files for files, _, _ in definitions))
-    for data, (_, message, file_name) in zip(compiled, definitions, strict=True):
-        files = FileDescriptorSet.FromString(data)
-        kept = [file for file in files.file if file.name != "everything.proto"]
-        for file in kept:
-            file.ClearField("source_code_info")
-        bases.append((FileDescriptorSet(file=kept).SerializeToString(), message, file_name))
+    return tuple(
+        (_clean_files(data).SerializeToString(), message, file_name)
+        for data, (_, message, file_name) in zip(compiled, definitions, strict=True)
+    )
+
+
+_SMALL_BYTES: Final = 5_000
+
+
+@cache
+def _compile_corpus() -> tuple[tuple[bytes, str, str], ...]:
+    """Return the same of small definitions in `proto_buf`, with a message of the last file as root."""
+    bases = []
+    for data in descriptor_sets(*(row[side] for row in rows("proto_buf") for side in ("old", "new"))):
+        files = _clean_files(data)
+        roots = [file for file in files.file if file.message_type]
+        if roots and len(data) < _SMALL_BYTES:
+            names = filter(None, (roots[-1].package, roots[-1].message_type[0].name))
+            bases.append((files.SerializeToString(), ".".join(names), roots[-1].name))
     return tuple(bases)
+
+
+def _clean_files(data: bytes) -> FileDescriptorSet:
+    """Return the files of `descriptor_sets` without source info and without the file that imports them all."""
+    files = FileDescriptorSet.FromString(data)
+    kept = [file for file in files.file if file.name != "everything.proto"]
+    for file in kept:
+        file.ClearField("source_code_info")
+    return FileDescriptorSet(file=kept)
 
 
 _NAMES: Final = (
@@ -165,7 +187,7 @@ class OddDefinition:
     """A definition to change: the files, and the values of the JSON object (absent keys are left out)."""
 
     def __init__(self, pick: random.Random) -> None:
-        data, message, file_name = pick.choice(_compile_bases())
+        data, message, file_name = pick.choice(_compile_bases() if pick.random() < 0.7 else _compile_corpus())
         self.pick = pick
         self.files: Any = FileDescriptorSet.FromString(data)
         self.values: dict[str, Any] = {"rootMessageTypeName": message, "rootFileDescriptorName": file_name}

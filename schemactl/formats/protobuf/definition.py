@@ -200,7 +200,7 @@ def _read_envelope(schema: bytes) -> tuple[bytes, str | None, str | None]:
             'because "schemaData" is null',
         )
         raise RejectedDefinition(java, problem)
-    if not isinstance(envelope, _JsonObject) or _NOT_UTF8.search(text, 0, end):
+    if not isinstance(envelope, _JsonObject) or _NOT_UTF8.search(text, 0, end) or _is_nested_too_deeply(text[:end]):
         raise InvalidSchema(problem)
     data: bytes | None = None
     names: dict[str, str | None] = {}
@@ -217,6 +217,17 @@ def _read_envelope(schema: bytes) -> tuple[bytes, str | None, str | None]:
     return data, names.get(_KEYS[1]), names.get(_KEYS[2])
 
 
+def _is_nested_too_deeply(text: str) -> bool:
+    """Return whether Jackson rejects the JSON text for its depth."""
+    if text.count("[") + text.count("{") <= _MAX_DEPTH:
+        return False
+    depth = max_depth = 0
+    for token in _BRACKET.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        max_depth = max(max_depth, depth)
+    return max_depth > _MAX_DEPTH
+
+
 class _JsonObject:
     """A JSON object with all its pairs, of which Jackson reads each."""
 
@@ -224,10 +235,23 @@ class _JsonObject:
         self.pairs = pairs
 
 
+_MAX_DIGITS = 1_000
+"""How many digits of a number Jackson reads."""
+
+_MAX_DEPTH = 1_000
+"""How many levels of objects and arrays Jackson reads."""
+
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]')
+
+
 class _Number(str):
-    """A JSON number as it was written: Jackson also accepts it as text."""
+    """A JSON number in its own digits: Jackson also accepts it as text."""
 
     __slots__ = ()
+
+    def __init__(self, text: str) -> None:
+        if len(text) > _MAX_DIGITS and sum(map(str.isdecimal, text)) > _MAX_DIGITS:
+            raise ValueError("a number has too many digits")
 
 
 def _reject_constant(name: str) -> NoReturn:

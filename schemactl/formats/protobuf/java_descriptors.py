@@ -11,6 +11,7 @@ import math
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias
 
 from google.protobuf.descriptor_pb2 import (
@@ -185,10 +186,14 @@ class JavaFile:
         return symbol if symbol is not None and symbol.kind == "message" and symbol.file is self else None
 
     def _import_publicly(self, file: JavaFile) -> None:
-        for public_file in file.public_files:
-            if public_file not in self.visible_files:
-                self.visible_files.append(public_file)
-                self._import_publicly(public_file)
+        visible_files = dict.fromkeys(self.visible_files)
+        pending = file.public_files[::-1]
+        while pending:
+            public_file = pending.pop()
+            if public_file not in visible_files:
+                visible_files[public_file] = None
+                pending += public_file.public_files[::-1]
+        self.visible_files = list(visible_files)
 
     def _add_package(self, file: JavaFile) -> None:
         name = file.package
@@ -375,6 +380,10 @@ def _null_pointer(call: str) -> JavaException:
     return JavaException("NullPointerException", f"Cannot invoke {call}")
 
 
+_MAX_IMPORT_DEPTH: Final = 1_750
+"""How deeply files may import each other: the stack of a broker's thread overflows between 1,500 and 2,000."""
+
+
 def build_files(files: Mapping[str, FileDescriptorProto], name: str | None) -> dict[str, JavaFile]:
     """Build the file `name` and its imports, and return them by name, each after its own imports. None is the name of no file.
 
@@ -396,6 +405,8 @@ def build_files(files: Mapping[str, FileDescriptorProto], name: str | None) -> d
             raise RejectedDefinition(java, problem)
         if proto.name in unfinished:
             raise RejectedDefinition(stack_overflow(), f"{proto.name} imports itself, directly or through others")
+        if len(unfinished) > _MAX_IMPORT_DEPTH:
+            raise RejectedDefinition(stack_overflow(), f"{proto.name} is imported through too many other files")
         unfinished.add(proto.name)
         pending.append((proto, iter(proto.dependency)))
 
@@ -454,28 +465,36 @@ _MAX_SEARCH_WORK: Final = 10_000_000
 """The maximum product of the lengths of a package and a root name: Java would search one in the other for minutes."""
 
 _EXPRESSION: Final = re.compile(r"[*+?|^$\\(\[{)]")
+_QUANTIFIER: Final = re.compile(r"\{\d+(?:,\d*)?\}|[*+?]")
 _MAX_QUANTIFIERS: Final = 3
+"""The maximum number of quantifiers in a package: more can take exponential time."""
+
+_OTHER_IN_JAVA: Final = re.compile(r"\{(?!\d+(?:,\d*)?\})|\\p|\[.*(?:&&|--|~~|\|\||\[)", re.IGNORECASE)
+"""Parts that Java reads in another way than Python: single braces, properties of characters, sets of sets."""
 
 
 def _remove_package(name: str, file: JavaFile) -> str:
     """Remove the first match of the package, which Pulsar uses as a regular expression, anywhere in the name."""
     package = file.package
+    is_plain = not _EXPRESSION.search(package)
+    if is_plain and name.startswith(package):
+        return name[len(package) :]
     if len(package) * len(name) > _MAX_SEARCH_WORK:
         raise RejectedDefinition(stack_overflow(), f"the package of {file.name} and `rootMessageTypeName` are too long")
-    pattern = package
-    no_expression = RejectedDefinition(
-        JavaException("PatternSyntaxException"), f"the package {package!r} of {file.name} is not a regular expression"
-    )
-    if not _EXPRESSION.search(package):
+    pattern: str | None = package.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
+    if is_plain:
         pattern = "".join(
             r"[^\n\r\u0085\u2028\u2029]" if character == "." else re.escape(character) for character in package
         )
-    elif "{" in package or sum(map(package.count, "*+?")) > _MAX_QUANTIFIERS:
-        raise no_expression
-    try:
-        return re.sub(pattern, "", name, count=1)
-    except re.error:
-        raise no_expression from None
+    elif quoted := re.fullmatch(r"\\Q(.*?)(?:\\E)?", package, re.DOTALL):
+        pattern = re.escape(quoted[1])
+    elif _OTHER_IN_JAVA.search(package) or len(_QUANTIFIER.findall(package)) > _MAX_QUANTIFIERS:
+        pattern = None
+    if pattern is not None:
+        with suppress(re.error):
+            return re.sub(pattern, "", name, count=1)
+    java = JavaException("PatternSyntaxException")
+    raise RejectedDefinition(java, f"the package {package!r} of {file.name} is not a regular expression")
 
 
 def _search_last_start(starts: Sequence[int], number: int) -> int:

@@ -26,6 +26,7 @@ from schemactl.formats.protobuf.descriptor import (
     EXPLICIT,
     GROUP,
     IMPLICIT,
+    MAX_FIELD_NUMBER,
     MESSAGE,
     REPEATED,
     REQUIRED,
@@ -207,7 +208,8 @@ class _Adapter:
 
 def _can_be_in_oneof(field: FieldDescriptorProto) -> bool:
     """Return whether the field is an alternative of a oneof; Java ignores the oneof of lists and required fields."""
-    return field.HasField("oneof_index") and not field.proto3_optional and field.label == _OPTIONAL
+    is_member = field.HasField("oneof_index") and not field.proto3_optional and field.label == _OPTIONAL
+    return is_member and field.number <= MAX_FIELD_NUMBER
 
 
 def _is_open(enum: ProtoEnum) -> bool:
