@@ -66,7 +66,7 @@ def read_files(
     release = f"{project.release}\n".encode()
     cached = bytes(store.read("valid") or b"")
     cache = reader.ValidationCache(
-        definition.Definitions(files),
+        definition.Definitions(files, include=definition.Include.of(project)),
         lambda path: _make_content_id(files, path),
         cached.removeprefix(release) if cached.startswith(release) else b"",
     )

@@ -164,7 +164,7 @@ def read_proposed_judge(
 
 
 def unite_roots(project: Project, proposed: Project, approved: Project) -> Project:
-    """Return `project` with the paths of `proposed` and the roots of both, so that no declaration is missing."""
+    """Return `project` with the paths of `proposed`, which its files are read by, and the roots of both, so that no declaration is missing."""
     roots = {*proposed.roots, *approved.roots}
     previous_roots = {*proposed.previous_roots, *approved.previous_roots, *approved.roots}
     return replace(
@@ -174,6 +174,7 @@ def unite_roots(project: Project, proposed: Project, approved: Project) -> Proje
         roots=tuple(sorted(root for root in roots if not any(_is_below(root, other) for other in roots - {root}))),
         previous_roots=tuple(sorted(previous_roots - {*proposed.roots})),
         approved=approved.approved,
+        include=proposed.include,
         waivers=proposed.waivers,
     )
 

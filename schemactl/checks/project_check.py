@@ -615,9 +615,9 @@ class _Check:
     @cached_property
     def protos(self) -> Mapping[TopicName, SchemaInfo]:
         """The schemas of topics that replace or remove `proto:`, with the current content of the approved `.proto`."""
-        from schemactl.declare.definition import Definitions
+        from schemactl.declare.definition import Definitions, Include
 
-        definitions = Definitions(self.files)
+        definitions = Definitions(self.files, include=Include.of(self.proposed))
         protos: dict[TopicName, SchemaInfo] = {}
         for name, (schema, approved) in self._changed_protos.items():
             schema_with_proto = definitions.read(approved).info

@@ -14,14 +14,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from schemactl.core.errors import DeclarationError, DependsOnProtoc, InvalidSchema, Problem, Source, first_of
 from schemactl.core.json_values import json_text
+from schemactl.core.project import Project
 from schemactl.core.schema import Locator, SchemaInfo
 from schemactl.declare.document import SchemaDeclaration
 from schemactl.declare.files import (
@@ -88,6 +89,32 @@ class ResolvedDefinition:
     depends_on_protoc: bool = False
 
 
+class Include(NamedTuple):
+    """The folders that prefixes of imports in `.proto` files mean, and the path of the project file that names them."""
+
+    project_path: str
+    folders: Mapping[str, str]
+
+    @classmethod
+    def of(cls, project: Project) -> Include:
+        """Return the folders of a project."""
+        return cls(project.path, project.include)
+
+    def find_path(self, name: str) -> str | None:
+        """Return the path in the repository that an import means by its longest prefix, or None if no prefix fits."""
+        parts = name.split("/")
+        if ".." in parts:
+            return None
+        for length in range(len(parts) - 1, 0, -1):
+            folder = self.folders.get("/".join(parts[:length]))
+            if folder is not None:
+                return posixpath.normpath(posixpath.join(folder, *parts[length:]))
+        return None
+
+
+NO_INCLUDE: Final = Include("", {})
+
+
 class AvroFileCache:
     """The parsed Avro files of many states of one repository, by path and blob id, so that their common files are read once."""
 
@@ -112,14 +139,23 @@ class Definitions:
         files: one state of a repository.
         shared: files that other states have parsed.
         blob: returns the blob id of the file at a path, or "" if Git does not have it; needed for `shared`.
+        include: the folders that prefixes of imports in `.proto` files mean.
     """
 
     def __init__(
-        self, files: Files, *, shared: AvroFileCache | None = None, blob: Callable[[str], str] = lambda _: ""
+        self,
+        files: Files,
+        *,
+        shared: AvroFileCache | None = None,
+        blob: Callable[[str], str] = lambda _: "",
+        include: Include = NO_INCLUDE,
     ) -> None:
         self.files = files
+        self.include = include
         self._shared = shared
         self._blob = blob
+        self.is_history = shared is not None
+        """Whether the files are of an old state, about which nobody needs advice."""
         self.missed = 0
         """The number of unreadable paths in declarations."""
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
@@ -127,6 +163,11 @@ class Definitions:
         # The topics of a folder mostly have the same globs.
         self.match_files = cache(partial(files_of, files))
         self.types = DefinedTypes(files, lambda path: self.avro_file(path)[0])
+
+    @cached_property
+    def proto_paths(self) -> list[str]:
+        """The paths of all `.proto` files of the repository."""
+        return sorted(path for path in self.files.below("") if path.endswith(PROTO_SUFFIX))
 
     def prepare(self, declarations: Iterable[SchemaDeclaration]) -> None:
         """Compile the `.proto` files of all `declarations` in one go: starting protoc takes longer than its work.
@@ -393,8 +434,49 @@ class _DefinitionReader:
         """Return the compiled `.proto` file that the key `key` names, or None with a problem."""
         proto = self.read_proto()
         with self._collect_problems(key):
-            return self.definitions.compile(proto) if proto is not None else None
+            try:
+                return self.definitions.compile(proto) if proto is not None else None
+            except InvalidSchema as error:
+                match = _MISSING_IMPORT.fullmatch(error.what)
+                if match is None or match[1] in proto.sources or match[1].startswith(_PROTOC_FOLDER):
+                    raise
+                raise self._explain_missing_import(match[1], error) from error
         return None
+
+    def _explain_missing_import(self, name: str, error: InvalidSchema) -> InvalidSchema:
+        """Return the problem of an import that is not found, with the folder to list or the prefix to map.
+
+        If a listed file needs the import, it is missing in the list, and that file is right.
+        """
+        include = self.definitions.include
+        if included_path := include.find_path(name):
+            fix = f"`protobuf.include` of {include.project_path} means `{included_path}`: add this file, or correct the folder"
+            return InvalidSchema(error.what, fix=fix, source=error.source)
+        self.definitions.missed += 1
+        is_searched = self.definitions.missed <= MAX_PROBLEMS and not self.definitions.is_history
+        parts = name.split("/")
+        for start in range(len(parts) if is_searched else 0):
+            ending = "/".join(parts[start:])
+            paths = [path for path in self.definitions.proto_paths if f"/{path}".endswith(f"/{ending}")]
+            if not paths:
+                continue
+            path = min(paths, key=lambda path: (len(path), path))
+            if start:
+                folder = path.removesuffix(ending).rstrip("/") or "."
+                relative_folder = posixpath.relpath(folder, posixpath.dirname(include.project_path) or ".")
+                prefix = "/".join(parts[:start])
+                fix = f"write `protobuf: {{include: {{{prefix}: {relative_folder}}}}}` in {include.project_path or 'schemactl.yaml'}"
+                return InvalidSchema(error.what, fix=fix, source=error.source)
+            folder = posixpath.relpath(posixpath.dirname(path) or ".", self.folder or ".")
+            fix = f"list its folder: `references: [{folder}/]`"
+            for index, written in enumerate(self.declaration.references):
+                user = error.source.path if error.source else ""
+                if not is_pattern(written) and posixpath.normpath(posixpath.join(self.folder, written)) == user:
+                    source = self.declaration.locate("references", str(index))
+                    return InvalidSchema(f"`{written}` imports `{name}`, which is not listed", fix=fix, source=source)
+            return InvalidSchema(error.what, fix=fix, source=error.source)
+        fix = "add the file to the repository, and list its folder under `references`"
+        return InvalidSchema(error.what, fix=fix, source=error.source)
 
     def read_proto(self) -> Any:
         """Return the input of protoc for the declaration, or None if it names no `.proto` file or a file cannot be read."""
@@ -412,7 +494,8 @@ class _DefinitionReader:
             for reference, (_, is_listed) in references.items():
                 if is_listed:
                     self._read_proto_text(reference)
-            files = gather(path, self._read_proto_text, [reference for reference in references if reference != path])
+            others = [reference for reference in references if reference != path]
+            files = gather(path, self._read_proto_text, others, self.definitions.include.find_path)
         if files is None or self.problems:
             return None
         if files.ambiguous:
@@ -420,8 +503,11 @@ class _DefinitionReader:
             message = f'`import "{name}"` could mean `{first}` or `{second}`'
             self.problems.append(Problem(Source(shown(path)), message, "import it by a longer part of its path"))
             return None
-        self.used |= {references[used_path][0] for used_path in files.used}
-        self.paths |= files.used
+        self.used |= {references[used_path][0] for used_path in files.used if used_path in references}
+        self.paths |= files.used | files.included
+        if files.unlisted and self.definitions.include.project_path:
+            # A change of `protobuf.include` may find these imports in another file.
+            self.paths.add(self.definitions.include.project_path)
         return files.to_compile(self.declaration.message)
 
     def _list_proto_references(self) -> dict[str, tuple[int, bool]]:
@@ -700,6 +786,11 @@ def _is_out_of_range(digits: str) -> bool:
 
 # `.proto` files
 
+_PROTOC_FOLDER: Final = "google/protobuf/"
+"""The folder of protoc's own files."""
+
+_MISSING_IMPORT: Final = re.compile(r'Import "([^"]+)" was not found or had errors\.')
+
 _IMPORT: Final = re.compile(rb"""import\s*+(?:\b(?:public|weak|option)\b\s*+)?["']([^"'\n]+)["']""")
 
 
@@ -712,6 +803,8 @@ class ProtoFiles:
         sources: the texts by import name.
         paths: the paths in the repository, by import name.
         used: the paths of the imported references.
+        included: the paths of imports by a prefix of the project file, including missing ones.
+        unlisted: whether an import is none of the references, except protoc's own files.
         ambiguous: an import that could mean two references, with both paths, or None.
     """
 
@@ -719,6 +812,8 @@ class ProtoFiles:
     sources: Mapping[str, bytes]
     paths: Mapping[str, str]
     used: frozenset[str]
+    included: frozenset[str] = frozenset()
+    unlisted: bool = False
     ambiguous: tuple[str, str, str] | None = None
 
     def to_compile(self, message: str) -> Any:
@@ -726,16 +821,29 @@ class ProtoFiles:
         return load("protoc").Proto(message, self.entry, self.sources, self.paths)
 
 
-def gather(path: str, read: Callable[[str], bytes], references: Iterable[str]) -> ProtoFiles:
-    """Collect the files among `references` that `path` imports, directly or through others; `read` returns the text of a path.
+def gather(
+    path: str,
+    read: Callable[[str], bytes],
+    references: Iterable[str],
+    find_included: Callable[[str], str | None] = lambda _: None,
+) -> ProtoFiles:
+    """Collect the files that `path` imports, directly or through others.
 
     An import means the reference whose path ends in its name: `import "common/money.proto"` finds
-    `namespaces/common/money.proto`, independent of the include path of other builds.
+    `namespaces/common/money.proto`, independent of the include path of other builds. Otherwise its prefix may mean a folder.
+
+    Args:
+        path: the file.
+        read: returns the text of a path, or raises DeclarationError.
+        references: the paths that may be imported.
+        find_included: returns the path that an import means by its prefix, or None.
     """
     entry = posixpath.basename(path)
     text = read(path)
     sources, paths = {entry: text}, {entry: path}
     used: set[str] = set()
+    included: set[str] = set()
+    unlisted = False
     unread_texts = [text]
     references_by_basename: dict[str, list[str]] = {}
     for reference in references:
@@ -747,12 +855,24 @@ def gather(path: str, read: Callable[[str], bytes], references: Iterable[str]) -
             candidates = references_by_basename.get(posixpath.basename(name), [])
             matches = [reference for reference in candidates if reference == name or reference.endswith("/" + name)]
             if len(matches) > 1:
-                return ProtoFiles(entry, sources, paths, frozenset(used), (name, matches[0], matches[1]))
+                ambiguous = (name, matches[0], matches[1])
+                return ProtoFiles(entry, sources, paths, frozenset(used), frozenset(included), unlisted, ambiguous)
+            if matches:
+                used.add(matches[0])
+            elif not name.startswith(_PROTOC_FOLDER):
+                unlisted = True
+                if (included_path := find_included(name)) and included_path != path:
+                    included.add(included_path)
+                    matches = [included_path]
             for match in matches:
-                sources[name], paths[name] = read(match), match
-                used.add(match)
+                try:
+                    sources[name], paths[name] = read(match), match
+                except DeclarationError:
+                    if match in used:
+                        raise
+                    continue
                 unread_texts.append(sources[name])
-    return ProtoFiles(entry, sources, paths, frozenset(used))
+    return ProtoFiles(entry, sources, paths, frozenset(used), frozenset(included), unlisted)
 
 
 def _find_imports(text: bytes) -> Iterator[str]:

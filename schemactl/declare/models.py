@@ -385,7 +385,7 @@ class DefaultsShape(MappingShape):
 
 
 class ProtobufRulesShape(MappingShape):
-    """What is asked of protobuf definitions beyond the data verdict."""
+    """How protobuf definitions are read, and what is asked of them beyond the data verdict."""
 
     rules: Annotated[Any, ValueShape(_check_category, {"enum": list(CATEGORIES)})] = optional(
         "buf's category whose rules `check` looks for, too (default: none)."
@@ -393,6 +393,9 @@ class ProtobufRulesShape(MappingShape):
     checkers: Annotated[
         list[Annotated[Any, ValueShape(_check_checker, {"enum": list(_CHECKERS)})]], Field(max_length=MAX_ITEMS)
     ] = optional("The optional checkers that the brokers are configured with (default: none).")
+    include: Annotated[dict[str, FolderPath], Field(max_length=MAX_ITEMS)] = optional(
+        "The folders that prefixes of imports in .proto files mean, from this file's folder: {etcd: .} finds etcd/api/kv.proto in api."
+    )
 
 
 class OAuth2Shape(MappingShape):
@@ -541,7 +544,9 @@ class ProjectShape(MappingShape):
     )
     pulsar: PulsarRelease = optional('Whose answers to predict (default: "4.0").')
     defaults: DefaultsShape = optional("What the brokers are configured with.")
-    protobuf: ProtobufRulesShape = optional("What is asked of protobuf definitions beyond the data verdict.")
+    protobuf: ProtobufRulesShape = optional(
+        "How protobuf definitions are read, and what is asked of them beyond the data verdict."
+    )
     severities: Annotated[
         dict[
             str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +35,9 @@ from schemactl.declare.source_location import Tokens
 from schemactl.declare.yaml_parser import YamlText, read_yaml
 
 PROJECT_FILE: Final = "schemactl.yaml"
+
+_IMPORT_PREFIX: Final = re.compile(r"[^/\s\\]+(?:/[^/\s\\]+)*")
+"""The folders with which the name of an import can begin."""
 
 
 def load_project(directory: str, config: str | None = None, *, files: Files | None = None) -> tuple[Project, str]:
@@ -156,6 +160,20 @@ def read_project(path: str, data: bytes) -> Project:
     return _build_project(path, document.value)
 
 
+def read_include(path: str, data: bytes) -> Mapping[str, str] | None:
+    """Read only `protobuf.include` of the project file `path`, or return None if the file or this value cannot be read.
+
+    Rules about other keys may be newer than the file, which may be of an old commit.
+    """
+    try:
+        documents, _ = read_yaml(path, data)
+        value = documents[0].value
+        include = (value.get("protobuf") or {}).get("include") or {}
+        return {prefix: resolve(posixpath.dirname(path), written) for prefix, written in include.items()}
+    except (DeclarationError, AttributeError, IndexError, TypeError, ValueError):
+        return None
+
+
 def _check_project(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
     """Yield contradictions between valid values, and invalid paths."""
     targets, generate = value.get("targets", {}), value.get("generate", {})
@@ -167,6 +185,13 @@ def _check_project(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
     paths += [(("targets", name, "numbers"), target.get("numbers", ".")) for name, target in targets.items()]
     paths += [overlay for name, target in targets.items() for overlay in _iterate_overlays(name, target)]
     paths += [(("waivers",), value.get("waivers", ".")), (("generate", "out"), generate.get("out", "."))]
+    include = value.get("protobuf", {}).get("include", {})
+    paths += [(("protobuf", "include", prefix), written) for prefix, written in include.items()]
+    for prefix in include:
+        if not _IMPORT_PREFIX.fullmatch(prefix) or {".", ".."} & {*prefix.split("/")}:
+            message = f"`{shortened(prefix)}` cannot be the beginning of an import"
+            fix = "write folders with `/` between them, such as github.com/acme/shop"
+            yield Misfit.of(("protobuf", "include", prefix), message, fix, of_key=True)
     for parts, written in paths:
         try:
             resolve(folder, written)
@@ -311,6 +336,7 @@ def _build_project(path: str, value: Mapping[str, Any]) -> Project:
         proto_rules=protobuf.get("rules"),
         require_declared_namespaces=value.get("require_declared_namespaces", False),
         names=NameStyles(**value.get("names", {})),
+        include={prefix: resolve(folder, path) for prefix, path in protobuf.get("include", {}).items()},
         waivers=resolve(folder, value.get("waivers", "waivers.yaml")),
         targets={name: _build_target(folder, name, target) for name, target in value.get("targets", {}).items()},
         generate=generate and Generate(**{**generate, "out": resolve(folder, generate.get("out", "generated"))}),

@@ -23,7 +23,7 @@ from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import DeferredInfo, Release, SchemaInfo, SchemaType
 from schemactl.core.wording import found
-from schemactl.declare.definition import Definitions, ResolvedDefinition
+from schemactl.declare.definition import Definitions, Include, ResolvedDefinition
 from schemactl.declare.document import (
     HOMES,
     BrokenDocument,
@@ -246,7 +246,7 @@ class _Builder:
     def __init__(self, files: Files, project: Project, cache: ValidationCache | None = None) -> None:
         self.project = project
         self.cache = cache
-        self.definitions = cache.definitions if cache else Definitions(files)
+        self.definitions = cache.definitions if cache else Definitions(files, include=Include.of(project))
         self.namespaces: dict[NamespaceName, Namespace] = {}
         self.topics: dict[TopicName, Topic] = {}
         self.topics_by_schema: dict[str, Topic] = {}

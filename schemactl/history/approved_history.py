@@ -58,6 +58,7 @@ from schemactl.history.versions import (
     StepFiles,
     find_topic_document,
     no_progress,
+    read_include_at,
 )
 
 T = TypeVar("T")
@@ -171,7 +172,7 @@ class History:
         self.grown: frozenset[str] = frozenset()
         self._repository = repository
         self._project = project
-        self._definitions = DefinitionLoader(repository, cache)
+        self._definitions = DefinitionLoader(repository, project, cache)
         self._commit = functools.cache(cache.commit)
         self.tip = self._commit(cache.step) if cache.step >= 0 else None
         self.catalog = Catalog(
@@ -529,8 +530,9 @@ class DefinitionLoader:
     Histories are long, so a definition is read when it is needed.
     """
 
-    def __init__(self, repository: Repository, cache: Cache) -> None:
+    def __init__(self, repository: Repository, project: Project, cache: Cache) -> None:
         self._repository = repository
+        self._project = project
         self._cache = cache
         # A state caches its rows, and many definitions are of one step.
         self._state_at = functools.cache(cache.at)
@@ -599,7 +601,8 @@ class DefinitionLoader:
 
     def _create_definitions(self, step: int) -> Definitions:
         files = StepFiles(self._repository, self._state_at(step))
-        return Definitions(files, shared=self._avro_files, blob=files.blob)
+        include = read_include_at(self._repository, self._state_at(step), self._project)
+        return Definitions(files, shared=self._avro_files, blob=files.blob, include=include)
 
     def _list_documents(self, state: Cache, declaration: DeclarationRow) -> Sequence[TopicDocument | NamespaceDocument]:
         entry = state.entry(declaration.path)

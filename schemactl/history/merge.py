@@ -15,7 +15,7 @@ from schemactl.core.errors import DeclarationError, HistoryError, Problem
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo
-from schemactl.declare.definition import Definitions
+from schemactl.declare.definition import Definitions, Include
 from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
 from schemactl.declare.reader import Declared, in_roots
@@ -109,7 +109,7 @@ def read_forked(
     history = History(repository, project, name, state)
     merge_base, base_state = _read_merge_base(repository, derivation, state, name, head=head, tip=tip)
     base = history if merge_base.id == tip.id else History(repository, project, name, base_state)
-    forked = Forked(history, base, changes=functools.partial(_compare_files, repository, base_state, state))
+    forked = Forked(history, base, changes=functools.partial(_compare_files, repository, project, base_state, state))
     if branch is None or not branch.commits:
         return forked._replace(branch=branch)
     stepwise_state = derivation.derive_with(state, branch.commits)
@@ -121,7 +121,7 @@ def read_forked(
 
 
 def _compare_files(
-    repository: Repository, base_state: Cache, state: Cache, files: Files, declared: Declared
+    repository: Repository, project: Project, base_state: Cache, state: Cache, files: Files, declared: Declared
 ) -> LocalChanges:
     """Compare `files` and their declarations with the approved history at the merge base and now."""
     merge = MergedFiles(repository, files, base=base_state, approved=state)
@@ -142,7 +142,7 @@ def _compare_files(
         return LocalChanges(unchanged, settled=unchanged)
     combined: dict[TopicName, SchemaInfo | Problem | None] = {}
     approved_paths = state.changed_since(base_state)
-    definitions = Definitions(merge)
+    definitions = Definitions(merge, include=Include.of(project))
     of_both_sides = merge.list_topics_of_both_sides(paths_by_topic, approved_paths)
     redeclared = {
         name for name, topic in declared.catalog.topics.items() if topic.source and topic.source.path in approved_paths

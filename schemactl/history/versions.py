@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 from schemactl.core.errors import DeclarationError, HistoryError, InvalidSchema, Problem, SchemactlError, Source
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
-from schemactl.declare.definition import AvroFileCache, Definitions, depth_of, read_json
+from schemactl.declare.definition import AvroFileCache, Definitions, Include, depth_of, read_json
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
@@ -38,7 +38,7 @@ from schemactl.declare.files import (
     read_bytes,
     resolve,
 )
-from schemactl.declare.project import PROJECT_FILE, read_project
+from schemactl.declare.project import PROJECT_FILE, read_include, read_project
 from schemactl.declare.reader import in_roots, read_clients
 from schemactl.declare.references import among, files_of, folder_of, folders_above, is_pattern
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
@@ -92,7 +92,8 @@ def encode_inputs(project: Project) -> str:
     Versions do not depend on the installed protoc, but the notes do, and the fingerprints of descriptors that are compared.
     """
     installation = protoc_process.describe_installation()
-    return json.dumps([project.path, project.waivers, project.roots, project.previous_roots, installation])
+    include = sorted(project.include.items())
+    return json.dumps([project.path, project.waivers, project.roots, project.previous_roots, include, installation])
 
 
 class Derivation:
@@ -214,6 +215,7 @@ class VersionDerivation:
 
     def __init__(self, repository: Repository, project: Project, writer: CacheWriter, *, approved: bool = True) -> None:
         self._is_approved = approved
+        self._include: Include | None = None
         self._repository = repository
         self._project = project
         self._writer = writer
@@ -285,7 +287,10 @@ class VersionDerivation:
             schema for schema in using - declared if not self._update_fingerprint(schema, path_set)
         }
         # Files that several topics share are read once for all of them.
-        definitions = Definitions(self._files, shared=self._avro_files, blob=self._files.blob)
+        if self._include is None or self._project.path in path_set:
+            self._include = read_include_at(self._repository, self._writer, self._project)
+        include = self._include
+        definitions = Definitions(self._files, shared=self._avro_files, blob=self._files.blob, include=include)
         for schema in sorted(changed_schemas):
             self._record_topics(schema, definitions)
             if self._fingerprints.compiled_bytes > _COLLECT_BYTES:
@@ -458,6 +463,21 @@ class VersionDerivation:
         blob = current.blob if current and current.kind == "file" else None
         documents = self._read_documents(declaration.path, declaration.blob or blob).documents
         return find_topic_document(documents, declaration)
+
+
+def read_include_at(repository: Repository, state: Cache, project: Project) -> Include:
+    """Read `protobuf.include` of the project file after a step: of its newest revision there that can be read.
+
+    So a later change of the mapping changes no earlier version. Commits without the project file follow the given project.
+    """
+    steps = state.steps_at(project.path)
+    for step in steps:
+        entry = state.at(step).entry(project.path)
+        if entry and entry.kind == "file":
+            folders = read_include(project.path, repository.blob(entry.blob).content)
+            if folders is not None:
+                return Include(project.path, folders)
+    return Include.of(project)
 
 
 def has_schema_file(change: ChangedFile) -> bool:

@@ -12,7 +12,7 @@ from schemactl.core.json_values import json_text
 from schemactl.core.names import TopicName, matching
 from schemactl.core.terminal import on_one_line, paint
 from schemactl.declare.definition import Definitions
-from schemactl.declare.files import AVRO_SUFFIXES, Files
+from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, Files
 from schemactl.declare.reader import Declared
 from schemactl.declare.references import defined_names
 from schemactl.formats import spec
@@ -49,7 +49,9 @@ def read_usage(files: Files, declared: Declared) -> Usage:
             if type_name in definers:
                 uses[user].add(definers[type_name])
         defining = {definers[type_name] for type_name in references if type_name in definers}
-        others = {Node("file", path) for path in declared.dependencies.get(name, ()) if not path.endswith("/")}
+        paths = declared.dependencies.get(name, ())
+        # The project file may say which file an import means.
+        others = {Node("file", path) for path in paths if not path.endswith(("/", *YAML_SUFFIXES))}
         topic_uses |= others - defining
     for used_nodes in [*uses.values()]:
         for used_node in used_nodes:
