@@ -174,6 +174,7 @@ def unite_roots(project: Project, proposed: Project, approved: Project) -> Proje
         roots=tuple(sorted(root for root in roots if not any(_is_below(root, other) for other in roots - {root}))),
         previous_roots=tuple(sorted(previous_roots - {*proposed.roots})),
         approved=approved.approved,
+        adopted=approved.adopted,
         include=proposed.include,
         waivers=proposed.waivers,
     )

@@ -199,6 +199,9 @@ def _check_files(
         stepwise=bool(request.base),
         progress=on_commit,
     )
+    if approved and approved.project.adopted != proposed.adopted:
+        _require_same_numbers(repository, project, proposed, files, approved)
+
     deadline.begin("comparing what is declared with what was approved")
     declared, forked = _leave_out_undecided(content.declared, forked)
     content = replace(content, declared=keep_broken_as_approved(declared, forked.base))
@@ -238,6 +241,28 @@ def _check_files(
         if report.count("error") and forked.approved.tip == head:
             report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
     return report
+
+
+def _require_same_numbers(
+    repository: Repository, project: Project, proposed: Project, files: Files, approved: JudgingProject
+) -> None:
+    """Check that the proposed `adopted` changes no number of an approved version.
+
+    Raises:
+        DeclarationError: if it changes numbers.
+        HistoryError: if it does not name a commit of the approved line.
+    """
+    from schemactl.core.errors import Problem, first_of
+    from schemactl.declare.project import place_in_project
+    from schemactl.history.versions import Derivation
+
+    renumbered = Derivation(repository, project).find_renumbered(approved.tip, proposed.adopted)
+    if renumbered:
+        place = place_in_project(files, proposed, ("adopted",))
+        message = f"`adopted` would change the numbers of approved versions: {first_of(renumbered, 3)}"
+        value = approved.project.adopted
+        fix = f"write {value}, as approved" if value else "remove it: it counts for a project that is not approved yet"
+        raise DeclarationError([Problem(place, message, fix)])
 
 
 def _leave_out_undecided(declared: Declared, forked: Forked) -> tuple[Declared, Forked]:

@@ -134,6 +134,7 @@ class Project:
         proto_rules: the category of buf's rules that are checked in addition to the data verdict, or None.
         require_declared_namespaces: whether a topic in an undeclared namespace is an error instead of a warning.
         names: the naming styles for the rule NAME_STYLE.
+        adopted: the id of the commit at which the versions of the approved history begin, or None for its first commit.
         include: the folders, relative to the repository's top level, that import prefixes of `.proto` files mean.
     """
 
@@ -150,6 +151,7 @@ class Project:
     proto_rules: ProtoCategory | None = None
     require_declared_namespaces: bool = False
     names: NameStyles = NameStyles()
+    adopted: str | None = None
     include: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     waivers: str = "waivers.yaml"
     targets: Mapping[str, Target] = field(default_factory=dict)

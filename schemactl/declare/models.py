@@ -542,6 +542,9 @@ class ProjectShape(MappingShape):
     approved: Annotated[Any, text("a branch or tag such as origin/main", _REF)] = optional(
         "The ref whose first-parent history is the record of approved schemas."
     )
+    adopted: Annotated[Any, text("the id of a commit, of at least 7 hexadecimal digits", r"^[0-9a-f]{7,64}$")] = (
+        optional("The commit whose content is version 0; earlier commits do not count (default: the first commit).")
+    )
     pulsar: PulsarRelease = optional('Whose answers to predict (default: "4.0").')
     defaults: DefaultsShape = optional("What the brokers are configured with.")
     protobuf: ProtobufRulesShape = optional(

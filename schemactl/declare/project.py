@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from schemactl.core.atomic_files import reject_links
 from schemactl.core.errors import DeclarationError, Problem, SchemactlError, Source, UsageError, did_you_mean, meant
@@ -160,8 +160,15 @@ def read_project(path: str, data: bytes) -> Project:
     return _build_project(path, document.value)
 
 
-def read_include(path: str, data: bytes) -> Mapping[str, str] | None:
-    """Read only `protobuf.include` of the project file `path`, or return None if the file or this value cannot be read.
+class HistorySettings(NamedTuple):
+    """The settings of a project file that versions depend on: `protobuf.include` with resolved folders, and `adopted`."""
+
+    include: Mapping[str, str]
+    adopted: str | None
+
+
+def read_history_settings(path: str, data: bytes) -> HistorySettings | None:
+    """Read the settings that versions depend on from the project file `path`, or return None if they cannot be read.
 
     Rules about other keys may be newer than the file, which may be of an old commit.
     """
@@ -169,9 +176,11 @@ def read_include(path: str, data: bytes) -> Mapping[str, str] | None:
         documents, _ = read_yaml(path, data)
         value = documents[0].value
         include = (value.get("protobuf") or {}).get("include") or {}
-        return {prefix: resolve(posixpath.dirname(path), written) for prefix, written in include.items()}
+        folders = {prefix: resolve(posixpath.dirname(path), written) for prefix, written in include.items()}
+        adopted = value.get("adopted")
     except (DeclarationError, AttributeError, IndexError, TypeError, ValueError):
         return None
+    return HistorySettings(folders, adopted if isinstance(adopted, str) else None)
 
 
 def _check_project(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
@@ -328,6 +337,7 @@ def _build_project(path: str, value: Mapping[str, Any]) -> Project:
         roots=tuple(resolve(folder, root) for root in value.get("roots", ("namespaces",))),
         previous_roots=tuple(resolve(folder, root) for root in value.get("previous_roots", ())),
         approved=value.get("approved"),
+        adopted=value.get("adopted"),
         release=_parse_release(pulsar),
         pulsar=pulsar,
         defaults=_build_defaults(value.get("defaults", {}), protobuf.get("checkers", ())),

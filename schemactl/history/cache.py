@@ -33,7 +33,8 @@ _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 """The kinds of entries, by the first byte of the fact; the blob's id follows."""
 
 _TABLES: Final = """
-CREATE TABLE derivation (derived_from TEXT NOT NULL);
+-- `adopted` is the commit with which versions begin, or "" if they begin with the first commit.
+CREATE TABLE derivation (derived_from TEXT NOT NULL, adopted TEXT NOT NULL);
 -- The first-parent line: step 0 is its first commit.
 CREATE TABLE step (step INTEGER PRIMARY KEY, commit_id BLOB NOT NULL UNIQUE, time_s INTEGER NOT NULL, subject TEXT NOT NULL);
 -- A `schema`, which the topics of both domains share, is named tenant/namespace/topic. Other tables refer to names by id.
@@ -121,11 +122,11 @@ class Cache:
         self._states: dict[tuple[str, str], StateRow | None] = {}
 
     @classmethod
-    def new(cls, derivation: str) -> Cache:
-        """Create an empty database."""
+    def new(cls, derivation: str, adopted: str = "") -> Cache:
+        """Create an empty database; versions begin with the commit `adopted`."""
         connection = _connect()
         connection.executescript(_TABLES)
-        connection.execute("INSERT INTO derivation VALUES (?)", (derivation,))
+        connection.execute("INSERT INTO derivation VALUES (?, ?)", (derivation, adopted))
         return cls(connection)
 
     @classmethod
@@ -143,6 +144,12 @@ class Cache:
         """Save the database, if possible."""
         if _CAN_BE_KEPT:
             store.write("history", self.connection.serialize())
+
+    @property
+    def adopted(self) -> str:
+        """The id of the commit with which versions begin, or "" if they begin with the first commit."""
+        [[adopted]] = self._select("SELECT adopted FROM derivation")
+        return str(adopted)
 
     def at(self, step: int) -> Cache:
         """Return the state after another step."""

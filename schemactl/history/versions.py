@@ -20,10 +20,18 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Final, NamedTuple
 
-from schemactl.core.errors import DeclarationError, HistoryError, InvalidSchema, Problem, SchemactlError, Source
+from schemactl.core.errors import (
+    DeclarationError,
+    HistoryError,
+    InvalidSchema,
+    Problem,
+    SchemactlError,
+    Source,
+    first_of,
+)
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
 from schemactl.declare.definition import AvroFileCache, Definitions, Include, depth_of, read_json
@@ -38,7 +46,7 @@ from schemactl.declare.files import (
     read_bytes,
     resolve,
 )
-from schemactl.declare.project import PROJECT_FILE, read_include, read_project
+from schemactl.declare.project import PROJECT_FILE, HistorySettings, read_history_settings, read_project
 from schemactl.declare.reader import in_roots, read_clients
 from schemactl.declare.references import among, files_of, folder_of, folders_above, is_pattern
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
@@ -47,7 +55,7 @@ from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.schema import Composition, composition
 from schemactl.formats.protobuf import load, protoc_process
 from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow
-from schemactl.history.commit_files import FILE_MODES, Entry, GitFiles, content, entry
+from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, content, entry
 from schemactl.history.git import ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.store import Store
 
@@ -92,8 +100,8 @@ def encode_inputs(project: Project) -> str:
     Versions do not depend on the installed protoc, but the notes do, and the fingerprints of descriptors that are compared.
     """
     installation = protoc_process.describe_installation()
-    include = sorted(project.include.items())
-    return json.dumps([project.path, project.waivers, project.roots, project.previous_roots, include, installation])
+    settings = (project.roots, project.previous_roots, sorted(project.include.items()), project.adopted)
+    return json.dumps([project.path, project.waivers, *settings, installation])
 
 
 class Derivation:
@@ -120,18 +128,100 @@ class Derivation:
             commits = log(self._repository, tip.id, cached.commit(cached.last).id)
             first = next(commits, None)
             common_step = cached.step_of(first.parents[0]) if first and first.parents else None
-            if first and common_step is not None:
+            if first and common_step is not None and self._find_adopted(tip) == cached.adopted:
                 # Commits after the common one were rewritten, if there were any, and are forgotten. The comparison with a
                 # registry shows whether their versions were applied.
                 kept_steps = common_step + 1 if common_step == cached.last else 0
                 state = self._extend(cached.cut(common_step), chain([first], commits), keep=keep)
         if state is None:
             self._repository.require_all_commits()
-            state = self._extend(Cache.new(inputs), log(self._repository, tip.id), keep=keep)
+            state = self._derive_all(tip, self._find_adopted(tip), keep=keep)
+            self._require_same_numbers(state)
         lacks_objects = self._repository.shallow or self._repository.promisor
         if keep and (lacks_objects or state.last >= kept_steps * _REWRITE_GROWTH):
             state.keep(self._store)
         return state
+
+    def find_renumbered(self, tip: Commit, adopted: str | None) -> list[str]:
+        """Describe the versions after `tip` that would have other numbers if versions began with the commit `adopted`.
+
+        Raises:
+            HistoryError: there is no such commit, or it is not on the line.
+        """
+        state = self.derive(tip, keep=False)
+        return compare_numbers(state, self._derive_all(tip, self._resolve_adopted(adopted), keep=False))
+
+    def _derive_all(self, tip: Commit, adopted: str, *, keep: bool) -> Cache:
+        """Derive the state after `tip` from the first commit on, with versions from the commit `adopted` on."""
+        new = Cache.new(encode_inputs(self._project), adopted)
+        state = self._extend(new, log(self._repository, tip.id), keep=keep)
+        commit = self._repository.commit(adopted) if adopted else None
+        if commit is None or state.step_of(adopted) is not None:
+            return state
+        merge_base = self._repository.merge_base(tip, commit)
+        if merge_base == tip:
+            # All commits are earlier, and none of them counts.
+            return state
+        descendants = self._repository.run("rev-list", "--ancestry-path", f"{adopted}..{tip.id}").decode().split()
+        on_line = [commit_id for commit_id in reversed(descendants) if state.step_of(commit_id) is not None]
+        raise HistoryError(
+            f"`adopted` of {self._project.path} names {commit.short}, which is not on the first-parent line of the approved history",
+            fix=f"name the commit that merged it: {on_line[0]}"
+            if on_line
+            else "name a commit of `git log --first-parent`",
+        )
+
+    def _find_adopted(self, tip: Commit) -> str:
+        """Return the id of the commit with which versions begin, as the project file of `tip` names it; "" for the first commit.
+
+        Before the project file is approved, the given project names it.
+        """
+        adopted = self._project.adopted
+        files = CommitFiles(self._repository, tip)
+        if files.kind(self._project.path) == "file":
+            settings = read_history_settings(self._project.path, files.read(self._project.path))
+            adopted = settings.adopted if settings else adopted
+        return self._resolve_adopted(adopted)
+
+    def _resolve_adopted(self, adopted: str | None) -> str:
+        if adopted is None:
+            return ""
+        commit = self._repository.commit(adopted)
+        if commit is None:
+            raise HistoryError(
+                f"`adopted` of {self._project.path} names {adopted}, and this repository has no such commit",
+                fix="write the full id of a commit of the approved history; or `git fetch`, if this clone is behind",
+            )
+        return commit.id
+
+    def _require_same_numbers(self, state: Cache) -> None:
+        """Check that no commit that changed `adopted` of the approved project file changed the number of an approved version.
+
+        Raises:
+            HistoryError: the numbers of versions that were approved before are others after it.
+        """
+        revisions = [(step, self._read_settings(state.at(step))) for step in state.steps_at(self._project.path)]
+        readable = [(step, settings.adopted) for step, settings in revisions if settings]
+        for (step, adopted), (_, earlier_adopted) in pairwise(readable):
+            if adopted == earlier_adopted:
+                continue
+            before = state.commit(step - 1)
+            earlier_state = self._derive_all(before, self._resolve_adopted(earlier_adopted), keep=False)
+            if renumbered := compare_numbers(earlier_state, state.at(step - 1)):
+                commit = state.commit(step)
+                raise HistoryError(
+                    f"{commit.short} changed `adopted` in {self._project.path}, and so the numbers of approved versions: {first_of(renumbered, 3)}",
+                    fix="write the former value of `adopted` again, and have that approved",
+                )
+            return
+
+    def _read_settings(self, state: Cache) -> HistorySettings | None:
+        entry = state.entry(self._project.path)
+        if entry is None or entry.kind != "file":
+            return None
+        data = self._repository.blob(entry.blob).content
+        # Most revisions do not name a commit, and parsing YAML is slow.
+        return read_history_settings(self._project.path, data) if b"adopted" in data else HistorySettings({}, None)
 
     def derive_with(self, state: Cache, commits: Iterable[LoggedCommit]) -> Cache:
         """Derive the state as it would be if `commits` followed; it is not saved.
@@ -166,6 +256,21 @@ class Derivation:
                 writer.abandon_step().keep(self._store)
             raise
         return writer.finish()
+
+
+def compare_numbers(old_state: Cache, new_state: Cache) -> list[str]:
+    """Describe the versions of topics whose number is another in the new state, or that it does not have, by topic."""
+    renumbered = []
+    for schema in sorted({schema for schema, _ in old_state.topics()}):
+        new_numbers = {(row.fingerprint, row.step): row.number for row in new_state.versions(schema)}
+        old_rows = old_state.versions(schema)
+        for row in old_rows:
+            number = new_numbers.get((row.fingerprint, row.step))
+            if number != row.number:
+                becomes = "no version" if number is None else f"version {number}"
+                renumbered.append(f"version {row.number} of {schema} becomes {becomes}")
+                break
+    return renumbered
 
 
 @contextmanager
@@ -215,6 +320,8 @@ class VersionDerivation:
 
     def __init__(self, repository: Repository, project: Project, writer: CacheWriter, *, approved: bool = True) -> None:
         self._is_approved = approved
+        self._adopted = writer.adopted
+        self._is_counting = not self._adopted or writer.step_of(self._adopted) is not None
         self._include: Include | None = None
         self._repository = repository
         self._project = project
@@ -270,6 +377,12 @@ class VersionDerivation:
                 old_entries[change.path] = self._files.entry(change.path)
             if self._apply_change(change):
                 changed_paths.append(change.path)
+        if not self._is_counting:
+            if commit.commit.id != self._adopted:
+                return
+            # Everything that this commit has counts as new with it.
+            self._is_counting = True
+            changed_paths, old_entries = self._writer.paths(), {}
         self._check_moved_projects(commit.commit, old_entries)
         # Schemas whose declaration changed, and schemas that use a changed file.
         declared: set[str] = set()
@@ -280,7 +393,7 @@ class VersionDerivation:
                     data = read_bytes(self._files, path)
                     self._check_roots(f"{path} of {commit.commit.short}", path, data)
             elif self._is_declaration_file(path):
-                declared |= self._read_declarations(path, old_entries[path])
+                declared |= self._read_declarations(path, old_entries.get(path))
             using |= self._list_users(path)
         path_set = {*changed_paths}
         changed_schemas = declared | {
@@ -474,9 +587,9 @@ def read_include_at(repository: Repository, state: Cache, project: Project) -> I
     for step in steps:
         entry = state.at(step).entry(project.path)
         if entry and entry.kind == "file":
-            folders = read_include(project.path, repository.blob(entry.blob).content)
-            if folders is not None:
-                return Include(project.path, folders)
+            settings = read_history_settings(project.path, repository.blob(entry.blob).content)
+            if settings is not None:
+                return Include(project.path, settings.include)
     return Include.of(project)
 
 
