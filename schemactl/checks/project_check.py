@@ -482,7 +482,7 @@ class _Check:
         return selected
 
     def note_unreadable_history(self) -> None:
-        """Note the problems of the approved history, except those that the report has, and those of other topics."""
+        """Note the problems of the approved history on requested topics, unless the report has the same problem."""
         problems = {problem for broken in self.content.declared.broken for problem in broken.problems}
         selected = self._selected
         for history_note in self.forked.approved.notes:
@@ -503,7 +503,7 @@ class _Check:
         if not declared.broken:
             return report
         needed = declared.select_broken(self._selected, self.request.paths)
-        # A topic that could not be judged keeps its approved declaration, which nobody asked about.
+        # A topic that could not be judged has its approved declaration here, which must not be judged in its place.
         names = {finding.topic for finding in report.findings if finding.topic}
         names |= {name for entry in report.policies if isinstance(name := entry.name, TopicName)}
         names |= {entry.topic for entry in report.topics}

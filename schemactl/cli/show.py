@@ -478,7 +478,11 @@ def configure_log(parser: argparse.ArgumentParser) -> None:
 
 
 def run_log(args: argparse.Namespace, context: Context) -> int:
-    """Print the list; return 100 if, with --target, messages would be decoded with the wrong schema, else 0."""
+    """Print the list; return 100 if, with --target, messages would be decoded with the wrong schema, else 0.
+
+    Raises:
+        HistoryError: after the other topics, if version numbers depend on the installed protoc.
+    """
     if bool(args.topic) == args.all:
         raise UsageError("name one TOPIC, or ask for --all")
     if args.version_bytes is not None and args.all:
@@ -488,7 +492,8 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
     history = context.approved(*((target.project, target.target) if target else ()), topics=patterns)
     version = None
     if args.all:
-        topics = [history.catalog.topics[name] for name in sorted(history.catalog.topics)]
+        names = sorted(history.catalog.topics)
+        topics = [history.catalog.topics[name] for name in names if name.schema_id not in history.undecided]
     else:
         topic, version = choose(args.topic, history.catalog)
         topics = [topic]
@@ -512,6 +517,8 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
         )
     else:
         context.report("\n\n".join(_render_log(history, topic, color=context.color) for topic in topics))
+    if args.all and history.undecided:
+        raise next(iter(history.undecided.values()))
     return 0
 
 

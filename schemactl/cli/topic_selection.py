@@ -555,7 +555,7 @@ class States:
         return self._at[name]
 
     def find_broken(self, topics: Sequence[str], namespaces: Sequence[str]) -> DeclarationError | None:
-        """Return the problems of the requested topics in the working tree if its history was read, or None if it has none.
+        """Return the problems of the requested topics in the working tree, or None if its history was not read or all can be read.
 
         Raises:
             DeclarationError: if no requested topic can be read.
@@ -649,7 +649,7 @@ def merge_working_tree(
 
     With `by_commit`, each commit of the branch is merged by itself, as by a rebase. With `staged`, the index takes the place of the
     working tree. Broken declarations stay as they were approved;
-    `select_readable` reports those that a command needs.
+    `select_readable` reports the problems of requested topics.
 
     Raises:
         HistoryError: with `staged`, if the repository is bare or a merge conflict is not resolved.

@@ -82,6 +82,7 @@ def test_other_topics_continue(shop: Scratch) -> None:
         ["export", "jsonschema", "good"],
     ):
         schemactl(shop.path, *command)
+    assert "persistent://shop/sales/good" in schemactl(shop.path, "log", "--all", code=1).out
     report = json.loads(schemactl(shop.path, "check", "--format", "json", code=1).out)
     assert report["decided"]
     assert [(finding["rule"], finding["topic"]) for finding in report["findings"]] == [
