@@ -381,6 +381,21 @@ def test_an_interrupted_reading_goes_on_where_it_ended(scratch: Scratch) -> None
     assert cached.last == 9
 
 
+def test_a_long_reading_saves_what_it_has_read(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schemactl.history.versions._SAVE_INTERVAL_S", -1.0)
+    last_steps = []
+
+    def read_saved(_done: int, total: int | None) -> None:
+        if total is None:
+            cached = open_cache(scratch.path)
+            last_steps.append(cached.last if cached else None)
+
+    with history.Repository.open(scratch.path) as repository:
+        approved = history.read(repository, PROJECT, progress=read_saved)
+        assert list_subjects(approved) == ["v0", "v1"]
+    assert last_steps == [0, 1]
+
+
 def test_memory_does_not_grow_with_a_history_of_proto_files(tmp_path: Path) -> None:
     fields = " ".join(f"string field_{number} = {number};" for number in range(1, 12))
     messages = "\n".join(f"message M{number} {{ {fields} }}" for number in range(150))

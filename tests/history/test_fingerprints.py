@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from readings import ORDERS, PROJECT, read
 from scratch import Scratch, declared, record
 
 from schemactl import history
+from schemactl.formats import identity
+from schemactl.formats.protobuf.protoc import Proto, compile_proto, identify
 from schemactl.history.cache import Cache
 from schemactl.history.versions import encode_inputs, fingerprint
 
@@ -89,3 +92,19 @@ def test_a_shared_definition_makes_versions_of_those_that_use_it(
     assert cache
     cached_fingerprints = [row.fingerprint for row in cache.versions(ORDERS.schema_id)]
     assert cached_fingerprints == [fingerprint(version.info) for version in topic_versions if version.info]
+
+
+PROTO_TEXTS = [
+    'syntax = "proto3"; message A { int32 x = 1; optional string y = 2; map<string, A> z = 3; }',
+    'syntax = "proto2"; package a.b; message A { required int32 x = 1; extensions 10 to 20; } extend A { optional int32 e = 10; }',
+    'edition = "2023"; package p; message A { B b = 1; } message B { oneof c { int32 d = 1; string e = 2; } }',
+    'syntax = "proto3"; package p; import "google/protobuf/timestamp.proto"; message A { google.protobuf.Timestamp at = 1; }',
+    'syntax = "proto3"; package p; message Outer { message A { enum E { X = 0; } E e = 1; } } message A { Outer.A a = 1; }',
+]
+
+
+@pytest.mark.parametrize("text", PROTO_TEXTS)
+def test_the_identity_of_a_compiled_definition_is_the_one_by_which_brokers_compare(text: str) -> None:
+    package = re.search(r"package ([\w.]+);", text)
+    info = compile_proto(Proto.of_text(text, f"{package[1]}.A" if package else "A"))
+    assert identify(info) == identity(info)
