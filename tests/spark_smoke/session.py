@@ -222,9 +222,9 @@ class Smoke:
     Attributes:
         spark: the session.
         folder: an empty folder.
-        settings: `service_url` and `topic` of the orders on a broker, their numbers `rows` and `rejected`, the folder `package` of the
-            generated package, the path `messages` of the same messages as a file, the name `sent` of a topic to send to, and the
-            Python code `readme`.
+        settings: the URL `service_url` of a broker; its topic of orders (`topic`), with the number of its messages that can be decoded
+            (`rows`) and that cannot (`rejected`); a file of the same messages (`messages`); a topic to send to (`sent`); the folder of
+            the example's project (`shop`) and of its generated package (`package`); the Python code of README.md (`readme`).
     """
 
     spark: SparkSession
@@ -291,7 +291,7 @@ class Smoke:
         }
 
     def make_messages(self, name: str) -> DataFrame:
-        """Return a message of the topic, and one that is damaged."""
+        """Return a message of the topic and a damaged one."""
         topic = self.get_topic(name)
         value = self.values[name]
         rows = [(topic.encode_one(value), topic.encode_key(value), 0), (DAMAGED, b"k", 99)]
@@ -341,7 +341,7 @@ class Smoke:
     # Landing
 
     def check_land(self) -> None:
-        """Every column type is in the files, as it was decoded."""
+        """Every column type is in the files with the decoded value."""
         for name in ("avro", "json", "proto", "pair"):
             topic = self.get_topic(name)
             path = str(self.folder / f"landed-{name}")
@@ -380,9 +380,9 @@ class Smoke:
             "checkpointLocation", str(self.folder / "stream-checkpoint")
         )
         query.trigger(availableNow=True).start(str(self.folder / "stream")).awaitTermination()
-        found = self.spark.read.parquet(str(self.folder / "stream"))
-        assert_equal(found.where("__error IS NULL").count(), self.settings["rows"], "rows")
-        assert_equal(found.where("__error IS NOT NULL").count(), self.settings["rejected"], "rejected messages")
+        decoded = self.spark.read.parquet(str(self.folder / "stream"))
+        assert_equal(decoded.where("__error IS NULL").count(), self.settings["rows"], "rows")
+        assert_equal(decoded.where("__error IS NOT NULL").count(), self.settings["rejected"], "rejected messages")
 
     def check_sink(self) -> None:
         """A stream is landed by `foreachBatch`."""
@@ -506,7 +506,7 @@ class Smoke:
     # Commands
 
     def check_commands(self) -> None:
-        """`spark verify` and `spark land` read the topic, with a Spark of their own."""
+        """`spark verify` and `spark land` read the topic in other sessions."""
         shop = Path(self.settings["shop"])
         source = ("--messages", self.settings["service_url"])
         report = json.loads(run_schemactl(shop, "spark", "verify", "orders", *source, "--report", "json", code=100))
