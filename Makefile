@@ -15,7 +15,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
+SPARK_RELEASES ?= 4.0.0 4.2.1 4.3.0
 SPARK_SMOKE ?= 4.0.0 4.1.1 4.3.0
 
 .PHONY: dist docs-site picture demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser axe spark-smoke spark-releases format constraints clean
