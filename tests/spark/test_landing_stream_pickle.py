@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import types as spark
+from spark_release import STREAMS_OUT
 
 from schemactl.spark.landing_sink import Destination, Landing
-from schemactl.spark.landing_stream import LandingStreamWriter
 from schemactl.spark.tables.delta import DeltaTable
 from schemactl.spark.tables.iceberg import IcebergTable
 from schemactl.spark.tables.landing_table import LandingTable
@@ -19,7 +19,7 @@ from schemactl.spark.tables.parquet import Shape
 
 from .iceberg_lake import sql_lake
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, STREAMS_OUT]
 
 SECRET = "pa55word"  # noqa: S105  of nothing
 STRUCT = spark.StructType([spark.StructField("id", spark.LongType())])
@@ -38,6 +38,8 @@ def delta(folder: Path) -> LandingTable:
 
 @pytest.mark.parametrize("make_table", [iceberg, delta])
 def test_the_pickle_for_tasks_has_no_credential_of_a_catalog(make_table: Any, tmp_path: Path) -> None:
+    from schemactl.spark.landing_stream import LandingStreamWriter
+
     table = make_table(tmp_path)
     destination = Destination(table, STRUCT, table.folder(), Shape({}))
     codec: Any = "a codec"

@@ -24,7 +24,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as IcebergTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, DatetimeType, MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 from spark_jars import TABLES, needs
 
 from schemactl.codec import Codec
@@ -212,7 +212,8 @@ def filtered(session: SparkSession, name: str) -> list[str]:
         if isinstance(kind, StructType | ArrayType | MapType):
             continue
         # As text, because PySpark has no times of the first year.
-        values = sql.col(column).cast("string") if isinstance(kind, DatetimeType) else sql.col(column)
+        is_moment = kind.typeName() in ("date", "timestamp", "timestamp_ntz", "time")
+        values = sql.col(column).cast("string") if is_moment else sql.col(column)
         for (value,) in whole.select(values).distinct().dropna().collect():
             literal = sql.lit(value).cast(kind)
             conditions += [sql.col(column) == literal, sql.col(column) > literal, sql.col(column) < literal]
