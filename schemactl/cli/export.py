@@ -13,7 +13,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.topic_selection import States, add_filters, output_file
 from schemactl.core.atomic_files import read, remove, write
-from schemactl.core.errors import DeclarationError, HistoryError, InvalidSchema, SchemactlError, UsageError
+from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.core.json_values import json_text
 from schemactl.core.names import matching, select_known
 from schemactl.core.wording import counted
@@ -77,24 +77,26 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
     approved = context.approved(project, topics=[*args.topics, *args.topic], namespaces=args.namespace)
     topics = [*_select_topics(args, approved)]
     if args.kind == "asyncapi":
-        text = _render_asyncapi(args, context, project, approved, topics)
+        text, skipped = _render_asyncapi(args, context, project, approved, topics)
+        for name, reason in skipped.items():
+            context.note(f"{name}: left out: {reason}")
         if args.out is None:
             print(text, end="")
             return 0
         path = output_file(args.out, context, name="asyncapi.json")
         write(path, text.encode(), below=context.top)
-        context.report(f"wrote {counted(len(topics), 'topic')} to {path}")
+        context.report(f"wrote {counted(len(topics) - len(skipped), 'topic')} to {path}")
         return 0
     texts = {}
     for topic, version in topics:
         try:
             texts[topic.name] = _RENDERERS[args.kind](topic, version, project, approved.catalog.metadata(topic.name))
-        except InvalidSchema:
-            raise
+            if args.kind == "ddl":
+                context.note(*_find_equal_names(topic, version, project))
         except SchemactlError as error:
             context.note(f"{topic.name}: left out: {error.what}")
-        if args.kind == "ddl":
-            context.note(*_find_equal_names(topic, version, project))
+        except RecursionError:
+            context.note(f"{topic.name}: left out: it is nested deeper than can be followed")
     if args.out is not None:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
@@ -135,14 +137,17 @@ def _render_asyncapi(
     project: Project,
     approved: History,
     topics: Sequence[tuple[Topic, SchemaVersion]],
-) -> str:
+) -> tuple[str, Mapping[TopicName, str]]:
+    """Return the document, and the topics that it lacks, each with the reason."""
     from schemactl.publish import asyncapi
 
     servers = dict(map(asyncapi.server_of, args.server))
     title = args.title or context.folder_name
     version = approved.tip.short if approved.tip else "0"
-    document = asyncapi.document(title, version, approved.catalog, topics, servers=servers, release=project.release)
-    return json_text(document) + "\n"
+    document = asyncapi.make_document(
+        title, version, approved.catalog, topics, servers=servers, release=project.release
+    )
+    return json_text(document.content) + "\n", document.skipped
 
 
 def _render_json_schema(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:

@@ -5,21 +5,35 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from schemactl.codegen.topic_struct import message_doc
+from schemactl.codegen.spark_types import UnboundedColumns
+from schemactl.codegen.topic_struct import StructOptions, message_doc, value_of
 from schemactl.core.catalog import Catalog, Topic
-from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
+from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
-from schemactl.formats import protobuf, spec
+from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro.json_text import without_comments
-from schemactl.publish.json_schema import Json, SchemaWriter, drop_empty, free_name
+from schemactl.publish.json_schema import Json, SchemaWriter, describes_payload, drop_empty, free_name
 
 _BINDING: Final = {"bindingVersion": "0.1.0"}
 _MEGABYTE: Final = 2**20
 _NAME: Final = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?", re.ASCII)
 """The names that AsyncAPI's schema of Avro definitions allows; Pulsar allows more."""
+
+_ROOT_COMMENT: Final = "@RootNode"
+"""The comment by which AsyncAPI's parser finds the message of a payload in a `.proto` file of several messages."""
+
+_KNOWN_IMPORTS: Final = frozenset(
+    f"google/protobuf/{name}.proto"
+    for name in ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
+)
+"""The files that AsyncAPI's parser has; a document cannot include further files."""
+
+_EXPANSION: Final = StructOptions(recursive_field_max_depth=2)
+"""AsyncAPI's parser writes out each message at each use, and a recursive message twice."""
 
 _CONTENT_TYPES: Final = {
     "avro": "application/vnd.apache.avro",
@@ -29,7 +43,14 @@ _CONTENT_TYPES: Final = {
 """The content type of payloads; all others are `application/octet-stream`."""
 
 
-def document(
+class AsyncApiDocument(NamedTuple):
+    """A document, and the topics that it lacks, each with the reason."""
+
+    content: Json
+    skipped: Mapping[TopicName, str]
+
+
+def make_document(
     title: str,
     version: str,
     catalog: Catalog,
@@ -37,8 +58,8 @@ def document(
     *,
     servers: Mapping[str, Json],
     release: Release,
-) -> Json:
-    """Return the document of the topics, each with the version in force.
+) -> AsyncApiDocument:
+    """Return the document of the topics, each with the version in force, without the topics that cannot be described.
 
     Args:
         title: the title of the document.
@@ -47,18 +68,25 @@ def document(
         topics: the topics with their versions in force, whose definitions are as formatted now.
         servers: the Server Objects, by name.
         release: the release of Pulsar whose Avro parses the definitions.
-
-    Raises:
-        InvalidSchema: if a definition does not parse.
     """
     writer = SchemaWriter("#/components/schemas/", release)
     tenants = {topic.name.namespace_name.tenant for topic, _ in topics}
     binding = {"pulsar": {"tenant": next(iter(tenants)), **_BINDING}} if len(tenants) == 1 else {}
     channels: Json = {}
+    skipped = {}
     for topic, current in topics:
         key = free_name(re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII), channels)
-        channels[key] = _channel(topic, current, catalog, writer)
-    return {
+        known_types = writer.list_types()
+        try:
+            channels[key] = _channel(topic, current, catalog, writer)
+        except SchemactlError as error:
+            skipped[topic.name] = error.what
+        except RecursionError:
+            skipped[topic.name] = "it is nested deeper than can be followed"
+        else:
+            continue
+        writer.forget_types_except(known_types)
+    content = {
         "asyncapi": "3.0.0",
         "info": {"title": title, "version": version},
         "defaultContentType": "application/octet-stream",
@@ -68,6 +96,7 @@ def document(
         "channels": channels,
         **drop_empty({"components": drop_empty({"schemas": dict(sorted(writer.types.items()))})}),
     }
+    return AsyncApiDocument(content, skipped)
 
 
 def _channel(topic: Topic, current: SchemaVersion, catalog: Catalog, writer: SchemaWriter) -> Json:
@@ -111,6 +140,7 @@ def _message(topic: Topic, current: SchemaVersion, writer: SchemaWriter) -> Json
 
 def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
     """Return the schema of the payloads in their own language or as JSON Schema, or None if neither can describe them."""
+    _require_few_parts(info, writer.release)
     schema_spec = spec(info)
     if schema_spec.payload == "avro":
         schema = _split_full_names(json.loads(without_comments(info.schema.decode())))
@@ -118,15 +148,42 @@ def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
             return {"schemaFormat": "application/vnd.apache.avro;version=1.9.0", "schema": schema}
     native = info if schema_spec.language == "protobuf" else info.proto
     if native is not None:
-        definitions = protobuf.load("definition")
-        file = definitions.parse(native.schema).root.file.proto
-        # A document cannot include further files; a definition with imports becomes a JSON Schema.
-        if all(map(definitions.is_shipped, file.dependency)):
-            return {"schemaFormat": "application/vnd.google.protobuf;version=3", "schema": definitions.proto_text(file)}
+        text = _find_proto_text(native)
+        if text is not None:
+            return {"schemaFormat": "application/vnd.google.protobuf;version=3", "schema": text}
+    return writer.message(info) if _has_payload(info) else None
+
+
+def _require_few_parts(info: SchemaInfo, release: Release) -> None:
+    """Raise UnboundedColumns for a definition that AsyncAPI's parser would write out without end, and with it the whole document."""
     try:
-        return writer.message(info)
+        value_of(info, _EXPANSION, release)
+    except UnboundedColumns:
+        raise
     except SchemactlError:
+        # Spark has no type for it, which is not the subject.
+        return
+
+
+def _has_payload(info: SchemaInfo) -> bool:
+    """Return whether the schema defines the bytes of a message."""
+    pair = pair_of(info)
+    return all(map(_has_payload, pair.halves.values())) if pair else describes_payload(info)
+
+
+def _find_proto_text(native: SchemaInfo) -> str | None:
+    """Return the `.proto` file of a PROTOBUF_NATIVE definition, or None if AsyncAPI's parser cannot read it."""
+    definitions = protobuf.load("definition")
+    root = definitions.parse(native.schema).root
+    file = root.file.proto
+    if file.syntax == "editions" or not _KNOWN_IMPORTS.issuperset(file.dependency):
         return None
+    try:
+        text: str = definitions.proto_text(file, {root.full_name: _ROOT_COMMENT})
+    except InvalidSchema:
+        # It has a group.
+        return None
+    return text
 
 
 def _split_full_names(schema: Any) -> Any:

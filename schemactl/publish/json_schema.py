@@ -135,6 +135,13 @@ def _has_reference(value: Any, place: str) -> bool:
     return isinstance(value, list) and any(_has_reference(part, place) for part in value)
 
 
+def describes_payload(info: SchemaInfo) -> bool:
+    """Return whether a schema, which is not a KEY_VALUE, defines the bytes of a message."""
+    schema_spec = spec(info)
+    is_protobuf = schema_spec.language == "protobuf" or info.proto is not None
+    return schema_spec.payload in ("avro", "json") or is_protobuf or schema_spec.spark in _PRIMITIVES
+
+
 class SchemaWriter:
     """Converts definitions into JSON Schemas with references to shared named types.
 
@@ -172,9 +179,18 @@ class SchemaWriter:
             self._protobuf = definition.identity
             self._comments = native.comments()
             return self._message_schema(definition.root)
-        if schema_spec.spark in _PRIMITIVES:
-            return _PRIMITIVES[schema_spec.spark]
-        raise unknown_payload(info)
+        if not describes_payload(info):
+            raise unknown_payload(info)
+        return _PRIMITIVES[schema_spec.spark]
+
+    def list_types(self) -> frozenset[str]:
+        """Return the names in `types`."""
+        return frozenset(self.types)
+
+    def forget_types_except(self, names: frozenset[str]) -> None:
+        """Remove the types of a message that could not be described whole."""
+        self.types = {name: schema for name, schema in self.types.items() if name in names}
+        self._names_by_key = {key: name for key, name in self._names_by_key.items() if name in names}
 
     def _refer(self, key: object, name: str) -> tuple[Json, str]:
         """Return a reference to a named type, and the type's name if `types` still lacks its schema, else "".

@@ -738,20 +738,25 @@ def _field_step(field: ProtoField) -> str:
 # Text of a file descriptor
 
 
-def proto_text(file: FileDescriptorProto) -> str:
+def proto_text(file: FileDescriptorProto, comments: Mapping[str, str] | None = None) -> str:
     """Return the text of `file`: indented by two spaces, in the descriptor's order, with the full names of types.
+
+    Args:
+        file: the file.
+        comments: a line to write before each message with this full name, as a comment.
 
     Raises:
         InvalidSchema: if it has a part that cannot be printed.
     """
-    return "\n".join(_Printer(file).list_lines()) + "\n"
+    return "\n".join(_Printer(file, comments or {}).list_lines()) + "\n"
 
 
 class _Printer:
     """The lines of one file and its parts."""
 
-    def __init__(self, file: FileDescriptorProto) -> None:
+    def __init__(self, file: FileDescriptorProto, comments: Mapping[str, str]) -> None:
         self._file = file
+        self._comments = comments
         self._syntax = file.syntax or "proto2"
 
     def list_lines(self) -> Iterator[str]:
@@ -768,7 +773,7 @@ class _Printer:
             yield f"import {kind}{_quote(name)};"
         yield from _option_lines(file.options)
         for message in file.message_type:
-            yield from ("", *self._message_lines(message))
+            yield from ("", *self._message_lines(message, file.package))
         for enum in file.enum_type:
             yield from ("", *self._enum_lines(enum))
         if file.extension:
@@ -776,12 +781,15 @@ class _Printer:
         for service in file.service:
             yield from ("", *_service_lines(service))
 
-    def _message_lines(self, message: DescriptorProto) -> Iterator[str]:
-        return _block_lines(f"message {message.name}", self._message_body(message))
+    def _message_lines(self, message: DescriptorProto, scope: str) -> Iterator[str]:
+        full_name = f"{scope}.{message.name}" if scope else message.name
+        if full_name in self._comments:
+            yield f"// {self._comments[full_name]}"
+        yield from _block_lines(f"message {message.name}", self._message_body(message, full_name))
 
-    def _message_body(self, message: DescriptorProto) -> Iterator[str]:
+    def _message_body(self, message: DescriptorProto, full_name: str) -> Iterator[str]:
         yield from _option_lines(message.options)
-        yield from self._fields_and_messages(message)
+        yield from self._fields_and_messages(message, full_name)
         for enum in message.enum_type:
             yield from self._enum_lines(enum)
         for extension_range in message.extension_range:
@@ -795,7 +803,7 @@ class _Printer:
             yield f"reserved {reserved_range.start} to {last};"
         yield from self._reserved_name_lines(message.reserved_name)
 
-    def _fields_and_messages(self, message: DescriptorProto) -> Iterator[str]:
+    def _fields_and_messages(self, message: DescriptorProto, full_name: str) -> Iterator[str]:
         entries = {nested.name: nested for nested in message.nested_type if is_map_entry(nested)}
         # The entry of a map field is also a nested message, at the place of the field: the other nested messages keep their
         # places before and after it.
@@ -806,7 +814,7 @@ class _Printer:
             if entry is not None and entry in remaining:
                 index = remaining.index(entry)
                 for nested in remaining[:index]:
-                    yield from self._message_lines(nested)
+                    yield from self._message_lines(nested, full_name)
                 remaining = remaining[index + 1 :]
             if not field.HasField("oneof_index") or field.proto3_optional:
                 yield self._field_line(field, entry)
@@ -817,7 +825,7 @@ class _Printer:
                 member_lines = [self._field_line(member, None) for member in members]
                 yield from _block_lines(f"oneof {oneof.name}", [*_option_lines(oneof.options), *member_lines])
         for nested in remaining:
-            yield from self._message_lines(nested)
+            yield from self._message_lines(nested, full_name)
 
     def _enum_lines(self, enum: EnumDescriptorProto) -> Iterator[str]:
         lines = [*_option_lines(enum.options)]
