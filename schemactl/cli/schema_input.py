@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TextIO
 
@@ -30,6 +31,9 @@ _TYPES_BY_SUFFIX: Final = {
     ".binpb": SchemaType.PROTOBUF_NATIVE,
 }
 """The default of --type for a definition, by the suffix of its file."""
+
+INTERNAL_ERROR: Final = "internal error"
+"""The start of the `error` of a line that failed because of a mistake of the program."""
 
 _ANY_TOPIC: Final = TopicName("public", "default", "topic")
 """A name for the topic of a definition that is read without one."""
@@ -249,7 +253,7 @@ def answer_lines(
     Args:
         lines: the requests, one a line; blank lines are skipped.
         out: the output for the answers.
-        answer: returns the answer; InvalidInput and SchemactlError become the `error` of the line.
+        answer: returns the answer; any exception becomes the `error` of the line.
         ahead: gets the requests that have arrived together, before the first of them is answered.
     """
     from schemactl.formats import InvalidInput
@@ -258,19 +262,45 @@ def answer_lines(
     for batch in _read_batches(lines):
         requests = [_parse_request(line) for line in batch]
         if ahead is not None:
-            ahead([request for request in requests if isinstance(request, dict)])
+            # An error is raised again when its line is answered.
+            with suppress(Exception):
+                ahead([request for request in requests if isinstance(request, dict)])
         for request in requests:
-            id_ = request.get("id") if isinstance(request, dict) else None
-            try:
-                if isinstance(request, InvalidInput):
-                    raise request
-                response = answer(request)
-            except (InvalidInput, SchemactlError) as error:
-                is_complete = False
-                response = {"error": str(error)}
-            out.write(json.dumps({"id": id_, **response}, ensure_ascii=False) + "\n")
+            response: Answer = {}
+            if isinstance(request, InvalidInput):
+                id_, problem = None, str(request)
+            else:
+                id_ = request.get("id")
+                response, problem = _answer_request(request, answer)
+            if problem:
+                is_complete, response = False, {"error": problem}
+            out.write(_format_response({"id": id_, **response}) + "\n")
         out.flush()
     return is_complete
+
+
+def _answer_request(request: Request, answer: Callable[[Request], Answer]) -> tuple[Answer, str]:
+    """Return the answer and "", or no answer and the problem."""
+    from schemactl.formats import InvalidInput
+
+    try:
+        return answer(request), ""
+    except (InvalidInput, SchemactlError) as error:
+        return {}, str(error)
+    except RecursionError:
+        return {}, "it is nested deeper than can be followed"
+    except Exception as error:  # noqa: BLE001  a mistake of the program is the error of one line, and not the loss of the others
+        return {}, f"{INTERNAL_ERROR}: {type(error).__name__}: {error}"
+
+
+def _format_response(response: Answer) -> str:
+    text = json.dumps(response, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # UTF-8 has no lone surrogates.
+        return json.dumps(response)
+    return text
 
 
 def _read_batches(stream: BinaryIO) -> Iterator[list[bytes]]:

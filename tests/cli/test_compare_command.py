@@ -43,6 +43,29 @@ def answer_requests(requests: Iterable[Row | str], answer: Any) -> list[Row]:
     return answers
 
 
+def test_an_exception_is_the_error_of_its_line() -> None:
+    exceptions = iter([KeyError("x"), None, RecursionError(), MemoryError()])
+
+    def answer(_request: Row) -> Row:
+        if exception := next(exceptions):
+            raise exception
+        return {"text": "\ud800"}
+
+    def compile_ahead(_requests: Sequence[Row]) -> None:
+        raise ValueError
+
+    lines = b"".join(json.dumps({"id": number}).encode() + b"\n" for number in range(4))
+    out = io.StringIO()
+    assert not answer_lines(io.BytesIO(lines), out, answer, ahead=compile_ahead)
+    assert [json.loads(line) for line in out.getvalue().splitlines()] == [
+        {"id": 0, "error": "internal error: KeyError: 'x'"},
+        {"id": 1, "text": "\ud800"},
+        {"id": 2, "error": "it is nested deeper than can be followed"},
+        {"id": 3, "error": "internal error: MemoryError: "},
+    ]
+    out.getvalue().encode()
+
+
 def make_avro(schema: object) -> Row:
     return {"type": "AVRO", "schema": json.dumps(schema)}
 
