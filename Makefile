@@ -43,6 +43,7 @@ soak: $(STAMP)
 	SCHEMACTL_FAULT_SEEDS=100 $(BIN)/python -m pytest -q tests/spark/test_landing_commits.py
 	SCHEMACTL_NUMBERS_SEEDS=200 $(BIN)/python -m pytest -q tests/deploy/test_mixtures_on_pulsar.py tests/spark/test_numbers_of_targets.py
 	SCHEMACTL_SITE_TOPICS=5000 $(BIN)/python -m pytest -q tests/publish/test_site_in_a_browser.py
+	SCHEMACTL_FUZZ_SECONDS=1800 $(BIN)/python -m pytest -q tests/cli/test_fuzzed_definitions.py
 	SCHEMACTL_WORDS_SEEDS=60 $(BIN)/python -m pytest -q tests/report/test_hostile_words.py
 	SCHEMACTL_AVRO_SEEDS=1000 $(BIN)/python -m pytest -q tests/spark/test_against_java.py
 	SCHEMACTL_NATIVE_SEEDS=20000 $(BIN)/python -m pytest -q tests/formats/test_native_definitions.py
