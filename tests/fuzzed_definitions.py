@@ -157,13 +157,13 @@ class Fuzzer:
                 case 4:
                     field.type_name = text
                 case 5:
-                    field.type = self.random.randrange(1, 19)  # type: ignore[assignment]  any number
+                    field.type = self.random.randrange(1, 19)  # type: ignore[assignment]  # any number
                 case 6:
                     field.default_value = text
                 case 7:
                     field.number = self.random.choice((-1, 0, 1, 19000, 2**29, 2**31 - 1))
                 case _:
-                    field.label = self.random.randrange(1, 4)  # type: ignore[assignment]  any number
+                    field.label = self.random.randrange(1, 4)  # type: ignore[assignment]  # any number
 
     def make_native_text(self) -> str:
         """Return the text of a PROTOBUF_NATIVE definition."""
