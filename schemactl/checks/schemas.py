@@ -239,7 +239,7 @@ def _suggest_broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
     rule = run.rules.get(answer.message.partition(":")[0])
     if rule:
         return rule.fix
-    if any(breakage.incompatibility.rule in COMPARED_BY_BROKERS for breakage in verdict.data):
+    if any(breakage.incompatibility.rule in COMPARED_BY_BROKERS for breakage in verdict.breakages):
         return "Change the schema as the data findings of this version say."
     if spec(proposal.schema).checker == "proto":
         return "Keep the full name of the root message: it is all that the broker's checker compares."
