@@ -33,7 +33,7 @@ from schemactl.declare.reader import Declared
 from schemactl.declare.references import AvroFile, own_names
 from schemactl.declare.source_location import JsonText, Tokens, key_node, nearest, pointer, tokens
 from schemactl.declare.yaml_parser import YamlPart, scalar
-from schemactl.formats import identity, pair_of, resolve, spec
+from schemactl.formats import find_misreadings, identity, pair_of, resolve, spec
 from schemactl.formats.avro.parser import problems as avro_problems
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 
@@ -686,11 +686,14 @@ def fixed(files: Files, project: Project, declared: Declared, linted: Iterable[L
 
 
 def is_harmless(old_schema: SchemaInfo, new_schema: SchemaInfo) -> bool:
-    """Return whether each schema can read all messages of the other."""
+    """Return whether each schema reads all messages of the other as they were written."""
     if identity(old_schema) == identity(new_schema):
         return True
-    return not (
-        any(resolve(reader=old_schema, writer=new_schema)) or any(resolve(reader=new_schema, writer=old_schema))
+    pairs = ((old_schema, new_schema), (new_schema, old_schema))
+    return not any(
+        any(find_problems(reader=reader, writer=writer))
+        for reader, writer in pairs
+        for find_problems in (resolve, find_misreadings)
     )
 
 

@@ -51,6 +51,11 @@ class Reason(NamedTuple):
         return self.incompatibility.rule if self.incompatibility else ""
 
     @property
+    def is_warning(self) -> bool:
+        """Whether the class fits all the same: only strict readers fail, or only the meaning of some values is doubtful."""
+        return self.incompatibility is not None and not self.incompatibility.is_error
+
+    @property
     def strict_only(self) -> bool:
         """Whether Pulsar's Java clients tolerate it."""
         return self.incompatibility is not None and self.incompatibility.strict_only
@@ -97,7 +102,7 @@ class ClientVerdict(NamedTuple):
     @property
     def failed_roles(self) -> set[Role]:
         """The roles for which the class does not fit."""
-        return {reason.role for reason in self.reasons if not reason.strict_only}
+        return {reason.role for reason in self.reasons if not reason.is_warning}
 
 
 def choose_versions_to_check(contract: Contract, same: SchemaVersion | None) -> Literal["all", "latest"]:
@@ -133,14 +138,14 @@ def select_versions(text: str, contract: Contract) -> tuple[SchemaVersion, ...]:
 
 def find_unreadable_versions(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) -> Iterator[Reason]:
     """Yield why the class cannot read the versions, or why their readers cannot read it; newest version first."""
-    from schemactl.comparison.compatibility import breakages
+    from schemactl.comparison.compatibility import find_changed_values
     from schemactl.core.policies import CompatibilityStrategy
     from schemactl.formats import explain
 
     direction = "BACKWARD" if role == "consumer" else "FORWARD"
     strategy = CompatibilityStrategy[f"{direction}_TRANSITIVE"]
     versions_by_number = {version.number: version for version in against}
-    for breakage in breakages(against, info, strategy, by_any_release=True):
+    for breakage in find_changed_values(against, info, strategy, by_any_release=True):
         version = versions_by_number[breakage.against]
         if version.info is not None:
             explanation = explain(breakage, new=info, old=version.info)

@@ -204,15 +204,18 @@ def _explain_reading(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str
     if old.info is None or new.info is None:
         return
     reader, writer = (new, old) if newer_reads else (old, new)
-    incompatibilities = _resolve_sides(reader, writer)
-    sentence = f"{reader.name} reads {writer.name}"
-    if not incompatibilities:
-        yield f"{sentence}: yes."
-        return
-    strict_only = all(incompatibility.strict_only for incompatibility in incompatibilities)
-    yield f"{sentence}: {'Java yes, strict readers no' if strict_only else 'no'}."
+    incompatibilities, misreadings = _resolve_sides(reader, writer), _find_misreadings(reader, writer)
+    if any(incompatibility.is_error for incompatibility in incompatibilities):
+        answer = "no"
+    elif any(misreading.is_error for misreading in misreadings):
+        answer = "as other values"
+    elif incompatibilities:
+        answer = "Java yes, strict readers no"
+    else:
+        answer = "yes, with a warning" if misreadings else "yes"
+    yield f"{reader.name} reads {writer.name}: {answer}."
     direction: Direction = "new_reads_old" if newer_reads else "old_reads_new"
-    for incompatibility in incompatibilities:
+    for incompatibility in (*incompatibilities, *misreadings):
         breakage = Breakage(incompatibility, direction, old.number or 0, "" if old.number is not None else old.name)
         explanation = explain(breakage, new=new.info, old=old.info)
         yield f"  {incompatibility.rule}: {explanation.reason}"
@@ -226,6 +229,14 @@ def _resolve_sides(reader: Side, writer: Side) -> list[Incompatibility]:
     return list(resolve(reader=reader.info, writer=writer.info))
 
 
+def _find_misreadings(reader: Side, writer: Side) -> list[Incompatibility]:
+    from schemactl.formats import find_misreadings
+
+    if reader.info is None or writer.info is None:
+        return []
+    return list(find_misreadings(reader=reader.info, writer=writer.info))
+
+
 def _differences_value(old: Side, new: Side) -> dict[str, Any]:
     text, parts = _find_changes(old, new)
     return {
@@ -235,6 +246,8 @@ def _differences_value(old: Side, new: Side) -> dict[str, Any]:
         "fields": [{"sign": part.sign, "what": part.text} for part in parts],
         "new_reads_old": [reason_value(incompatibility) for incompatibility in _resolve_sides(new, old)],
         "old_reads_new": [reason_value(incompatibility) for incompatibility in _resolve_sides(old, new)],
+        "new_misreads_old": [reason_value(misreading) for misreading in _find_misreadings(new, old)],
+        "old_misreads_new": [reason_value(misreading) for misreading in _find_misreadings(old, new)],
     }
 
 

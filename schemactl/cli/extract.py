@@ -412,7 +412,9 @@ def _render_verdict(verdict: ClientVerdict) -> Iterator[str]:
     for reason in verdict.reasons:
         reasons_by_cause.setdefault(reason.cause, []).append(reason)
     for reason, *repeated in reasons_by_cause.values():
-        remark = " (warning: Java's clients get through, strict readers do not)" if reason.strict_only else ""
+        remark = " (warning)" if reason.is_warning else ""
+        if reason.strict_only:
+            remark = " (warning: Java's clients get through, strict readers do not)"
         verb = "cannot read" if reason.role == "consumer" else "is not read by"
         version_text = f"{verb} {format_version(reason.version)}: " if reason.version else ""
         yield ""
@@ -438,7 +440,7 @@ def _verdict_value(verdict: ClientVerdict) -> dict[str, Any]:
             {
                 "role": reason.role,
                 "rule": reason.rule or None,
-                "severity": "warning" if reason.strict_only else "error",
+                "severity": "warning" if reason.is_warning else "error",
                 "against": reason.version.number if reason.version else None,
                 "reason": reason.text,
                 "fix": reason.fix,

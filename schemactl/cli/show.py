@@ -278,7 +278,7 @@ def reason_value(incompatibility: Incompatibility) -> dict[str, Any]:
 
 def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role) -> list[Gap]:
     """Return the versions of the topic that `info` cannot read (role `reader`), or that cannot read it (role `writer`)."""
-    from schemactl.formats import resolve
+    from schemactl.formats import find_misreadings, resolve
 
     number = chosen.number_or_next
     rows: list[list[tuple[SchemaVersion, list[Incompatibility]]]] = []
@@ -287,6 +287,9 @@ def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role) -> list
             continue
         reader, writer = (info, version.info) if role == "reader" else (version.info, info)
         incompatibilities = list(resolve(reader=reader, writer=writer))
+        incompatibilities += [
+            misreading for misreading in find_misreadings(reader=reader, writer=writer) if misreading.is_error
+        ]
         if not incompatibilities:
             continue
         # A row continues with the next version on the same side of the definition if the same readers fail.

@@ -365,6 +365,21 @@ def test_diff_of_two_types_says_that_nobody_reads_whom(shop: Shop) -> None:
     assert out.count("SCHEMA_TYPE_CHANGED") == 2
 
 
+def test_diff_and_show_say_where_a_reader_gets_other_values(other: Shop) -> None:
+    def make_event(unit: str) -> str:
+        type_ = {"type": "long", "logicalType": f"timestamp-{unit}"}
+        return json.dumps({"type": "record", "name": "Event", "fields": [{"name": "at", "type": type_}]})
+
+    other.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(), "topics/orders.avsc": make_event("millis")})
+    other.commit({"topics/orders.avsc": make_event("micros")})
+    _, out, _ = other.run("diff", "orders@0", "orders@1")
+    assert "orders@1 reads orders@0: as other values.\n  LOGICAL_TYPE_CHANGED: Event.at is written as " in out
+    result = other.run_json("diff", "orders@0", "orders@1")
+    assert result["new_reads_old"] == []
+    assert [reason["rule"] for reason in result["new_misreads_old"]] == ["LOGICAL_TYPE_CHANGED"]
+    assert other.run_json("show", "orders@1")["reads"] == [1]
+
+
 def test_diff_of_what_has_no_definition_is_refused(shop: Shop) -> None:
     assert "has never had a schema" in shop.run_failing("diff", "orders", "pings")[1]
     assert shop.run_failing("diff", "orders", "pings")[0] == 64
