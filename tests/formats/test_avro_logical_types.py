@@ -10,8 +10,8 @@ import pytest
 from schemactl.comparison.compatibility import compare
 from schemactl.core.findings import Verdict
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.formats import counterexample, explain
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.formats import counterexample, explain, reading
 
 Json = Any
 
@@ -199,3 +199,20 @@ def test_what_java_loses_by_another_namespace_is_an_error(writer: Json, reader: 
 
 def test_another_namespace_alone_is_no_misreading() -> None:
     assert judge_pair(renamed_record("a", "x"), renamed_record("b", "x")).values == "kept"
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "answer"),
+    [
+        (MILLIS, MICROS, "misread"),
+        (MILLIS, "long", "doubtful"),
+        (MILLIS, MILLIS, "yes"),
+        (MILLIS, "string", "no"),
+        (record(MILLIS), record(MILLIS) | {"name": "Other"}, "strict"),
+        (record(MILLIS), record(MICROS) | {"name": "Other"}, "misread"),
+    ],
+)
+def test_the_matrix_of_readers_and_writers_tells_misreadings(writer: Json, reader: Json, answer: str) -> None:
+    old, new = SchemaVersion(0, event(writer)), SchemaVersion(1, event(reader))
+    result = reading(reader=new, writer=old)
+    assert (result.answer, bool(result.reason)) == (answer, answer != "yes")
