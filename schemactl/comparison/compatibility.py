@@ -99,10 +99,12 @@ def find_changed_values(
 ) -> tuple[Breakage, ...]:
     """Return every way in which a reader that `strategy` protects fails or gets another value than the written one.
 
-    These are the `breakages`, then the misreadings, in the same order; empty if a definition does not parse.
+    These are the `breakages`, then the misreadings that the latest version does not have as well, in the same order; empty if a
+    definition does not parse.
     """
     _, data, misread = _judge_data(existing, new, strategy, by_any_release=by_any_release)
-    return (*data, *misread)
+    approved = _select_approved(misread, existing, new) if strategy in TRANSITIVE else ()
+    return (*data, *(breakage for breakage in misread if breakage not in approved))
 
 
 def _judge_data(

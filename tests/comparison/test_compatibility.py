@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from schemactl import compare, judge
 from schemactl.comparison import compatibility
-from schemactl.comparison.compatibility import breakages
+from schemactl.comparison.compatibility import breakages, find_changed_values
 from schemactl.core.findings import Breakage, DataState, Direction, Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
@@ -205,3 +205,17 @@ def test_one_more_version_never_repairs_a_transitive_failure(
 @given(schemas, directional)
 def test_a_schema_reads_itself(schema: SchemaInfo, strategy: CompatibilityStrategy) -> None:
     assert breakages(versions_of([schema, schema]), schema, strategy) == ()
+
+
+def test_a_misreading_of_the_latest_version_is_approved() -> None:
+    def event(unit: str, *more: dict[str, object]) -> SchemaInfo:
+        type_ = {"type": "long", "logicalType": f"timestamp-{unit}"}
+        return avro(record_of("Event", *more, field("at", type_)))
+
+    versions = [SchemaVersion(0, event("millis")), SchemaVersion(1, event("micros"))]
+    new = event("micros", field("n", "int", default=0))
+    verdict = judge(versions, new, S.FULL_TRANSITIVE, Release.R4_0)
+    assert (verdict.values, verdict.errors) == ("changed", ())
+    assert verdict.approved == verdict.misread != ()
+    assert find_changed_values(versions, new, S.FULL_TRANSITIVE) == ()
+    assert len(find_changed_values(versions, event("nanos"), S.FULL_TRANSITIVE)) == 4
