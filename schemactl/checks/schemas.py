@@ -16,11 +16,19 @@ from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import broker_fingerprint
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Answer, Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
-from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, live
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import obligation, policy_origin, versions
-from schemactl.formats import counterexample, explain, find_unusable_defaults, on_the_wire, problems, spec
+from schemactl.formats import (
+    counterexample,
+    explain,
+    find_unapplied_defaults,
+    find_unusable_defaults,
+    on_the_wire,
+    problems,
+    spec,
+)
 from schemactl.formats.type_spec import Explanation
 
 UNPROTECTED: Final = "UNPROTECTED_READERS_BREAK"
@@ -316,6 +324,29 @@ def check_unusable_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
                 source=proposal.schema.locate(default.pointer),
                 pointer=default.pointer,
             )
+
+
+def check_unapplied_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """Yield a finding for each default that a protected reader does not apply to messages of the other version."""
+    versions = live(proposal.versions)
+    old, new = versions[-1].info if versions else None, proposal.schema
+    if old is None or (run.project.generate and run.project.generate.json_defaults):
+        return
+    sides = [(new, old, new, f"version {versions[-1].number}")] if proposal.strategy in READS_OLD else []
+    if proposal.strategy in READ_BY_OLD:
+        sides.append((old, new, old, f"version {proposal.number}"))
+    with suppress(InvalidSchema):
+        for reader, writer, owner, writer_name in sides:
+            for default in find_unapplied_defaults(reader=reader, writer=writer):
+                yield from run.make_finding(
+                    default.rule,
+                    proposal.topic,
+                    f"Messages of {writer_name} of {proposal.topic.name}: {on_one_line(default.message)}.",
+                    source=owner.locate(default.pointer) if owner is new else new.locate(""),
+                    pointer=default.pointer,
+                    direction="new_reads_old" if owner is new else "old_reads_new",
+                    against=(versions[-1].number,),
+                )
 
 
 def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:

@@ -224,6 +224,7 @@ def _check_change(run: Run, proposal: Proposal, verdict: Verdict, change: Change
         yield from schemas.check_reverted_content(run, proposal)
     else:
         yield from schemas.check_unusable_defaults(run, proposal)
+        yield from schemas.check_unapplied_defaults(run, proposal)
         yield from schemas.check_type_namespaces(run, proposal, verdict)
         yield from schemas.check_own_release(run, proposal, verdict)
         yield from schemas.check_other_releases(run, proposal, verdict)

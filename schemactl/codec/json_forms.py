@@ -1,8 +1,8 @@
 """Read the forms in which Java's JSON clients write times, and the values of Java classes that an Avro definition names.
 
-Jackson writes an `Instant` as decimal seconds, whatever the unit of the definition, and dates and times of day as lists of numbers. It
+Jackson writes an `Instant` as decimal seconds in every unit of the definition, and dates and times of day as lists of numbers. It
 always writes an `Instant` with a decimal point, and never a `long`, so that the two are told apart. The property `java-class` of a
-definition names the classes whose JSON is not that of their Avro type.
+definition names the classes whose JSON differs from the JSON of their Avro type.
 
 Sources: InstantSerializer, DecimalUtils, LocalDateSerializer, LocalTimeSerializer, LocalDateTimeSerializer of jackson-datatype-jsr310, and Avro's
 ReflectData. The measured forms are in docs/reference/json-readers.md.
@@ -153,12 +153,12 @@ def _parse_date_time(match: re.Match[str]) -> int:
 
 
 def read_character(value: Any) -> Any:
-    """Return the code of a text of one character, and any other value as it is."""
+    """Return the code of a text of one character, and any other value unchanged."""
     return ord(value) if isinstance(value, str) and len(value) == 1 and ord(value) < 1 << 16 else value
 
 
 def read_characters(value: Any) -> Any:
-    """Return the codes of the characters of a text, as Java counts them, and any other value as it is."""
+    """Return the codes of the characters of a text, as Java counts them, and any other value unchanged."""
     if not isinstance(value, str):
         return value
     units = value.encode("utf-16-be", "surrogatepass")
@@ -166,13 +166,13 @@ def read_characters(value: Any) -> Any:
 
 
 def read_number_text(value: Any) -> Any:
-    """Return a number as the text that Java's class has for it, and any other value as it is."""
+    """Return a number as the text that Java's class has for it, and any other value unchanged."""
     is_number = isinstance(value, int | decimal.Decimal) and not isinstance(value, bool)
     return str(value) if is_number else value
 
 
 def read_entries(value: Any, key_type: str) -> Any:
-    """Return an object as records of key and value, and any other value as it is; `key_type` is the key's Avro type."""
+    """Return an object as records of key and value, and any other value unchanged; `key_type` is the key's Avro type."""
     if not isinstance(value, dict):
         return value
     return [{"key": _read_key(key, key_type), "value": item} for key, item in value.items()]

@@ -208,7 +208,7 @@ class _ReaderCompiler:
             problem = Unreadable(f"no branch of the union fits {_describe_value(value)}")
             candidates = branches
             if has_several:
-                # Likely branches first, then those that read the value without an enum's default, which takes any text; otherwise in the
+                # Likely branches first, then branches without an enum's default, which takes any text; otherwise in the
                 # order of the schema.
                 candidates = sorted(branches, key=lambda branch: 0 if branch[2](value) else 1 + branch[3])
             for member, convert, *_ in candidates:

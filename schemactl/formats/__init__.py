@@ -99,6 +99,17 @@ def find_unusable_defaults(info: SchemaInfo) -> Iterator[Incompatibility]:
     return spec(info).find_unusable_defaults(info)
 
 
+def find_unapplied_defaults(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+    """Yield the defaults that `reader` does not apply (see TypeSpec.find_unapplied_defaults), if the types are equal.
+
+    Raises:
+        InvalidSchema: if a definition does not parse.
+    """
+    if reader.type is not writer.type:
+        return iter(())
+    return spec(reader).find_unapplied_defaults(reader=reader, writer=writer)
+
+
 def identity(info: SchemaInfo) -> Hashable:
     """Return a key that two definitions share exactly if they are one version (see TypeSpec.identity).
 

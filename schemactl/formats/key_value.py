@@ -119,6 +119,15 @@ class PairSpec(TypeSpec):
             for default in spec(half).find_unusable_defaults(half):
                 yield replace(default, pointer=_prefix_pointer(name, default.pointer))
 
+    def find_unapplied_defaults(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield the defaults of both halves that are not applied, under `/key` and `/value`, except in a half whose type changed."""
+        reader_pair, writer_pair = split(reader), split(writer)
+        for name, reader_half in reader_pair.halves.items():
+            writer_half = writer_pair.halves[name]
+            if reader_half.type is writer_half.type:
+                for default in spec(reader_half).find_unapplied_defaults(reader=reader_half, writer=writer_half):
+                    yield default.moved(_prefix_pointer(name, default.pointer))
+
     def identity(self, info: SchemaInfo) -> Hashable:
         """Return encoding, types and the halves' own keys: a half in another layout is the same version, STRING to INT32 is not."""
         pair = split(info)

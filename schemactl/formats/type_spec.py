@@ -97,6 +97,14 @@ class TypeSpec:
         del info
         return iter(())
 
+    def find_unapplied_defaults(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield the defaults that `reader` declares for fields without a value in messages of `writer`, and does not apply.
+
+        Both have this type.
+        """
+        del reader, writer
+        return iter(())
+
     def declared(self, info: SchemaInfo) -> SchemaInfo:
         """Return `info` in the spelling of declarations; clients may register other spellings of the same definition."""
         return info

@@ -127,6 +127,13 @@ class AvroSpec(TypeSpec):
             for pointer, message in find_missing_symbols(parsed_by_any(info.schema)):
                 yield Incompatibility("DEFAULT_NOT_A_SYMBOL", pointer, message)
 
+    def find_unapplied_defaults(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield the defaults of fields that the writer lacks, for JSON, whose readers apply none."""
+        if self.payload == "json":
+            from schemactl.formats.avro.json_readers import find_unapplied_defaults
+
+            yield from find_unapplied_defaults(reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema))
+
     def identity(self, info: SchemaInfo) -> Hashable:
         """Return a key that two schemas share if Avro's `Schema.equals` holds for them; the SchemaType is part of it."""
         return info.type, _identity(info.schema)

@@ -1,7 +1,7 @@
 """Find the values of JSON messages that Pulsar's Java readers lose, read as other values, or throw on.
 
 A JSON message is read without its schema: a class, or a GenericRecord, takes what the text gives for its fields. Avro's resolution
-does not apply. There are no aliases and no enum defaults, and the text of one type is seldom that of another. The tables below
+does not apply. There are no aliases and no enum defaults, and the text of one type is seldom the text of another. The tables below
 follow docs/reference/json-readers.md, the measured results of Pulsar's client.
 """
 
@@ -48,6 +48,7 @@ from schemactl.formats.avro.schema import (
 from schemactl.formats.type_spec import Explanation
 
 JSON_UNREADABLE: Final = "JSON_UNREADABLE"
+DEFAULT_NOT_APPLIED: Final = "DEFAULT_NOT_APPLIED"
 
 Kind = str
 """A type as JSON readers distinguish it: Avro's name of it, or the logical type without its unit."""
@@ -84,7 +85,7 @@ KEPT_IN_UNION: Final = frozenset(
 )
 """The kinds that a reader's union of several types keeps.
 
-A field of such a union is an Object in Java, and what it holds depends on the text alone: bytes become text, times become numbers,
+A field of such a union is an Object in Java, and its value depends on the text alone: bytes become text, times become numbers,
 and the number NaN becomes text.
 """
 
@@ -93,7 +94,7 @@ _JAVA_CLASSES: Final[Mapping[str, tuple[str, Kind]]] = {
     "java.math.BigInteger": ("string", "BigInteger"),
     "java.lang.Character": ("int", "Character"),
 }
-"""By the property `java-class`: Avro's type of a class whose JSON is not that of the type, and the kind."""
+"""By the property `java-class`: Avro's type of a class whose JSON differs from the JSON of the type, and the kind."""
 
 _WRITTEN_AS_TEXT: Final = frozenset({"bytes", "fixed", "float", "double"})
 """The kinds, apart from text itself, whose values are text in JSON (of numbers only NaN and infinities)."""
@@ -186,6 +187,24 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
     Incompatibilities by Avro's rules are not repeated. Changed units of times, which readers of whole numbers misread, are
     LOGICAL_TYPE_CHANGED, as in Avro.
     """
+    for difference in _find_differences(reader, writer):
+        if difference.rule != DEFAULT_NOT_APPLIED:
+            yield difference
+
+
+def find_unapplied_defaults(*, reader: Schema, writer: Schema) -> Iterator[Incompatibility]:
+    """Yield the fields of `reader` that `writer` lacks and that have a default other than null, which readers of JSON do not apply."""
+    for difference in _find_differences(reader, writer):
+        if difference.rule == DEFAULT_NOT_APPLIED:
+            way = walk(reader, trace_of(difference))
+            default = json.dumps(way.field.default if way.field else None, ensure_ascii=False, default=str)
+            absent = _describe_absent(way.schema)
+            message = f"{way.path} is absent from the messages, and readers of JSON do not apply its default, {default}: Java's classes read {absent}"
+            yield replace(difference, message=message)
+
+
+def _find_differences(reader: Schema, writer: Schema) -> Iterator[Incompatibility]:
+    """Yield the misreadings and the defaults that are not applied."""
     if reader is writer:
         return
     branches = _Branches(reader)
@@ -247,7 +266,10 @@ def _list_fields(
         source = writer.fields_by_name.get(field_.name)
         field_location: Location = (location, "fields", index)
         if source is None:
-            yield from _check_alias(field_, reader, writer, field_location)
+            misreadings = [*_check_alias(field_, reader, writer, field_location)]
+            yield from misreadings
+            if not misreadings and field_.default is not NO_DEFAULT and field_.default is not None:
+                yield Incompatibility(DEFAULT_NOT_APPLIED, _get_pointer(field_location), trace=field_location)
         else:
             yield pair.enter(reader=field_.schema, writer=source.schema), (*field_location, "type")
 
@@ -441,8 +463,8 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
         case "union":
             form = _FORMS.get(kind_of(writer_end), "JSON")
             reason = (
-                f"{place}: {written} is written as {form}, and {whose} has a union of several types: readers of JSON take the value for "
-                f"what it looks like."
+                f"{place}: {written} is written as {form}, and {whose} has a union of several types: readers of JSON choose "
+                f"one of them by the text alone."
             )
             fix = (
                 f"keep {written}, and add a field of the union next to it."
@@ -470,7 +492,7 @@ def _get_field_name(schema: Schema, pointer: str) -> str:
 
 
 def _describe_absent(schema: Schema) -> str:
-    """Return what a Java class has in a field that is absent from a message."""
+    """Return the value of a Java class in a field that is absent from a message."""
     absent = {"boolean": "false", "int": "0", "long": "0", "float": "0", "double": "0"}
     return absent.get(kind_of(schema), "null")
 
@@ -505,7 +527,7 @@ class JsonText(str):
 
 
 def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterexample | None:
-    """Return a message as Pulsar's Java client writes it, and what its readers get, or None if every message is too large to show."""
+    """Return a message in the form of Pulsar's Java client, and the result of its readers, or None if every message is too large to show."""
     reader, writer = breakage.sides(new=new, old=old)
     trace = trace_of(breakage.incompatibility)
     way = walk(reader, trace)
@@ -571,7 +593,7 @@ def _format_decimal(unscaled: int, scale: int) -> str:
 
 
 def _describe_reading(text: str, writer_kind: Kind, reader_kind: Kind) -> str:
-    """Return what Java reads, or throws, for a value of the writer in the form of JSON."""
+    """Return the result of Java, a value or an exception, for a value of the writer in the form of JSON."""
     if reader_kind == "union":
         form = "the double nearest to it" if writer_kind == "decimal" else text
         return f"Java reads {form}, which is not the {writer_kind} that was written"
