@@ -1,6 +1,6 @@
-"""What brokers answer to PROTOBUF_NATIVE definitions: asked from their jars, predicted, and recorded (`native_public`).
+"""Answers of brokers to PROTOBUF_NATIVE definitions: from their jars, predicted, and recorded (`native_public`).
 
-python tests/formats/native_schemas.py    # records tests/corpus/native_public.jsonl.gz anew, from the jars of both releases
+python tests/formats/native_schemas.py    # records tests/corpus/native_public.jsonl.gz again, from the jars of both releases
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Result(NamedTuple):
 
     @property
     def comparable(self) -> Result:
-        """This result without a message that is not predicted: those of Jackson and of protobuf's parser."""
+        """This result, without messages of Jackson and of protobuf's parser, which are not predicted."""
         is_predicted = self.outcome != "SchemaSerializationException" or any(
             cause in self.text for cause in _KNOWN_CAUSES
         )
@@ -48,7 +48,7 @@ class Result(NamedTuple):
 
 
 Answer = tuple[Result, ...]
-"""The results of the validator and of the deserialization; or that of the compatibility check."""
+"""The results of the validator and of the deserialization, or the result of the compatibility check."""
 
 
 class Pair(NamedTuple):
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
 
 def ask_java(questions: Sequence[bytes | Pair], jars: Path) -> list[Answer | None]:
-    """Return what the classes in `jars` answer; None where the answer depends on the addresses of objects."""
+    """Return the answers of the classes in `jars`; None where an answer depends on the addresses of objects."""
     lines = (
         " ".join([_encode(question.old), _encode(question.new), question.strategy.name])
         if isinstance(question, Pair)
@@ -139,7 +139,7 @@ def make_pairs(definitions: Sequence[bytes], seed: int, count: int) -> list[Pair
 
 
 def read_corpus() -> tuple[list[bytes | Pair], list[Answer | None]]:
-    """Return the recorded questions and their answers, which are those of 4.0.7 and of 4.2.4."""
+    """Return the recorded questions, and the answers of 4.0.7, which 4.2.4 also gives."""
     questions: list[bytes | Pair] = []
     answers: list[Answer | None] = []
     definitions: list[bytes] = []

@@ -94,10 +94,10 @@ def _compile_corpus() -> tuple[tuple[bytes, str, str], ...]:
 def _clean_files(data: bytes) -> FileDescriptorSet:
     """Return the files of `descriptor_sets` without source info and without the file that imports them all."""
     files = FileDescriptorSet.FromString(data)
-    kept = [file for file in files.file if file.name != "everything.proto"]
-    for file in kept:
+    proper_files = [file for file in files.file if file.name != "everything.proto"]
+    for file in proper_files:
         file.ClearField("source_code_info")
-    return FileDescriptorSet(file=kept)
+    return FileDescriptorSet(file=proper_files)
 
 
 _NAMES: Final = (
@@ -201,7 +201,7 @@ class OddDefinition:
     def some_file(self) -> Any:
         return self.root_file() if self.pick.random() < 0.7 else self.pick.choice(self.files.file)
 
-    def messages(self) -> list[Any]:
+    def list_messages(self) -> list[Any]:
         """Return the messages of some file that is not empty, nested ones included."""
         pending, messages = list(self.some_file().message_type), []
         while pending:
@@ -211,22 +211,22 @@ class OddDefinition:
         return messages or [self.root_file().message_type.add(name="Added")]
 
     def some_message(self) -> Any:
-        return self.pick.choice(self.messages())
+        return self.pick.choice(self.list_messages())
 
     def some_field(self) -> Any:
-        fields = [field for message in self.messages() for field in (*message.field, *message.extension)]
+        fields = [field for message in self.list_messages() for field in (*message.field, *message.extension)]
         fields += self.some_file().extension
         return self.pick.choice(fields or [self.some_message().field.add(name="added", number=77, type=5, label=1)])
 
     def some_enum(self) -> Any:
         file = self.some_file()
-        enums = [*file.enum_type, *(enum for message in self.messages() for enum in message.enum_type)]
+        enums = [*file.enum_type, *(enum for message in self.list_messages() for enum in message.enum_type)]
         if not enums:
             enums = [file.enum_type.add(name="Extra")]
             enums[0].value.add(name="EXTRA", number=0)
         return self.pick.choice(enums)
 
-    def schema(self) -> bytes:
+    def render(self) -> bytes:
         """Return the bytes of the definition."""
         data = self.files.SerializePartialToString()
         for change in self.change_bytes:
@@ -240,7 +240,7 @@ class OddDefinition:
 
 def _rename(odd: OddDefinition) -> None:
     file = odd.some_file()
-    parts = [*odd.messages(), odd.some_field(), odd.some_enum(), *odd.some_enum().value, *file.service]
+    parts = [*odd.list_messages(), odd.some_field(), odd.some_enum(), *odd.some_enum().value, *file.service]
     parts += [method for service in file.service for method in service.method]
     part = odd.pick.choice(parts)
     names = [*_NAMES, *(other.name for other in parts), odd.pick.choice(_INVALID_UTF8[:1])]
@@ -250,7 +250,7 @@ def _rename(odd: OddDefinition) -> None:
         part.name = odd.pick.choice(names)
 
 
-def _renumber(odd: OddDefinition) -> None:
+def _change_number(odd: OddDefinition) -> None:
     odd.some_field().number = odd.pick.choice(_NUMBERS)
 
 
@@ -267,7 +267,7 @@ def _change_type(odd: OddDefinition) -> None:
 
 
 def _change_type_name(odd: OddDefinition) -> None:
-    fields = [field for message in odd.messages() for field in message.field if field.type_name]
+    fields = [field for message in odd.list_messages() for field in message.field if field.type_name]
     field = odd.pick.choice(fields) if fields and odd.pick.random() < 0.8 else odd.some_field()
     names = [field.type_name[1:], field.type_name.rpartition(".")[2], *_TYPE_NAMES]
     field.type_name = odd.pick.choice(names)
@@ -284,7 +284,9 @@ def _change_label(odd: OddDefinition) -> None:
 
 def _change_default(odd: OddDefinition) -> None:
     field = odd.some_field()
-    scalars = [other for message in odd.messages() for other in message.field if other.label != 3 and other.type != 11]
+    scalars = [
+        other for message in odd.list_messages() for other in message.field if other.label != 3 and other.type != 11
+    ]
     if scalars and odd.pick.random() < 0.9:
         field = odd.pick.choice(scalars)
         if odd.pick.random() < 0.6 and not field.type_name:
@@ -295,7 +297,7 @@ def _change_default(odd: OddDefinition) -> None:
 
 
 def _change_json_name(odd: OddDefinition) -> None:
-    fields = [field for message in odd.messages() for field in message.field]
+    fields = [field for message in odd.list_messages() for field in message.field]
     if fields:
         odd.pick.choice(fields).json_name = odd.pick.choice(
             [*_NAMES, *(field.json_name for field in fields), _INVALID_UTF8[0]]
@@ -372,7 +374,7 @@ def _change_oneofs(odd: OddDefinition) -> None:
 
 
 def _change_map_entry(odd: OddDefinition) -> None:
-    messages = odd.messages()
+    messages = odd.list_messages()
     entries = [message for message in messages if message.options.map_entry]
     entry = odd.pick.choice(entries or messages)
     action = odd.pick.randrange(6)
@@ -606,7 +608,7 @@ def _change_envelope(odd: OddDefinition) -> None:
 
 
 CHANGES: Final = (
-    *(_rename, _rename, _renumber, _change_type, _change_type_name, _change_type_name, _change_label, _change_default, _change_default),
+    *(_rename, _rename, _change_number, _change_type, _change_type_name, _change_type_name, _change_label, _change_default, _change_default),
     *(_change_json_name, _add_field, _add_extension, _change_ranges, _change_oneofs, _change_map_entry, _change_enum, _change_options),
     *(_change_syntax, _change_imports, _change_imports, _change_package, _change_file_name, _change_root, _change_method),
     *(_copy_part, _change_wire, _change_envelope),
@@ -627,7 +629,7 @@ def make_definition(seed: int) -> bytes:
             change(odd)
     old, new = _INVALID_UTF8
     odd.change_bytes.insert(0, lambda data: data.replace(old.encode(), new))
-    return odd.schema()
+    return odd.render()
 
 
 def make_definitions(seeds: range) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""PROTOBUF_NATIVE definitions that compilers do not write: what brokers answer, and what the commands make of those that brokers store."""
+"""PROTOBUF_NATIVE definitions that no compiler writes: the answers of brokers, and the use of definitions that brokers store."""
 
 from __future__ import annotations
 
@@ -217,6 +217,7 @@ ACCEPTED: list[tuple[str, Change]] = [
     ("map of messages as keys", lambda files: (set_values(files.file[0].message_type[0].nested_type[0].options, {"map_entry": True}), set_values(files.file[0].message_type[0].nested_type[0], {"field": [{"name": "key", "number": 1, "type": 12}, {"name": "value", "number": 2, "type": 5}]}), change_field(N, label=3)(files))),
     ("import twice", change_file(dependency=["b.proto", "b.proto"])),
     ("file name that is not ASCII", lambda files: (set_values(files.file[1], {"name": "ä.proto"}), change_file(dependency=["ä.proto"])(files))),
+    ("imported type of the same name", lambda files: (set_values(files.file[1], {"package": "p"}), files.file[1].message_type[0].field.add(name="b", number=1, type=5), set_values(files.file[0], {"service": []}))),
     ("weak import", change_file(weak_dependency=[7])),
     ("octal default", change_field(ID, default_value="0017")),
     ("hexadecimal default", change_field(ID, default_value="-0x1F")),
@@ -279,6 +280,20 @@ def test_definition_with_a_package_that_is_not_a_name_is_rendered_so_that_broker
     assert predict(schema, Release.R4_0) == (("ok", ""), ("ok", f"{package}.M"))
     rendered = render(from_descriptor_set(*descriptor_set(schema)))
     assert predict(rendered, Release.R4_0) == (("ok", ""), ("ok", f"{package}.M"))
+
+
+def test_entry_of_a_map_can_be_the_root() -> None:
+    def change(files: Any) -> None:
+        nested = files.file[0].message_type[0].nested_type[0]
+        nested.options.map_entry = True
+        set_values(
+            nested, {"field": [{"name": "key", "number": 1, "type": 5}, {"name": "value", "number": 2, "type": 9}]}
+        )
+        change_field(N, label=3)(files)
+
+    schema = make_native(change, rootMessageTypeName="p.M.N")
+    assert predict(schema, Release.R4_0) == (("ok", ""), ("ok", "p.M.N"))
+    assert predict(render(from_descriptor_set(*descriptor_set(schema))), Release.R4_0) == (("ok", ""), ("ok", "p.M.N"))
 
 
 def test_names_that_differ_in_underscores_alone_are_stored_as_version_0() -> None:

@@ -389,7 +389,7 @@ def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> 
         InvalidSchema: if there is no such message; its pointer is /message, the key that names the message.
     """
     root = image.declared.messages.get(message)
-    if root is not None and not root.is_map_entry and (not among or root.file.name in among):
+    if root is not None and (not among or root.file.name in among):
         return root
     names = [
         other.full_name

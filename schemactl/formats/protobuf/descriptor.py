@@ -127,6 +127,12 @@ class Image:
         return declared_by(self.files.values())
 
     @cached_property
+    def has_duplicate_types(self) -> bool:
+        """Whether several files declare one type, which Java accepts."""
+        counts = [len(file.declared.messages) + len(file.declared.enums) for file in self.files.values()]
+        return sum(counts) > len(self.declared.messages) + len(self.declared.enums)
+
+    @cached_property
     def extensions_of(self) -> dict[str, dict[int, ProtoField]]:
         """The extensions by extended message and number."""
         extensions: dict[str, dict[int, ProtoField]] = {}
@@ -250,6 +256,20 @@ class File(Element):
                 user.default_value = format_default(parse_default(user.default_value, user.type), user.type)
         return proto
 
+    def get_message(self, full_name: str) -> ProtoMessage:
+        """Return the message that the file means by a full name: its own one first."""
+        if not self.image.has_duplicate_types:
+            return self.image.declared.messages[full_name]
+        visible_files = (file.declared.messages for file in self._list_visible_files())
+        return next(messages[full_name] for messages in visible_files if full_name in messages)
+
+    def get_enum(self, full_name: str) -> ProtoEnum:
+        """Return the enum that the file means by a full name: its own one first."""
+        if not self.image.has_duplicate_types:
+            return self.image.declared.enums[full_name]
+        visible_files = (file.declared.enums for file in self._list_visible_files())
+        return next(enums[full_name] for enums in visible_files if full_name in enums)
+
     def _list_visible_files(self) -> list[File]:
         """Return this file, its imports, and the public imports of these."""
         files = {self.name: self}
@@ -334,7 +354,7 @@ def _list_fields(file: FileDescriptorProto) -> Iterator[FieldDescriptorProto]:
 
 
 def _has_unusual_default(field: FieldDescriptorProto) -> bool:
-    """Return whether the text of the default is not the one that protoc writes; Java reads more."""
+    """Return whether protoc writes the default in another way; Java reads more texts."""
     if not field.HasField("default_value") or field.type in (STRING, ENUM, MESSAGE, GROUP):
         return False
     text = field.default_value
@@ -472,12 +492,12 @@ class ProtoField(Element):
     @property
     def enum(self) -> ProtoEnum:
         """The type of an enum field."""
-        return self.file.image.declared.enums[self.type_name]
+        return self.file.get_enum(self.type_name)
 
     @property
     def message_type(self) -> ProtoMessage:
         """The type of a message field."""
-        return self.file.image.declared.messages[self.type_name]
+        return self.file.get_message(self.type_name)
 
     @property
     def value(self) -> ProtoField:

@@ -80,13 +80,13 @@ Default: TypeAlias = int | float | bool | str | bytes
 class RejectedDefinition(InvalidSchema):
     """A definition that Java rejects; `java` is the exception that Java throws."""
 
-    def __init__(self, java: JavaException, what: str = "") -> None:
-        super().__init__(what or java.message)
+    def __init__(self, java: JavaException, message: str = "") -> None:
+        super().__init__(message or java.message)
         self.java = java
 
 
 class Symbol:
-    """A named part of a file, in the namespace of the file and of those that import it."""
+    """A named part of a file, which the file and its importers can refer to."""
 
     __slots__ = ("file", "full_name", "kind", "proto")
 
@@ -102,7 +102,7 @@ class JavaFile:
 
     Attributes:
         visible_files: its imports and the public imports of these, which it can name types of.
-        symbols: its own symbols by full name, with its package and those of the visible files.
+        symbols: its own symbols by full name, its package, and the packages of the visible files.
     """
 
     def __init__(self, proto: FileDescriptorProto, dependencies: Sequence[JavaFile]) -> None:
@@ -159,7 +159,7 @@ class JavaFile:
         The innermost scope that has the first part of the name decides, even if it does not have the rest.
 
         Raises:
-            RejectedDefinition: if there is none.
+            RejectedDefinition: if the name is not defined.
         """
         if name.startswith("."):
             symbol = self.find(name[1:], _TYPES)
@@ -274,7 +274,7 @@ class JavaFile:
             self._add("method", f"{prefix}{service.name}.", method)
         self._add("service", prefix, service)
 
-    def link(self) -> None:
+    def link_types(self) -> None:
         """Look up all types, and check what depends on them (FileDescriptor.crossLink).
 
         Raises:
@@ -422,7 +422,7 @@ def build_files(files: Mapping[str, FileDescriptorProto], name: str | None) -> d
             continue
         pending.pop()
         file = JavaFile(proto, [built[dependency] for dependency in proto.dependency])
-        file.link()
+        file.link_types()
         built[proto.name] = file
         unfinished.discard(proto.name)
     return built
@@ -442,7 +442,7 @@ def find_root(file: JavaFile, name: str | None) -> Symbol:
         raise RejectedDefinition(java, "`rootMessageTypeName` is missing")
     problem = f"{file.name} declares no message {name!r}, which `rootMessageTypeName` names"
     nested_name = _remove_package(name, file).replace(".", "", 1)
-    # Java's split omits empty texts at the end, but returns an empty text as it is.
+    # Java's split omits empty texts at the end, but returns an empty text unchanged.
     parts = nested_name.rstrip(".").split(".")
     if nested_name and parts == [""]:
         java = JavaException("ArrayIndexOutOfBoundsException", "Index 0 out of bounds for length 0")
@@ -498,7 +498,7 @@ def _remove_package(name: str, file: JavaFile) -> str:
 
 
 def _search_last_start(starts: Sequence[int], number: int) -> int:
-    """Return the index of the last start up to `number`, or -1; of equal starts the one that Arrays.binarySearch finds."""
+    """Return the index of the last start up to `number`, or -1; Arrays.binarySearch selects between equal starts."""
     low, high = 0, len(starts) - 1
     while low <= high:
         middle = (low + high) // 2

@@ -1,7 +1,7 @@
 """Load descriptors that Java accepts into Python's protobuf, which is stricter.
 
-A file that Python rejects is replaced by one with the same messages on the wire: an edition 2023 file, in which each element has its
-features, without the parts that do not change how messages are read (JSON names, services, extensions, ranges, most options).
+A file that Python rejects is replaced by an edition 2023 file with the same messages on the wire, in which each element has its features.
+The replacement omits the parts that do not change how messages are read: JSON names, services, extensions, ranges and most options.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
 
 
 def adapt_files(image: Image, names: Collection[str]) -> list[FileDescriptorProto] | None:
-    """Return the files as Python's protobuf accepts them, or None if it accepts them as they are.
+    """Return the files as Python's protobuf accepts them, or None if it accepts the original files.
 
     Raises:
         InvalidSchema: if Python's protobuf cannot have them.
@@ -68,7 +68,8 @@ def adapt_files(image: Image, names: Collection[str]) -> list[FileDescriptorProt
     if not adapted_names and all(image.files[name].proto is image.files[name].stored_proto for name in names):
         return None
     return [
-        _adapt(image.files[name], adapted_names) if name in adapted_names else image.files[name].proto for name in names
+        _adapt_file(image.files[name], adapted_names) if name in adapted_names else image.files[name].proto
+        for name in names
     ]
 
 
@@ -86,7 +87,7 @@ def _load(image: Image, names: Collection[str]) -> tuple[DescriptorPool, set[str
                 pass
         adapted_names.add(name)
         try:
-            pool.AddSerializedFile(_adapt(file, adapted_names).SerializeToString())
+            pool.AddSerializedFile(_adapt_file(file, adapted_names).SerializeToString())
         except TypeError as error:
             _, _, reason = str(error).partition("descriptor pool: ")
             raise InvalidSchema(f"Python's protobuf cannot load {name}: {reason or error}") from error
@@ -101,8 +102,8 @@ def _has_odd_map_entry(file: File) -> bool:
     )
 
 
-def _adapt(file: File, adapted_names: Collection[str]) -> FileDescriptorProto:
-    """Return a file with the messages and enums of `file`; enums of the files `adapted_names` are in messages of their own."""
+def _adapt_file(file: File, adapted_names: Collection[str]) -> FileDescriptorProto:
+    """Return a file with the messages and enums of `file`; each enum of the files `adapted_names` is in a message without fields."""
     proto = FileDescriptorProto(name=file.name, package=file.proto.package, syntax="editions", edition=EDITION_2023)
     proto.dependency.extend(dict.fromkeys(file.proto.dependency))
     proto.public_dependency.extend(
@@ -146,7 +147,7 @@ class _Adapter:
             for index, oneof in enumerate(
                 oneof
                 for oneof in message.oneofs()
-                if any(map(_can_be_in_oneof, self._members(message, oneof.path[-1])))
+                if any(map(_can_be_in_oneof, self._list_members(message, oneof.path[-1])))
             )
         }
         for number, index in oneofs.items():
@@ -202,7 +203,7 @@ class _Adapter:
             features.utf8_validation = FeatureSet.NONE
 
     @staticmethod
-    def _members(message: ProtoMessage, index: int) -> Iterator[FieldDescriptorProto]:
+    def _list_members(message: ProtoMessage, index: int) -> Iterator[FieldDescriptorProto]:
         return (field for field in message.proto.field if field.HasField("oneof_index") and field.oneof_index == index)
 
 
