@@ -66,7 +66,7 @@ from schemactl.formats.protobuf.descriptor import (
     Span,
     is_map_entry,
 )
-from schemactl.formats.protobuf.java_descriptors import RejectedDefinition, build_files, find_root
+from schemactl.formats.protobuf.java_descriptors import RejectedDefinition, check_definition, check_files
 from schemactl.formats.protobuf.python_runtime import adapt_files
 
 REFUSAL = "deserialize ProtobufNative Schema failed"
@@ -165,10 +165,8 @@ def parse(schema: bytes) -> ProtoDefinition:
 def _parse(schema: bytes) -> ProtoDefinition:
     data, root_name, file_name = _read_envelope(schema)
     image = _read_image(data)
-    files = build_files(image.stored_protos, file_name)
-    symbol = find_root(files[file_name or ""], root_name)
-    root = image.files[symbol.file.name].declared.messages[symbol.full_name]
-    return ProtoDefinition(image, root, tuple(files))
+    root = check_definition(image.stored_protos, file_name, root_name)
+    return ProtoDefinition(image, image.files[root.file_name].declared.messages[root.full_name], root.reachable)
 
 
 _parse_small = lru_cache(maxsize=256)(_parse)
@@ -488,7 +486,7 @@ def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
     """
     image = _read_image(data)
     root = find_message(image, message)
-    build_files(image.stored_protos, root.file.name)
+    check_files(image.stored_protos, root.file.name)
     return root
 
 

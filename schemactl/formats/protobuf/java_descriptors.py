@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -378,6 +378,45 @@ def invalid_part(full_name: str, problem: str) -> RejectedDefinition:
 
 def _null_pointer(call: str) -> JavaException:
     return JavaException("NullPointerException", f"Cannot invoke {call}")
+
+
+class RootMessage(NamedTuple):
+    """The root message of a definition: its file, its full name, and the root file with its imports, each after its own imports."""
+
+    file_name: str
+    full_name: str
+    reachable: tuple[str, ...]
+
+
+def check_definition(
+    files: Mapping[str, FileDescriptorProto], file_name: str | None, root_name: str | None
+) -> RootMessage:
+    """Return the root message of a definition with these files by name, as ProtobufNativeSchemaUtils.deserialize finds it.
+
+    Raises:
+        RejectedDefinition: if Java rejects a file, or does not find the root message.
+    """
+    built = build_files(files, file_name)
+    try:
+        root = find_root(built[file_name or ""], root_name)
+        return RootMessage(root.file.name, root.full_name, tuple(built))
+    finally:
+        _release(built)
+
+
+def check_files(files: Mapping[str, FileDescriptorProto], name: str) -> None:
+    """Check that Java accepts the file `name` and its imports.
+
+    Raises:
+        RejectedDefinition: if Java rejects one.
+    """
+    _release(build_files(files, name))
+
+
+def _release(files: Mapping[str, JavaFile]) -> None:
+    """Free the memory of `files` without a garbage collection: files and symbols refer to each other."""
+    for file in files.values():
+        file.symbols.clear()
 
 
 _MAX_IMPORT_DEPTH: Final = 1_750
