@@ -14,6 +14,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.text_format import Parse
 from native_schemas import Pair, ask_java, find_differences, make_pairs, predict, read_corpus
 from odd_descriptors import make_definitions
+from protobuf_corpus import definition
 
 from schemactl.broker.upload import put
 from schemactl.codec import Codec, Version
@@ -282,6 +283,12 @@ def test_definition_with_a_package_that_is_not_a_name_is_rendered_so_that_broker
     assert predict(rendered, Release.R4_0) == (("ok", ""), ("ok", f"{package}.M"))
 
 
+@pytest.mark.parametrize("package", ["(a+)+$", "a*a*a*a*b", "(a|a)*b"])
+def test_search_for_a_package_ends(package: str) -> None:
+    schema = make_native(change_file(package=package), rootMessageTypeName="a" * 5_000)
+    assert predict(schema, Release.R4_0)[1].outcome == "SchemaSerializationException"
+
+
 def test_entry_of_a_map_can_be_the_root() -> None:
     def change(files: Any) -> None:
         nested = files.file[0].message_type[0].nested_type[0]
@@ -296,10 +303,14 @@ def test_entry_of_a_map_can_be_the_root() -> None:
     assert predict(render(from_descriptor_set(*descriptor_set(schema))), Release.R4_0) == (("ok", ""), ("ok", "p.M.N"))
 
 
-def test_names_that_differ_in_underscores_alone_are_stored_as_version_0() -> None:
-    schema = make_native(change_field(TEXT, name="i_d", json_name="id"))
-    answer = put([], SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema), CompatibilityStrategy.FULL, Release.R4_0)
+def test_names_that_differ_in_underscores_alone_are_stored_as_version_0_where_protoc_accepts_them() -> None:
+    text = 'syntax = "{}"; package p; message M {{ optional int32 foo_bar = 1; optional int32 fooBar = 2; }}'
+    info = definition(text.format("proto2"), "p.M")
+    answer = put([], info, CompatibilityStrategy.FULL, Release.R4_0)
     assert (answer.outcome, answer.version) == (Outcome.OK, 0)
+    assert not list(SPECS[info.type].problems(info, Release.R4_0))
+    with pytest.raises(InvalidSchema):
+        definition(text.format("proto3"), "p.M")
 
 
 def test_file_that_imports_itself_overflows_the_stack_of_the_broker() -> None:

@@ -1,8 +1,8 @@
 """Build the descriptors of files as Java does, and reject what it rejects (protobuf-java 3.25.5, Descriptors.java).
 
-Pulsar 4.0.7, 4.2.4 and the sources of 5.0 have this release, which ignores features of editions. Java accepts much that other runtimes reject: JSON names
-that conflict, numbers above 2^29, ranges that overlap, map entries without a value, enum values in two enums of one scope. The page
-docs/reference/native-definitions.md lists all its checks.
+Pulsar 4.0.7, 4.2.4 and the sources of 5.0 have this release, which ignores features of editions. Java accepts much that other runtimes
+reject: JSON names that conflict, numbers above 2^29, ranges that overlap, map entries without a value, values of two enums with one name.
+The page docs/reference/native-definitions.md lists all its checks.
 """
 
 from __future__ import annotations
@@ -505,11 +505,12 @@ _MAX_SEARCH_WORK: Final = 10_000_000
 
 _EXPRESSION: Final = re.compile(r"[*+?|^$\\(\[{)]")
 _QUANTIFIER: Final = re.compile(r"\{\d+(?:,\d*)?\}|[*+?]")
-_MAX_QUANTIFIERS: Final = 3
-"""The maximum number of quantifiers in a package: more can take exponential time."""
+_MAX_QUANTIFIERS: Final = 2
+_MAX_SEARCHED_LENGTH: Final = 500
+"""The limits of a package with quantifiers and of the root name: a search can take the power of one with the other."""
 
-_OTHER_IN_JAVA: Final = re.compile(r"\{(?!\d+(?:,\d*)?\})|\\p|\[.*(?:&&|--|~~|\|\||\[)", re.IGNORECASE)
-"""Parts that Java reads in another way than Python: single braces, properties of characters, sets of sets."""
+_NOT_SEARCHED: Final = re.compile(r"\{(?!\d+(?:,\d*)?\})|\\p|\[.*(?:&&|--|~~|\|\||\[)|\)[*+?{]", re.IGNORECASE)
+"""Parts that Java reads in another way than Python (single braces, properties of characters, sets of sets), and repeated groups."""
 
 
 def _remove_package(name: str, file: JavaFile) -> str:
@@ -527,7 +528,11 @@ def _remove_package(name: str, file: JavaFile) -> str:
         )
     elif quoted := re.fullmatch(r"\\Q(.*?)(?:\\E)?", package, re.DOTALL):
         pattern = re.escape(quoted[1])
-    elif _OTHER_IN_JAVA.search(package) or len(_QUANTIFIER.findall(package)) > _MAX_QUANTIFIERS:
+    elif (
+        _NOT_SEARCHED.search(package)
+        or len(_QUANTIFIER.findall(package)) > _MAX_QUANTIFIERS
+        or len(name) > _MAX_SEARCHED_LENGTH
+    ):
         pattern = None
     if pattern is not None:
         with suppress(re.error):
