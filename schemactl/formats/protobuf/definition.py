@@ -145,6 +145,15 @@ class ProtoDefinition:
             digest.update(len(content).to_bytes(8, "big") + content)
         return self.root.full_name, digest.hexdigest()
 
+    @cached_property
+    def adapted_files(self) -> list[FileDescriptorProto] | None:
+        """The reachable files as Python's protobuf accepts them, or None if it accepts the original files.
+
+        Raises:
+            InvalidSchema: if Python's protobuf cannot have their types.
+        """
+        return adapt_files(self.image, self.reachable)
+
 
 def parse(schema: bytes) -> ProtoDefinition:
     """Return the definition in `schema`; accept exactly the definitions that a broker accepts.
@@ -508,7 +517,7 @@ def adapt_for_python(schema: bytes) -> bytes:
     """
     definition = parse(schema)
     root, image = definition.root, definition.image
-    files = adapt_files(image, definition.reachable)
+    files = definition.adapted_files
     try:
         envelope = json.loads(schema)
         is_usual = base64.b64decode(envelope[_KEYS[0]], validate=True) and envelope[_KEYS[1]] in (
