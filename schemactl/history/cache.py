@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
 
 from schemactl.core.errors import Problem, Source
 from schemactl.core.policies import Policies
-from schemactl.core.schema import Commit
+from schemactl.core.schema import EMPTY, Commit
 from schemactl.declare.files import Kind
 from schemactl.history.commit_files import Entry
 from schemactl.history.store import Store
@@ -33,8 +33,9 @@ _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 """The kinds of entries, by the first byte of the fact; the blob's id follows."""
 
 _TABLES: Final = """
--- `adopted` is the commit with which versions begin, or "" if they begin with the first commit.
-CREATE TABLE derivation (derived_from TEXT NOT NULL, adopted TEXT NOT NULL);
+-- `adopted` is the commit with which versions begin, or "" if they begin with the first commit. `include` has the import folders
+-- of steps without a project file.
+CREATE TABLE derivation (derived_from TEXT NOT NULL, adopted TEXT NOT NULL, include TEXT NOT NULL);
 -- The first-parent line: step 0 is its first commit.
 CREATE TABLE step (step INTEGER PRIMARY KEY, commit_id BLOB NOT NULL UNIQUE, time_s INTEGER NOT NULL, subject TEXT NOT NULL);
 -- A `schema`, which the topics of both domains share, is named tenant/namespace/topic. Other tables refer to names by id.
@@ -122,11 +123,18 @@ class Cache:
         self._states: dict[tuple[str, str], StateRow | None] = {}
 
     @classmethod
-    def new(cls, derivation: str, adopted: str = "") -> Cache:
-        """Create an empty database; versions begin with the commit `adopted`."""
+    def new(cls, derivation: str, adopted: str = "", include: Mapping[str, str] = EMPTY) -> Cache:
+        """Create an empty database.
+
+        Args:
+            derivation: the key of the database.
+            adopted: the id of the commit with which versions begin.
+            include: the import folders of steps without a project file.
+        """
         connection = _connect()
         connection.executescript(_TABLES)
-        connection.execute("INSERT INTO derivation VALUES (?, ?)", (derivation, adopted))
+        row = (derivation, adopted, json.dumps({**include}, sort_keys=True))
+        connection.execute("INSERT INTO derivation VALUES (?, ?, ?)", row)
         return cls(connection)
 
     @classmethod
@@ -150,6 +158,13 @@ class Cache:
         """The id of the commit with which versions begin, or "" if they begin with the first commit."""
         [[adopted]] = self._select("SELECT adopted FROM derivation")
         return str(adopted)
+
+    @property
+    def include(self) -> dict[str, str]:
+        """The import folders of steps without a project file."""
+        [[text]] = self._select("SELECT include FROM derivation")
+        include: dict[str, str] = json.loads(text)
+        return include
 
     def at(self, step: int) -> Cache:
         """Return the state after another step."""

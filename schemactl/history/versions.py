@@ -15,7 +15,7 @@ import gc
 import json
 import posixpath
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -128,7 +128,8 @@ class Derivation:
             commits = log(self._repository, tip.id, cached.commit(cached.last).id)
             first = next(commits, None)
             common_step = cached.step_of(first.parents[0]) if first and first.parents else None
-            if first and common_step is not None and self._find_adopted(tip) == cached.adopted:
+            is_same_start = self._find_adopted(tip) == cached.adopted and self._find_include(tip) == cached.include
+            if first and common_step is not None and is_same_start:
                 # Commits after the common one were rewritten, if there were any, and are forgotten. The comparison with a
                 # registry shows whether their versions were applied.
                 kept_steps = common_step + 1 if common_step == cached.last else 0
@@ -153,7 +154,7 @@ class Derivation:
 
     def _derive_all(self, tip: Commit, adopted: str, *, keep: bool) -> Cache:
         """Derive the state after `tip` from the first commit on, with versions from the commit `adopted` on."""
-        new = Cache.new(encode_inputs(self._project), adopted)
+        new = Cache.new(encode_inputs(self._project), adopted, self._find_include(tip))
         state = self._extend(new, log(self._repository, tip.id), keep=keep)
         commit = self._repository.commit(adopted) if adopted else None
         if commit is None or state.step_of(adopted) is not None:
@@ -182,6 +183,11 @@ class Derivation:
             settings = read_history_settings(self._project.path, files.read(self._project.path))
             adopted = settings.adopted if settings else adopted
         return self._resolve_adopted(adopted)
+
+    def _find_include(self, tip: Commit) -> Mapping[str, str]:
+        """Return the import folders of commits without a project file: of the given project, until one is approved."""
+        is_approved = CommitFiles(self._repository, tip).kind(self._project.path) == "file"
+        return {} if is_approved else {**self._project.include}
 
     def _resolve_adopted(self, adopted: str | None) -> str:
         if adopted is None:
@@ -581,16 +587,23 @@ class VersionDerivation:
 def read_include_at(repository: Repository, state: Cache, project: Project) -> Include:
     """Read `protobuf.include` of the project file after a step: of its newest revision there that can be read.
 
-    So a later change of the mapping changes no earlier version. Commits without the project file follow the given project.
+    So a later change of the mapping changes no earlier version. Where the project file was in another folder before, that file counts.
     """
-    steps = state.steps_at(project.path)
-    for step in steps:
-        entry = state.at(step).entry(project.path)
-        if entry and entry.kind == "file":
-            settings = read_history_settings(project.path, repository.blob(entry.blob).content)
-            if settings is not None:
-                return Include(project.path, settings.include)
-    return Include.of(project)
+
+    def read(state: Cache, path: str) -> Include | None:
+        entry = state.entry(path)
+        if entry is None or entry.kind != "file":
+            return None
+        settings = read_history_settings(path, repository.blob(entry.blob).content)
+        return Include(project.path, settings.include) if settings else None
+
+    for step in state.steps_at(project.path):
+        if include := read(state.at(step), project.path):
+            return include
+    for path in sorted(path for path in state.paths() if posixpath.basename(path) == PROJECT_FILE):
+        if include := read(state, path):
+            return include
+    return Include(project.path, state.include)
 
 
 def has_schema_file(change: ChangedFile) -> bool:

@@ -121,3 +121,27 @@ def test_an_import_of_a_listed_file_is_missing_in_the_list(shop: Scratch) -> Non
     printed = schemactl(shop.path, "lint", code=1).err
     assert "topics/b.yaml:6:16: `c.proto` imports `deep/d.proto`, which is not listed" in printed
     assert "Fix: list its folder: `references: [deep/]`" in printed
+
+
+def test_a_project_file_that_moved_keeps_the_versions_of_its_former_path(shop: Scratch) -> None:
+    shop.commit(
+        {
+            "schemactl.yaml": None,
+            "shop/schemactl.yaml": "version: 1\nroots: [../topics]\napproved: main\nprotobuf: {include: {etcd: .., github.com/acme/shop: ../lib}}\n",
+        },
+        "move",
+    )
+    shop.commit({"lib/money.proto": write_proto("message Money { int32 x = 1; int32 y = 2; }")}, "two")
+    shop.flush()
+    lines = schemactl(shop.path / "shop", "log", "a").out.splitlines()
+    assert [line.split()[-1] for line in reversed(lines) if "PROTOBUF_NATIVE" in line] == ["one", "two"]
+
+
+def test_the_working_tree_counts_until_a_project_file_is_approved(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "shop")
+    scratch.commit(FILES, "one")
+    scratch.flush()
+    scratch.write({"schemactl.yaml": PROJECT + INCLUDE})
+    assert list_versions(scratch) == ["one"]
+    scratch.write({"schemactl.yaml": PROJECT})
+    assert "made no version" in schemactl(scratch.path, "log", "a", code=64).err
