@@ -61,6 +61,16 @@ class JavaAvro:
         found = pair.getResult().getIncompatibilities()
         return [(each.getType().name(), each.getLocation(), each.getMessage()) for each in found]
 
+    @_own_errors()
+    def read_default(self, definition: Json) -> str:
+        """Return the text of the value that a reader fills in for the first field of a record, or the exception."""
+        field = self.parse(definition).getFields().get(0)
+        data = self._avro.generic.GenericData.get()
+        try:
+            return str(data.toString(data.getDefaultValue(field)))
+        except self._thrown as thrown:
+            return str(thrown.java_exception.getClass().getSimpleName())
+
     def refusal(self, *, reader: Any, writer: Any) -> str:
         return str(self._avro.SchemaValidationException(reader, writer).getMessage())
 

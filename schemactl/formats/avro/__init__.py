@@ -120,12 +120,18 @@ class AvroSpec(TypeSpec):
             )
 
     def find_unusable_defaults(self, info: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield the defaults of fields with a text that is not a symbol of its enum; none for PROTOBUF, whose readers use no Avro."""
-        if self.payload != "protobuf":
-            from schemactl.formats.avro.counterexample import find_missing_symbols
+        """Yield the defaults of fields that are not symbols of their enum or not written as they are; none for PROTOBUF, whose readers use no Avro.
 
-            for pointer, message in find_missing_symbols(parsed_by_any(info.schema)):
+        An alias that keeps readers of the definition from its own messages is among them.
+        """
+        if self.payload != "protobuf":
+            from schemactl.formats.avro.counterexample import find_altered_defaults, find_missing_symbols
+
+            schema = parsed_by_any(info.schema)
+            for pointer, message in find_missing_symbols(schema):
                 yield Incompatibility("DEFAULT_NOT_A_SYMBOL", pointer, message)
+            for pointer, message in find_altered_defaults(schema):
+                yield Incompatibility("DEFAULT_NOT_KEPT", pointer, message)
 
     def find_unapplied_defaults(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield the defaults of fields that the writer lacks, for JSON, whose readers apply none."""

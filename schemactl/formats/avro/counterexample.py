@@ -18,7 +18,13 @@ from typing import Any, Final, NamedTuple
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import Token, message_trace, trace_of
-from schemactl.formats.avro.defaults import MISSING_SYMBOL, check_default, encode_default, read_default
+from schemactl.formats.avro.defaults import (
+    MISSING_SYMBOL,
+    check_default,
+    encode_default,
+    find_altered_parts,
+    read_default,
+)
 from schemactl.formats.avro.resolving_grammar import Likeness, Mark, Resolution, apply_aliases, compare_leaves
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -517,6 +523,16 @@ def find_missing_symbols(schema: Schema) -> Iterator[tuple[str, str]]:
                     # The message without the list of symbols is the same in versions that list others.
                     enum_value = exception.message.partition(" is not in ")[0]
                     message = f"the default of {part.full_name}.{field.name} cannot be read: {enum_value} is not a symbol of the enum"
+                    yield pointer((path, "fields", index, "default")), message
+
+
+def find_altered_defaults(schema: Schema) -> Iterator[tuple[str, str]]:
+    """Yield the pointer of each default with a part that Java writes as another value, and the problem."""
+    for part, path in _locate_parts(schema).items():
+        for index, field in enumerate(part.fields if isinstance(part, Record) else ()):
+            if field.default is not NO_DEFAULT:
+                for problem in find_altered_parts(field):
+                    message = f"the default of {part.full_name}.{field.name} is not kept: {problem}"
                     yield pointer((path, "fields", index, "default")), message
 
 

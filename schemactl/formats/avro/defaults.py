@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -39,6 +40,18 @@ STRING_CLASSES: Final = frozenset({"CharSequence", "String", "Utf8"})
 
 MAX_DEFAULT_VALUES: Final = 200
 """The maximum number of values in a default, nested values included, that is shown."""
+
+_MAX_BYTE: Final = 0xFF
+
+_UUID: Final = re.compile("-".join(f"[0-9a-fA-F]{{{length}}}" for length in (8, 4, 4, 4, 12)))
+
+_DAY_MS: Final = 86_400_000
+
+_TIME_LIMITS: Final[Mapping[tuple[str, JsonValue], int]] = {
+    ("int", "time-millis"): _DAY_MS,
+    ("long", "time-micros"): _DAY_MS * 1000,
+}
+"""The number of times of day of a logical type."""
 
 _MAX_SHOWN_STEPS: Final = 20
 """The maximum number of steps in the path of a part of a default that is shown."""
@@ -518,6 +531,102 @@ class Encoding:
 
     def _set_unreadable(self, reason: JavaException) -> None:
         self.unreadable = self.unreadable or reason
+
+
+# Defaults that Java writes as other values: ResolvingGrammarGenerator.encode
+
+
+def find_altered_parts(field: Field) -> Iterator[str]:
+    """Yield a description of each part of the default of `field` that Java writes as another value.
+
+    Java cuts and pads the text of a fixed, replaces characters that the type does not have, rounds whole numbers in a float or double, and
+    from Avro 1.12 on writes a value as the first branch of a union with its kind of JSON. A value outside of its logical type is written,
+    and no reader with that type can use it.
+    """
+    pending: list[tuple[Schema, JsonValue, str]] = [(field.schema, field.default, "")]
+    while pending:
+        schema, value, path = pending.pop()
+        problem = ""
+        match schema:
+            case Union():
+                branch = next((branch for branch in schema.branches if _is_candidate(branch, value)), None)
+                if branch is not None:
+                    pending.append((branch, value, path))
+            case Array() | Map() | Record() if not isinstance(value, list if isinstance(schema, Array) else dict):
+                problem = f"is {describe_value(value)}, which is written as {'an' if isinstance(schema, Array) else 'a'} {schema.type} without it"
+            case Array() | Map():
+                steps = [f"{path}{step}" for step in _list_steps(schema, value)]
+                parts = _list_parts(schema, value)
+                pending += reversed([(part, item, step) for step, (part, item) in zip(steps, parts, strict=True)])
+                if isinstance(schema, Map) and any(map(_has_lone_surrogate, value)):
+                    problem = "has a key with a lone surrogate, which is written as ?"
+            case Record():
+                fields = [part for part in schema.fields if part.name in value]
+                pending += reversed([(part.schema, value[part.name], f"{path}.{part.name}") for part in fields])
+                if unknown := value.keys() - {part.name for part in schema.fields}:
+                    names = ", ".join(describe_value(name) for name in sorted(unknown))
+                    problem = f"has {names}, which {schema.full_name} does not have, and which is not written"
+            case Fixed() | Primitive():
+                problem = _describe_alteration(schema, value)
+        if problem:
+            place = path.removeprefix(".")
+            yield f"{place or 'it'} {problem}"
+
+
+def _describe_alteration(schema: Fixed | Primitive, value: JsonValue) -> str:
+    """Return how a value is written as another one, or "" if it is kept or not a value of this type."""
+    logical_type = schema.properties.get("logicalType")
+    match schema.type:
+        case "bytes" | "fixed" if isinstance(value, str):
+            if wrong := next((character for character in value if ord(character) > _MAX_BYTE), None):
+                return f"has the character U+{ord(wrong):04X}, which is no byte and is written as ?"
+            if isinstance(schema, Fixed) and len(value) != schema.size:
+                change = "is cut off" if len(value) > schema.size else "is filled up with zeros"
+                return f"has {len(value)} bytes and {change} to {schema.size}"
+            return _describe_digits(schema, value) if logical_type == "decimal" else ""
+        case "string" if isinstance(value, str):
+            if _has_lone_surrogate(value):
+                return "has a lone surrogate, which is written as ?"
+            if logical_type == "uuid" and not _UUID.fullmatch(value):
+                return f"is {describe_value(value)}, which is no UUID"
+        case "int" | "long" if _is_number(value):
+            # A float is looked up in a range number by number.
+            if isinstance(value, float) or value not in (INT_RANGE if schema.type == "int" else LONG_RANGE):
+                return (
+                    f"is {describe_value(value)}, which is no {schema.type}: its upper bits or its fraction are cut off"
+                )
+            limit = _TIME_LIMITS.get((schema.type, logical_type))
+            if limit is not None and value not in range(limit):
+                return f"is {describe_value(value)}, which is no time of day"
+        case "float" | "double" if _is_number(value):
+            return _describe_rounding(schema.type, value)
+    return ""
+
+
+def _describe_digits(schema: Fixed | Primitive, value: str) -> str:
+    """Return the problem of a decimal with too many digits, or ""."""
+    precision = schema.properties.get("precision")
+    digits = len(str(abs(int.from_bytes(value.encode("latin-1"), "big", signed=True))))
+    if type(precision) is not int or digits <= precision or not value:
+        return ""
+    return f"is a decimal of {digits} digits, and its type has {precision}"
+
+
+def _describe_rounding(type_name: str, value: float) -> str:
+    """Return how a number changes in a float or double, or "". Fractions are rounded to the nearest number in each case."""
+    try:
+        double = float(value)
+        written = struct.unpack("<f", struct.pack("<f", double))[0] if type_name == "float" else double
+    except OverflowError:
+        written = math.copysign(math.inf, value)
+    is_lost = math.isinf(written) != (isinstance(value, float) and math.isinf(value)) or (written == 0 and value != 0)
+    if is_lost or (isinstance(value, int) and int(written) != value):
+        return f"is {describe_value(value)}, which a {type_name} does not have: it is written as {written!r}"
+    return ""
+
+
+def _has_lone_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _is_candidate(branch: Schema, value: JsonValue) -> bool:
