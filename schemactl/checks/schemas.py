@@ -308,15 +308,16 @@ def check_ignored_edit(run: Run, proposal: Proposal) -> Iterator[Finding]:
     )
 
 
-def check_unusable_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield a finding for each new default that no reader can use; those that the latest version has are left out."""
+def check_unusable_defaults(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Yield a finding for each new default that no reader can use, and a new ambiguous alias; those that the latest version has are left out."""
     versions = live(proposal.versions)
     latest = versions[-1].info if versions else None
     known_messages: set[str] = set()
     with suppress(InvalidSchema):
         known_messages.update(default.message for default in (find_unusable_defaults(latest) if latest else ()))
     for default in find_unusable_defaults(proposal.schema):
-        if default.message not in known_messages:
+        is_in_verdict = any(breakage.incompatibility.rule == default.rule for breakage in verdict.data)
+        if default.message not in known_messages and not is_in_verdict:
             yield from run.make_finding(
                 default.rule,
                 proposal.topic,

@@ -223,7 +223,7 @@ def _check_change(run: Run, proposal: Proposal, verdict: Verdict, change: Change
     if change == "older version":
         yield from schemas.check_reverted_content(run, proposal)
     else:
-        yield from schemas.check_unusable_defaults(run, proposal)
+        yield from schemas.check_unusable_defaults(run, proposal, verdict)
         yield from schemas.check_unapplied_defaults(run, proposal)
         yield from schemas.check_type_namespaces(run, proposal, verdict)
         yield from schemas.check_own_release(run, proposal, verdict)

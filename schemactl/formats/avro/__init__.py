@@ -15,6 +15,7 @@ arrives. A shared kernel would hold both sets of rules behind switches.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -122,7 +123,7 @@ class AvroSpec(TypeSpec):
     def find_unusable_defaults(self, info: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield the defaults of fields that are not symbols of their enum or not written as they are; none for PROTOBUF, whose readers use no Avro.
 
-        An alias that keeps readers of the definition from its own messages is among them.
+        An alias with which Java's check cannot compare the definition even with itself is among them.
         """
         if self.payload != "protobuf":
             from schemactl.formats.avro.counterexample import find_altered_defaults, find_missing_symbols
@@ -132,6 +133,11 @@ class AvroSpec(TypeSpec):
                 yield Incompatibility("DEFAULT_NOT_A_SYMBOL", pointer, message)
             for pointer, message in find_altered_defaults(schema):
                 yield Incompatibility("DEFAULT_NOT_KEPT", pointer, message)
+            try:
+                deque(incompatibilities(reader=schema, writer=schema), maxlen=0)
+            except AmbiguousAlias as ambiguous:
+                message = f"an alias keeps the definition from being compared with itself: {ambiguous}"
+                yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, message)
 
     def find_unapplied_defaults(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield the defaults of fields that the writer lacks, for JSON, whose readers apply none."""
