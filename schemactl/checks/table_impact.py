@@ -106,7 +106,7 @@ def compare_tables(run: Run, proposal: Proposal, approved_topic: Topic) -> Impac
         old_schema,
         new_schema,
         older=older_schemas,
-        generate=generate.for_topic(proposal.topic),
+        generate=proposal.topic.override(generate),
         release=run.project.release,
     )
 

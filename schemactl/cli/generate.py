@@ -180,7 +180,7 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
     named = States(context, [args.of]).find_definition(args.of)
     if named.info is None:
         raise UsageError(f"{named.topic.name} has no schema")
-    generate = generate.for_topic(named.topic)
+    generate = named.topic.override(generate)
     if args.recursion_depth is not None:
         generate = replace(generate, recursion_depth=args.recursion_depth)
     options = decoded_options(generate)

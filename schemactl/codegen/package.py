@@ -164,7 +164,7 @@ def package_files(
     entries = ""
     for name, path in paths.items():
         approved = topics_by_name[name]
-        settings = generate.for_topic(approved.topic)
+        settings = approved.topic.override(generate)
         if recursion_depth is not None:
             settings = replace(settings, recursion_depth=recursion_depth)
         options = decoded_options(settings)

@@ -12,7 +12,7 @@ from schemactl.core import names as topic_names
 from schemactl.core.errors import Source
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level, Policies, strategy_of
-from schemactl.core.project import Target
+from schemactl.core.project import Generate, Target
 from schemactl.core.schema import EMPTY, Locator, SchemaInfo, SchemaVersion
 
 
@@ -199,6 +199,10 @@ class Topic:
     deleted: bool = False
     source: Source | None = field(default=None, compare=False)
     locator: Locator | None = field(default=None, compare=False, repr=False)
+
+    def override(self, generate: Generate) -> Generate:
+        """Return the project's settings of `generate` with those that the topic sets itself."""
+        return generate if self.recursion_depth is None else replace(generate, recursion_depth=self.recursion_depth)
 
     def locate(self, pointer: str) -> Source | None:
         """Return the source location nearest to a JSON pointer like `/schema/type`, or None if it was not read from a file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from schemactl.core.names import NamespaceName, TargetNames
@@ -11,7 +11,6 @@ from schemactl.core.policies import BrokerDefaults
 from schemactl.core.schema import EMPTY, Release
 
 if TYPE_CHECKING:
-    from schemactl.core.catalog import Topic
     from schemactl.core.findings import Severity
 
 
@@ -100,10 +99,6 @@ class Generate:
     target: str | None = None
     classes: ClassKind | None = None
     recursion_depth: int = 0
-
-    def for_topic(self, topic: Topic) -> Generate:
-        """Return the settings of a topic, which may set its own recursion depth."""
-        return self if topic.recursion_depth is None else replace(self, recursion_depth=topic.recursion_depth)
 
 
 NameStyle = Literal["snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"]
