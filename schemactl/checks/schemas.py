@@ -101,7 +101,7 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
             fingerprint=proposal.make_fingerprint(problem.rule, problem.pointer, direction, against=against),
         )
         for finding in findings:
-            # The approved version made this change, so nobody has to approve it again.
+            # An approved version made this change, and it was approved then.
             yield replace(finding, severity="note", fingerprint="") if is_approved else finding
 
 

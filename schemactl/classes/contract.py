@@ -52,7 +52,7 @@ class Reason(NamedTuple):
 
     @property
     def is_warning(self) -> bool:
-        """Whether the class fits all the same: only strict readers fail, or only the meaning of some values is doubtful."""
+        """Whether the class fits despite the reason: only strict readers fail, or the meaning of a value is doubtful."""
         return self.incompatibility is not None and not self.incompatibility.is_error
 
     @property

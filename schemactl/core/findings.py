@@ -32,7 +32,7 @@ class Incompatibility:
         message: the message of the reference implementation; of a misreading, how the value is written and how it is read.
         strict_only: whether only strict readers reject such messages, while Pulsar's Java reader decodes them.
         trace: data by which the format finds the location again; private to the format.
-        is_warning: whether a misreading changes only what a value stands for, or only some values, so that it is a warning by default.
+        is_warning: whether a misreading changes only the meaning of a value, or only some values, which is a warning by default.
     """
 
     rule: str
@@ -130,7 +130,7 @@ class Verdict:
         state: the data verdict.
         data: all breakages, newest version first, new_reads_old before old_reads_new; () unless `state` is BREAKING.
         misread: in the same order, the places where a reader decodes a message and gets another value than the written one.
-        approved: those of `misread` that the latest version has as well, with the same earlier versions.
+        approved: the misreadings in `misread` that the latest version also has, with the same earlier versions.
     """
 
     broker: Answer

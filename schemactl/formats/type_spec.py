@@ -124,8 +124,8 @@ class TypeSpec:
     def find_misreadings(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield the places where `reader` decodes a message of `writer` to another value than the written one, in document order.
 
-        Both have this type. Reasons of `resolve` are not repeated. Without a misreading and without a reason of `resolve`, every
-        such message is read as it was written; fields that the reader lacks, and its defaults for others, do not count.
+        Both have this type. Reasons of `resolve` are not repeated. If neither method yields anything, the reader gets every
+        written value. Fields that only one side has do not count.
         """
         del reader, writer
         return iter(())

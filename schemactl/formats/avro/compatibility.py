@@ -122,7 +122,7 @@ class PartNumbers:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are so many parts that they should be forgotten."""
+        """Whether the number of parts exceeds MAX_REMEMBERED."""
         return len(self._parts) > MAX_REMEMBERED
 
     def add(self, schema: Schema) -> None:
@@ -165,7 +165,7 @@ class PartNumbers:
 
 
 def _describe_for_verdict(schema: Schema) -> Iterator[Hashable]:
-    """Yield what SchemaCompatibility compares in a part, apart from its children."""
+    """Yield the attributes of a part that SchemaCompatibility compares, apart from its children."""
     if isinstance(schema, Named):
         yield from (schema.full_name, schema.aliases)
     if isinstance(schema, Record):

@@ -99,7 +99,7 @@ _MAX_PAIRS: Final = 200_000
 
 
 class ValueType(NamedTuple):
-    """What the bytes of a value stand for.
+    """The meaning of the bytes of a value.
 
     Attributes:
         base: `int`, `long`, `fixed` and so on.
@@ -133,7 +133,7 @@ class ValueType(NamedTuple):
 
 
 def value_type_of(schema: Schema) -> ValueType | None:
-    """Return what the values of a primitive or fixed type stand for, or None for other types; an invalid logical type is ignored."""
+    """Return the meaning of the values of a primitive or fixed type, without an invalid logical type, or None for other types."""
     if not isinstance(schema, Primitive | Fixed):
         return None
     plain = ValueType(schema.type)
@@ -171,7 +171,7 @@ def compare_value_types(*, reader: ValueType, writer: ValueType) -> Misreading |
     if not writer.logical and not reader.logical:
         return Misreading(NARROWER_TYPE, is_warning=True) if (writer.base, reader.base) in _LOSSY_PROMOTIONS else None
     if not writer.logical or not reader.logical:
-        # The number or the bytes are the same; one side says what they stand for.
+        # The number or the bytes are the same; one side declares their meaning.
         return Misreading(LOGICAL_TYPE_CHANGED, is_warning=True)
     if writer.logical == reader.logical == "decimal":
         is_kept = writer.scale == reader.scale and writer.precision <= reader.precision
@@ -229,7 +229,7 @@ class _Meeting(NamedTuple):
 
 
 def _describe_part(schema: Schema) -> Iterator[Hashable]:
-    """Yield what a misreading depends on in a part, apart from its children."""
+    """Yield the attributes of a part that a misreading depends on, apart from its children."""
     yield value_type_of(schema)
     if isinstance(schema, Named):
         yield from (schema.full_name, schema.aliases)
@@ -452,7 +452,7 @@ def _follow(
 
 
 def _make_sample(reader_type: ValueType, writer_type: ValueType, size: int | None) -> Datum:
-    """Return a value of the writer that shows the misreading, or None if it is too large to show; `size` is that of a fixed."""
+    """Return a value of the writer that shows the misreading, or None if it is too large to show; `size` is the size of a fixed."""
     shown_type = writer_type if writer_type.logical else reader_type
     match shown_type.kind:
         case "timestamp" | "local-timestamp":
@@ -522,7 +522,7 @@ def describe_value(value_type: ValueType, value: Datum) -> str:
 
 
 def _describe_reading(reader_type: ValueType, writer_type: ValueType, value: Datum) -> str:
-    """Return what a reader makes of a decoded value of the writer, as the end of a sentence."""
+    """Describe the value that a reader gets for a decoded value of the writer, as the end of a sentence."""
     if reader_type.logical == writer_type.logical == "decimal" and reader_type.scale == writer_type.scale:
         return f"does not fit {reader_type.text}"
     match writer_type.base, reader_type.base:
@@ -550,7 +550,7 @@ def _describe_time(value: int, units_per_second: int) -> str:
 
 
 def _describe_date(days: int) -> str:
-    """Return the date so many days after 1970-01-01, also outside of the years of Python's dates."""
+    """Return the date of a number of days since 1970-01-01, also outside of the years of Python's dates."""
     # The Gregorian calendar repeats after 400 years, which have 146,097 days.
     cycles, rest = divmod(days, 146_097)
     near_date = date(1970, 1, 1) + timedelta(days=rest)
