@@ -294,6 +294,7 @@ class _Pairing:
         self._likeness = Likeness()
         self._resolution = Resolution(Release.R5_0, reader)
         self._renamed: dict[Schema, Schema] = {}
+        self._branch_indices: dict[Union, dict[Schema, int]] = {}
         if _NUMBERS.is_full:
             _NUMBERS.clear()
         _NUMBERS.add(reader)
@@ -331,15 +332,14 @@ class _Pairing:
                 yield _Meeting(reader.values, writer.values, (location, "values"))
 
     def has_no_branch(self, reader: Schema, writer: Schema) -> bool:
-        """Return whether the reader is a union without a branch for the values, although SchemaCompatibility finds one."""
-        if (
-            not isinstance(reader, Union)
-            or isinstance(writer, Union)
-            or self._choose_branch(reader, writer) is not None
-        ):
+        """Return whether the reader is a union without a branch for the values, although SchemaCompatibility finds one by its name."""
+        if not isinstance(reader, Union) or isinstance(writer, Union):
+            return False
+        index = find_branch(writer, reader)
+        if index is None or self._choose_branch(reader, writer) is not None or self._resolution.is_exhausted:
             return False
         try:
-            return not self._resolution.is_exhausted and not incompatibilities(reader=reader, writer=writer)
+            return not incompatibilities(reader=reader.branches[index], writer=writer)
         except AmbiguousAlias:
             return False
 
@@ -352,7 +352,13 @@ class _Pairing:
             branch = self._resolution.choose_branch(writer=self._rename(writer), reader=reader)
         except JavaException:
             return None
-        return next((index for index, candidate in enumerate(reader.branches) if candidate is branch), None)
+        return None if branch is None else self._index_branches(reader)[branch]
+
+    def _index_branches(self, reader: Union) -> Mapping[Schema, int]:
+        """Map the branches of a union to their indices."""
+        if reader not in self._branch_indices:
+            self._branch_indices[reader] = {branch: index for index, branch in enumerate(reader.branches)}
+        return self._branch_indices[reader]
 
     def _rename(self, writer: Schema) -> Schema:
         """Return a part of the writer under the reader's names, which its aliases give."""
