@@ -279,6 +279,38 @@ def prove(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Counterexample]
         yield proof
 
 
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [
+        (make_field(make_decimal(2**31 - 1, 2**31 - 1)), make_field(make_decimal(9, 2))),
+        (make_field(make_decimal(2**31 - 1, 2)), make_field(make_decimal(9, 2))),
+        (
+            make_field(make_record("Inner", f="bytes", other=make_decimal(2**31 - 1, 2**31 - 1))),
+            make_field(make_record("Inner", f="string", other=make_decimal(2**31 - 1, 2**31 - 1))),
+        ),
+        (make_field(make_record("Inner", f="bytes", next="Order")), make_field(make_record("Inner", f="string"))),
+        (
+            make_field({"type": "fixed", "name": "F", "size": 10**6}),
+            RENAMED | {"type": ["null", "bytes"], "default": None},
+        ),
+    ],
+)
+def test_message_of_a_counterexample_is_small(writer: Json, reader: Json) -> None:
+    new, old = make_info(reader), make_info(writer)
+    (error,) = list_errors(reader=new, writer=old)
+    proof = counterexample(Breakage(error, "new_reads_old", 0), new=new, old=old)
+    assert proof is None or len(proof.message) < 2_000
+    assert explain(Breakage(error, "new_reads_old", 0), new=new, old=old).fix
+
+
+def test_unions_of_thousands_of_branches_are_judged() -> None:
+    writer, reader = (
+        make_info(make_field([make_record(f"R{number}", f="int") | extra for number in range(3_000)]))
+        for extra in ({}, {"aliases": ["Old"]})
+    )
+    assert list_errors(reader=reader, writer=writer) == []
+
+
 @pytest.mark.broker
 def test_java_client_fails_on_the_counterexamples() -> None:
     classes = JavaClasses()

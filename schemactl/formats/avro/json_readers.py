@@ -557,10 +557,15 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
             result = f"InvalidFormatException: {symbol} is not one of {', '.join(way.schema.symbols)}"
         case "digits" if reader_type and writer_type:
             text = _make_decimal(reader_type, writer_type)
+            if text is None:
+                return None
             sample, result = JsonText(text), f"{text} does not fit {reader_type.text}"
         case problem:
             if writer_kind == "decimal" and writer_type:
-                sample = JsonText(_make_decimal(None, writer_type))
+                text = _make_decimal(None, writer_type)
+                if text is None:
+                    return None
+                sample = JsonText(text)
             elif writer_kind in _SAMPLES:
                 sample = JsonText(_SAMPLES[writer_kind])
             else:
@@ -578,18 +583,21 @@ def _is_null(datum: Datum) -> bool:
     return datum is None or (isinstance(datum, UnionValue) and datum.value is None)
 
 
-def _make_decimal(reader_type: ValueType | None, writer_type: ValueType) -> str:
-    """Return a decimal of the writer that the reader has too few digits for, or one of all digits without a reader."""
+def _make_decimal(reader_type: ValueType | None, writer_type: ValueType) -> str | None:
+    """Return a decimal of the writer that the reader has too few digits for, or one of all digits; None if it is too long to show."""
     if reader_type and writer_type.scale > reader_type.scale:
-        unscaled = 10 ** min(writer_type.scale, writer_type.precision - 1) + 5
+        unscaled = 10 ** min(writer_type.scale, writer_type.precision - 1, 9) + 5
+    elif writer_type.precision > _MAX_DIGITS:
+        return None
     else:
-        digit_count = min(writer_type.precision, _MAX_DIGITS)
-        unscaled = int("1234567890" * (digit_count // 10) + "1234567890"[: digit_count % 10])
+        unscaled = int(("1234567890" * writer_type.precision)[: writer_type.precision])
     return _format_decimal(unscaled, writer_type.scale)
 
 
 def _format_decimal(unscaled: int, scale: int) -> str:
-    return format(Decimal(unscaled).scaleb(-scale, Context(prec=_MAX_DIGITS + scale)), "f")
+    if scale > _MAX_DIGITS:
+        return f"{unscaled}E-{scale}"
+    return format(Decimal(unscaled).scaleb(-scale, Context(prec=3 * _MAX_DIGITS)), "f")
 
 
 def _describe_reading(text: str, writer_kind: Kind, reader_kind: Kind) -> str:
