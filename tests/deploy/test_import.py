@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 from command import Printed, schemactl
+from corpora import rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
@@ -294,6 +296,16 @@ def test_protobuf_becomes_proto_files_that_can_be_read(shop: Shop) -> None:
         assert f"  references: {references}\n" in (folder / f"{topic}.yaml").read_text()
     assert (folder / "groups.binpb").exists()
     assert (folder / "pairs.value.proto").exists()
+
+
+def test_odd_descriptors_that_brokers_store_are_imported(shop: Shop) -> None:
+    stored = [row for row in rows("native_public") if "set" in row and row["answer"][0][0] == "ok"]
+    for number, row in enumerate(stored[:40]):
+        files = base64.b64encode(row["set"].encode("latin-1")).decode()
+        text = json.dumps({"fileDescriptorSet": files, **row["values"]})
+        shop.put(sales(f"odd-{number}"), SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode()))
+    assert "1 namespace and 40 topics" in shop.settled("--one-commit")
+    assert "wrote 40 topics" in shop.run("site", "--out", "site").out
 
 
 def test_names_that_are_no_file_names(shop: Shop) -> None:

@@ -494,9 +494,12 @@ def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
         InvalidSchema: if `data` is not a descriptor set, its files do not fit together, or it has no such message.
     """
     image = _read_image(data)
-    root = find_message(image, message)
-    check_files(image.stored_protos, root.file.name)
-    return root
+    find_message(image, message)
+    # Of several files that declare it, the root's file imports the others.
+    files = [file for file in image.files.values() if message in file.declared.messages]
+    root_file = max(files, key=lambda file: len(image.list_reachable(file.name)))
+    check_files(image.stored_protos, root_file.name)
+    return root_file.declared.messages[message]
 
 
 def descriptor_set(schema: bytes) -> tuple[bytes, str]:

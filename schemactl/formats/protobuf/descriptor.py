@@ -111,12 +111,12 @@ class Image:
         return {name: file.stored_proto for name, file in self.files.items()}
 
     def list_reachable(self, name: str) -> list[str]:
-        """Return `name` and the names of its direct and indirect imports."""
+        """Return `name` and the names of its direct and indirect imports, without missing files."""
         names = {name: None}
         pending = [name]
         while pending:
             for dependency in self.files[pending.pop()].stored_proto.dependency:
-                if dependency not in names:
+                if dependency in self.files and dependency not in names:
                     names[dependency] = None
                     pending.append(dependency)
         return list(names)
