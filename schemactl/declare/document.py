@@ -167,17 +167,20 @@ def _group_by_document(
     problems = list(problems)
     limited_problems = limit_problems(problems)
     first_lines = [node_place(shown(path), document.node).line for document in documents]
-    problems_by_number: dict[int, list[Problem]] = {}
-    for problem in problems:
-        number = max(bisect_right(first_lines, problem.source.line) - 1, 0)
-        problems_by_number.setdefault(number, []).append(problem)
+
+    def find_number(problem: Problem) -> int:
+        return max(bisect_right(first_lines, problem.source.line) - 1, 0)
+
+    problems_by_number: dict[int, list[Problem]] = {number: [] for number in sorted({*map(find_number, problems)})}
+    for problem in limited_problems:
+        problems_by_number[find_number(problem)].append(problem)
     return tuple(
         BrokenDocument(
             _parse_name(documents[number].value) if documents else None,
-            tuple(sorted(set(document_problems) & {*limited_problems})) or limited_problems[-1:],
+            tuple(document_problems) or limited_problems[-1:],
             number,
         )
-        for number, document_problems in sorted(problems_by_number.items())
+        for number, document_problems in problems_by_number.items()
     )
 
 

@@ -179,6 +179,15 @@ class Derivation:
         """
         adopted = self._project.adopted
         files = CommitFiles(self._repository, tip)
+        if self._repository.promisor:
+            # One fetch gets the project file together with the declarations that are read next.
+            changes = (change for commit in log(self._repository, tip.id) for change in commit.changes)
+            self._repository.fetch_missing(
+                change.blob
+                for change in changes
+                if has_schema_file(change)
+                and (change.path == self._project.path or in_roots(change.path, self._project, previous=True))
+            )
         if files.kind(self._project.path) == "file":
             settings = read_history_settings(self._project.path, files.read(self._project.path))
             adopted = settings.adopted if settings else adopted
