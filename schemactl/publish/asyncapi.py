@@ -208,7 +208,8 @@ def _list_names(schema: Any) -> Iterator[str]:
     if isinstance(schema, dict):
         for key, value in schema.items():
             if key in ("name", "namespace", "aliases", "symbols"):
-                yield from [value] if isinstance(value, str) else value
+                names = value if isinstance(value, list) else [value]
+                yield from (name for name in names if isinstance(name, str))
             elif key in ("type", "items", "values", "fields"):
                 yield from _list_names(value)
 

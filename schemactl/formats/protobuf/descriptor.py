@@ -41,6 +41,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.text_encoding import CEscape, CUnescape
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from schemactl.core.errors import InvalidSchema
 from schemactl.formats.protobuf.java_descriptors import parse_default
 
 JAVA_FEATURES = 1001
@@ -491,13 +492,21 @@ class ProtoField(Element):
 
     @property
     def enum(self) -> ProtoEnum:
-        """The type of an enum field."""
-        return self.file.get_enum(self.type_name)
+        """The type of an enum field. Raises InvalidSchema if its name is not the name of an enum."""
+        try:
+            return self.file.get_enum(self.type_name)
+        except (KeyError, StopIteration):
+            message = f"the field {self.name} has the type {self.type_name}, which is not an enum"
+            raise InvalidSchema(message, pointer=self.pointer) from None
 
     @property
     def message_type(self) -> ProtoMessage:
-        """The type of a message field."""
-        return self.file.get_message(self.type_name)
+        """The type of a message field. Raises InvalidSchema if its name is not the name of a message."""
+        try:
+            return self.file.get_message(self.type_name)
+        except (KeyError, StopIteration):
+            message = f"the field {self.name} has the type {self.type_name}, which is not a message"
+            raise InvalidSchema(message, pointer=self.pointer) from None
 
     @property
     def value(self) -> ProtoField:
@@ -814,7 +823,21 @@ def can_have_default(field: ProtoField) -> bool:
 
 
 def default_of(field: ProtoField) -> Default:
-    """Return the declared default, or the zero of the type: the number of an enum value, the nearest 32-bit value of a float."""
+    """Return the declared default, or the zero of the type: the number of an enum value, the nearest 32-bit value of a float.
+
+    Raises:
+        InvalidSchema: if the text of the default is not a value of the type.
+    """
+    try:
+        return _parse_default(field)
+    except ValueError:
+        problem = (
+            f"the default of the field {field.name} is {field.proto.default_value!r}, which is not a value of its type"
+        )
+        raise InvalidSchema(problem, pointer=field.pointer) from None
+
+
+def _parse_default(field: ProtoField) -> Default:
     text, is_declared = field.proto.default_value, field.proto.HasField("default_value")
     if field.kind == STRING:
         return text
