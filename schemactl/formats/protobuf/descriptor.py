@@ -12,6 +12,7 @@ import re
 import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -254,7 +255,9 @@ class File(Element):
                     user.type = kind
         for user in _list_fields(proto):
             if _has_unusual_default(user):
-                user.default_value = format_default(parse_default(user.default_value, user.type), user.type)
+                # A default that does not parse stays: the check of the files reports it.
+                with suppress(ValueError):
+                    user.default_value = format_default(parse_default(user.default_value, user.type), user.type)
         return proto
 
     def get_message(self, full_name: str) -> ProtoMessage:
