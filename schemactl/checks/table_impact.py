@@ -106,7 +106,7 @@ def compare_tables(run: Run, proposal: Proposal, approved_topic: Topic) -> Impac
         old_schema,
         new_schema,
         older=older_schemas,
-        generate=proposal.topic.override(generate),
+        generate=generate.with_recursion_depth(proposal.topic.recursion_depth),
         release=run.project.release,
     )
 

@@ -180,9 +180,8 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
     named = States(context, [args.of]).find_definition(args.of)
     if named.info is None:
         raise UsageError(f"{named.topic.name} has no schema")
-    generate = named.topic.override(generate)
-    if args.recursion_depth is not None:
-        generate = replace(generate, recursion_depth=args.recursion_depth)
+    generate = generate.with_recursion_depth(named.topic.recursion_depth)
+    generate = generate.with_recursion_depth(args.recursion_depth)
     options = decoded_options(generate)
     text = topic_classes(named.topic.name, named.number or 0, named.info.load(), kind, options, project.release)
     if not text:

@@ -157,7 +157,11 @@ class TopicOfMessages:
     def recursion_depth(self) -> int:
         """The recursion depth of the topic in the project's generated package."""
         generate = self.project.generate
-        return self.topic.override(generate).recursion_depth if generate else self.topic.recursion_depth or 0
+        return (
+            generate.with_recursion_depth(self.topic.recursion_depth).recursion_depth
+            if generate
+            else self.topic.recursion_depth or 0
+        )
 
     def make_codec(self, args: argparse.Namespace, reader: SchemaInfo) -> Codec:
         """Return a codec of the topic that decodes into `reader`.

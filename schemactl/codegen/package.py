@@ -15,7 +15,7 @@ import keyword
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -164,10 +164,8 @@ def package_files(
     entries = ""
     for name, path in paths.items():
         approved = topics_by_name[name]
-        settings = approved.topic.override(generate)
-        if recursion_depth is not None:
-            settings = replace(settings, recursion_depth=recursion_depth)
-        options = decoded_options(settings)
+        settings = generate.with_recursion_depth(approved.topic.recursion_depth)
+        options = decoded_options(settings.with_recursion_depth(recursion_depth))
         try:
             module = topic_module(
                 approved,

@@ -141,7 +141,7 @@ class StructOptions:
 def decoded_options(generate: Generate | None) -> StructOptions:
     """Return the options of decoded columns, with the Spark release and the recursion depth of the package that the project generates, if any.
 
-    For the depth of one topic, `generate` is the result of `Generate.for_topic`.
+    For the depth of one topic, `generate` is the result of `Generate.with_recursion_depth`.
     """
     if generate is None:
         return StructOptions(as_decoded=True)

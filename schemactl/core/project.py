@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from schemactl.core.names import NamespaceName, TargetNames
@@ -99,6 +99,10 @@ class Generate:
     target: str | None = None
     classes: ClassKind | None = None
     recursion_depth: int = 0
+
+    def with_recursion_depth(self, depth: int | None) -> Generate:
+        """Return the settings of a topic with its own recursion depth, or None for the depth of the project."""
+        return self if depth is None else replace(self, recursion_depth=depth)
 
 
 NameStyle = Literal["snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"]
