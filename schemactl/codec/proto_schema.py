@@ -246,6 +246,11 @@ class _MessageShaper:
         value, key = field, None
         entry = field.message_type
         if entry is not None and entry.GetOptions().map_entry:
+            numbers = {part.name: part.number for part in entry.fields}
+            if numbers.get("key") != 1 or numbers.get("value") != 2:
+                raise InvalidDefinition(
+                    f"the entry {entry.full_name} of a map has no key with number 1 and no value with number 2"
+                )
             key = self._make_scalar(entry.fields_by_name["key"])
             value = entry.fields_by_name["value"]
         shape = self._make_shape(value, depths)
