@@ -201,48 +201,6 @@ class Topic:
     locator: Locator | None = field(default=None, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
-        """Return the source location nearest to a JSON pointer in the declaration, or None if it was not read from a file."""
-        return self.locator(pointer) if self.locator else self.source
-
-    def is_elsewhere(self, cluster: str) -> bool:
-        """Return whether only other clusters than `cluster` have its topics; False if `cluster` is "", for unknown."""
-        return bool(cluster and self.clusters) and cluster not in self.clusters
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A topic according to one source.
-
-    Attributes:
-        schema: the definition in force: as declared, at the tip of the approved history, or the latest in the registry; None
-            for a topic without schema, and in history for a topic that is no longer declared.
-        versions: every version, ordered by number; empty for declared files, which do not have numbers.
-        generation: as declared; in history, 1 plus the number of tombstones among its versions.
-        recursion_depth: how often a record may contain itself in its columns, or None for the depth of the project.
-        deleted: in history, whether it was declared before, but is no longer.
-    """
-
-    name: TopicName
-    schema: SchemaInfo | None = None
-    versions: tuple[SchemaVersion, ...] = ()
-    policies: Policies = Policies()
-    partitions: int | None = None
-    generation: int = 1
-    renamed_from: TopicName | None = None
-    reader: int | Literal["latest"] = "latest"
-    recursion_depth: int | None = None
-    lifecycle: Literal["stable", "draft"] = "stable"
-    metadata: Metadata = NO_METADATA
-    clients: tuple[Client, ...] = ()
-    deleted: bool = False
-    source: Source | None = field(default=None, compare=False)
-    locator: Locator | None = field(default=None, compare=False, repr=False)
-
-    def override(self, generate: Generate) -> Generate:
-        """Return the project's settings of `generate` with those that the topic sets itself."""
-        return generate if self.recursion_depth is None else replace(generate, recursion_depth=self.recursion_depth)
-
-    def locate(self, pointer: str) -> Source | None:
         """Return the source location nearest to a JSON pointer like `/schema/type`, or None if it was not read from a file."""
         return self.locator(pointer) if self.locator else self.source
 
