@@ -192,10 +192,20 @@ def _add_files(pool: Any, files: Any) -> None:
         if file is not None:
             for imported in file.dependency:
                 add(imported)
+            _clear_repeated_defaults(file.message_type)
             pool.Add(file)
 
     for file in files:
         add(file.name)
+
+
+def _clear_repeated_defaults(messages: Any) -> None:
+    """Remove the defaults of repeated fields: they have no meaning, and protobuf's C code crashes when it prints them."""
+    for message in messages:
+        for field in message.field:
+            if field.label == field.LABEL_REPEATED:
+                field.ClearField("default_value")
+        _clear_repeated_defaults(message.nested_type)
 
 
 def describe_messages(definition: Definition) -> tuple[str, list[Any]]:
