@@ -110,7 +110,8 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     merged = maker.merge(by_commit=args.rebase)
     error = _find_broken(args, context, merged)
     package = maker.make_package(merged)
-    context.note(*package.setup.approved.notes)
+    reported = error.problems if error else ()
+    context.note(*(note for note in package.setup.approved.notes if note.problem not in reported))
     for name, reason in package.files.skipped.items():
         context.note(f"{name}: skipped: {reason}")
     if package.files.skipped:

@@ -316,12 +316,15 @@ class History:
         committed.folders = project.roots
         worktree = WorktreeFiles(str(repository.top), folders=project.roots)
         here = HashedFiles(worktree, repository.object_format)
-        further_paths = {project.path, *overlays, *(path for path in definitions if path.endswith(SUFFIXES))}
+        further_paths = {*overlays, *(path for path in definitions if path.endswith(SUFFIXES))}
+        # Without an approved project file, that of the working tree counts.
+        has_project = self.tip is not None and CommitFiles(repository, self.tip).kind(project.path) == "file"
+        project_paths = {project.path} if has_project else set()
         staged_paths = {
-            shown(path) for path in list_staged_paths(repository) if path == project.path or self._is_declared_by(path)
+            shown(path) for path in list_staged_paths(repository) if path in project_paths or self._is_declared_by(path)
         }
         omitted_paths = {*map(shown, find_omitted_files(repository, project))}
-        return sorted({*differing_files(committed, here, further_paths), *staged_paths} - omitted_paths)
+        return sorted({*differing_files(committed, here, further_paths | project_paths), *staged_paths} - omitted_paths)
 
     def _is_declared_by(self, path: str) -> bool:
         """Return whether the file at `path` is a declaration, an overlay, or a definition that a declaration uses."""

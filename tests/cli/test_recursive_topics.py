@@ -84,7 +84,7 @@ def test_a_recursive_topic_without_depth_is_skipped_with_a_note(tmp_path: Path) 
     assert [*folder.rglob("flat.py")]
     assert not [*folder.rglob("node.py")]
     assert "node" not in (folder / "__init__.py").read_text(encoding="utf-8")
-    assert schemactl(shop.path, "-q", "generate", "--check").out.endswith(" 0 stale.\n")
+    assert schemactl(shop.path, "generate", "--check").out.endswith(" 0 stale.\n")
 
 
 @pytest.mark.parametrize("place", ["option", "project", "topic", "topic before project"])
@@ -100,7 +100,7 @@ def test_the_depth_is_an_option_or_a_setting_of_the_project_or_the_topic(tmp_pat
     assert "skipped" not in schemactl(shop.path, "generate", *options).err
     module = (shop.path / "generated/shop_schemas/shop/sales/node.py").read_text(encoding="utf-8")
     assert "Options(recursion_depth=3)" in module
-    assert schemactl(shop.path, "-q", "generate", "--check", *options).out.endswith(" 0 stale.\n")
+    assert schemactl(shop.path, "generate", "--check", *options).out.endswith(" 0 stale.\n")
     if place != "option":
         assert "CREATE TABLE" in schemactl(shop.path, "export", "ddl").out
 
