@@ -35,7 +35,7 @@ from schemactl.declare.source_location import JsonText, Tokens, key_node, neares
 from schemactl.declare.yaml_parser import YamlPart, scalar
 from schemactl.formats import find_misreadings, identity, pair_of, resolve, spec
 from schemactl.formats.avro.parser import problems as avro_problems
-from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
+from schemactl.formats.avro.schema import LOGICAL_TYPES, PRIMITIVE_TYPES, qualify
 
 _NAMED_KINDS = ("record", "enum", "fixed")
 
@@ -62,23 +62,6 @@ KNOWN_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {
 
 _HARMLESS_KEYS: Final = frozenset({"default", "aliases", "doc", "order"})
 """Keys whose spelling can be corrected without changing names, bytes or columns."""
-
-_LOGICAL_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
-    "decimal": ("bytes", "fixed"),
-    "big-decimal": ("bytes",),
-    "uuid": ("string", "fixed"),
-    "date": ("int",),
-    "time-millis": ("int",),
-    "time-micros": ("long",),
-    "timestamp-millis": ("long",),
-    "timestamp-micros": ("long",),
-    "timestamp-nanos": ("long",),
-    "local-timestamp-millis": ("long",),
-    "local-timestamp-micros": ("long",),
-    "local-timestamp-nanos": ("long",),
-    "duration": ("fixed",),
-}
-"""The types that each logical type can annotate."""
 
 _FIXED_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
 """The size of a fixed with a logical type, in bytes."""
@@ -379,7 +362,7 @@ def find_misspelling(name: str, known_names: Iterable[str]) -> str | None:
 def check_logical_type_names(definition: LintedDefinition) -> Iterator[Remark]:
     """Report misspelled logical types. Names without a similar one in Avro are custom logical types."""
     for part, name in _list_logical_types(definition):
-        suggestion = None if name in _LOGICAL_TYPES else find_misspelling(name.replace("_", "-"), _LOGICAL_TYPES)
+        suggestion = None if name in LOGICAL_TYPES else find_misspelling(name.replace("_", "-"), LOGICAL_TYPES)
         if suggestion:
             yield Remark(
                 (*part.parts, "logicalType"),
@@ -401,7 +384,7 @@ def check_logical_types(definition: LintedDefinition) -> Iterator[Remark]:
                 of_key=True,
             )
     for part, name in _list_logical_types(definition):
-        if name in _LOGICAL_TYPES and (reason := _explain_ignored_type(part, name)):
+        if name in LOGICAL_TYPES and (reason := _explain_ignored_type(part, name)):
             yield Remark(
                 (*part.parts, "logicalType"),
                 f"Avro ignores `{name}` here, and {part.field} is a plain {_get_type_name(part)}: {reason[0]}.",
@@ -453,7 +436,7 @@ def _get_type_name(part: DefinitionPart) -> str:
 
 def _explain_ignored_type(part: DefinitionPart, name: str) -> tuple[str, str] | None:
     """Return the reason why a logical type has no effect, and the fix, or None if it has an effect."""
-    kind, allowed_types = _get_type_name(part), _LOGICAL_TYPES[name]
+    kind, allowed_types = _get_type_name(part), LOGICAL_TYPES[name]
     if kind not in allowed_types:
         return f"it stands on {' or '.join(allowed_types)}", f"Write it on {' or '.join(allowed_types)}, or remove it."
     size = part.keys.get("size") if kind == "fixed" else None

@@ -121,12 +121,9 @@ class PairSpec(TypeSpec):
 
     def find_unapplied_defaults(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield the defaults of both halves that are not applied, under `/key` and `/value`, except in a half whose type changed."""
-        reader_pair, writer_pair = split(reader), split(writer)
-        for name, reader_half in reader_pair.halves.items():
-            writer_half = writer_pair.halves[name]
-            if reader_half.type is writer_half.type:
-                for default in spec(reader_half).find_unapplied_defaults(reader=reader_half, writer=writer_half):
-                    yield default.moved(_prefix_pointer(name, default.pointer))
+        for name, reader_half, writer_half in _list_halves_of_one_type(reader, writer):
+            for default in spec(reader_half).find_unapplied_defaults(reader=reader_half, writer=writer_half):
+                yield default.moved(_prefix_pointer(name, default.pointer))
 
     def identity(self, info: SchemaInfo) -> Hashable:
         """Return encoding, types and the halves' own keys: a half in another layout is the same version, STRING to INT32 is not."""
@@ -171,12 +168,9 @@ class PairSpec(TypeSpec):
 
     def find_misreadings(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield the misreadings of both halves, under `/key` and `/value`; none of a half whose type changed."""
-        reader_pair, writer_pair = split(reader), split(writer)
-        for name, reader_half in reader_pair.halves.items():
-            writer_half = writer_pair.halves[name]
-            if reader_half.type is writer_half.type:
-                for misreading in spec(reader_half).find_misreadings(reader=reader_half, writer=writer_half):
-                    yield misreading.moved(_prefix_pointer(name, misreading.pointer))
+        for name, reader_half, writer_half in _list_halves_of_one_type(reader, writer):
+            for misreading in spec(reader_half).find_misreadings(reader=reader_half, writer=writer_half):
+                yield misreading.moved(_prefix_pointer(name, misreading.pointer))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Explain a changed encoding or type of a half; a half's own type explains everything inside it."""
@@ -285,6 +279,14 @@ def _move_inside(breakage: Breakage, half: Half, info: SchemaInfo) -> Breakage:
     root = "/" if spec(info).language == "avro" else ""
     pointer = breakage.incompatibility.pointer.removeprefix(f"/{half}") or root
     return replace(breakage, incompatibility=breakage.incompatibility.moved(pointer))
+
+
+def _list_halves_of_one_type(reader: SchemaInfo, writer: SchemaInfo) -> Iterator[tuple[Half, SchemaInfo, SchemaInfo]]:
+    """Yield the name, the reader's half and the writer's half for key and value, except for a half whose type changed."""
+    writer_halves = split(writer).halves
+    for name, reader_half in split(reader).halves.items():
+        if reader_half.type is writer_halves[name].type:
+            yield name, reader_half, writer_halves[name]
 
 
 def _prefix_pointer(half: Half, pointer: str) -> str:

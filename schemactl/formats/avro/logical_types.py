@@ -36,6 +36,7 @@ from schemactl.formats.avro.compatibility import (
 from schemactl.formats.avro.counterexample import Datum, SampleMessages, decode, encode, to_json, value_along
 from schemactl.formats.avro.resolving_grammar import Likeness, Resolution, apply_aliases
 from schemactl.formats.avro.schema import (
+    LOGICAL_TYPES,
     PROMOTIONS,
     Array,
     Field,
@@ -55,23 +56,6 @@ NARROWER_TYPE: Final = "NARROWER_TYPE"
 RULES: Final = frozenset({LOGICAL_TYPE_CHANGED, NARROWER_TYPE})
 
 UNITS_PER_SECOND: Final[Mapping[str, int]] = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
-
-_BASES: Final[Mapping[str, tuple[str, ...]]] = {
-    "date": ("int",),
-    "time-millis": ("int",),
-    "time-micros": ("long",),
-    "timestamp-millis": ("long",),
-    "timestamp-micros": ("long",),
-    "timestamp-nanos": ("long",),
-    "local-timestamp-millis": ("long",),
-    "local-timestamp-micros": ("long",),
-    "local-timestamp-nanos": ("long",),
-    "uuid": ("string", "fixed"),
-    "duration": ("fixed",),
-    "decimal": ("bytes", "fixed"),
-    "big-decimal": ("bytes",),
-}
-"""The types that each logical type annotates; on every other type Avro ignores it."""
 
 _FIXED_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
 
@@ -139,7 +123,7 @@ def value_type_of(schema: Schema) -> ValueType | None:
     plain = ValueType(schema.type)
     properties = schema.properties
     logical = properties.get("logicalType") if properties else None
-    if not isinstance(logical, str) or schema.type not in _BASES.get(logical, ()):
+    if not isinstance(logical, str) or schema.type not in LOGICAL_TYPES.get(logical, ()):
         return plain
     if any(isinstance(properties.get(name), str) for name in _JAVA_CLASSES):
         return plain

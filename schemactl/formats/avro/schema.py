@@ -74,6 +74,23 @@ PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
 }
 """By the reader's primitive type: the writer's primitive types that it can read."""
 
+LOGICAL_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "decimal": ("bytes", "fixed"),
+    "big-decimal": ("bytes",),
+    "uuid": ("string", "fixed"),
+    "date": ("int",),
+    "time-millis": ("int",),
+    "time-micros": ("long",),
+    "timestamp-millis": ("long",),
+    "timestamp-micros": ("long",),
+    "timestamp-nanos": ("long",),
+    "local-timestamp-millis": ("long",),
+    "local-timestamp-micros": ("long",),
+    "local-timestamp-nanos": ("long",),
+    "duration": ("fixed",),
+}
+"""The types that each logical type annotates; on every other type Avro ignores it."""
+
 
 @dataclass(eq=False, repr=False, slots=True)
 class Array:

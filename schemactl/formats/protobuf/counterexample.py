@@ -24,7 +24,7 @@ from schemactl.formats.protobuf.compatibility import (
     pairs,
     select_independent,
 )
-from schemactl.formats.protobuf.definition import ProtoDefinition, field_path, is_shipped, parse
+from schemactl.formats.protobuf.definition import ProtoDefinition, encode_varint, field_path, is_shipped, parse
 from schemactl.formats.protobuf.descriptor import ENUM, KIND_NAMES, ProtoEnum, ProtoField, ProtoMessage, default_of
 from schemactl.formats.protobuf.python_runtime import build_pool
 from schemactl.formats.type_spec import Explanation
@@ -499,7 +499,7 @@ def encode(field: ProtoField, value: Value) -> bytes:
     integer = int(value)
     if name.startswith("sint"):
         integer = (integer << 1) ^ (integer >> 63)
-    return _encode_tagged(number, 0, _encode_varint(integer & 0xFFFFFFFFFFFFFFFF))
+    return _encode_tagged(number, 0, encode_varint(integer & 0xFFFFFFFFFFFFFFFF))
 
 
 def _encode_length_delimited(field: ProtoField, body: bytes) -> bytes:
@@ -507,17 +507,8 @@ def _encode_length_delimited(field: ProtoField, body: bytes) -> bytes:
     number = field.proto.number
     if field.kind == descriptor.GROUP:
         return _encode_tagged(number, 3, body) + _encode_tagged(number, 4, b"")
-    return _encode_tagged(number, 2, _encode_varint(len(body)) + body)
+    return _encode_tagged(number, 2, encode_varint(len(body)) + body)
 
 
 def _encode_tagged(number: int, wire_type: int, content: bytes) -> bytes:
-    return _encode_varint(number << 3 | wire_type) + content
-
-
-def _encode_varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return encode_varint(number << 3 | wire_type) + content

@@ -357,7 +357,7 @@ def _rewrite_as_java_reads(data: bytes, message: Any) -> bytes:
 
     while position < len(data):
         tag, start = read_varint(position)
-        rewritten += _encode_varint(tag)
+        rewritten += encode_varint(tag)
         wire_type, position = tag & 7, start
         if wire_type == 2:
             size, start = read_varint(position)
@@ -368,7 +368,7 @@ def _rewrite_as_java_reads(data: bytes, message: Any) -> bytes:
                 body = body.decode("utf-8", "replace").encode()
             elif field is not None and field.message_type:
                 body = _rewrite_as_java_reads(body, field.message_type)
-            rewritten += _encode_varint(len(body)) + body
+            rewritten += encode_varint(len(body)) + body
         elif wire_type == 0:
             _, position = read_varint(start)
             rewritten += data[start:position]
@@ -380,7 +380,8 @@ def _rewrite_as_java_reads(data: bytes, message: Any) -> bytes:
     return bytes(rewritten)
 
 
-def _encode_varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
+    """Return a number from 0 on in base 128, as protobuf writes tags and lengths."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
