@@ -103,7 +103,7 @@ _HOOK: Final = """\
   - repo: local
     hooks:
       - id: schemactl-check
-        name: check Pulsar schemas{of_folder}
+        name: {name}
         entry: {entry}
         language: system
         always_run: true
@@ -267,6 +267,11 @@ def _complete_project_text(text: str, folder: Path) -> tuple[str, str]:
     return (new_text, "") if is_complete else (head + text, added)
 
 
+def _format_yaml_text(text: str) -> str:
+    """Return a text as YAML, in quotes if it has other characters than those of plain words."""
+    return text if re.fullmatch(r"[-\w/. ]*\w", text) else json.dumps(text)
+
+
 def _add_git_lines(context: Context) -> bool:
     """Add the missing lines to `.gitignore` and `.gitattributes` of the folder, and return whether any was missing."""
     missing = False
@@ -288,10 +293,8 @@ def _add_hook(context: Context) -> bool:
     folder = Path(context.directory).resolve().relative_to(context.top).as_posix()
     words = ["schemactl", *(() if folder == "." else ("-C", folder)), "check", "--staged"]
     entry = shlex.join(words)
-    hook = _HOOK.format(
-        of_folder="" if folder == "." else f" of {folder}",
-        entry=entry if re.fullmatch(r"[-\w/. ]+", entry) else json.dumps(entry),
-    )
+    name = "check Pulsar schemas" + ("" if folder == "." else f" of {folder}")
+    hook = _HOOK.format(name=_format_yaml_text(name), entry=_format_yaml_text(entry))
     path = Path(context.top, _HOOK_FILE)
     # As seen from the folder to work in.
     shown_path = os.path.relpath(path, Path(context.directory).resolve())
@@ -307,7 +310,7 @@ def _add_hook(context: Context) -> bool:
     except (OSError, SchemactlError):
         # A link, or a file that may not be read, is left to its owner.
         text = ""
-    if entry in text or (folder == "." and "schemactl-check" in text):
+    if _format_yaml_text(entry) in text or (folder == "." and "schemactl-check" in text):
         return False
     print(f"\n{shown_path} is there already; below its `repos:`, the hook would be:\n\n{hook}", end="")
     if "default_install_hook_types" not in text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 from importlib import metadata
@@ -94,6 +95,18 @@ def test_init_writes_nothing_beside_a_project_file_with_problems(tmp_path: Path,
     assert "schemactl.yaml:" in schemactl(tmp_path, "init", code=1).err
     assert [path.name for path in tmp_path.iterdir()] == ["schemactl.yaml"]
     assert (tmp_path / "schemactl.yaml").read_text() == project
+
+
+@pytest.mark.parametrize("folder", ["it's", "a: b", "c #d", "e-"])
+def test_the_hook_names_any_folder(tmp_path: Path, folder: str) -> None:
+    scratch = Scratch(tmp_path / "mono")
+    (scratch.path / folder).mkdir()
+    schemactl(scratch.path / folder, "init")
+    text = read_text(scratch, ".pre-commit-config.yaml")
+    [hook] = yaml.safe_load(text)["repos"][0]["hooks"]
+    assert shlex.split(hook["entry"]) == ["schemactl", "-C", folder, "check", "--staged"]
+    assert hook["name"] == f"check Pulsar schemas of {folder}"
+    assert schemactl(scratch.path / folder, "init").out == "The project is complete: nothing was changed.\n"
 
 
 @pytest.mark.slow
