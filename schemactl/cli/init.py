@@ -37,8 +37,9 @@ from schemactl.core.terminal import render_file_diff
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Namespace, Topic
+    from schemactl.core.errors import Problem
     from schemactl.core.project import Project
-    from schemactl.declare.files import WorktreeFiles
+    from schemactl.declare.files import Files, WorktreeFiles
     from schemactl.declare.writer import Start
 
 
@@ -498,6 +499,7 @@ def run_new(args: argparse.Namespace, context: Context) -> int:
         name = _resolve_topic_name(args.name, catalog)
         stem = writer.topic_stem(name, writer.namespace_folder(name.namespace_name, catalog, project))
         start, copied_files = _choose_start(args, context, top, stem)
+        start = _find_references(start, stem, declare_files.ChangedFiles(copied_files, files), project)
         values: dict[str, str | int] = {} if args.partitions is None else {"partitions": args.partitions}
         values |= {"schema_compatibility_strategy": args.strategy} if args.strategy else {}
         texts = writer.new_topic_files(name, stem, start, values, metadata)
@@ -506,7 +508,7 @@ def run_new(args: argparse.Namespace, context: Context) -> int:
     if files.kind(posixpath.join(project.folder, writer.EDITOR_FOLDER, "declarations.schema.json")) == "file":
         texts[declaration] = writer.editor_line(declaration, project.folder, "declarations") + texts[declaration]
     contents = {path: text.encode() for path, text in texts.items()} | copied_files
-    _require_valid(contents, files, project, context)
+    _require_valid(contents, files, project, context, getattr(args, "given", None))
     files_by_shown_path = {os.path.relpath(Path(top, path), context.directory): data for path, data in contents.items()}
     _write_new(files_by_shown_path, context)
     print("\nNext:")
@@ -624,11 +626,25 @@ def _read_given_definition(
     return replace(start, given=given, message=message), {posixpath.join(folder, given): data}
 
 
-def _require_valid(contents: Mapping[str, bytes], files: WorktreeFiles, project: Project, context: Context) -> None:
-    """Raise DeclarationError if `check` would reject the new files.
+def _find_references(start: Start, stem: str, files: Files, project: Project) -> Start:
+    """Return `start` with the files whose types the given definition uses; a definition with problems is left to the check."""
+    from schemactl.declare.definition import Definitions, Include
 
-    A given definition may have problems, or need files that the declaration has to reference.
-    """
+    folder = posixpath.dirname(stem)
+    if not start.given or start.given.endswith(".binpb"):
+        return start
+    try:
+        path = posixpath.normpath(posixpath.join(folder, start.given))
+        references = Definitions(files, include=Include.of(project)).find_references(path)
+    except DeclarationError:
+        return start
+    return replace(start, references=tuple(posixpath.relpath(reference, folder or ".") for reference in references))
+
+
+def _require_valid(
+    contents: Mapping[str, bytes], files: WorktreeFiles, project: Project, context: Context, given: str | None
+) -> None:
+    """Raise DeclarationError if `check` would reject the new files, for a definition given by --from may have problems."""
     from schemactl.declare import document
     from schemactl.declare import files as declare_files
     from schemactl.declare import reader as declare_catalog
@@ -638,4 +654,16 @@ def _require_valid(contents: Mapping[str, bytes], files: WorktreeFiles, project:
     problems = declare_catalog.build(documents, declare_files.ChangedFiles(contents, files), project).problems
     if problems:
         context.say("nothing was written, for `check` would reject it:")
-        raise DeclarationError(problems)
+        raise DeclarationError(
+            [_name_folder_to_add(problem, Path(context.directory, given or "")) for problem in problems]
+        )
+
+
+def _name_folder_to_add(problem: Problem, given_path: Path) -> Problem:
+    """Return the problem of an import that the repository lacks with the folder that has it, if that is around the given file."""
+    if match := re.match(r'Import "([^"]+)" was not found', problem.what):
+        for folder in given_path.resolve().parents:
+            if (folder / match[1]).is_file():
+                fix = f"copy {(folder / match[1]).parent} to {posixpath.join('proto', posixpath.dirname(match[1]))} in the repository"
+                return replace(problem, fix=fix)
+    return problem

@@ -212,6 +212,37 @@ class Definitions:
             reader.depends_on_protoc,
         )
 
+    def find_references(self, path: str) -> list[str]:
+        """Return the paths of the files whose types the definition at `path` uses, directly or through each other, sorted.
+
+        What no file of the repository defines is left to the check of the declaration. An import that could mean several files
+        means the one below the folder that the import path of `path` itself starts from; all are returned if that does not decide.
+
+        Raises:
+            DeclarationError: if the file cannot be read.
+        """
+        if path.endswith(PROTO_SUFFIX):
+            return self._find_proto_references(path)
+        file, references = self.avro_file(path)[0], dict[str, AvroFile]()
+        while True:
+            inlined = inline(file, list(references.values()))
+            definers = {self.types.find_definer(name) for name, _ in inlined.unknown} - {None, path, *references}
+            if not definers:
+                return sorted(inlined.used)
+            references |= {definer: self.avro_file(definer)[0] for definer in definers if definer}
+
+    def _find_proto_references(self, path: str) -> list[str]:
+        paths = [other for other in self.proto_paths if other != path]
+        while True:
+            result = gather(path, partial(read_bytes, self.files), paths, self.include.find_path)
+            if result.ambiguous is None:
+                return sorted(result.used)
+            name, *matches = result.ambiguous
+            other_matches = [match for match in matches if not path.startswith(match.removesuffix(name))]
+            if len(other_matches) in (0, len(matches)):
+                return sorted({*result.used, *matches})
+            paths = [other for other in paths if other not in other_matches]
+
     def check_paths(self, declaration: SchemaDeclaration) -> tuple[Problem, ...]:
         """Return the problems of the paths in a declaration that cannot be read because of other problems."""
         reader = _DefinitionReader(self, declaration)

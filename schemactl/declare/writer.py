@@ -302,6 +302,7 @@ class Start:
         key, value: the schema types of the key and value of a KEY_VALUE schema.
         given: the path of an existing definition, relative to the folder of the declaration, or "" to write a new one.
         message: the root message of an existing `.proto` file.
+        references: the paths of the files whose types the existing definition uses, relative to the same folder.
     """
 
     type: SchemaType | None
@@ -309,6 +310,7 @@ class Start:
     value: SchemaType = SchemaType.AVRO
     given: str = ""
     message: str = ""
+    references: tuple[str, ...] = ()
 
 
 def namespace_folder(name: NamespaceName, catalog: Catalog, project: Project) -> str:
@@ -389,6 +391,8 @@ def _new_schema(type_: SchemaType, name: TopicName, stem: str, start: Start, fil
         values["definition"] = start.given
         if start.message:
             values["message"] = start.message
+        if start.references:
+            values["references"] = list(start.references)
     elif kind != "plain":
         avro, proto = f"{stem}.avsc", f"{stem}.proto"
         if kind != "proto":

@@ -183,6 +183,62 @@ def test_a_definition_in_the_repository_is_named_and_another_is_copied(shop: Scr
     assert "4 topics checked" in schemactl(shop.path, "check").out
 
 
+IMPORTING = 'syntax = "proto3";\npackage web;\nimport "web/device.proto";\nmessage Press { Device device = 1; }\n'
+DEVICE = 'syntax = "proto3";\npackage web;\nmessage Device { string name = 1; }\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "references"),
+    [
+        ({"proto/web/device.proto": DEVICE}, "proto/web/press.proto", "[../../proto/web/device.proto]"),
+        # Of two copies, the one that the file itself lies next to.
+        (
+            {"proto/web/device.proto": DEVICE, "a/web/device.proto": DEVICE},
+            "proto/web/press.proto",
+            "[../../proto/web/device.proto]",
+        ),
+        (
+            {"namespaces/common/sum.avsc": MONEY.replace("Money", "Sum").replace("shop", "")},
+            "orders.avsc",
+            "[../common/sum.avsc]",
+        ),
+        # Directly and through another file, and only what is used.
+        (
+            {
+                "namespaces/common/a.avsc": '{"type": "record", "name": "Sum", "fields": [{"name": "unit", "type": "Unit"}]}',
+                "namespaces/common/b.avsc": '{"type": "enum", "name": "Unit", "symbols": ["EUR"]}',
+                "namespaces/common/c.avsc": '{"type": "enum", "name": "Other", "symbols": ["EUR"]}',
+            },
+            "orders.avsc",
+            "[../common/a.avsc, ../common/b.avsc]",
+        ),
+    ],
+    ids=["import", "two copies", "type", "types through each other"],
+)
+def test_new_topic_references_the_files_that_a_definition_uses(
+    shop: Scratch, files: dict[str, str], given: str, references: str
+) -> None:
+    orders = '{"type": "record", "name": "Order", "fields": [{"name": "sum", "type": "Sum"}]}'
+    shop.write({**files, given: IMPORTING if given.endswith(".proto") else orders})
+    schemactl(shop.path, "new", "topic", "shop/sales/uses", "--from", given)
+    assert f"\n  references: {references}\n" in read_text(shop, "namespaces/sales/uses.yaml")
+    assert "2 topics checked" in schemactl(shop.path, "check").out
+
+
+def test_an_import_that_the_repository_lacks_names_the_folder_to_copy_or_the_files_it_could_mean(
+    shop: Scratch, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere" / "web"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "press.proto").write_text(IMPORTING)
+    (elsewhere / "device.proto").write_text(DEVICE)
+    command = ["new", "topic", "shop/sales/uses", "--from", str(elsewhere / "press.proto")]
+    assert f"Fix: copy {elsewhere} to proto/web in the repository" in schemactl(shop.path, *command, code=1).err
+    shop.write({"a/web/device.proto": DEVICE, "b/web/device.proto": DEVICE})
+    error = schemactl(shop.path, *command, code=1).err
+    assert '`import "web/device.proto"` could mean `a/web/device.proto` or `b/web/device.proto`' in error
+
+
 def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
     shop.write({"namespaces/acme/web/all.yaml": "namespace: acme/web\n---\ntopic: acme/web/views\n"})
     schemactl(shop.path, "new", "topic", "web/clicks")
