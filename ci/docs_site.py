@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made of the code, those at the top of the repository, and what pages lead to."""
     for path, text in zip(MADE, (commands(), yaml_keys(), json_keys(), api()), strict=True):
         files.append(File.generated(config, path, content=text))
+    for path, text in command_pages().items():
+        files.append(File.generated(config, path, content=text))
     for name, path in _TOP.items():
         files.append(File.generated(config, path, content=_moved((ROOT / name).read_text("utf-8"))))
     for page in sorted((ROOT / "docs").rglob("*.md")):
@@ -62,7 +65,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         nav.append({part.partition("**")[0]: [*dict.fromkeys(listed)]})
     rules = sorted(f"rules/{path.name}" for path in (ROOT / "docs/rules").glob("[A-Z]*_*.md"))
     reference = next(each["Reference"] for each in nav if "Reference" in each)
-    reference[:0] = [*MADE, {"Rules": [RULES, *rules]}]
+    reference[:0] = [{"Commands": [MADE[0], *command_pages()]}, *MADE[1:], {"Rules": [RULES, *rules]}]
     nav.append({"Project": [*_TOP.values()]})
     config.nav = nav
     return config
@@ -109,23 +112,37 @@ def _moved(text: str) -> str:
 
 
 def commands() -> str:
-    """Return a page with the help of every command."""
-    from schemactl.cli.parser import COMMANDS, GROUPS, Parser, build_parser
+    """Return the page that lists every command by group."""
+    from schemactl.cli.parser import COMMANDS, GROUPS
 
-    os.environ["COLUMNS"] = "86"
-    parts = ["# Commands", "Every command takes `--help`, which prints the same."]
+    parts = ["# Commands", "Every command has a page, which prints what its `--help` does."]
     for group, purpose in GROUPS.items():
         parts.append(f"## {purpose[0].upper()}{purpose[1:]}")
-        for name, entry in COMMANDS.items():
-            if entry.group != group:
-                continue
-            parser: Parser = build_parser([name]).subcommands[name]
-            parts.append(
-                f"### {name}\n\n{entry.summary[0].upper()}{entry.summary[1:]}.\n\n```text\n{parser.format_help().rstrip()}\n```"
-            )
-            for action, inner in parser.subcommands.items():
-                parts.append(f"#### {name} {action}\n\n```text\n{inner.format_help().rstrip()}\n```")
+        rows = [
+            f"| [{name}](commands/{name}.md) | {entry.summary} |"
+            for name, entry in COMMANDS.items()
+            if entry.group == group
+        ]
+        parts.append("\n".join(["| command | what it does |", "|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
+
+
+@cache
+def command_pages() -> dict[str, str]:
+    """Return a page for each command, by path, with its help and that of its subcommands."""
+    from schemactl.cli.parser import COMMANDS, Parser, build_parser
+
+    os.environ["COLUMNS"] = "86"
+    pages = {}
+    for name, entry in COMMANDS.items():
+        parser: Parser = build_parser([name]).subcommands[name]
+        summary = f"{entry.summary[0].upper()}{entry.summary[1:]}."
+        parts = [f"# {name}", summary, f"```text\n{parser.format_help().rstrip()}\n```"]
+        for action, inner in parser.subcommands.items():
+            parts.append(f"## {name} {action}\n\n```text\n{inner.format_help().rstrip()}\n```")
+        parts.append("[Environment variables](../environment-variables.md). [All commands](../commands.md)")
+        pages[f"reference/commands/{name}.md"] = "\n\n".join(parts) + "\n"
+    return pages
 
 
 def yaml_keys() -> str:

@@ -50,6 +50,7 @@ def test_every_link_leads_to_a_page_of_the_site(site: Path) -> None:
 def test_the_reference_has_every_command(site: Path) -> None:
     text = (site / "reference/commands.html").read_text("utf-8")
     assert [name for name in COMMANDS if f">{name}<" not in text] == []
+    assert [name for name in COMMANDS if "--help" not in (site / f"reference/commands/{name}.html").read_text()] == []
 
 
 def test_the_reference_has_every_rule_key_and_name(site: Path) -> None:

@@ -1,4 +1,4 @@
-"""The tutorial of examples/environments, followed to the letter: three environments, from nothing to a break in production."""
+"""The tutorial on three environments, followed to the letter: three environments, from nothing to a break in production."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from schemactl.declare.project import read_project
 from schemactl.registry import open_registry
 from schemactl.registry.interface import Scope
 
-README: Final = Path(history.__file__).with_name("README.md")
+README: Final = Path(__file__).parents[1] / "docs/tutorial/three-environments.md"
 TARGETS: Final = ("dev", "stage", "prod")
 MESSAGES: Final[dict[str, dict[int, dict[str, Any]]]] = {
     "orders": {0: {"order_id": "a", "total": 1.5}, 1: {"order_id": "b", "total": 2.5, "tags": ["new"]}},
@@ -61,9 +61,9 @@ def steps() -> list[tuple[str, int, list[str]]]:
 
 
 def follow(folder: Path) -> Path:
-    """All commands of the page are carried out, from the second on, in the repository in `folder`; return it."""
-    first, *others = steps()
-    assert first[0] == "python -m examples.environments.history environments"
+    """All commands of the page are carried out, from the third on, in the repository in `folder`; return it."""
+    first, second, *others = steps()
+    assert [first[0], second[0]] == ["mkdir environments", "schemactl -C environments init --example environments"]
     printed = ""
     for written, code, shown in others:
         fingerprint = re.search(r"schemactl waive ([0-9a-f]+)", printed)

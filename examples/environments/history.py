@@ -1,15 +1,15 @@
-"""Makes the repository with three environments: `python -m examples.environments.history FOLDER`.
+"""Makes the repository with three environments, as `schemactl init --example environments` does.
 
 FOLDER/shop is a clone of FOLDER/origin.git, whose branch `main` is approved; `tags` and `amounts` are two changes that wait there.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from examples.shop import history
-from examples.shop.history import Step
+# A wheel has the examples in a package of its own.
+from ..shop import history
+from ..shop.history import Step
 
 STEPS = Path(__file__).parent / "history"
 
@@ -21,7 +21,7 @@ HISTORY = (
 
 
 def make(folder: Path, steps: Path = STEPS) -> Path:
-    """There is the repository, and the one that it is a clone of, in `folder`; return the clone. `steps` has the files."""
+    """Make the repository and the one that it is a clone of in `folder`, and return the clone; `steps` has the files."""
     shop = folder / "shop"
     history.make(shop, HISTORY, steps)
     history.git(folder, "clone", "--quiet", "--bare", "shop", "origin.git")
@@ -29,9 +29,3 @@ def make(folder: Path, steps: Path = STEPS) -> Path:
     history.git(shop, "fetch", "--quiet")
     history.git(shop, "remote", "set-head", "origin", "main")
     return shop
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: python -m examples.environments.history FOLDER")
-    make(Path(sys.argv[1]))

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from schemactl.broker.checkers import known_to
@@ -18,6 +17,7 @@ from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, INCOMPATIBLE, INVALID,
 from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, put
 from schemactl.broker.validation import SchemaData, parse_avro, read_stored, read_upload, split_pair
 from schemactl.core.catalog import Catalog
+from schemactl.core.documentation import find_documentation
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
@@ -294,8 +294,5 @@ class ConnectRule(NamedTuple):
 @cache
 def connect_rules() -> Mapping[str, ConnectRule]:
     """Return the rules of producers, of consumers and readers, and of Java's client, by id."""
-    # A wheel has the page next to this module.
-    page = Path(__file__).with_name("_connects.md")
-    if not page.is_file():
-        page = Path(__file__).parents[2] / "docs" / "reference" / "connects.md"
+    page = find_documentation() / "reference" / "connects.md"
     return {row: ConnectRule(*cells) for row, *cells in _ROW.findall(page.read_text(encoding="utf-8"))}

@@ -112,7 +112,7 @@ def rollout(
     order: Order = "no safe order" if refusals else facts.order
     fix = "make two changes of it: add the new beside the old, and remove the old once everybody has the new"
     if facts.order != "no safe order":
-        fix = "do what `schemactl check` says, or go one of the ways through a break: docs/how-to/break.md"
+        fix = "do what `schemactl check` says, or go one of the ways through a break: schemactl docs break"
     is_safe = order != "no safe order"
     reasons = tuple(dict.fromkeys((*refusals, *facts.reasons)))
     numbers = {target: entry.version or version for entry in rows for target in entry.targets}

@@ -39,7 +39,7 @@ _JSONL_NAMESPACE: Final = NamespaceName("tenant", "namespace")
 
 _EPILOG = """\
 Exit code 100: the broker, or Java's client itself, would reject it, with --all a declared client; the answer and the fix are on standard output. Each
-answer names the row of Pulsar's rules behind it (P4, C7, ...): docs/reference/connects.md has them all.
+answer names the row of Pulsar's rules behind it (P4, C7, ...): `schemactl docs connects` has them all.
 
 JSON lines: {"id", "role", "client_schema", "policies", "topic_state"} in, {"id", "allowed", "live_after", "reason"} or {"id",
 "error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is no schema. `policies` has

@@ -117,6 +117,33 @@ _GIT_LINES: Final = {".gitignore": ".schemactl/", ".gitattributes": "*.avsc diff
 
 _DRIVER_COMMAND: Final = "git config diff.schemactl.textconv 'schemactl show --textconv'"
 
+_EXAMPLES: Final = {
+    "shop": """\
+A shop's schemas: three namespaces, sixteen topics, nineteen commits.
+
+Try:
+  git log --oneline --graph
+  schemactl list
+  schemactl log orders                six versions, though the file changed more often
+  schemactl show orders@2
+  schemactl plan --target local       what would be registered?
+  schemactl apply --target local      registers it, in a file
+Then edit namespaces/sales/orders/orders.avsc, and:
+  schemactl check                     would it break a reader?""",
+    "environments": """\
+One repository for three targets, dev, stage and prod: shop, a clone of origin.git. Two changes wait on the branches tags and amounts.
+
+Try:
+  cd shop
+  schemactl targets
+  schemactl plan --target dev         what would be registered?
+  schemactl apply --target dev        registers it, in a file
+  schemactl promote stage --to origin/main
+  schemactl status                    which target has which version?
+schemactl docs three-environments explains the rest.""",
+}
+"""What `init --example` prints, by the name of the example."""
+
 _TYPES: Final = [type_.name for type_ in SchemaType if type_.value > 0]
 """The schema types that a topic can be declared with."""
 
@@ -140,7 +167,15 @@ def configure_init(parser: argparse.ArgumentParser) -> None:
         contents,
         "--bare: without a first namespace and topic",
         "--schemas: only the JSON Schemas for editors, anew: after an upgrade of schemactl",
-        "--example: in an empty folder, the repository of an example, with its history, to play with",
+    )
+    contents.add_argument(
+        "--example",
+        nargs="?",
+        const="shop",
+        choices=[*_EXAMPLES],
+        metavar="NAME",
+        help="in an empty folder, the repository of an example, with its history, to play with: shop (default), or environments, "
+        "with three targets and promotions",
     )
 
 
@@ -152,7 +187,7 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
 
     folder = Path(context.directory)
     if args.example:
-        return _make_example(folder)
+        return _make_example(folder, args.example)
     schemas = {
         f"{EDITOR_FOLDER}/{name}.schema.json": f"{laid_out(schema, 200)}\n".encode()
         for name, schema in editor_schemas().items()
@@ -326,22 +361,12 @@ def _write_schemas(schemas: Mapping[str, bytes], context: Context) -> int:
     return 0
 
 
-def _make_example(folder: Path) -> int:
-    """Make the repository of the example in the folder, which has to be empty."""
+def _make_example(folder: Path, name: str) -> int:
+    """Make the repository of an example in the folder, which has to be empty."""
     if any(folder.iterdir()):
         raise SchemactlError(f"{folder} is not empty: nothing was written", fix="name an empty folder with -C DIR")
-    _import_example("history").make(folder)
-    print(
-        "A shop's schemas: three namespaces, sixteen topics, nineteen commits.\n\nTry:\n"
-        "  git log --oneline --graph\n"
-        "  schemactl list\n"
-        "  schemactl log orders                six versions, though the file changed more often\n"
-        "  schemactl show orders@2\n"
-        "  schemactl plan --target local       what would be registered?\n"
-        "  schemactl apply --target local      registers it, in a file\n"
-        "Then edit namespaces/sales/orders/orders.avsc, and:\n"
-        "  schemactl check                     would it break a reader?"
-    )
+    _import_example(f"{name}.history").make(folder)
+    print(_EXAMPLES[name])
     return 0
 
 
@@ -409,21 +434,21 @@ def run_demo(args: argparse.Namespace, context: Context) -> int:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{args.folder} is a file: name a folder")
     try:
-        _import_example("demo").main(folder)
+        _import_example("shop.demo").main(folder)
     except SystemExit as error:
         raise SchemactlError(str(error.code)) from None
     return 0
 
 
 def _import_example(module: str) -> ModuleType:
-    """Import a module of the example, `history` or `demo`."""
-    # The example is below this package in a wheel, and next to it in a checkout.
+    """Import a module of the examples, such as `shop.demo`."""
+    # The examples are below this package in a wheel, and next to it in a checkout.
     try:
-        return import_module(f"schemactl._examples.shop.{module}")
+        return import_module(f"schemactl._examples.{module}")
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("schemactl._examples"):
             raise
-    return import_module(f"examples.shop.{module}")
+    return import_module(f"examples.{module}")
 
 
 # `schemactl new`.

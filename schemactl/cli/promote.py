@@ -31,7 +31,7 @@ _REASONS_WITHOUT_VERSION: Final = {
     "not stored": "what changes is nothing that Pulsar compares, so there is no new version to roll out",
     "older version": "it has an older version's schema again, so there is no new version to roll out; `schemactl explain REVERTED_TO_OLDER` says more",
     "schema removed": "it has no schema any more, so there is no new version to roll out",
-    "removed": "it is no longer declared, so there is no new version to roll out; docs/how-to/break.md#a-new-topic says how to end a topic",
+    "removed": "it is no longer declared, so there is no new version to roll out; `schemactl docs break` says how to end a topic",
 }
 """The reports of `rollout` on changes that add no version."""
 

@@ -82,7 +82,7 @@ def configure_show(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--effective: what a target has of the topic, policies and all, and where each value comes from",
-        "--textconv: TOPIC is the path of an .avsc file, and its outline is printed, for `git diff`: see docs/how-to/what-changed.md",
+        "--textconv: TOPIC is the path of an .avsc file, and its outline is printed, for `git diff`: see `schemactl docs what-changed`",
     )
     add_target(parser, "with --effective: the target; without one, what is declared (default: $SCHEMACTL_TARGET)")
     add_format(parser)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from textwrap import dedent
 from typing import Any, Final, Literal
 
+from schemactl.core.documentation import find_documentation
 from schemactl.core.environment import of_other_packages
 from schemactl.core.errors import SchemactlError
 
@@ -100,10 +100,7 @@ def every_rule() -> dict[str, Rule]:
 @cache
 def rules() -> Mapping[str, Rule]:
     """Return the built-in rules by id, in the order of the index page."""
-    # In a wheel, the pages are in the package.
-    folder = Path(__file__).parents[1] / "_rules"
-    if not folder.is_dir():
-        folder = Path(__file__).parents[2] / "docs" / "rules"
+    folder = find_documentation() / "rules"
     names = _INDEX_ROW.findall((folder / "README.md").read_text(encoding="utf-8"))
     return {name: _parse_page((folder / f"{name}.md").read_text(encoding="utf-8")) for name in names}
 

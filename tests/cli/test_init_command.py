@@ -348,6 +348,12 @@ def test_init_makes_the_example_s_repository(tmp_path: Path) -> None:
     assert "15 topics" in schemactl(tmp_path, "lint").out
 
 
+def test_init_makes_the_repositories_of_three_environments(tmp_path: Path) -> None:
+    assert "origin.git" in schemactl(tmp_path, "init", "--example", "environments").out
+    assert "prod" in schemactl(tmp_path / "shop", "targets").out
+    assert "did you mean environments?" in schemactl(tmp_path, "init", "--example", "enviroments", code=64).err
+
+
 def test_init_writes_no_example_where_files_are(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     assert "is not empty: nothing was written" in schemactl(tmp_path, "init", "--example", code=1).err
@@ -376,4 +382,4 @@ def test_an_error_inside_the_example_is_not_taken_for_a_missing_one(monkeypatch:
 
     monkeypatch.setattr(init, "import_module", raise_module_not_found)
     with pytest.raises(ModuleNotFoundError):
-        init._import_example("demo")
+        init._import_example("shop.demo")

@@ -83,7 +83,7 @@ class Credentials:
                 )
             return (
                 "the target has no credentials",
-                "give it `token_env`, `token_file`, `oauth2`, or `cert_file` with `key_file`: docs/reference/targets.md",
+                "give it `token_env`, `token_file`, `oauth2`, or `cert_file` with `key_file`: schemactl docs reference/targets",
             )
         token = f"the token from {self.bearer.source}"
         claims = self.bearer.claims()

@@ -258,7 +258,7 @@ class AdminConnection:
             raise RegistryError(what)
         raise NotPermitted(
             what,
-            fix=f"give {self._credentials.role()} the permission: docs/reference/targets.md lists those that each command needs",
+            fix=f"give {self._credentials.role()} the permission: `schemactl docs reference/targets` lists those that each command needs",
         )
 
     def error_message(self, reply: Reply) -> str:

@@ -1,0 +1,92 @@
+"""`docs`: show a page of the documentation, which every installation has, or find the pages on some words."""
+
+from __future__ import annotations
+
+import argparse
+import posixpath
+import pydoc
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from schemactl.cli.context import Context
+from schemactl.cli.parser import add_options
+from schemactl.core.documentation import find_documentation
+from schemactl.core.errors import UsageError, did_you_mean
+
+INDEX = "README"
+"""The name of the page that lists the others."""
+
+
+def configure_docs(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `docs`."""
+    parser.description = (
+        "Show a page of the documentation: by its name, by its path, or the page of a rule. Every installation has the pages, so no network "
+        "is needed. On a terminal, the page opens in your pager. Words that name no page list the pages that contain all of them."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl docs                       the list of all pages\n"
+        "  schemactl docs first-project         the tutorial\n"
+        "  schemactl docs how-to/break          ways to make a breaking change\n"
+        "  schemactl docs NAME_MISMATCH         the page of a rule\n"
+        "  schemactl docs allow-delete          the pages that mention it\n"
+    )
+    parser.add_argument("words", nargs="*", metavar="PAGE", help="the page, or words to look for (default: all pages)")
+    add_options(parser, "--path: print the path of the page's file, for an editor or a viewer of Markdown")
+
+
+def run_docs(args: argparse.Namespace, context: Context) -> int:
+    """Show the page that the words name, or list the pages that contain them."""
+    folder = find_documentation()
+    pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
+    query = " ".join(args.words)
+    names = _find_pages(_make_name(query), pages) if len(args.words) <= 1 else []
+    if len(names) == 1:
+        if args.path:
+            print(pages[names[0]])
+            return 0
+        text = pages[names[0]].read_text(encoding="utf-8")
+        # pydoc's pager is the one of Python's own help: PAGER, else less, and plain output without a terminal.
+        if sys.stdout.isatty() and not context.quiet:
+            pydoc.pager(text)
+        else:
+            print(text, end="")
+        return 0
+    titles = {name: _read_title(pages[name]) for name in names or _search(args.words, pages)}
+    if args.path or not titles:
+        problem = f"{len(titles)} pages fit {query!r}" if titles else f"no page has the name {query!r}, or these words"
+        near = did_you_mean(_make_name(query), [*pages, *map(posixpath.basename, pages)])
+        raise UsageError(problem + near, fix="schemactl docs lists all pages")
+    width = max(map(len, titles))
+    for name, title in titles.items():
+        print(f"{name:<{width}}  {title}")
+    context.say(f"\n{len(titles)} pages: schemactl docs PAGE shows one")
+    return 0
+
+
+def _make_name(query: str) -> str:
+    """Return the name of a page that is given as its name, its path in docs/, or a link to one of its headings."""
+    path = posixpath.normpath(query.partition("#")[0]) if query else INDEX
+    return path.removeprefix("docs/").removesuffix(".md")
+
+
+def _find_pages(name: str, pages: Mapping[str, Path]) -> list[str]:
+    """Return the pages with this path, or else with this base name, in any letter case."""
+    same = [page for page in pages if page.casefold() == name.casefold()]
+    return same or [page for page in pages if posixpath.basename(page).casefold() == name.casefold()]
+
+
+def _search(words: list[str], pages: Mapping[str, Path]) -> Iterator[str]:
+    """Yield the pages whose text contains all words, in any letter case."""
+    for name, path in pages.items():
+        text = path.read_text(encoding="utf-8").casefold()
+        if words and all(word.casefold() in text for word in words):
+            yield name
+
+
+def _read_title(path: Path) -> str:
+    """Return the first heading of a page."""
+    match = re.search(r"(?m)^# (.+)$", path.read_text(encoding="utf-8"))
+    return match[1] if match else path.stem
