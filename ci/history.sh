@@ -5,14 +5,12 @@ set -euo pipefail
 
 # A folder of the pull request that is laid out as a bare repository is not one: its `config` would name programs that Git runs.
 git() { command git -c safe.bareRepository=explicit "$@"; }
+scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$(git rev-parse --show-toplevel)"
 
-url=$(git remote get-url origin)
-if [[ -n ${GITHUB_ACTIONS:-} && -n ${SCHEMACTL_TOKEN:-} && $url == https://* ]] &&
-  ! git config --get-urlmatch http.extraheader "$url" >/dev/null; then
-  # Only for this script, in no file and in no list of processes.
-  basic=$(printf 'x-access-token:%s' "$SCHEMACTL_TOKEN" | base64 | tr -d '\n')
-  export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="http.$url.extraheader" GIT_CONFIG_VALUE_0="AUTHORIZATION: basic $basic"
+if [[ -n ${GITHUB_ACTIONS:-} ]]; then
+  # shellcheck source=ci/credentials.sh
+  source "$scripts/credentials.sh"
 fi
 
 fetch=(git fetch --quiet --no-recurse-submodules)

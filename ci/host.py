@@ -4,6 +4,8 @@
                                      in JSON says that nothing changes, only over one that is there
     host.py publish TARGET PLAN      note the digest of the plan file on the pull request's newest commit
     host.py approved TARGET COMMIT   print the digest that was noted on the pull request that made COMMIT
+    host.py propose BRANCH BASE FILE make a pull request of the branch for BASE, with FILE as its text, or replace that text
+    host.py note FILE COMMIT         put FILE on the commit, as a new comment
 
 A digest is noted as a commit status, which nobody edits. Needs Python alone.
 """
@@ -35,6 +37,12 @@ class Host(Protocol):
     def comment(self, body: str, *, may_be_new: bool) -> None:
         """Write `body` over our comment on the pull request with the same first line, or, if that may be, as a new one."""
 
+    def note(self, body: str, commit: str) -> None:
+        """Write `body` as a comment on a commit."""
+
+    def propose(self, branch: str, base: str, title: str, body: str) -> None:
+        """Make a pull request of `branch` for `base`; if there is one, replace its text."""
+
     def publish(self, name: str, digest: str) -> None:
         """Note `digest` under `name` on the newest commit of the pull request."""
 
@@ -65,6 +73,19 @@ class GitHub:
                 return
         if may_be_new:
             self._api.ask("POST", comments, {"body": body})
+
+    def note(self, body: str, commit: str) -> None:
+        """See `Host`."""
+        self._api.ask("POST", f"/commits/{commit}/comments", {"body": body})
+
+    def propose(self, branch: str, base: str, title: str, body: str) -> None:
+        """See `Host`."""
+        owner = os.environ["GITHUB_REPOSITORY"].partition("/")[0]
+        for pull_request in self._api.pages("/pulls", state="open", head=f"{owner}:{branch}"):
+            if pull_request["head"]["ref"] == branch:
+                self._api.ask("PATCH", f"/pulls/{pull_request['number']}", {"body": body})
+                return
+        self._api.ask("POST", "/pulls", {"title": title, "head": branch, "base": base, "body": body})
 
     def publish(self, name: str, digest: str) -> None:
         """See `Host`."""
@@ -99,6 +120,18 @@ class GitLab:
                 return
         if may_be_new:
             self._api.ask("POST", notes, {"body": body})
+
+    def note(self, body: str, commit: str) -> None:
+        """See `Host`."""
+        self._api.ask("POST", f"/repository/commits/{commit}/comments", {"note": body})
+
+    def propose(self, branch: str, base: str, title: str, body: str) -> None:
+        """See `Host`."""
+        for merge_request in self._api.pages("/merge_requests", state="opened", source_branch=branch):
+            self._api.ask("PUT", f"/merge_requests/{merge_request['iid']}", {"description": body})
+            return
+        values = {"title": title, "source_branch": branch, "target_branch": base, "description": body}
+        self._api.ask("POST", "/merge_requests", values)
 
     def publish(self, name: str, digest: str) -> None:
         """See `Host`."""
@@ -212,6 +245,14 @@ def main(command: str, *arguments: str) -> int:
             body, report = map(Path, arguments)
             text = _name_project(body.read_bytes().decode("utf-8", "replace"))
             host.comment(text, may_be_new=_says_something(report))
+            return 0
+        if command == "propose":
+            branch, base, path = arguments
+            title = f"Record what {branch.partition('drift-')[2]} has and Git does not"
+            host.propose(branch, base, title, Path(path).read_text(encoding="utf-8", errors="replace"))
+            return 0
+        if command == "note":
+            host.note(_name_project(Path(arguments[0]).read_text(encoding="utf-8", errors="replace")), arguments[1])
             return 0
         target, what = arguments
         folder = _find_project_folder()

@@ -63,7 +63,7 @@ def steps() -> list[tuple[str, int, list[str]]]:
 def follow(folder: Path) -> Path:
     """All commands of the page are carried out, from the third on, in the repository in `folder`; return it."""
     first, second, *others = steps()
-    assert [first[0], second[0]] == ["mkdir environments", "schemactl -C environments init --example environments"]
+    assert [first[0], second[0]] == ["mkdir environments", "schemactl init --example environments -C environments"]
     printed = ""
     for written, code, shown in others:
         fingerprint = re.search(r"schemactl waive ([0-9a-f]+)", printed)

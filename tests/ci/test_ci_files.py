@@ -43,6 +43,7 @@ def texts(value: Any) -> list[tuple[str, str]]:
         ("github-actions", ACTION),
         *(("github-workflows", path) for path in WORKFLOWS),
         ("gitlab-ci", COMPONENT),
+        ("gitlab-ci", COMPONENT.with_name("promote.yml")),
         ("gitlab-ci", ROOT / "examples/ci/gitlab/.gitlab-ci.yml"),
     ],
     ids=lambda each: each.name if isinstance(each, Path) else each,
@@ -104,9 +105,13 @@ def test_a_workflow_has_no_more_permissions_than_its_jobs_need(path: Path) -> No
     secret = [name for name, job in workflow["jobs"].items() if "secrets." in json.dumps(job)]
     for name, job in workflow["jobs"].items():
         writes = {scope for scope, right in job["permissions"].items() if right == "write"}
-        assert writes <= {"check": {"pull-requests", "security-events"}, "plan": {"pull-requests", "statuses"}}.get(
-            name, set()
-        )
+        assert writes <= {
+            "check": {"pull-requests", "security-events"},
+            "plan": {"pull-requests", "statuses"},
+            "stage": {"contents"},
+            "prod": {"contents"},
+            "drift": {"contents", "pull-requests"},
+        }.get(name, set())
         assert ("environment" in job) == (name in secret)
 
 

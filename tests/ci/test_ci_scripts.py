@@ -23,6 +23,7 @@ from command import schemactl
 from estate import ORDERS
 from scratch import ENVIRONMENT, Scratch, declared, record
 
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import Scope
 
@@ -43,6 +44,8 @@ class CodeHost:
         comments: of the pull request.
         statuses: by commit, the newest first.
         merged: the pull requests that were merged, as the host's API says it.
+        notes: the comments on commits, by commit.
+        proposed: the open pull requests that scripts made.
         url: of the API.
     """
 
@@ -50,6 +53,8 @@ class CodeHost:
         self.comments: list[dict[str, Any]] = []
         self.statuses: dict[str, list[dict[str, Any]]] = {}
         self.merged: list[dict[str, Any]] = []
+        self.notes: dict[str, list[str]] = {}
+        self.proposed: list[dict[str, Any]] = []
         self.url = ""
 
     def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> Any:
@@ -78,6 +83,23 @@ class CodeHost:
         comment.update(body)
         return comment
 
+    def add_note(self, body: Any, commit: str) -> Any:
+        """Add a comment on a commit, and return it."""
+        self.notes.setdefault(commit, []).append(body.get("body") or body["note"])
+        return body
+
+    def add_pull_request(self, body: Any) -> Any:
+        """Add a pull request, and return it."""
+        branch = body.get("head") or body["source_branch"]
+        self.proposed.append({**body, "number": 2, "iid": 2, "head": {"ref": branch}})
+        return self.proposed[-1]
+
+    def edit_pull_request(self, body: Any, number: str) -> Any:
+        """Replace the text of a pull request, and return it."""
+        (pull_request,) = (request for request in self.proposed if request["number"] == int(number))
+        pull_request.update(body)
+        return pull_request
+
     def add_status(self, body: Any, commit: str, creator: dict[str, Any] = BOT) -> Any:
         """Add a status of a commit, and return it."""
         statuses = self.statuses.setdefault(commit, [])
@@ -94,6 +116,14 @@ _PATHS: list[tuple[str, str, _Act]] = [
     ("POST", rf"{_GITHUB}/statuses/(\w+)", CodeHost.add_status),
     ("GET", rf"{_GITHUB}/commits/(\w+)/statuses", lambda host, _, commit: host.statuses.get(commit, [])),
     ("GET", rf"{_GITHUB}/commits/\w+/pulls", lambda host, _: host.merged),
+    ("POST", rf"{_GITHUB}/commits/(\w+)/comments", CodeHost.add_note),
+    ("GET", f"{_GITHUB}/pulls", lambda host, _: host.proposed),
+    ("POST", f"{_GITHUB}/pulls", CodeHost.add_pull_request),
+    ("PATCH", rf"{_GITHUB}/pulls/(\d+)", CodeHost.edit_pull_request),
+    ("POST", rf"{_GITLAB}/repository/commits/(\w+)/comments", CodeHost.add_note),
+    ("GET", f"{_GITLAB}/merge_requests", lambda host, _: host.proposed),
+    ("POST", f"{_GITLAB}/merge_requests", CodeHost.add_pull_request),
+    ("PUT", rf"{_GITLAB}/merge_requests/(\d+)", CodeHost.edit_pull_request),
     ("GET", "/user", lambda _host, _body: BOT),
     ("GET", f"{_GITLAB}/merge_requests/1/notes", lambda host, _: host.comments),
     ("POST", f"{_GITLAB}/merge_requests/1/notes", CodeHost.add_comment),
@@ -248,13 +278,23 @@ class Team:
         clone.git("checkout", "-q", "--detach", "refs/remotes/job")
         return path
 
-    def on_github(self, run: str, *, head: str = "", commit: str = "", fork: bool = False, digest: str = "") -> Ended:
+    def on_github(
+        self,
+        run: str,
+        *,
+        head: str = "",
+        commit: str = "",
+        fork: bool = False,
+        digest: str = "",
+        to: str = "",
+        target: str | None = None,
+    ) -> Ended:
         """The shell steps of action.yml, one after the other, until one fails."""
         path = self.clone(commit or "refs/pull/1/merge")
         temporary = path.with_name(f"{path.name}-temporary")
         (temporary / "schemactl/bin").mkdir(parents=True)
-        for name, target in (("python3", sys.executable), ("schemactl", Path(sys.executable).with_name("schemactl"))):
-            (temporary / "schemactl/bin" / name).symlink_to(target)
+        for name, program in (("python3", sys.executable), ("schemactl", Path(sys.executable).with_name("schemactl"))):
+            (temporary / "schemactl/bin" / name).symlink_to(program)
         event = temporary / "event.json"
         source = "stranger/schemas" if fork else "acme/schemas"
         event.write_text(
@@ -262,17 +302,18 @@ class Team:
         )
         known = {
             "inputs.run": run,
-            "inputs.target": "" if run == "check" else "prod",
+            "inputs.target": ("" if run == "check" else "prod") if target is None else target,
+            "inputs.to": to,
             "inputs.directory": ".",
             "inputs.comment": "true",
             "inputs.digest": digest,
             "inputs.token": TOKEN,
             "runner.temp": str(temporary),
             "github.sha": commit,
-            "github.base_ref || github.event.merge_group.base_ref": "" if commit else "main",
+            "github.base_ref || github.event.merge_group.base_ref || github.event.repository.default_branch": "main",
             "steps.python.outputs.python-path": sys.executable,
             # What GitHub makes of it.
-            "(inputs.run == 'apply' || github.event.pull_request.head.repo.full_name == github.repository) && inputs.token || ''": ""
+            "(inputs.run == 'apply' || inputs.run == 'drift' || inputs.to != '' || github.event.pull_request.head.repo.full_name == github.repository) && inputs.token || ''": ""
             if fork
             else TOKEN,
         }
@@ -355,6 +396,26 @@ class Team:
             SCHEMACTL_REPORTS=str(path / "schemactl-reports"),
             SCHEMACTL_TOKEN="" if fork else TOKEN,
             SCHEMACTL_DIGEST=digest,
+        )
+
+    def on_gitlab_script(self, name: str) -> Ended:
+        """A script in a scheduled pipeline of the default branch."""
+        path = self.clone("refs/heads/main")
+        home = path.with_name(f"{path.name}-home")
+        home.mkdir()
+        return self._step(
+            f"{ROOT}/ci/history.sh && {ROOT}/ci/{name}",
+            path,
+            GITLAB_CI="true",
+            HOME=str(home),
+            PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            CI_API_V4_URL=self.host.url,
+            CI_PROJECT_ID="7",
+            CI_PROJECT_PATH="acme/schemas",
+            SCHEMACTL_BASE="main",
+            SCHEMACTL_TARGET="prod",
+            SCHEMACTL_REPORTS=str(path.with_name(f"{path.name}-reports")),
+            SCHEMACTL_TOKEN=TOKEN,
         )
 
     def _step(self, script: str, path: Path, **variables: str) -> Ended:
@@ -448,14 +509,24 @@ def test_a_merge_does_not_move_a_target_that_is_promoted(team: Team) -> None:
 @pytest.mark.parametrize(
     ("run", "variables", "said"),
     [
-        ("deploy", {}, "write check, plan or apply"),
+        ("deploy", {}, "write check, plan, apply, promote or drift"),
         ("check", {"SCHEMACTL_BASE": ""}, "after a merge there is `run: apply`"),
+        ("promote", {}, "name the commit and the approved digest"),
+        ("promote", {"SCHEMACTL_TO": "main", "SCHEMACTL_DIGEST": "sha256:0"}, "name the target"),
+        ("drift", {}, "name the target"),
         ("plan", {"SCHEMACTL_BASE": "refs/heads/main"}, "with: {run: plan, target: prod}"),
         ("apply", {}, "name the target"),
     ],
 )
 def test_a_wrong_input_of_the_action_is_one_line(run: str, variables: dict[str, str], said: str) -> None:
-    known = {"SCHEMACTL_BASE": "main", "SCHEMACTL_TARGET": "", "SCHEMACTL_TOKEN": TOKEN, "SCHEMACTL_REPORTS": "none"}
+    known = {
+        "SCHEMACTL_BASE": "main",
+        "SCHEMACTL_TARGET": "",
+        "SCHEMACTL_TO": "",
+        "SCHEMACTL_DIGEST": "",
+        "SCHEMACTL_TOKEN": TOKEN,
+        "SCHEMACTL_REPORTS": "none",
+    }
     done = subprocess.run(
         [ROOT / "ci/github.sh", run], env=ENVIRONMENT | known | variables, capture_output=True, text=True, check=False
     )
@@ -515,3 +586,72 @@ def test_each_project_of_a_repository_has_a_comment_and_a_digest_of_its_own(team
     ]
     digests = {status["context"]: status["description"] for status in team.host.statuses["abc"]}
     assert digests == {"schemactl plan prod in shop": "sha256:1", "schemactl plan prod in web%20data": "sha256:2"}
+
+
+def declare_position(team: Team) -> None:
+    """Give the target a position of its own, which is nowhere yet."""
+    project = (team.work.path / "schemactl.yaml").read_text().replace("}}", ", promoted: origin/promoted/prod}}")
+    team.approve({"schemactl.yaml": project})
+
+
+def read_digest(team: Team) -> str:
+    """Return the digest that the last plan told the next job."""
+    outputs = sorted(team.work.path.parent.glob("job-*-temporary/output"), key=lambda path: path.stat().st_mtime_ns)
+    return dict(line.split("=", 1) for line in outputs[-1].read_text().splitlines())["digest"]
+
+
+def test_a_promotion_shows_the_plan_and_applies_it_by_its_digest(team: Team) -> None:
+    declare_position(team)
+    commit = team.approve({"namespaces/orders.avsc": record("id", note=0)})
+    overview = team.on_github("plan", commit=commit, to="origin/main", target="")
+    assert (overview.code, "2 versions to register" in overview.text) == (0, True), overview.text
+    planned = team.on_github("plan", commit=commit, to="origin/main")
+    assert planned.code == 0, planned.text
+    digest = read_digest(team)
+    assert digest in team.host.notes[commit][0]
+    assert "prod is nowhere yet" in planned.text
+
+    other = team.on_github("promote", commit=commit, to="origin/main", digest="sha256:0")
+    assert (other.code, team.numbers()) == (4, []), other.text
+    assert "approved was sha256:0; nothing was changed" in other.text
+    assert "promoted/prod" not in team.origin.git("branch")
+
+    promoted = team.on_github("promote", commit=commit, to="origin/main", digest=digest)
+    assert promoted.code == 0, promoted.text
+    assert team.numbers() == [0, 1]
+    assert team.origin.git("rev-parse", "promoted/prod").strip() == commit
+    # The next one finds the target there, and has nothing to do.
+    again = team.on_github("plan", commit=commit, to=commit)
+    assert (again.code, "No changes" in again.text) == (0, True), again.text
+
+
+def test_a_promotion_goes_to_an_approved_commit_only(team: Team) -> None:
+    declare_position(team)
+    head = team.propose({"namespaces/orders.avsc": record("id", note=0)})
+    refused = team.on_github("plan", commit="refs/heads/main", to=head)
+    assert refused.code == 1, refused.text
+    assert team.on_github("plan", commit="refs/heads/main", to="origin/none").code == 64
+
+
+@pytest.mark.parametrize("kind", HOSTS)
+def test_what_a_registry_has_and_git_does_not_becomes_one_pull_request(team: Team, kind: str) -> None:
+    assert schemactl(team.work.path, "apply", "-y").code == 0
+
+    def run_drift() -> Ended:
+        if kind == "github":
+            return team.on_github("drift", commit="refs/heads/main")
+        return team.on_gitlab_script("drift.sh")
+
+    quiet = run_drift()
+    assert (quiet.code, team.host.proposed) == (0, []), quiet.text
+    with closing(EmbeddedRegistry(str(team.registry))) as registry:
+        foreign = SchemaInfo(SchemaType.AVRO, record("id", by_hand=0).encode())
+        registry.put_schema(ORDERS, foreign)
+    for _ in range(2):
+        proposed = run_drift()
+        assert proposed.code == 0, proposed.text
+    (pull_request,) = team.host.proposed
+    assert "foreign version" in (pull_request.get("body") or pull_request["description"])
+    assert pull_request["title"] == "Record what prod has and Git does not"
+    files = team.origin.git("diff", "--name-only", "main", "schemactl/drift-prod").split()
+    assert "numbers/prod.yaml" in files
