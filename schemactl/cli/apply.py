@@ -156,7 +156,7 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
     codes, remaining = [], []
     for ready in plans:
         plan = ready.plan
-        if plan.refusals or not plan.steps or not args.plan:
+        if plan.leaves_out or not plan.steps or not args.plan:
             context.report(render(plan, color=context.color) + ("\n" if ready.target.context.subject else ""))
         if is_left_undone(ready, args):
             codes.append(NEGATIVE)
@@ -176,7 +176,7 @@ def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
 
     plan = ready.plan
     only_restores = all(isinstance(step, RestoreStrategy) for step in plan.steps)
-    if plan.refusals and (args.fail_fast or only_restores or plan.may_lose):
+    if plan.leaves_out and (args.fail_fast or only_restores or plan.may_lose):
         _print_restored(plan, ready.target.registry)
         return True
     return False
@@ -507,7 +507,7 @@ def _print_result(result: Result | SchemactlError, ready: ReadyPlan) -> int:
     if plan.misread and plan.steps:
         context.report("\n" + drift.render(plan.misread, target=plan.origin.target, color=context.color))
         return PartlyApplied.exit_code
-    if plan.refusals:
+    if plan.leaves_out:
         return PartlyApplied.exit_code
     return NEGATIVE if plan.misread else 0
 
@@ -679,7 +679,7 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
             write_plan(plan, args, context)
             if plan.steps:
                 print(f"Digest: {plan_digest(plan)}")
-            return NEGATIVE if plan.misread or plan.refusals else 0
+            return NEGATIVE if plan.misread or plan.leaves_out else 0
         if is_left_undone(ready, args):
             return NEGATIVE
         if plan.steps and not args.auto_approve and not confirmed():

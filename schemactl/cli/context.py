@@ -144,6 +144,7 @@ class Context:
         at: str | None = None,
         topics: Iterable[str] = (),
         namespaces: Collection[str] = (),
+        prints_notes: bool = True,
     ) -> History:
         """Read the approved history of `project`, by default of the project that the folder belongs to, and print its notes.
 
@@ -160,7 +161,8 @@ class Context:
         history = read_effective(self.repository, project, target, at=at, progress=progress)
         tip = history.tip.short if history.tip else "without commits"
         self.detail(f"approved history: {history.ref} ({tip}), {len(history.catalog.topics)} topics")
-        self.note(*select_notes(history.notes, history, [*topics], [*namespaces]))
+        if prints_notes:
+            self.note(*select_notes(history.notes, history, [*topics], [*namespaces]))
         return history
 
     def require_complete_checkout(self, project: Project) -> None:

@@ -107,7 +107,10 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
     selection = AskedTargets.of(args)
-    with errors_in_files("drift", selection, outputs, context), opened(selection, context) as targets:
+    with (
+        errors_in_files("drift", selection, outputs, context),
+        opened(selection, context, prints_notes=False) as targets,
+    ):
         results = find_drifts(targets, scope)
         namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
 
@@ -251,6 +254,7 @@ class DriftRequest:
             numbers=self.numbers,
             awaited=awaited,
         )
+        plan = replace(plan, unreadable=target.find_unreadable(scope.topics, scope.namespaces))
         return find(
             expected,
             state,

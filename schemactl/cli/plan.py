@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.deploy.receipt import Receipt
     from schemactl.deploy.registry_state import RegistryState
-    from schemactl.deploy.steps import Permissions, Plan
+    from schemactl.deploy.steps import Permissions, Plan, UnreadableDeclaration
 
 
 # `schemactl plan`.
@@ -173,7 +173,7 @@ def _make_report(plan: Plan, args: argparse.Namespace) -> SheetReport:
 
 
 def _exit_code(plan: Plan, args: argparse.Namespace) -> int:
-    if plan.refusals or plan.misread:
+    if plan.leaves_out or plan.misread:
         return NEGATIVE
     return CHANGES if plan.steps and args.detailed_exitcode else 0
 
@@ -183,7 +183,7 @@ def planned(
     selection: AskedTargets, args: argparse.Namespace, context: Context
 ) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
     """Open the targets, and yield them with the plan for each by name, or the error that prevented it."""
-    with opened(selection, context, at=args.at, base=args.base) as targets:
+    with opened(selection, context, at=args.at, base=args.base, prints_notes=False) as targets:
         context.note(*_find_uncommitted_files(targets))
         if not (args.at or args.base):
             context.note(*_find_unapproved_files(targets))
@@ -231,6 +231,7 @@ class PlanRequest:
         permissions: what the user allows.
         numbers: the record of the target's version numbers.
         whole: whether everything is selected.
+        unreadable: the selected declarations that cannot be read.
         results: the results of other targets that the user names.
     """
 
@@ -239,6 +240,7 @@ class PlanRequest:
     permissions: Permissions
     numbers: TargetNumbers | None
     whole: bool
+    unreadable: tuple[UnreadableDeclaration, ...]
     results: NamedResults
 
     @classmethod
@@ -269,6 +271,7 @@ class PlanRequest:
             permissions,
             target.numbers,
             not (args.topic or args.namespace),
+            target.find_unreadable(args.topic, args.namespace),
             NamedResults.of(args.results, target.context),
         )
 
@@ -296,7 +299,7 @@ class PlanRequest:
             numbers=self.numbers,
             awaited=lambda plan: awaited(target, plan, self.results),
         )
-        return ReadyPlan(replace(plan, whole=self.whole), target)
+        return ReadyPlan(replace(plan, whole=self.whole, unreadable=self.unreadable), target)
 
 
 def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:

@@ -82,7 +82,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
         deadline.end()
         return False
 
-    with opened(selection, context, as_rows=True) as targets:
+    with opened(selection, context, as_rows=True, prints_notes=False) as targets:
         scope = DriftScope(unmanaged=args.unmanaged)
         drift_by_target = find_drifts(
             targets, scope, awaited=partial(_find_awaited, targets, _named_results(args, context), context), stop=stop

@@ -12,7 +12,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from schemactl.cli.context import Context
+from schemactl.cli.context import Context, select_notes
 from schemactl.cli.parser import add_options
 from schemactl.core.deadline import OutOfTime, Worker
 from schemactl.core.errors import MissingCredentials, SchemactlError, UsageError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schemactl.core.names import TargetNames
     from schemactl.core.project import Project, Target
     from schemactl.declare.target_numbers import TargetNumbers
-    from schemactl.deploy.steps import Origin
+    from schemactl.deploy.steps import Origin, UnreadableDeclaration
     from schemactl.history import ApprovedProject, History, Repository
     from schemactl.registry.interface import Registry, Scope
 
@@ -265,6 +265,22 @@ class OpenTarget:
             target.cluster,
         )
 
+    def find_unreadable(self, topics: Sequence[str], namespaces: Sequence[str]) -> tuple[UnreadableDeclaration, ...]:
+        """Return the approved declarations that cannot be read, of the selected topics and of whole files."""
+        from schemactl.deploy.steps import UnreadableDeclaration
+
+        notes = select_notes(self.approved.notes, self.approved, [*topics], [*namespaces])
+        return tuple(
+            UnreadableDeclaration(
+                self.names.there(note.topic)
+                if note.topic and self.names.has(note.topic.namespace_name)
+                else note.topic,
+                note.commit,
+                note.problem,
+            )
+            for note in notes
+        )
+
     @property
     def waivers(self) -> WaiversAt:
         """A function that returns the waivers in the tree of an approved commit, each tree read once."""
@@ -365,7 +381,13 @@ class AskedTargets(NamedTuple):
 
 @contextmanager
 def opened(
-    asked: AskedTargets, context: Context, *, at: str | None = None, base: str | None = None, as_rows: bool = False
+    asked: AskedTargets,
+    context: Context,
+    *,
+    at: str | None = None,
+    base: str | None = None,
+    as_rows: bool = False,
+    prints_notes: bool = True,
 ) -> Iterator[OpenTargets]:
     """Open the targets `asked`, and read the approved history once for all.
 
@@ -375,6 +397,7 @@ def opened(
         at: a commit that replaces the targets' own positions.
         base: a ref into which HEAD is to be merged; the result of that merge counts as approved.
         as_rows: record a failure for its target alone, even if the user named only one.
+        prints_notes: whether to print the notes on declarations that cannot be read; else the command's report has them.
 
     Raises:
         UsageError: if there is no such target, or one has to be named.
@@ -392,9 +415,10 @@ def opened(
     with ExitStack() as stack:
         if base:
             places, whole = _read_merge(places, base, repository, context)
-            context.note(*whole.notes)
         else:
-            whole = context.approved(places[0].project)
+            whole = context.approved(places[0].project, prints_notes=False)
+        if prints_notes:
+            context.note(*whole.notes)
         for place in places:
             name = place.target.name
             target_context = context.about(name) if several else context

@@ -119,7 +119,7 @@ def apply_plan(
         SchemactlError: if the plan leaves something out, with `fail_fast`. Nothing was changed.
         RegistryError: if the registry cannot be read. Nothing was changed.
     """
-    if plan.refusals and fail_fast:
+    if plan.leaves_out and fail_fast:
         raise SchemactlError(
             "the plan leaves something out, so with --fail-fast nothing of it is applied",
             fix="schemactl plan shows what and why; without --fail-fast the rest is applied",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -27,14 +28,15 @@ from schemactl.deploy.steps import (
     RestoreStrategy,
     SetPolicies,
     TakeNumber,
+    UnreadableDeclaration,
 )
 from schemactl.deploy.version_numbers import apart_values
 
 FORMAT_VERSION = 1
 """The version of the format. Changes that readers must handle raise it; new keys do not."""
 
-_NOT_IN_DIGEST: Final = frozenset({"schemactl", "registry_version", "approved", "proposed"})
-"""The keys about the making of a plan and its commit."""
+_NOT_IN_DIGEST: Final = frozenset({"schemactl", "registry_version", "approved", "proposed", "unreadable"})
+"""The keys about the making of a plan and its commit; `left_out` has the topics of unreadable declarations, too."""
 
 _NOT_IN_DIGEST_OF_ENTRIES: Final = {
     "steps": {"commit"},
@@ -64,7 +66,11 @@ def document(plan: Plan) -> Json:
         },
         "steps": [step_document(step) for step in plan.steps],
         "notes": [{"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes],
-        "left_out": [_refusal_value(refusal) for refusal in plan.refusals],
+        "left_out": [
+            *map(_refusal_value, plan.refusals),
+            *(_make_left_out_value(declaration) for declaration in plan.unreadable),
+        ],
+        "unreadable": unreadable_values(plan.unreadable),
         "numbers_apart": apart_values(plan.apart),
         "numbers_apart_now": plan.apart_now,
         "whole": plan.whole,
@@ -154,6 +160,27 @@ def _refusal_value(refusal: PlanRefusal) -> Json:
         "wedged_by": refusal.wedged_by,
         **({"allow": refusal.allow} if refusal.allow else {}),
     }
+
+
+def _make_left_out_value(declaration: UnreadableDeclaration) -> Json:
+    topic = str(declaration.topic) if declaration.topic else None
+    reason = {"reason": declaration.message, "fix": declaration.problem.fix}
+    return {"topic": topic, "version": None, "answer": None, **reason, "wedged_by": None}
+
+
+def unreadable_values(declarations: Iterable[UnreadableDeclaration]) -> list[Json]:
+    """Return approved declarations that cannot be read as JSON values."""
+    return [
+        {
+            "topic": str(declaration.topic) if declaration.topic else None,
+            "file": declaration.problem.source.path,
+            "line": declaration.problem.source.line,
+            "column": declaration.problem.source.column,
+            "problem": declaration.problem.what,
+            "commit": commit_value(declaration.commit),
+        }
+        for declaration in declarations
+    ]
 
 
 def write_json(value: Json, path: Path, *, below: str | None = None) -> None:

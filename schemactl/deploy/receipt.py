@@ -107,7 +107,13 @@ class Receipt:
             options,
             plan.lists,
             len(plan.steps),
-            [{**name_value(refusal.name), "reason": refusal.message} for refusal in plan.refusals],
+            [
+                *({**name_value(refusal.name), "reason": refusal.message} for refusal in plan.refusals),
+                *(
+                    {"topic": str(declaration.topic) if declaration.topic else None, "reason": declaration.message}
+                    for declaration in plan.unreadable
+                ),
+            ],
             [str(topic.name) for topic in plan.misread],
             plan_digest(plan),
             text,

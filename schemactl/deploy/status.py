@@ -24,7 +24,7 @@ from schemactl.core.schema import Commit, live
 from schemactl.deploy.drift import DriftReport
 from schemactl.deploy.geo_replication import ReplicatedNamespace, replicated
 from schemactl.deploy.planner import applicable
-from schemactl.deploy.steps import RegisterVersion
+from schemactl.deploy.steps import RegisterVersion, UnreadableDeclaration
 
 _SKEW_S = 60
 """The largest difference of the clocks of a registry and of the machine that applies."""
@@ -148,6 +148,11 @@ class TargetStatus:
     def misread(self) -> int:
         """The number of topics with messages that would be misread now: their numbers are neither Git's nor recorded."""
         return sum(not topic.recorded for topic in self.drift.apart)
+
+    @property
+    def unreadable(self) -> tuple[UnreadableDeclaration, ...]:
+        """The approved declarations that cannot be read."""
+        return self.drift.plan.unreadable
 
     @property
     def differences(self) -> Mapping[str, int]:

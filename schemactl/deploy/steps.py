@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from schemactl.core.errors import Problem
 from schemactl.core.findings import Answer, Waiver
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
@@ -191,6 +192,26 @@ class PlanRefusal:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadableDeclaration:
+    """A file of the approved line that cannot be read: what it declared before counts, and nothing of it is planned.
+
+    Attributes:
+        topic: the topic that the problem is about, by the target's name, or None if it is a whole file.
+        commit: the commit that broke it.
+        problem: the place and the reason.
+    """
+
+    topic: TopicName | None
+    commit: Commit
+    problem: Problem
+
+    @property
+    def message(self) -> str:
+        """The problem as a sentence, without a period."""
+        return f"{self.problem.source}: {self.problem.what}; since {self.commit.short} nothing of it is approved"
+
+
+@dataclass(frozen=True, slots=True)
 class Permissions:
     """The actions that the user allows beyond adding and setting.
 
@@ -262,6 +283,7 @@ class Plan:
         apart: the topics with numbers that will not be Git's after all steps.
         apart_now: whether a topic has such a number already that is not recorded.
         whole: whether it was made for all topics, so that topics without a step are complete.
+        unreadable: the approved declarations that cannot be read, which the plan leaves out.
     """
 
     origin: Origin
@@ -274,6 +296,12 @@ class Plan:
     apart: tuple[TopicApart, ...] = ()
     apart_now: bool = False
     whole: bool = True
+    unreadable: tuple[UnreadableDeclaration, ...] = ()
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether something that is approved, or was to be, is not in the plan."""
+        return bool(self.refusals or self.unreadable)
 
     @property
     def may_lose(self) -> tuple[PlanRefusal, ...]:

@@ -15,6 +15,8 @@ from schemactl.core.wording import counted, day, format_version, kind_of, moment
 from schemactl.declare.target_numbers import AcceptanceReason
 from schemactl.deploy.drift import DriftItem, DriftKind, DriftReport, differences
 from schemactl.deploy.geo_replication import ReplicatedNamespace, clusters_said, of_target
+from schemactl.deploy.plan_json import unreadable_values
+from schemactl.deploy.steps import UnreadableDeclaration
 from schemactl.deploy.version_numbers import FORMAT_VERSION, NumberPair, TopicApart, apart_values, topic_values
 from schemactl.formats.type_spec import line_changes
 from schemactl.report.check import Shade
@@ -40,6 +42,8 @@ def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ())
         blocks.append((subject, *(line for item in items for line in _difference_lines(item))))
     if unmanaged := [item for item in report.differences if item.kind in _UNMANAGED]:
         blocks.append(tuple(_unmanaged_lines(unmanaged, report.origin.target)))
+    if report.plan.unreadable:
+        blocks.append(unreadable_block(report.plan.unreadable))
     blocks += _accepted_blocks(report)
     if cluster_lines := clusters_said(of_target(report, spaces)):
         blocks.append(tuple(SheetLine(on_one_line(text), depth=depth) for depth, text in cluster_lines))
@@ -128,6 +132,7 @@ def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) ->
             for name, acceptance in report.unused.items()
         ],
         "numbers_apart": apart_values(report.apart),
+        "unreadable": unreadable_values(report.plan.unreadable),
         "replicated": replicated_values(of_target(report, spaces)),
         "topics": topic_values(git=report.git, registry=report.held),
     }
@@ -189,6 +194,20 @@ def replicated_values(spaces: Sequence[ReplicatedNamespace]) -> list[Json]:
 def render(misread: Sequence[TopicApart], *, target: str, color: bool = False) -> str:
     """Return the topics whose messages would be misread, with the next step, as text."""
     return "\n".join(text_lines(misread_block(misread, target=target), color=color))
+
+
+def unreadable_block(declarations: Sequence[UnreadableDeclaration]) -> SheetBlock:
+    """Return the approved declarations that cannot be read, below a line that says so."""
+    head = "Approved declarations that cannot be read; what they declared before counts:"
+    lines = [
+        SheetLine(
+            on_one_line(f"{declaration.topic}: {declaration.message}" if declaration.topic else declaration.message),
+            "!",
+            1,
+        )
+        for declaration in declarations
+    ]
+    return (SheetLine(head), *lines)
 
 
 def misread_block(

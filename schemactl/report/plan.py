@@ -31,7 +31,7 @@ from schemactl.deploy.steps import (
 )
 from schemactl.report.check import Shade
 from schemactl.report.document import Sheet, SheetLine, Sign, alternatives, by_name
-from schemactl.report.drift import misread_block
+from schemactl.report.drift import misread_block, unreadable_block
 
 _MAX_UNTRIED: Final = 50
 """The most untried steps that are listed; the result file has all of them."""
@@ -60,12 +60,13 @@ def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
         )
         for refusal in plan.refusals
     ]
+    problems += [unreadable_block(plan.unreadable)] if plan.unreadable else []
     # Rejections come first: how they are resolved decides the version numbers.
     misread = [topic for topic in plan.misread if topic.name not in {refusal.name for refusal in plan.refusals}]
     if misread:
         target, planned = plan.origin.target, bool(plan.steps)
         problems.append(misread_block(misread, target=target, after=not plan.apart_now, planned=planned))
-    shade: Shade = "bad" if plan.refusals or plan.misread else "doubtful" if plan.steps else "good"
+    shade: Shade = "bad" if plan.leaves_out or plan.misread else "doubtful" if plan.steps else "good"
     return Sheet(
         "plan",
         plan.origin.target,
@@ -80,6 +81,7 @@ def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
 def short_sheet(plan: Plan, digest: str = "") -> Sheet:
     """Return the plan without its steps: the summary and the rejections."""
     problems = [(SheetLine(f"{refusal.name}: {refusal.message}", "!"),) for refusal in plan.refusals]
+    problems += [(line,) for line in unreadable_block(plan.unreadable)[1:]]
     return replace(plan_sheet(plan, digest), blocks=(), problems=tuple(problems), is_short=True)
 
 
@@ -87,8 +89,8 @@ def summary(plan: Plan) -> str:
     """Return one line: the number of changes, and of topics that are left out."""
     skipped = sum(note.kind is PlanNoteKind.DELETION_SKIPPED for note in plan.notes)
     aside = f"; {counted(skipped, 'deletion')} skipped" if skipped else ""
-    aside += f"; left out: {left_out(plan)}" if plan.refusals else ""
-    if plan.may_lose or (plan.refusals and not plan.steps):
+    aside += f"; left out: {left_out(plan)}" if plan.leaves_out else ""
+    if plan.may_lose or (plan.leaves_out and not plan.steps):
         return f"Nothing can be applied{aside}."
     if not plan.steps and plan.misread:
         return f"No changes, but messages of {counted(len(plan.misread), 'topic')} would be misread{aside}."
@@ -106,6 +108,7 @@ def left_out(plan: Plan) -> str:
     topics = sum(isinstance(name, TopicName) for name in names)
     namespaces = len(names) - topics
     parts = [counted(topics, "topic")] if topics else []
+    parts += [counted(len(plan.unreadable), "unreadable declaration")] if plan.unreadable else []
     return " and ".join([*parts, *([f"the policies of {counted(namespaces, 'namespace')}"] if namespaces else [])])
 
 
@@ -187,7 +190,7 @@ def _policy_lines(step: SetPolicies) -> Iterator[tuple[Sign, str]]:
 def render_result(result: Result, *, color: bool = False) -> str:
     """Return the failed, untried and left-out steps with their reasons, and the summary, as text."""
     plan = result.plan
-    if not result.left and not plan.refusals:
+    if not result.left and not plan.leaves_out:
         return paint(f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}.", "green", color=color)
     lines = []
     for number, error in result.failures.items():
@@ -197,13 +200,15 @@ def render_result(result: Result, *, color: bool = False) -> str:
     if untried := [describe(step) for number, step in result.left if number not in result.failures]:
         more = [f"and {len(untried) - _MAX_UNTRIED} more"] if len(untried) > _MAX_UNTRIED else []
         lines += ["Not tried:", *_indented([*untried[:_MAX_UNTRIED], *more])]
-    if plan.refusals:
-        lines += ["Left out:", *_indented([f"{refusal.name}: {refusal.message}" for refusal in plan.refusals])]
+    if plan.leaves_out:
+        reasons = [f"{refusal.name}: {refusal.message}" for refusal in plan.refusals]
+        reasons += [line.text for line in unreadable_block(plan.unreadable)[1:]]
+        lines += ["Left out:", *_indented(reasons)]
     if result.left:
         total = f"Applied {len(result.done)} of {counted(len(plan.steps), 'step')}"
     else:
         total = f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}"
-    aside = f"; left out: {left_out(plan)}" if plan.refusals else ""
+    aside = f"; left out: {left_out(plan)}" if plan.leaves_out else ""
     lines.append(paint(f"{total}{aside}.", "red", color=color))
     return "\n".join(lines)
 
@@ -318,6 +323,6 @@ def _common_values(plan: Plan, run: Json | None) -> Json:
 
 
 def _outcome(result: Result) -> str:
-    if not result.left and not result.plan.refusals and result.failure is None:
+    if not result.left and not result.plan.leaves_out and result.failure is None:
         return "applied"
     return "partly applied" if result.done else "failed"

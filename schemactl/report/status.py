@@ -13,8 +13,9 @@ from schemactl.core.terminal import on_one_line, paint, table
 from schemactl.core.wording import counted, moment
 from schemactl.deploy.drift import DriftKind
 from schemactl.deploy.geo_replication import clusters_said
+from schemactl.deploy.plan_json import unreadable_values
 from schemactl.deploy.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
-from schemactl.report.drift import replicated_values
+from schemactl.report.drift import replicated_values, unreadable_block
 
 FORMAT_VERSION: Final = 1
 """Of the JSON document; keys are not renamed within a format version."""
@@ -129,6 +130,8 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
         yield f"  drift: {_counts_by_kind(status.differences)}"
     if status.misread:
         yield f"  messages of {counted(status.misread, 'topic')} would be misread"
+    if status.unreadable:
+        yield from ("  " + "  " * line.depth + line.text for line in unreadable_block(status.unreadable))
     if status.accepted:
         yield f"  accepted: {_counts_by_kind(status.accepted)}"
     if status.unused:
@@ -196,6 +199,7 @@ def _target_json(status: TargetStatus | UnknownStatus) -> Json:
         "rejected": status.rejected,
         "waiting": dict(sorted(status.waiting.items())),
         "misread": status.misread,
+        "unreadable": unreadable_values(status.unreadable),
         "drift": dict(sorted(status.differences.items())),
         "accepted": dict(sorted(status.accepted.items())),
         "unused": status.unused,
@@ -308,6 +312,11 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
         "waiting_topics",
         "Topics that wait until another target holds their versions.",
         _sample_count(lambda status: sum(status.waiting.values())),
+    ),
+    (
+        "declarations_unreadable",
+        "Approved declarations that cannot be read.",
+        _sample_count(lambda status: len(status.unreadable)),
     ),
     ("misread_topics", "Topics whose messages would be misread.", _sample_count(lambda status: status.misread)),
     ("drift_differences", "Differences that nobody has accepted.", _samples_by_kind(lambda status: status.differences)),

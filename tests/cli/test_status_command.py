@@ -313,3 +313,41 @@ def test_the_versions_of_a_topic_are_side_by_side(tmp_path: Path) -> None:
     samples = parse_metrics(estate.run("status", "--format", "prometheus").out)
     assert samples['unpromoted_versions{target="back"}'] == 2
     assert samples['unpromoted_versions{target="local"}'] == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "topic", "place"),
+    [
+        ({"namespaces/orders.avsc": "{"}, str(ORDERS), "namespaces/orders.avsc:1:2"),
+        (
+            {"namespaces/lost.yaml": declared("shop/sales/lost", "nope.avsc")},
+            "persistent://shop/sales/lost",
+            "namespaces/lost.yaml:",
+        ),
+        ({"namespaces/file.yaml": "topic: ["}, None, "namespaces/file.yaml:1:"),
+    ],
+    ids=["definition", "missing file", "whole file"],
+)
+def test_what_cannot_be_read_of_the_approved_line_is_in_every_report(
+    tmp_path: Path, files: dict[str, str], topic: str | None, place: str
+) -> None:
+    estate = Estate(tmp_path / "shop", project=PROJECT)
+    estate.orders("id")
+    estate.run("apply", "--target", "local", "--auto-approve")
+    estate.scratch.commit(files)
+    for command in ("plan", "drift", "status"):
+        arguments = (command, "--target", "local")
+        code = 100 if command == "plan" else 0
+        assert place in estate.run("--quiet", *arguments, code=code).out
+        document = json.loads(estate.run("--quiet", *arguments, "--format", "json", code=code).out)
+        (unreadable,) = document["targets"][0]["unreadable"] if command == "status" else document["unreadable"]
+        assert (unreadable["topic"], unreadable["file"]) == (topic, place.partition(":")[0])
+        if command == "plan":
+            assert [entry["topic"] for entry in document["left_out"]] == [topic]
+    metrics = parse_metrics(estate.run("status", "--target", "local", "--format", "prometheus").out)
+    assert metrics['declarations_unreadable{target="local"}'] == 1
+    estate.run("apply", "--target", "local", "--auto-approve", code=100)
+    # The rest is applied, and a selection without the broken declaration is whole.
+    estate.scratch.commit({"namespaces/notes.yaml": "topic: shop/sales/notes\nschema: {type: STRING}\n"})
+    assert "unreadable declaration" in estate.run("apply", "--target", "local", "--auto-approve", code=3).out
+    estate.run("plan", "--target", "local", "--topic", "notes", "--detailed-exitcode")

@@ -423,7 +423,6 @@ def test_every_command_names_once_what_was_approved_and_cannot_be_read(other: Sh
         ("list",),
         ("targets",),
         ("export", "avro"),
-        ("plan",),
         ("clients",),
     ):
         code, _, err = other.run(*command)
