@@ -35,7 +35,7 @@ from schemactl.cli.target_selection import (
 )
 from schemactl.cli.topic_selection import add_filters, parse_namespaces
 from schemactl.core import names as topic_names
-from schemactl.core.catalog import Catalog
+from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.project import Target
@@ -45,9 +45,10 @@ from schemactl.report import SHEET_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.declare.target_numbers import AcceptanceReason, TargetNumbers, TopicNumbers
-    from schemactl.deploy.drift import DriftItem, DriftReport
+    from schemactl.deploy.drift import AppliedHistory, DriftItem, DriftReport
     from schemactl.deploy.refusals import Awaited, AwaitedBy
     from schemactl.deploy.registry_state import RegistryState
+    from schemactl.deploy.status import LastApply
     from schemactl.deploy.steps import Plan
     from schemactl.deploy.version_numbers import TopicApart
     from schemactl.registry.interface import Registry, Scope
@@ -161,11 +162,13 @@ class DriftScope:
         topics: globs of topic names; empty for all topics.
         namespaces: names of namespaces; empty for all namespaces.
         unmanaged: whether to include topics and namespaces that Git never declared.
+        results: the folder with the results of the last applies, or None for the project's own.
     """
 
     topics: Sequence[str] = ()
     namespaces: Sequence[str] = ()
     unmanaged: bool = False
+    results: str | None = None
 
 
 def find_drifts(
@@ -263,7 +266,63 @@ class DriftRequest:
             today=datetime.now(UTC).date(),
             numbers=self.numbers,
             is_whole=scope.unmanaged and not (scope.topics or scope.namespaces),
+            applied=self._find_applied(expected, state.catalog),
         )
+
+    def _find_applied(self, git: Catalog, registered: Catalog) -> AppliedHistory | None:
+        """Return what Git had approved at the newest commit that left a trace, or None without any trace.
+
+        The traces are the newest version of each topic, which was approved by some commit, and the result of the last complete apply
+        from this folder.
+        """
+        from schemactl.comparison.changes import Contents, stamp
+        from schemactl.core.schema import live
+        from schemactl.history.target_history import read_effective
+
+        target = self.target
+        approved, names, place = target.approved, target.names, target.place
+        commit_ids = set()
+        for name, topic in git.topics.items():
+            newest = live(registered.topics[name].versions)[-1:] if name in registered.topics else ()
+            for entry in newest:
+                version = Contents(topic.versions).find(entry.info) if entry.info and not stamp(entry.info) else None
+                commit_ids.add(stamp(entry.info) or (version.commit.id if version and version.commit else ""))
+        last_apply = read_last_apply(place, self.scope.results, target.context)
+        if last_apply and last_apply.outcome == "applied":
+            commit_ids.add(last_apply.commit)
+        steps = {
+            step: commit_id
+            for commit_id in filter(None, commit_ids)
+            if (step := approved.step_of(commit_id)) is not None
+        }
+        if not steps:
+            return None
+        catalog = read_effective(
+            target.context.repository, place.project, place.target, at=steps[max(steps)], whole=approved.whole
+        ).catalog
+
+        def find_declared(name: NamespaceName | TopicName) -> Namespace | Topic | None:
+            declared = names.declared(name)
+            return catalog.get(declared) if declared else None
+
+        return find_declared
+
+
+def read_last_apply(place: ChosenTarget, folder: str | None, context: Context) -> LastApply | None:
+    """Return the target's last apply from its result file, if there is one; warn about a file that cannot be read.
+
+    `folder` has the results, or None for the project's own folder.
+    """
+    from schemactl.cli.apply_results import read_result, result_path
+
+    name = place.target.name
+    path = result_path(Path(context.directory), name, folder) if folder else result_path(place.folder, name)
+    try:
+        result = read_result(path, name)
+    except ValueError as error:
+        context.say(f"warning: {error}")
+        return None
+    return result[0] if result else None
 
 
 def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope) -> Scope:
@@ -432,7 +491,7 @@ def _accept_states(
     for item in report.found:
         if item.state:
             items_by_name.setdefault(item.name, []).append(item)
-        elif item.accepted is None and item.kind not in kinds_of_numbers:
+        elif item.accepted is None and not item.is_pending and item.kind not in kinds_of_numbers:
             acceptance.repairable.append(item)
     for name, items in items_by_name.items():
         new_items = [item for item in items if item.accepted is None]

@@ -6,11 +6,10 @@ import argparse
 import time
 from collections.abc import Collection, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
-from schemactl.cli.drift import DriftScope, find_drifts
+from schemactl.cli.drift import DriftScope, find_drifts, read_last_apply
 from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.target_selection import AskedTargets, OpenTarget, OpenTargets, add_targets, opened
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from schemactl.core.deadline import Deadline, OutOfTime
     from schemactl.core.names import TopicName
     from schemactl.deploy.refusals import Awaited
-    from schemactl.deploy.status import LastApply
     from schemactl.deploy.steps import Plan
     from schemactl.history import History
     from schemactl.registry.interface import Scope
@@ -83,7 +81,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
         return False
 
     with opened(selection, context, as_rows=True, prints_notes=False) as targets:
-        scope = DriftScope(unmanaged=args.unmanaged)
+        scope = DriftScope(unmanaged=args.unmanaged, results=args.results)
         drift_by_target = find_drifts(
             targets, scope, awaited=partial(_find_awaited, targets, _named_results(args, context), context), stop=stop
         )
@@ -94,7 +92,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
                 statuses.append(UnknownStatus(name, str(drift)))
             else:
                 target = targets_by_name[name]
-                last_apply = _read_last_apply(target.place, args, context)
+                last_apply = read_last_apply(target.place, args.results, context)
                 statuses.append(TargetStatus(name, drift, last_apply, _count_later_versions(target.approved)))
         latest: dict[TopicName, int] = {}
         for target in targets.targets:
@@ -161,19 +159,3 @@ def _find_latest_versions(git: Catalog) -> dict[TopicName, int]:
         if versions:
             latest[name] = versions[-1].number
     return latest
-
-
-def _read_last_apply(place: ChosenTarget, args: argparse.Namespace, context: Context) -> LastApply | None:
-    """Return the target's last apply from its result file, if there is one; warn about a file that cannot be read."""
-    from schemactl.cli.apply_results import read_result, result_path
-
-    if args.results:
-        path = result_path(Path(context.directory), place.target.name, args.results)
-    else:
-        path = result_path(place.folder, place.target.name)
-    try:
-        result = read_result(path, place.target.name)
-    except ValueError as error:
-        context.say(f"warning: {error}")
-        return None
-    return result[0] if result else None

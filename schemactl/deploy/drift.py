@@ -27,7 +27,7 @@ from schemactl.comparison.changes import (
     upload,
 )
 from schemactl.comparison.fingerprint import fingerprint
-from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Outcome
 from schemactl.core.names import NamespaceName, TopicName
@@ -85,6 +85,8 @@ class DriftItem:
         nearest: Git's version with the fewest differences from the entry.
         state: the record by which `drift --accept` accepts it, or None if it is accepted in another way, or cannot be.
         accepted: the reason of its acceptance; None if it is not accepted.
+        is_pending: whether the registry is as Git had approved it when something was last applied, so that the next `apply` is all
+            that is missing.
     """
 
     name: NamespaceName | TopicName
@@ -96,6 +98,7 @@ class DriftItem:
     nearest: SchemaVersion | None = None
     state: Acceptance | None = None
     accepted: AcceptanceReason | None = None
+    is_pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ class DriftReport:
 
     Attributes:
         origin: the registry and the history that were compared.
-        found: all differences, including accepted ones.
+        found: all differences, including pending and accepted ones.
         git: the approved history, by the target's names.
         held: the registry's part of it, and the other topics that were read.
         plan: the plan of an `apply`.
@@ -122,13 +125,22 @@ class DriftReport:
 
     @property
     def differences(self) -> tuple[DriftItem, ...]:
-        """The differences that are not accepted."""
-        return tuple(item for item in self.found if item.accepted is None)
+        """The drift: the differences that are neither pending nor accepted."""
+        return tuple(item for item in self.found if item.accepted is None and not item.is_pending)
+
+    @property
+    def pending(self) -> tuple[DriftItem, ...]:
+        """The differences that an `apply` of later approved commits removes."""
+        return tuple(item for item in self.found if item.accepted is None and item.is_pending)
 
     @property
     def accepted(self) -> tuple[DriftItem, ...]:
         """The differences that are accepted."""
         return tuple(item for item in self.found if item.accepted)
+
+
+AppliedHistory = Callable[[NamespaceName | TopicName], Namespace | Topic | None]
+"""Returns what Git had approved of a namespace or topic, by the target's name, when something was last applied; None: nothing yet."""
 
 
 def find(
@@ -140,6 +152,7 @@ def find(
     today: date,
     numbers: TargetNumbers | None = None,
     is_whole: bool = False,
+    applied: AppliedHistory | None = None,
 ) -> DriftReport:
     """Return all drift of the registry from the approved history: policies and topics, then versions, then unmanaged.
 
@@ -153,6 +166,7 @@ def find(
         today: the day (UTC), by which acceptances expire.
         numbers: the target's numbers file, which has the acceptances.
         is_whole: `git` and `state` cover all topics, so that any acceptance without its drift is unused.
+        applied: what Git had approved at the last `apply` that left a trace, or None if none did.
     """
     approved = applicable(git)
     apart = find_apart(approved, state.catalog, numbers)
@@ -163,8 +177,8 @@ def find(
             refusals.setdefault(refusal.name, []).append(refusal)
     advice = Advice(plan.origin, lost, refusals)
     items = (
-        *TopicAndPolicyDrift(approved, state, advice).find_differences(),
-        *VersionDrift(approved, state, advice, commit, apart, numbers).find_differences(),
+        *TopicAndPolicyDrift(approved, state, advice, applied).find_differences(),
+        *VersionDrift(approved, state, advice, commit, apart, numbers, applied).find_differences(),
         *_find_unmanaged(git, state, advice),
     )
     accepted = numbers.accepted if numbers else {}
@@ -259,7 +273,10 @@ def _format_versions(entries: Sequence[SchemaVersion]) -> str:
 class TopicAndPolicyDrift:
     """Compares everything but versions."""
 
-    def __init__(self, git: Catalog, state: RegistryState, advice: Advice) -> None:
+    def __init__(
+        self, git: Catalog, state: RegistryState, advice: Advice, applied: AppliedHistory | None = None
+    ) -> None:
+        self.applied = applied
         self.declared = git
         self.git = without_namespaces(git, state.half_deleted)
         self.state = state
@@ -300,6 +317,8 @@ class TopicAndPolicyDrift:
                         "the registry does not have this namespace",
                         "the registry does not show whether it ever existed",
                         self.advice.bring(name, "creates it"),
+                        is_pending=not any(lost.namespace_name == name for lost in self.advice.lost)
+                        and (self.applied is None or self.applied(name) is None),
                     )
                 case PoliciesChanged(name, before, after) if name not in missing:
                     yield from self._compare_policies(name, before, after)
@@ -317,6 +336,7 @@ class TopicAndPolicyDrift:
                         f"{self.advice.bring(name, 'adds them')}\napprove that number in Git"
                         if before is not None and before < after
                         else wrong_partitions(name, before, after, self.advice).fix,
+                        is_pending=self._had_partitions(name, before),
                     )
                 case SchemaRemoved(name) if self._is_schema_kept(name):
                     entries = self.topics[name].versions
@@ -330,6 +350,19 @@ class TopicAndPolicyDrift:
                         state=_build_accepted_state(name, entries),
                     )
 
+    def _had_partitions(self, name: TopicName, count: int | None) -> bool:
+        """Return whether Git had approved that number of partitions when something was last applied."""
+        holder = self.applied(name) if self.applied else None
+        return holder is None or (isinstance(holder, Topic) and holder.partitions == count)
+
+    def _had_policy(self, name: NamespaceName | TopicName, policy: str, value: object) -> bool:
+        """Return whether Git had approved that value when something was last applied; without a trace of that, nobody knows."""
+        if self.applied is None:
+            return False
+        holder = self.applied(name)
+        undefined = CompatibilityStrategy.UNDEFINED
+        return holder is None or (holder.policies.get(policy) or undefined) == (value or undefined)
+
     def _compare_policies(
         self, name: NamespaceName | TopicName, before: Policies, after: Policies
     ) -> Iterator[DriftItem]:
@@ -341,6 +374,7 @@ class TopicAndPolicyDrift:
                 f"{policy} is {registered}, but Git approved {wanted}",
                 "the registry does not show since when and by whom: it keeps no history of policies",
                 f"{self.advice.bring(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
+                is_pending=self._had_policy(name, policy, before.get(policy)),
             )
 
     def _compare_former_policies(
@@ -376,6 +410,7 @@ class TopicAndPolicyDrift:
                 if name in self.advice.lost or name in self.advice.refusals
                 else f"{self.advice.bring(name, 'creates it')}\n{self.advice.rebuild(name)}: if messages of old versions are still to "
                 "be read, it gives the versions the numbers they had",
+                is_pending=name not in self.advice.lost and is_new(name, self.applied),
             )
         return DriftItem(
             name,
@@ -392,6 +427,12 @@ class TopicAndPolicyDrift:
         registered = self.topics.get(name)
         entries = live(registered.versions) if registered else ()
         return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))
+
+
+def is_new(name: TopicName, applied: AppliedHistory | None) -> bool:
+    """Return whether Git had approved no version of the topic, and not the topic itself, when something was last applied."""
+    holder = applied(name) if applied else None
+    return not isinstance(holder, Topic) or holder.deleted or not (holder.versions or holder.schema is None)
 
 
 def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:
@@ -430,7 +471,9 @@ class VersionDrift:
         commit: Callable[[str], Commit | None],
         apart: Sequence[TopicApart],
         numbers: TargetNumbers | None,
+        applied: AppliedHistory | None = None,
     ) -> None:
+        self.applied = applied
         self.git = without_namespaces(git, state.half_deleted)
         self.retained = state.retained
         self.recorded = numbers.topics if numbers else {}
@@ -608,7 +651,14 @@ class VersionDrift:
                 + (f". {stuck.message}" if stuck else ""),
                 "they were never applied, or the broker lost them; it does not show which",
                 stuck.fix if stuck else self.advice.bring(name, "registers them"),
+                is_pending=not is_gits and self._were_approved_later(name, missing),
             )
+
+    def _were_approved_later(self, name: TopicName, versions: Sequence[SchemaVersion]) -> bool:
+        """Return whether all of the versions were approved after something was last applied."""
+        holder = self.applied(name) if self.applied else None
+        known = {version.number for version in holder.versions} if isinstance(holder, Topic) else set[int]()
+        return self.applied is not None and not any(version.number in known for version in versions)
 
     def _is_stored(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
         """Return whether the registry takes the version for one that it has, so that no upload adds it."""
@@ -642,6 +692,7 @@ class VersionDrift:
             if name in self.advice.refusals
             else f"{self.advice.bring(name, 'registers them')}\n{self.advice.rebuild(name)}: if messages of old versions are still to be "
             "read, it gives them the numbers they had",
+            is_pending=lost is None and is_new(name, self.applied),
         )
 
     def _make_numbers_apart_item(self, name: TopicName, apart: TopicApart) -> DriftItem:

@@ -204,6 +204,10 @@ class History:
         """The number of commits that follow in the whole history."""
         return self.whole.commits - self.commits
 
+    def step_of(self, commit_id: str) -> int | None:
+        """Return the position of a commit on this first-parent line, counted from 0, or None if it is not on the line."""
+        return self._cache.step_of(commit_id)
+
     def has(self, commit: Commit) -> bool:
         """Return whether a commit is on this first-parent line."""
         return self._cache.step_of(commit.id) is not None

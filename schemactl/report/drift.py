@@ -42,6 +42,8 @@ def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ())
         blocks.append((subject, *(line for item in items for line in _difference_lines(item))))
     if unmanaged := [item for item in report.differences if item.kind in _UNMANAGED]:
         blocks.append(tuple(_unmanaged_lines(unmanaged, report.origin.target)))
+    if report.pending:
+        blocks.append(tuple(_pending_lines(report)))
     if report.plan.unreadable:
         blocks.append(unreadable_block(report.plan.unreadable))
     blocks += _accepted_blocks(report)
@@ -51,6 +53,14 @@ def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ())
     tip = f" at {origin.tip.short}, {day(origin.tip)}" if origin.tip else ", without commits"
     head = f"Drift of {origin.target} ({origin.registry}) from {origin.ref}{tip}"
     return Sheet("drift", origin.target, head, tuple(blocks), (), _summarize(report))
+
+
+def _pending_lines(report: DriftReport) -> Iterator[SheetLine]:
+    """Yield one line for each pending difference, and the command that shows what comes."""
+    yield SheetLine("Pending: approved since the last apply, and no drift:")
+    for item in report.pending:
+        yield SheetLine(f"{on_one_line(str(item.name))}: {item.message}", depth=1)
+    yield from alternatives("Next", f"schemactl plan --target {quote(report.origin.target)}")
 
 
 def _accepted_blocks(report: DriftReport) -> Iterator[SheetBlock]:
@@ -74,8 +84,10 @@ def _summarize(report: DriftReport) -> tuple[str, Shade]:
     """Return one line with the number of differences and places, and its color."""
     count, names = len(report.differences), len(by_name(report.differences))
     if not count:
-        rest = f", apart from {counted(len(report.accepted), 'accepted difference')}" if report.accepted else ""
-        return f"No drift. The registry has what Git approved{rest}.", "good"
+        rest = [counted(len(report.accepted), "accepted difference")] if report.accepted else []
+        rest += [counted(len(report.pending), "pending difference")] if report.pending else []
+        aside = f", apart from {' and '.join(rest)}" if rest else ""
+        return f"No drift. The registry has what Git approved{aside}.", "good"
     misread = sum(not topic.recorded for topic in report.apart)
     aside = f" Messages of {counted(misread, 'topic')} would be misread." if misread else ""
     text = f"Drift: {counted(count, 'difference')} in {counted(names, 'place')}.{aside} Nothing was changed."
@@ -118,6 +130,7 @@ def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) ->
         "pulsar": origin.release.value,
         "approved": {"ref": origin.ref, "commit": commit_value(origin.tip)},
         "differences": [_difference_json(difference) for difference in report.differences],
+        "pending": [_difference_json(difference) for difference in report.pending],
         "accepted": [
             {**_difference_json(item), "accepted": _decision_json(item.accepted)}
             for item in report.accepted

@@ -195,4 +195,4 @@ def drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
     origin = Origin("local", registry.url, registry.release, "main", None)
     plan = make_plan(state, target, origin=origin, permissions=Permissions())
     found = find(target, state, plan, commit=lambda _id: None, today=date(2026, 11, 22))
-    return {difference.kind for difference in found.differences}
+    return {difference.kind for difference in (*found.differences, *found.pending)}

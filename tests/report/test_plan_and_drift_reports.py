@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ from consumers import markdown_faults, workflow_commands
 from scratch import Scratch, record
 from test_machine_formats import HOSTILE
 
+from schemactl.core.names import NamespaceName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.report import SHEET_FORMATS, render_sheets
 from schemactl.report.document import Sheet, SheetLine
 
@@ -72,7 +77,11 @@ def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_d
     assert reports["markdown"].index("❌ <b>") < reports["markdown"].index("```diff")
 
 
-def test_every_format_of_drift_has_the_sum_and_what_differs(repository: Path) -> None:
+def test_every_format_of_drift_has_the_sum_and_what_differs(repository: Path, tmp_path: Path) -> None:
+    repository = shutil.copytree(repository, tmp_path / "repository")
+    schemactl(repository, "apply", "--target", "local", "-y", code=3)
+    with closing(EmbeddedRegistry(str(repository / ".schemactl/a.db"))) as registry:
+        registry.set_namespace_policies(NamespaceName("shop", "sales"), Policies(CompatibilityStrategy.FORWARD))
     reports = _reports(repository, "drift", "--target", "local", code=0)
     document = json.loads(reports["json"])
     summary = reports["text"].splitlines()[-1]
