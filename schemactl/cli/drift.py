@@ -238,7 +238,8 @@ class DriftRequest:
             unmanaged = _read_unmanaged(registry, renamed(self.everything, names), scope)
         selected = select(self.approved, topics=scope.topics, namespaces=scope.namespaces, known=unmanaged.topics)
         git = renamed(selected, names)
-        return git, observe(registry, _add_selected(scope_of(git), unmanaged, scope), git=git)
+        declared = _add_topic_settings(scope_of(git), git)
+        return git, observe(registry, _add_selected(declared, unmanaged, scope), git=git)
 
     def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
         """Return the drift between `git` and the state of the registry; `awaited` as for `make_plan`."""
@@ -267,6 +268,7 @@ class DriftRequest:
             numbers=self.numbers,
             is_whole=scope.unmanaged and not (scope.topics or scope.namespaces),
             applied=self._find_applied(expected, state.catalog),
+            defaults=target.place.project.defaults,
         )
 
     def _find_applied(self, git: Catalog, registered: Catalog) -> AppliedHistory | None:
@@ -334,6 +336,20 @@ def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope) -> Scop
     managed_ids = {name.schema_id for name in git.topics}
     topics = frozenset(name for name in registered.topics if name.schema_id not in managed_ids)
     return Scope(registered.namespaces - declared.namespaces, topics)
+
+
+def _add_topic_settings(scope: Scope, git: Catalog) -> Scope:
+    """Return `scope` with the settings that a namespace declares and each of its topics may override."""
+    from schemactl.core.policies import SETTINGS
+
+    settings = dict(scope.settings)
+    for name, topic in git.topics.items():
+        space = git.namespaces.get(name.namespace_name)
+        if space and not topic.deleted:
+            overridable = {setting for setting in space.policies.settings if SETTINGS[setting].topic_path}
+            if overridable:
+                settings[name] = settings.get(name, frozenset()) | overridable
+    return replace(scope, settings=settings)
 
 
 def _add_selected(declared: Scope, unmanaged: Scope, scope: DriftScope) -> Scope:

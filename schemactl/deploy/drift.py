@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from shlex import quote
+from typing import Final
 
 from schemactl.broker.upload import put
 from schemactl.comparison.changes import (
@@ -31,11 +32,12 @@ from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Outcome
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.policies import SCHEMA_POLICIES, BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.schema import WITHOUT_SCHEMA, Commit, SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.wording import (
     day,
     format_version,
+    kind_of,
     moment,
     numbers,
     partitioned,
@@ -62,6 +64,7 @@ class DriftKind(StrEnum):
     TOMBSTONE = "tombstone"
     NUMBERS_APART = "numbers apart"
     POLICY = "policy"
+    POLICY_OVERRIDDEN = "policy overridden"
     PARTITIONS = "partitions"
     NAMESPACE_MISSING = "namespace missing"
     TOPIC_MISSING = "topic missing"
@@ -153,6 +156,7 @@ def find(
     numbers: TargetNumbers | None = None,
     is_whole: bool = False,
     applied: AppliedHistory | None = None,
+    defaults: BrokerDefaults | None = None,
 ) -> DriftReport:
     """Return all drift of the registry from the approved history: policies and topics, then versions, then unmanaged.
 
@@ -167,6 +171,7 @@ def find(
         numbers: the target's numbers file, which has the acceptances.
         is_whole: `git` and `state` cover all topics, so that any acceptance without its drift is unused.
         applied: what Git had approved at the last `apply` that left a trace, or None if none did.
+        defaults: what the project file says of the brokers.
     """
     approved = applicable(git)
     apart = find_apart(approved, state.catalog, numbers)
@@ -177,7 +182,7 @@ def find(
             refusals.setdefault(refusal.name, []).append(refusal)
     advice = Advice(plan.origin, lost, refusals)
     items = (
-        *TopicAndPolicyDrift(approved, state, advice, applied).find_differences(),
+        *TopicAndPolicyDrift(approved, state, advice, applied, defaults).find_differences(),
         *VersionDrift(approved, state, advice, commit, apart, numbers, applied).find_differences(),
         *_find_unmanaged(git, state, advice),
     )
@@ -269,14 +274,27 @@ def _format_versions(entries: Sequence[SchemaVersion]) -> str:
 
 # Namespaces, topics, policies and partitions
 
+_OVERRIDE_EFFECTS: Final = {
+    "schema_compatibility_strategy": "uploads are accepted or rejected by it, and `check` judged by the other one",
+    "is_allow_auto_update_schema": "it decides whether producers and consumers register schemas",
+    "schema_validation_enforced": "it decides whether producers without schema are let in",
+}
+"""What a policy that overrides a declared value has as its consequence."""
+
 
 class TopicAndPolicyDrift:
     """Compares everything but versions."""
 
     def __init__(
-        self, git: Catalog, state: RegistryState, advice: Advice, applied: AppliedHistory | None = None
+        self,
+        git: Catalog,
+        state: RegistryState,
+        advice: Advice,
+        applied: AppliedHistory | None = None,
+        defaults: BrokerDefaults | None = None,
     ) -> None:
         self.applied = applied
+        self.defaults = defaults
         self.declared = git
         self.git = without_namespaces(git, state.half_deleted)
         self.state = state
@@ -349,6 +367,65 @@ class TopicAndPolicyDrift:
                         f"leave it, so that old messages can be read: {self.advice.accept(name)}",
                         state=_build_accepted_state(name, entries),
                     )
+        yield from self._find_overrides()
+
+    def _find_overrides(self) -> Iterator[DriftItem]:
+        """Yield the values that nobody declared and that win over what Git declares: of a topic over its namespace, of both over `defaults`."""
+        for space_name in sorted(scope_of(self.git).namespaces):
+            declared, registered = self.git.namespaces.get(space_name), self.spaces.get(space_name)
+            for policy in SCHEMA_POLICIES if self.defaults else ():
+                value = registered.policies.get(policy) if registered else None
+                expected = getattr(self.defaults, policy)
+                # The brokers' own enforcement counts in addition to that of a namespace.
+                is_without_effect = policy == "schema_validation_enforced" and not value
+                if not is_without_effect and self._is_override(space_name, declared, policy, value, expected):
+                    yield self._make_override(space_name, policy, value, expected, "`defaults` of the project file")
+        for name, topic in sorted(self.git.topics.items()):
+            registered_topic, space = self.topics.get(name), self.git.namespaces.get(name.namespace_name)
+            if topic.deleted or registered_topic is None:
+                continue
+            for policy, value in registered_topic.policies.managed().items():
+                expected, declarer = space.policies.get(policy) if space else None, "its namespace"
+                if expected in (None, CompatibilityStrategy.UNDEFINED) and policy in SCHEMA_POLICIES and self.defaults:
+                    expected, declarer = getattr(self.defaults, policy), "`defaults` of the project file"
+                if self._is_override(name, topic, policy, value, expected):
+                    yield self._make_override(name, policy, value, expected, declarer)
+
+    def _is_override(
+        self,
+        name: NamespaceName | TopicName,
+        declared: Namespace | Topic | None,
+        policy: str,
+        value: object,
+        expected: object,
+    ) -> bool:
+        """Return whether a registered value, of a policy that Git never declared for the name, wins over another declared value."""
+        unset = (None, CompatibilityStrategy.UNDEFINED)
+        own = declared.policies.get(policy) if declared else None
+        former = self.git.former.get(name)
+        is_managed = own is not None or (former is not None and former.get(policy) is not None)
+        return not is_managed and value not in unset and expected not in unset and value != expected
+
+    def _make_override(
+        self, name: NamespaceName | TopicName, policy: str, value: object, expected: object, declarer: str
+    ) -> DriftItem:
+        level = kind_of(name)
+        shown, wanted = policy_word(value), policy_word(expected)
+        undefined = policy_word(CompatibilityStrategy.UNDEFINED)
+        remove = (
+            f"approve `{policy}: {wanted}` for the {level}: `apply` sets it"
+            if policy in SCHEMA_POLICIES and policy != "schema_compatibility_strategy"
+            else f"approve `{policy}: {undefined}` for the {level}: `apply` removes the {level}'s own value"
+        )
+        effect = _OVERRIDE_EFFECTS.get(policy, "what is kept of its messages is decided by it")
+        return DriftItem(
+            name,
+            DriftKind.POLICY_OVERRIDDEN,
+            f"{policy} of the {level} is {shown}, which Git does not declare; it wins over {wanted} of {declarer}: {effect}",
+            "something other than `apply` set it: the registry keeps no history of policies",
+            f"approve `{policy}: {shown}` for the {level}, if it is right\n{remove}\naccept it: {self.advice.accept(name)}",
+            state=Acceptance(policies=Policies.of({policy: value})),
+        )
 
     def _had_partitions(self, name: TopicName, count: int | None) -> bool:
         """Return whether Git had approved that number of partitions when something was last applied."""

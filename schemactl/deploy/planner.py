@@ -47,7 +47,7 @@ from schemactl.core.policies import (
     strategy_of,
 )
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
-from schemactl.core.wording import numbers
+from schemactl.core.wording import kind_of, numbers
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.deploy import refusals
 from schemactl.deploy.refusals import Awaited, AwaitedBy, Rejected
@@ -345,7 +345,17 @@ class Planner(PlannedState):
             relax=self._relaxing_command(name) if name.domain == "persistent" else None,
             restart=self._restarting_command(name, git),
             is_orphaned=self.base.catalog.topics.get(name, Topic(name)).deleted,
+            set_by_others=self._find_undeclared_level(name),
         )
+
+    def _find_undeclared_level(self, name: TopicName) -> str:
+        """Return the level whose own strategy is in force for the topic although Git declares none there, or ""."""
+        for holder in (name, name.namespace_name):
+            registered, declared = self.base.catalog.get(holder), self.target.get(holder)
+            if strategy_of(registered.policies if registered else None):
+                is_declared = declared is not None and declared.policies.schema_compatibility_strategy is not None
+                return "" if is_declared or name in self.base.relaxed else kind_of(holder)
+        return ""
 
     def _relaxing_command(self, name: TopicName) -> str:
         return self.commands.apply(name, RELAX)

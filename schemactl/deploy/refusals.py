@@ -121,6 +121,7 @@ def rejected_version(
     relax: str | None,
     restart: str | None,
     is_orphaned: bool,
+    set_by_others: str,
 ) -> PlanRefusal:
     """Return the refusal of Git's version, with its fixes.
 
@@ -132,6 +133,7 @@ def rejected_version(
         relax: the command that registers the version under ALWAYS_COMPATIBLE, or None if that is impossible.
         restart: the command that deletes the registry's versions and registers Git's, or None if that would not help.
         is_orphaned: whether the topic has schemas, but does not exist.
+        set_by_others: the level at which something other than Git's declarations set the strategy, or "".
     """
     version, answer, strategy = rejected.version, rejected.answer, rejected.strategy
     registered, git_contents = live(rejected.stored), Contents(git)
@@ -154,6 +156,9 @@ def rejected_version(
             fix = _NEVER_STORED
         else:
             fix = "\n".join(_list_fixes_of_incompatibility(rejected, foreign, restart, relax))
+            if set_by_others:
+                message += f". {strategy} is the {set_by_others}'s own strategy, which Git does not declare: somebody set it in the registry"
+                fix = f"approve `schema_compatibility_strategy: UNDEFINED` for the {set_by_others}: `apply` removes that value first\n{fix}"
     if is_orphaned:
         message += f". {_ORPHANED}"
     if commands.origin.proposed and version.commit == commands.origin.tip:
