@@ -180,6 +180,7 @@ def _relative_to_top(folder: str, context: Context, top: Path) -> str:
 def _read_registry(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
     """Return the selected part of the registry, by declared names."""
     from schemactl.core.names import TargetNames
+    from schemactl.core.policies import SETTINGS
     from schemactl.deploy.planner import renamed
     from schemactl.registry.interface import Scope
 
@@ -200,7 +201,9 @@ def _read_registry(args: argparse.Namespace, registry: Registry, target: Target)
         )
     declared_names = {name: _find_declared_name(name, target) for name in namespaces | topic_namespaces}
     names = TargetNames(target.name, namespaces=declared_names if target.names else {})
-    return renamed(registry.read(Scope(namespaces, topics)), names)
+    of_topics = frozenset(setting.name for setting in SETTINGS.values() if setting.topic_path)
+    settings = dict.fromkeys(namespaces | topic_namespaces, frozenset(SETTINGS)) | dict.fromkeys(topics, of_topics)
+    return renamed(registry.read(Scope(namespaces, topics, settings)), names)
 
 
 def _find_declared_name(name: NamespaceName, target: Target) -> NamespaceName:

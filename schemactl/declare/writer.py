@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from schemactl.comparison.changes import content_identity, unstamped
@@ -15,7 +15,7 @@ from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.json_values import json_text
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.project import Project
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaType
 from schemactl.declare import files as declare_files
@@ -53,11 +53,16 @@ Files: TypeAlias = Mapping[str, bytes]
 
 def namespace_text(namespace: Namespace) -> bytes:
     """Render the declaration of a namespace with all its policies."""
-    managed: dict[str, Value] = {}
-    for policy, value in namespace.policies.managed().items():
-        if value != CompatibilityStrategy.UNDEFINED:
-            managed[policy] = str(value) if isinstance(value, CompatibilityStrategy) else value
-    return yaml_text({"namespace": str(namespace.name), **managed}).encode()
+    return yaml_text({"namespace": str(namespace.name), **_policy_values(namespace.policies)}).encode()
+
+
+def _policy_values(policies: Policies) -> dict[str, Value]:
+    """Return the policies that are set, by their keys in declarations."""
+    return {
+        policy: str(value) if isinstance(value, CompatibilityStrategy) else value
+        for policy, value in policies.managed().items()
+        if value != CompatibilityStrategy.UNDEFINED
+    }
 
 
 def declared_topic_files(
@@ -79,9 +84,8 @@ def declared_topic_files(
     values: dict[str, Value] = {"topic": str(topic.name)}
     if topic.partitions is not None:
         values["partitions"] = topic.partitions
-    strategy = topic.policies.schema_compatibility_strategy
-    if strategy not in (None, CompatibilityStrategy.UNDEFINED):
-        values["schema_compatibility_strategy"] = str(strategy)
+    # Only namespaces can declare whether validation is enforced.
+    values |= _policy_values(replace(topic.policies, schema_validation_enforced=None))
     files: dict[str, bytes] = {}
     if info is not None and info.type not in WITHOUT_SCHEMA:
         values["schema"] = _build_schema(unstamped(info), stem, files, printed=printed, shared=shared)

@@ -315,7 +315,8 @@ class Planner(PlannedState):
                 self.losses.append(refusals.could_lose(setting_step, loses, self.commands))
             else:
                 self.steps.append(replace(setting_step, loses=loses))
-                self.overlay(step.name, setting_step.after)
+            # Also a refused setting counts for what follows: the user may allow it, and all losses are then known at once.
+            self.overlay(step.name, setting_step.after)
 
     def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
         """Add the uploads of the missing versions in this order, or a refusal."""

@@ -20,8 +20,9 @@ from schemactl.core.names import (
     find_invisible_characters,
     is_system_topic,
 )
+from schemactl.core.policies import REPLICATION, SETTINGS, Policies
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, live
-from schemactl.core.wording import versions
+from schemactl.core.wording import policy_word, versions
 from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
 from schemactl.formats import pair_of, spec
 
@@ -101,6 +102,8 @@ def import_catalog(
 class _Importer:
     def __init__(self, held: Catalog, paths: Paths, root: str, release: Release) -> None:
         self.held = held
+        # The topics to declare, with the policies that can be declared.
+        self.topics: dict[TopicName, Topic] = {}
         self.paths = paths
         self.root = root
         self.release = release
@@ -116,8 +119,26 @@ class _Importer:
         """Add a file for every namespace that is not declared."""
         for name, namespace in sorted(self.held.namespaces.items()):
             if name not in declared.namespaces:
-                self.namespace_files[f"{self.paths.of_namespace(name)}.yaml"] = namespace_text(namespace)
+                declarable = replace(namespace, policies=self._select_policies(name, namespace.policies))
+                self.namespace_files[f"{self.paths.of_namespace(name)}.yaml"] = namespace_text(declarable)
                 self.namespace_count += 1
+
+    def _select_policies(self, name: NamespaceName | TopicName, policies: Policies) -> Policies:
+        """Return the policies to declare, and note the settings that cannot be declared.
+
+        The clusters of a namespace that only one cluster has are left out: with them, every target would have to be that cluster.
+        """
+        settings = {}
+        for setting, value in policies.settings.items():
+            row = SETTINGS[setting]
+            if isinstance(name, NamespaceName) and setting == REPLICATION and len(value) < 2:
+                continue
+            problem = row.wrong(value) if row.shape.fits(value) else f"{policy_word(value)} is no value of it"
+            if problem:
+                self.notes.append(ImportNote(name, f"left out its {setting}, {policy_word(value)}: {problem}"))
+            else:
+                settings[setting] = value
+        return replace(policies, settings=settings)
 
     def add_topics(self, declared: Catalog, *, every_version: bool) -> None:
         """Add files for every topic that is not declared and can be."""
@@ -179,9 +200,10 @@ class _Importer:
                     name, "it has a schema, but the topic itself does not exist: create it, and import again"
                 )
             else:
+                self.topics[name] = replace(topic, policies=self._select_policies(name, topic.policies))
                 known.add(name.schema_id)
                 composed[normalize("NFC", name.schema_id)] = name.schema_id
-                yield topic
+                yield self.topics[name]
 
     def _add_topic_without_schema(self, topic: Topic, stem: str) -> None:
         self.namespace_files |= declared_topic_files(topic, None, stem)
@@ -220,7 +242,7 @@ class _Importer:
                 if name not in files_by_name:
                     try:
                         files = declared_topic_files(
-                            self.held.topics[name], version.info, stems[name], printed=printed, shared=shared
+                            self.topics[name], version.info, stems[name], printed=printed, shared=shared
                         )
                         tried[name] = files, version.info
                     except InvalidSchema as error:

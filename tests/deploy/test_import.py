@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import yaml
 from command import Printed, schemactl
 from corpora import rows
 from hypothesis import given, settings
@@ -407,6 +408,47 @@ def test_of_two_domains_with_one_name_the_persistent_topic_comes_with_its_polici
         "partitions: 4",
         "schema_compatibility_strategy: FULL_TRANSITIVE",
     ]
+
+
+RETENTION = {"retentionTimeInMinutes": 10080, "retentionSizeInMB": -1}
+
+
+def test_every_managed_setting_is_declared_and_a_later_change_of_one_is_drift(shop: Shop) -> None:
+    shop.put(ORDERS, avro("id"))
+    shop.put(sales("notes"), STRING)
+    of_namespace = {
+        "retention_policies": RETENTION,
+        "message_ttl_in_seconds": 3600,
+        "deduplicationEnabled": True,
+        "compaction_threshold": 1_000_000,
+        "replication_clusters": ["here", "there"],
+    }
+    of_topic = {"retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}}
+    shop.registry.set_namespace_policies(SALES, Policies(settings=of_namespace))
+    shop.registry.set_topic_policies(ORDERS, Policies(settings=of_topic))
+    shop.settled("--one-commit")
+    namespace = yaml.safe_load((shop.scratch.path / "namespaces/shop/sales/namespace.yaml").read_text())
+    topic = yaml.safe_load((shop.scratch.path / "namespaces/shop/sales/orders.yaml").read_text())
+    assert {key: namespace[key] for key in of_namespace} == of_namespace
+    assert topic["retention_policies"] == of_topic["retention_policies"]
+    shop.run("drift", "--detailed-exitcode")
+    put = shop.registry.set_namespace_policies
+    put(SALES, Policies(settings={"message_ttl_in_seconds": 60}))
+    assert "message_ttl_in_seconds is 60, but" in shop.run("drift", "--detailed-exitcode", code=2).out
+    put(SALES, Policies(settings={"message_ttl_in_seconds": 3600}))
+    shop.registry.set_topic_policies(ORDERS, Policies(settings={"retention_policies": RETENTION}))
+    assert "retention_policies is {" in shop.run("drift", "--detailed-exitcode", code=2).out
+
+
+def test_settings_that_cannot_be_declared_are_named(shop: Shop) -> None:
+    shop.put(ORDERS, avro("id"))
+    odd = {"retention_policies": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 5}}
+    shop.registry.set_topic_policies(ORDERS, Policies(settings=odd))
+    shop.registry.set_namespace_policies(SALES, Policies(settings={"replication_clusters": ["here"]}))
+    said = shop.settled("--one-commit")
+    assert f"{ORDERS}: left out its retention_policies, {{retentionTimeInMinutes: 0, retentionSizeInMB: 5}}: " in said
+    # A namespace of one cluster has its topics there anyway, on every target.
+    assert "replication_clusters" not in (shop.scratch.path / "namespaces/shop/sales/namespace.yaml").read_text()
 
 
 def test_versions_of_another_history_are_refused_by_plan_unless_all_come(shop: Shop) -> None:
