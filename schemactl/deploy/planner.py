@@ -739,16 +739,17 @@ def _split_step(step: SetPolicies) -> Iterator[SetPolicies]:
 
 
 def _describe_loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
-    """Describe how the step for a setting can lose messages, as a clause, or return ""."""
+    """Describe how the step for a setting can lose messages, as a clause, or return ""; `spaces` are the namespaces after the plan."""
     ((setting, after),) = step.after.settings.items()
     registered = state.catalog.get(step.name)
     if registered is None or registered.deleted:
         return ""
-    inherited = inherit(step.name, setting, spaces=spaces, state=state).value
     before = step.before.get(setting)
-    return SETTINGS[setting].loss(
-        inherited if before is None else before, inherited if after == CompatibilityStrategy.UNDEFINED else after
-    )
+    if before is None:
+        before = inherit(step.name, setting, spaces=state.catalog.namespaces, state=state).value
+    if after == CompatibilityStrategy.UNDEFINED:
+        after = inherit(step.name, setting, spaces=spaces, state=state).value
+    return SETTINGS[setting].loss(before, after)
 
 
 # The topics of a plan, and their names on a target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,30 @@ def test_a_setting_of_a_topic_loses_what_its_namespace_keeps(tmp_path: Path) -> 
     assert f"--allow-data-loss {ORDERS}:retention_policies" in made.run("plan", code=100).out
     made.run("apply", "--auto-approve", "--allow-data-loss", "shop/sales/orders:retention_policies")
     assert held(made)[1] == {"retention_policies": DAY}
+
+
+@pytest.mark.parametrize("setting", ["retention_policies", "message_ttl_in_seconds"])
+@pytest.mark.parametrize("before", [(1, 0), (0, 1), (1, 1), (1, 2), (2, 1)])
+@pytest.mark.parametrize("after", [(0, 0), (2, 0), (0, 2), (1, 2), (2, 1)])
+def test_one_apply_with_the_losses_that_a_plan_names_is_enough(
+    before: tuple[int, int], after: tuple[int, int], setting: str, tmp_path: Path
+) -> None:
+    """The namespace and the topic change in one commit; 0 declares nothing, 2 keeps less than 1."""
+    values: dict[int, Any] = {1: WEEK, 2: DAY} if setting == "retention_policies" else {1: 7200, 2: 60}
+
+    def declare_both(numbers: tuple[int, int]) -> None:
+        declare(made, *({setting: values[number]} if number else {} for number in numbers))
+
+    def apply_as_advised() -> None:
+        plan = made.run("plan", code=(0, 100)).out
+        made.run("apply", "--auto-approve", *" ".join(re.findall(r"--allow-data-loss [^ `]+", plan)).split())
+
+    made = Estate(tmp_path / "r")
+    made.run("apply", "--auto-approve")
+    for numbers in (before, after):
+        declare_both(numbers)
+        apply_as_advised()
+        made.run("plan", "--detailed-exitcode")
 
 
 def test_a_rebuild_asks_for_the_same_word(tmp_path: Path) -> None:
