@@ -20,7 +20,7 @@ from schemactl.core.errors import MissingCredentials, SchemactlError, UsageError
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.findings import WaiversAt
-    from schemactl.core.names import TargetNames
+    from schemactl.core.names import TargetNames, TopicName
     from schemactl.core.project import Project, Target
     from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.deploy.steps import Origin, UnreadableDeclaration
@@ -311,14 +311,20 @@ class OpenTarget:
         """
         from schemactl.deploy.planner import with_later
 
-        later_versions = self.approved.later_versions()
-        if not later_versions:
+        if not self.approved.later:
             return with_later(git, {}, held)
+        later_versions, whole = self.approved.later_versions(), self.approved.whole.catalog
+
+        def find_later_partitions(name: TopicName) -> int | None:
+            declared = self.names.declared(name)
+            topic = whole.topics.get(declared) if declared else None
+            return topic.partitions if topic else None
+
         declared_names = {name: self.names.declared(name) for name in git.topics}
         later_by_target_name = {
             name: later_versions[declared] for name, declared in declared_names.items() if declared in later_versions
         }
-        return with_later(git, later_by_target_name, held)
+        return with_later(git, later_by_target_name, held, find_later_partitions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -819,12 +819,23 @@ def select(
     return part_of(catalog, topics, namespaces)
 
 
-def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]], held: Catalog) -> Catalog:
-    """Return `git`, the approved history up to a position, with the `later` versions that a registry already has.
+def with_later(
+    git: Catalog,
+    later: Mapping[TopicName, tuple[SchemaVersion, ...]],
+    held: Catalog,
+    find_later_partitions: Callable[[TopicName], int | None] = lambda _: None,
+) -> Catalog:
+    """Return `git`, the approved history up to a position, with the `later` versions and partitions that a registry already has.
 
-    Then these versions do not count as foreign, and the other later versions are not planned.
+    Then these versions do not count as foreign, and the other later versions are not planned. Partitions cannot be removed, so that
+    a target that went back to the position keeps those that were approved later.
     """
     topics = dict(git.topics)
+    for name, topic in git.topics.items():
+        registered_topic, later_count = held.topics.get(name), find_later_partitions(name)
+        count = registered_topic.partitions if registered_topic else None
+        if topic.partitions and count and later_count and topic.partitions < count <= later_count:
+            topics[name] = replace(topic, partitions=count)
     for name, versions in later.items():
         contents = Contents(held.versions(name))
         registered_numbers = [

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from estate import Estate
 from scratch import Scratch, declared, record
+
+from schemactl.core.names import TopicName
+from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow
 
@@ -202,3 +206,28 @@ def test_in_the_bare_repository_the_branch_itself_moves(tmp_path: Path, monkeypa
     assert said.endswith("The branch promoted/prod was moved.\n")
     assert bare.scratch.git("rev-parse", "promoted/prod") == bare.scratch.git("rev-parse", "second")
     assert "from origin/promoted/prod at " in bare.run("plan", "--target", "prod").out
+
+
+@pytest.mark.parametrize("is_overlay", [False, True])
+def test_a_target_that_goes_back_keeps_the_partitions_that_were_approved_later(
+    tmp_path: Path, *, is_overlay: bool
+) -> None:
+    project = 'version: 1\ntargets: {prod: {registry: "sqlite:.schemactl/prod.db", promoted: promoted/prod, overlays: prod.yaml}}\n'
+    estate = Estate(tmp_path / "shop", project=project)
+    scratch = estate.scratch
+    scratch.commit({"namespaces/orders.yaml": declared(more="partitions: 3\n"), "prod.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"})
+    scratch.flush()
+    first = scratch.git("rev-parse", "HEAD").strip()
+    more = "namespace: shop/sales\nschema_compatibility_strategy: FULL\n---\ntopic: shop/sales/orders\npartitions: 6\n"
+    scratch.commit({"prod.yaml": more} if is_overlay else {"namespaces/orders.yaml": declared(more="partitions: 6\n")})
+    for position in (first, "main"):
+        scratch.flush()
+        estate.run("promote", "prod", "--to", position)
+        estate.run("apply", "--target", "prod", "--auto-approve")
+    estate.run("promote", "prod", "--to", first, "--back")
+    for command in ("plan", "drift"):
+        estate.run(command, "--target", "prod", "--detailed-exitcode")
+    # Partitions that nobody approved are another matter.
+    with closing(EmbeddedRegistry(str(scratch.path / ".schemactl/prod.db"))) as registry:
+        registry.grow_partitions(TopicName("shop", "sales", "orders"), 8)
+    assert "the topic has 8 partitions, and Git asks for 3" in estate.run("plan", "--target", "prod", code=100).out
