@@ -143,7 +143,9 @@ def next_number(connection: AdminConnection, topic: TopicName) -> int:
 
 
 def _path(topic: TopicName) -> str:
-    return f"schemas/{topic.tenant}/{topic.namespace}/{quote(topic.topic, safe='')}"
+    # Brokers decode the topic in these paths twice (SchemasResource), and everywhere else once.
+    local_name = quote(quote(topic.topic, safe=""), safe="")
+    return f"schemas/{topic.tenant}/{topic.namespace}/{local_name}"
 
 
 def _check_number(topic: TopicName, number: int) -> int:

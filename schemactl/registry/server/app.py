@@ -21,9 +21,21 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from schemactl.core.errors import SchemactlError
+from schemactl.core.schema import Release
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.server import cluster, namespaces, schemas, topics
-from schemactl.registry.server.http import JSON, AdminCall, Endpoint, ErrorPage, Rejection, Unexpected, accepts_json, ok
+from schemactl.registry.server.http import (
+    JSON,
+    AdminCall,
+    Endpoint,
+    ErrorPage,
+    Rejection,
+    Unexpected,
+    accepts_json,
+    decode_names,
+    ok,
+    read_path,
+)
 
 LARGEST_BODY_BYTES: Final = 32 << 20
 """The largest body. It has room for the largest definition of a broker with every character escaped."""
@@ -184,7 +196,7 @@ def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> 
     # Starlette raises HTTPException, mostly for a path without endpoint.
     app = Starlette(routes=routes, exception_handlers={HTTPException: _reject_unknown_path})
     app.router.redirect_slashes = False
-    return Guard(_TrailingSlashRemover(app), allowed_hosts)
+    return Guard(_PathReader(app, registry.release), allowed_hosts)
 
 
 class _RequestLimits:
@@ -204,8 +216,7 @@ class _PathEndpoints:
         self._registry = registry
         self._limits = limits
         self._methods = methods
-        resource = path.split("/")[1]
-        self._is_of_schemas = resource == "schemas"
+        self._resource = resource = path.split("/")[1]
         self._domain = {"domain": resource} if resource in ("persistent", "non-persistent") else {}
         # These resource classes require JSON for all of their methods, even those without a body.
         self._takes_only_json = resource in ("namespaces", "tenants")
@@ -232,11 +243,11 @@ class _PathEndpoints:
         body = bytearray()
         try:
             await self._read_body(request, body)
-            names = {**request.path_params, **self._domain}
+            names = {**decode_names(request.path_params, self._resource), **self._domain}
             host = request.headers.get("host", "127.0.0.1")
             call = AdminCall(self._registry, request.scope["path"], names, request.query_params, bytes(body), host)
             # None stands for the default limit of threads.
-            limiter = self._limits.checks if self._is_of_schemas and request.method == "POST" else None
+            limiter = self._limits.checks if self._resource == "schemas" and request.method == "POST" else None
             return await to_thread.run_sync(endpoint, call, limiter=limiter)
         finally:
             self._limits.bodies_bytes -= len(body)
@@ -274,16 +285,21 @@ def _reject_unknown_path(request: Request, error: Exception) -> Response:
     return ErrorPage(error.status_code if isinstance(error, HTTPException) else 500).response(request)
 
 
-class _TrailingSlashRemover:
-    """Middleware that removes a trailing slash of a path, as Jersey does."""
+class _PathReader:
+    """Middleware that routes requests by their undecoded paths."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, release: Release) -> None:
         self._app = app
+        self._release = release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
-        if len(path) > 1 and path.endswith("/"):
-            scope = {**scope, "path": path[:-1]}
+        if scope["type"] == "http":
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+            try:
+                scope["path"] = read_path(scope["path"], self._release)
+            except Rejection as rejection:
+                await rejection.response(Request(scope))(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
 

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, NoReturn
+from urllib.parse import unquote, unquote_plus, unquote_to_bytes
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release
 from schemactl.registry.embedded import EmbeddedRegistry, StoredNamespace
 from schemactl.registry.interface import AUTO_UPDATE_STRATEGIES
 
@@ -38,6 +40,8 @@ _DATA: Final = "org.apache.pulsar.common.policies.data"
 
 AUTO_UPDATE_NAMES: Final = {strategy: name for name, strategy in AUTO_UPDATE_STRATEGIES.items()}
 """The deprecated policy of each strategy."""
+
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 _PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 
@@ -165,6 +169,47 @@ def _html_page(path: str, status: int, message: str) -> str:
 
 def _escape(text: str) -> str:
     return html.escape(text).replace("&#x27;", "&apos;")
+
+
+# Paths as Jetty, Jersey and Codec.decode read them.
+
+
+def read_path(raw: str, release: Release) -> str:
+    """Return the path by which a request is routed: not decoded, without matrix parameters and trailing slash.
+
+    Raises:
+        ErrorPage: if an escape is not valid, or from 4.2 on (Jetty 12), if the decoded path is not UTF-8.
+    """
+    if _BAD_ESCAPE.search(raw):
+        raise ErrorPage(400)
+    if release >= Release.R4_2:
+        try:
+            unquote_to_bytes(raw).decode()
+        except UnicodeDecodeError:
+            raise ErrorPage(400, "Bad UTF-8 encoding") from None
+    path = "/".join(segment.partition(";")[0] for segment in raw.split("/"))
+    return path.removesuffix("/") or "/"
+
+
+def decode_names(names: Mapping[str, str], resource: str) -> dict[str, str]:
+    """Return the decoded parts of a path.
+
+    A plus sign in the name of a topic is a space, and below `schemas` the name is decoded twice (SchemasResource).
+
+    Args:
+        names: the parts of the path, not decoded, by their names in the pattern.
+        resource: the first part of the path below `/admin/v2`.
+
+    Raises:
+        ErrorPage: if the second decoding fails.
+    """
+    decoded = {key: unquote(name) for key, name in names.items()}
+    if "topic" in names:
+        topic = decoded["topic"] if resource == "schemas" else names["topic"]
+        if _BAD_ESCAPE.search(topic):
+            raise ErrorPage(500, "Request failed.")
+        decoded["topic"] = unquote_plus(topic)
+    return decoded
 
 
 # Request bodies as Jackson reads them: lenient with scalars, strict with JSON; an empty body is null. Each function raises
