@@ -32,6 +32,7 @@ from schemactl.registry.server.http import (
     Rejection,
     Unexpected,
     accepts_json,
+    content_type,
     decode_names,
     ok,
     read_path,
@@ -108,6 +109,7 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
                 "POST": topics.grow_partitions,
                 "DELETE": topics.delete_partitioned,
             },
+            "/{tenant}/{namespace}/{topic}/createMissedPartitions": {"POST": topics.create_missed_partitions},
             "/{tenant}/{namespace}/{topic}/stats": {"GET": topics.get_statistics},
             "/{tenant}/{namespace}/{topic}/partitioned-stats": {"GET": topics.get_statistics},
             "/{tenant}/{namespace}/{topic}/schemaCompatibilityStrategy": {
@@ -245,7 +247,15 @@ class _PathEndpoints:
             await self._read_body(request, body)
             names = {**decode_names(request.path_params, self._resource), **self._domain}
             host = request.headers.get("host", "127.0.0.1")
-            call = AdminCall(self._registry, request.scope["path"], names, request.query_params, bytes(body), host)
+            call = AdminCall(
+                self._registry,
+                request.scope["path"],
+                names,
+                request.query_params,
+                bytes(body),
+                content_type(request),
+                host,
+            )
             # None stands for the default limit of threads.
             limiter = self._limits.checks if self._resource == "schemas" and request.method == "POST" else None
             return await to_thread.run_sync(endpoint, call, limiter=limiter)
@@ -265,8 +275,14 @@ class _PathEndpoints:
                 raise ErrorPage(503, headers={"Retry-After": "1"})
             body += chunk
             self._limits.bodies_bytes += len(chunk)
-        if (request.method in ("PUT", "POST") or self._takes_only_json) and not _is_json(request, body):
+        if (request.method in ("PUT", "POST") or self._takes_only_json) and not self._accepts_body(request, body):
             raise ErrorPage(415)
+
+    def _accepts_body(self, request: Request, body: bytearray) -> bool:
+        media_type = content_type(request)
+        # The resource classes of topics do not name content types, so Jackson also reads the variants of JSON.
+        is_variant = bool(self._domain) and media_type.endswith(("/json", "+json"))
+        return media_type == JSON or is_variant or (not media_type and not body)
 
     def _respond_without_endpoint(self, request: Request) -> Response:
         allowed = [*self._methods, "OPTIONS"]
@@ -274,11 +290,6 @@ class _PathEndpoints:
             raise ErrorPage(405, headers={"Allow": ",".join(allowed)})
         methods = ", ".join(["HEAD", *allowed] if "GET" in allowed else allowed)
         return Response(methods, headers={"Allow": methods.replace(" ", "")}, media_type="text/plain")
-
-
-def _is_json(request: Request, body: bytearray) -> bool:
-    content_type = request.headers.get("content-type")
-    return not body if content_type is None else content_type.split(";")[0].strip().lower() == JSON
 
 
 def _reject_unknown_path(request: Request, error: Exception) -> Response:

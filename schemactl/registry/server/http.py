@@ -135,6 +135,11 @@ def no_content(status: int = 204) -> Response:
     return Response(status_code=status)
 
 
+def content_type(request: Request) -> str:
+    """Return the content type of the body, without parameters, or "" if the request does not name it."""
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+
+
 def accepts_json(request: Request) -> bool:
     """Return whether the client accepts JSON, the only type of the endpoints."""
     kinds = _parse_accept(request)
@@ -369,6 +374,7 @@ class AdminCall:
         names: the decoded parts of the path, by their names in braces in the pattern.
         query: the query parameters; the last one of a name counts.
         body: the raw body.
+        media_type: the content type of the body, without parameters, or "".
         host: the host and port in the request.
     """
 
@@ -377,6 +383,7 @@ class AdminCall:
     names: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes
+    media_type: str
     host: str
 
     def flag(self, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from starlette.responses import Response
 
@@ -24,6 +25,9 @@ from schemactl.registry.server.http import (
 )
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
+
+PARTITIONED_TOPIC_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
+"""The content type of a PartitionedTopicMetadata, which selects the endpoint that takes one."""
 
 _MAX_PARTITIONS = 10_000
 """The value of maxNumPartitionsPerPartitionedTopic; without a limit, one request could exhaust the server."""
@@ -76,15 +80,40 @@ def create(call: AdminCall) -> Response:
 
 
 def create_partitioned(call: AdminCall) -> Response:
-    """PUT {topic}/partitions."""
-    return _create_topic(call, integer(read_needed(call.body)))
+    """PUT {topic}/partitions: with a number, or with the metadata of a partitioned topic, which Go's admin client sends."""
+    if call.media_type != PARTITIONED_TOPIC_METADATA:
+        return _create_topic(call, integer(read_needed(call.body)))
+    metadata = read(call.body)
+    if metadata is None:
+        raise Unexpected('Cannot read field "partitions" because "metadata" is null', "java.lang.NullPointerException")
+    if not isinstance(metadata, dict):
+        # The class has a constructor with a number.
+        return _create_topic(call, integer(metadata))
+    count = integer(metadata.get("partitions"))
+    properties = {key: value for key, value in (texts(metadata.get("properties")) or {}).items() if value is not None}
+    with call.registry.exclusive():
+        response = _create_topic(call, count)
+        if properties:
+            call.registry.set_topic_properties(call.topic, properties)
+    return response
+
+
+def create_missed_partitions(call: AdminCall) -> Response:
+    """POST {topic}/createMissedPartitions: no partition can be missing."""
+    _require_no_partition(call)
+    topic = call.registry.topic(call.topic)
+    if topic is None or topic.partitions is None:
+        raise RestError(404, f"Topic {call.topic} does not exist")
+    return no_content()
 
 
 def get_partitions(call: AdminCall) -> Response:
     """GET {topic}/partitions: 0 for a topic without partitions and for a partition."""
     topic = _require_topic(call)
-    count = 0 if call.partition is not None else topic.partitions or 0
-    return ok({"partitions": count, "deleted": False})
+    if call.partition is not None or topic.partitions is None:
+        return ok({"partitions": 0, "deleted": False})
+    properties = {"properties": dict(topic.properties)} if topic.properties else {}
+    return ok({"partitions": topic.partitions, "deleted": False, **properties})
 
 
 def grow_partitions(call: AdminCall) -> Response:

@@ -307,6 +307,53 @@ def test_a_topic_keeps_properties(client: admin_rest.Client, tenant: str) -> Non
     assert client.call("GET", f"/persistent/{tenant}/ns/p/properties").content == b""
 
 
+METADATA = "application/vnd.partitioned-topic-metadata+json"
+
+
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+@pytest.mark.parametrize(
+    ("body", "media_type", "status", "partitions"),
+    [
+        ({"partitions": 2, "properties": {"k": "v"}}, METADATA, 204, {"partitions": 2, "properties": {"k": "v"}}),
+        ({"partitions": 2}, METADATA, 204, {"partitions": 2}),
+        ({"partitions": "2", "properties": None, "deleted": True, "x": 1}, METADATA, 204, {"partitions": 2}),
+        ({"partitions": 2, "properties": {"k": 5}}, f"{METADATA}; charset=utf-8", 204, {"partitions": 2, "properties": {"k": "5"}}),
+        (5, METADATA, 204, {"partitions": 5}),
+        (5, "application/x+json", 204, {"partitions": 5}),
+        (5, "text/json", 204, {"partitions": 5}),
+        ({"partitions": 2}, admin_rest.JSON, 400, None),
+        ({"partitions": 2}, "application/x+json", 400, None),
+        ({"partitions": 0}, METADATA, 406, None),
+        ({}, METADATA, 406, None),
+        ([], METADATA, 400, None),
+        ("", METADATA, 500, None),
+        ("null", METADATA, 500, None),
+        ({"partitions": 10_001}, METADATA, 406, None),
+    ],
+)  # fmt: skip
+def test_partitioned_topic_is_created_by_number_or_metadata(
+    client: admin_rest.Client, tenant: str, domain: str, body: object, media_type: str, status: int, partitions: object
+) -> None:
+    path = f"/{domain}/{tenant}/ns/topic/partitions"
+    assert client.call("PUT", path, body, content_type=media_type).status == status
+    response = client.call("GET", path)
+    if isinstance(partitions, dict):
+        assert response.json() == {"deleted": False, **partitions}
+    else:
+        assert response.status == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("parts", 204), ("single", 404), ("missing", 404), ("parts-partition-0", 412)]
+)
+def test_missed_partitions_are_created_for_partitioned_topics(
+    client: admin_rest.Client, tenant: str, name: str, status: int
+) -> None:
+    client.call("PUT", f"/persistent/{tenant}/ns/parts/partitions", 2)
+    client.call("PUT", f"/persistent/{tenant}/ns/single")
+    assert client.call("POST", f"/persistent/{tenant}/ns/{name}/createMissedPartitions").status == status
+
+
 def test_a_namespace_keeps_properties(client: admin_rest.Client, tenant: str) -> None:
     space = f"/namespaces/{tenant}/ns"
     assert client.call("GET", f"/namespaces/{tenant}/absent/properties").status == 404
