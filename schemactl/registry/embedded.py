@@ -29,6 +29,9 @@ LARGEST_BYTES = 5_242_710
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
 
+_BUNDLES = "bundles"
+"""The key of a namespace's bundles in the table of settings."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredTenant:
@@ -39,11 +42,19 @@ class StoredTenant:
 
 @dataclass(frozen=True, slots=True)
 class StoredNamespace:
-    """The policies and properties of a namespace; `auto_update_strategy` is the meaning of the deprecated policy."""
+    """A namespace.
+
+    Attributes:
+        policies: the policies.
+        auto_update_strategy: the meaning of the deprecated policy.
+        properties: the properties.
+        bundles: the boundaries of its bundles, or empty if they are the broker's default.
+    """
 
     policies: Policies
     auto_update_strategy: CompatibilityStrategy | None
     properties: Mapping[str, str]
+    bundles: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +112,17 @@ class RegistryMetadata:
         if row is None:
             return None
         auto_update = row["schema_auto_update_compatibility_strategy"]
+        values = self._read_values(name)
         return StoredNamespace(
             Policies(
                 CompatibilityStrategy(row["schema_compatibility_strategy"]),
                 _to_boolean(row["is_allow_auto_update_schema"]),
                 _to_boolean(row["schema_validation_enforced"]),
-                self._read_settings(name),
+                _select_settings(values),
             ),
             CompatibilityStrategy(auto_update) if auto_update else None,
             json.loads(row["properties"]),
+            json.loads(values.get(_BUNDLES, "[]")),
         )
 
     def need_namespace(self, name: NamespaceName) -> StoredNamespace:
@@ -156,6 +169,13 @@ class RegistryMetadata:
             text = _merge_properties(self.need_namespace(name).properties, properties)
             rows.execute("UPDATE namespaces SET properties = ? WHERE namespace = ?", (text, str(name)))
 
+    def set_bundles(self, name: NamespaceName, boundaries: Sequence[str]) -> None:
+        """Set the boundaries of the namespace's bundles; raise RegistryError if it does not exist."""
+        with self._database.write() as rows:
+            self.need_namespace(name)
+            row = (str(name), _BUNDLES, json.dumps(boundaries))
+            rows.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?)", row)
+
     def set_auto_update_strategy(self, name: NamespaceName, strategy: CompatibilityStrategy | None) -> None:
         """Set the meaning of the namespace's deprecated auto-update policy; None unsets it."""
         with self._database.write() as rows:
@@ -184,7 +204,7 @@ class RegistryMetadata:
             Policies(
                 CompatibilityStrategy(row["schema_compatibility_strategy"]),
                 schema_validation_enforced=_to_boolean(row["schema_validation_enforced"]),
-                settings=self._read_settings(name),
+                settings=_select_settings(self._read_values(name)),
             ),
             row["partitions"],
             json.loads(row["properties"]),
@@ -233,11 +253,10 @@ class RegistryMetadata:
             text = _merge_properties(self.need_topic(name).properties, properties)
             rows.execute("UPDATE topics SET properties = ? WHERE topic = ?", (text, str(name)))
 
-    def _read_settings(self, name: NamespaceName | TopicName) -> dict[str, Any]:
-        """Return the settings of a namespace or topic, without those that only another release of schemactl knows."""
+    def _read_values(self, name: NamespaceName | TopicName) -> dict[str, str]:
+        """Return the stored settings of a namespace or topic, as JSON by name."""
         with self._database.read() as rows:
-            values = dict(rows.execute("SELECT setting, value FROM settings WHERE name = ?", (str(name),)).fetchall())
-        return {setting: json.loads(values[setting]) for setting in SETTINGS if setting in values}
+            return dict(rows.execute("SELECT setting, value FROM settings WHERE name = ?", (str(name),)).fetchall())
 
     def _put_settings(self, name: NamespaceName | TopicName, policies: Policies) -> None:
         """Set the settings in `policies`; UNDEFINED removes a setting."""
@@ -248,6 +267,11 @@ class RegistryMetadata:
                 else:
                     row = (str(name), setting, json.dumps(value))
                     rows.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?)", row)
+
+
+def _select_settings(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings among stored values, without settings of other releases of schemactl."""
+    return {setting: json.loads(values[setting]) for setting in SETTINGS if setting in values}
 
 
 def _merge_properties(properties: Mapping[str, str], changes: Mapping[str, str | None]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import admin_rest
+import admin_servers
 import brokers
 import pytest
 from command import schemactl
@@ -22,13 +23,6 @@ NAMES = (
     *("a:b", "a;b", "a=b", "a&b?c#d", "a'b", 'a"b', "a\\b", "..", "ü", "注文", "😀", "a%2Fb"),
 )
 """Each name would be another one, or none, after one decoding too many or too few."""
-
-KINDS = [
-    pytest.param("serve 4.0"),
-    pytest.param("serve 4.2"),
-    pytest.param("4.0", marks=pytest.mark.broker),
-    pytest.param("4.2", marks=[pytest.mark.broker, pytest.mark.live]),
-]
 
 
 def make_definition(number: int) -> str:
@@ -70,21 +64,14 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    kind: str = request.param
     with ExitStack() as stack:
-        if kind.startswith("serve"):
-            release, folder = kind.removeprefix("serve "), tmp_path_factory.mktemp("serve")
-            (folder / "schemactl.yaml").write_text(f'version: 1\npulsar: "{release}"\n')
-            url, _ = stack.enter_context(admin_rest.served("--registry", "sqlite:registry.db", folder=folder))
-            cluster = Cluster(url, "")
-        else:
-            broker = brokers.running(kind)
-            cluster = Cluster(broker.url, broker.service_url)
+        server = stack.enter_context(admin_servers.open_server(request.param, tmp_path_factory.mktemp("serve")))
+        cluster = Cluster(server.url, server.service_url)
         stack.enter_context(closing(cluster.client))
         yield cluster
 
 
-@pytest.mark.parametrize("cluster", KINDS, indirect=True)
+@pytest.mark.parametrize("cluster", admin_servers.KINDS, indirect=True)
 def test_each_topic_keeps_its_own_schema(cluster: Cluster, tmp_path: Path) -> None:
     for number, name in enumerate(NAMES):
         cluster.register(name, make_definition(number))
@@ -125,7 +112,7 @@ def test_each_topic_keeps_its_own_schema(cluster: Cluster, tmp_path: Path) -> No
             cluster.connect(f"{tenant}/declared/{name}", make_definition(number))
 
 
-@pytest.mark.parametrize("cluster", KINDS, indirect=True)
+@pytest.mark.parametrize("cluster", admin_servers.KINDS, indirect=True)
 @pytest.mark.parametrize(
     ("raw", "topic", "topic_of_schemas"),
     [

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.server import cluster, namespaces, schemas, topics
+from schemactl.registry.server import cluster, namespaces, policies, schemas, topics
 from schemactl.registry.server.http import (
     JSON,
     AdminCall,
@@ -62,94 +62,109 @@ _GRACE_S: Final = 5
 _SCHEMAS = "/schemas/{tenant}/{namespace}/{topic}"
 _NAMESPACE = "/namespaces/{tenant}/{namespace}"
 
-ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
-    f"{_SCHEMAS}/schema": {"GET": schemas.get_latest, "POST": schemas.upload, "DELETE": schemas.delete},
-    f"{_SCHEMAS}/schema/{{version}}": {"GET": schemas.get_version},
-    f"{_SCHEMAS}/schemas": {"GET": schemas.list_versions},
-    f"{_SCHEMAS}/metadata": {"GET": schemas.get_metadata},
-    f"{_SCHEMAS}/compatibility": {"POST": schemas.test_compatibility},
-    f"{_SCHEMAS}/version": {"POST": schemas.find_number},
-    "/namespaces/{tenant}": {"GET": namespaces.list_namespaces},
-    _NAMESPACE: {"GET": namespaces.get_policies, "PUT": namespaces.create, "DELETE": namespaces.delete},
-    f"{_NAMESPACE}/topics": {"GET": namespaces.list_topics},
-    f"{_NAMESPACE}/schemaCompatibilityStrategy": {
-        "GET": namespaces.get_strategy,
-        "PUT": namespaces.set_strategy,
-        "DELETE": namespaces.delete_bundle,
-    },
-    f"{_NAMESPACE}/schemaAutoUpdateCompatibilityStrategy": {
-        "GET": namespaces.get_auto_update_strategy,
-        "PUT": namespaces.set_auto_update_strategy,
-        "DELETE": namespaces.delete_bundle,
-    },
-    f"{_NAMESPACE}/isAllowAutoUpdateSchema": {
-        "GET": namespaces.get_allow_auto_update,
-        "POST": namespaces.set_allow_auto_update,
-        "DELETE": namespaces.delete_bundle,
-    },
-    f"{_NAMESPACE}/schemaValidationEnforced": {
-        "GET": namespaces.get_validation_enforced,
-        "POST": namespaces.set_validation_enforced,
-        "DELETE": namespaces.delete_bundle,
-    },
-    **{f"{_NAMESPACE}{path}": methods for path, methods in namespaces.list_namespace_endpoints().items()},
-    f"{_NAMESPACE}/properties": {"GET": namespaces.get_properties, "PUT": namespaces.set_properties},
-    f"{_NAMESPACE}/property/{{key}}": {"DELETE": namespaces.delete_property},
-    f"{_NAMESPACE}/{{bundle}}": {"DELETE": namespaces.delete_bundle},
-    **{
-        f"/{domain}{path}": methods
-        for domain in ("persistent", "non-persistent")
-        for path, methods in {
-            "/{tenant}/{namespace}": {"GET": topics.list_topics},
-            "/{tenant}/{namespace}/partitioned": {"GET": topics.list_partitioned},
-            "/{tenant}/{namespace}/{topic}": {"PUT": topics.create, "DELETE": topics.delete},
-            "/{tenant}/{namespace}/{topic}/partitions": {
-                "GET": topics.get_partitions,
-                "PUT": topics.create_partitioned,
-                "POST": topics.grow_partitions,
-                "DELETE": topics.delete_partitioned,
-            },
-            "/{tenant}/{namespace}/{topic}/createMissedPartitions": {"POST": topics.create_missed_partitions},
-            "/{tenant}/{namespace}/{topic}/stats": {"GET": topics.get_statistics},
-            "/{tenant}/{namespace}/{topic}/partitioned-stats": {"GET": topics.get_statistics},
-            "/{tenant}/{namespace}/{topic}/schemaCompatibilityStrategy": {
-                "GET": topics.get_strategy,
-                "PUT": topics.set_strategy,
-                "DELETE": topics.delete_strategy,
-            },
-            "/{tenant}/{namespace}/{topic}/properties": {
-                "GET": topics.get_properties,
-                "PUT": topics.set_properties,
-                "DELETE": topics.delete_property,
-            },
-            "/{tenant}/{namespace}/{topic}/schemaValidationEnforced": {
-                "GET": topics.get_validation_enforced,
-                "POST": topics.set_validation_enforced,
-            },
-            **{
-                f"/{{tenant}}/{{namespace}}/{{topic}}{path}": methods
-                for path, methods in namespaces.list_topic_endpoints().items()
-            },
-        }.items()
-    },
-    "/clusters": {"GET": cluster.list_clusters},
-    "/clusters/{cluster}": {"GET": cluster.get_cluster},
-    "/tenants": {"GET": cluster.list_tenants},
-    "/tenants/{tenant}": {
-        "GET": cluster.get_tenant,
-        "PUT": cluster.create_tenant,
-        "POST": cluster.update_tenant,
-        "DELETE": cluster.delete_tenant,
-    },
-    "/brokers": {"GET": cluster.list_brokers},
-    "/brokers/version": {"GET": cluster.get_version},
-    "/brokers/health": {"GET": cluster.get_health},
-    "/brokers/ready": {"GET": cluster.get_health},
-    "/brokers/configuration/runtime": {"GET": cluster.get_configuration},
-    "/brokers/leaderBroker": {"GET": cluster.get_leader},
-    "/brokers/{cluster}": {"GET": cluster.list_brokers},
-}
-"""The endpoints by path below /admin/v2 and method; the first path that matches counts."""
+
+def list_endpoints(release: Release) -> dict[str, Mapping[str, Endpoint]]:
+    """Return the endpoints by path below /admin/v2 and method; the first path that matches counts."""
+    return {
+        f"{_SCHEMAS}/schema": {"GET": schemas.get_latest, "POST": schemas.upload, "DELETE": schemas.delete},
+        f"{_SCHEMAS}/schema/{{version}}": {"GET": schemas.get_version},
+        f"{_SCHEMAS}/schemas": {"GET": schemas.list_versions},
+        f"{_SCHEMAS}/metadata": {"GET": schemas.get_metadata},
+        f"{_SCHEMAS}/compatibility": {"POST": schemas.test_compatibility},
+        f"{_SCHEMAS}/version": {"POST": schemas.find_number},
+        "/namespaces/{tenant}": {"GET": namespaces.list_namespaces},
+        _NAMESPACE: {"GET": namespaces.get_policies, "PUT": namespaces.create, "DELETE": namespaces.delete},
+        f"{_NAMESPACE}/topics": {"GET": namespaces.list_topics},
+        f"{_NAMESPACE}/schemaCompatibilityStrategy": {
+            "GET": namespaces.get_strategy,
+            "PUT": namespaces.set_strategy,
+            "DELETE": namespaces.delete_bundle,
+        },
+        f"{_NAMESPACE}/schemaAutoUpdateCompatibilityStrategy": {
+            "GET": namespaces.get_auto_update_strategy,
+            "PUT": namespaces.set_auto_update_strategy,
+            "DELETE": namespaces.delete_bundle,
+        },
+        f"{_NAMESPACE}/isAllowAutoUpdateSchema": {
+            "GET": namespaces.get_allow_auto_update,
+            "POST": namespaces.set_allow_auto_update,
+            "DELETE": namespaces.delete_bundle,
+        },
+        f"{_NAMESPACE}/schemaValidationEnforced": {
+            "GET": namespaces.get_validation_enforced,
+            "POST": namespaces.set_validation_enforced,
+            "DELETE": namespaces.delete_bundle,
+        },
+        **{f"{_NAMESPACE}{path}": methods for path, methods in policies.list_namespace_endpoints(release).items()},
+        f"{_NAMESPACE}/bundles": {"GET": namespaces.get_bundles},
+        f"{_NAMESPACE}/properties": {
+            "GET": namespaces.get_properties,
+            "PUT": namespaces.set_properties,
+            "DELETE": namespaces.clear_properties,
+        },
+        f"{_NAMESPACE}/property/{{key}}": {"GET": namespaces.get_property, "DELETE": namespaces.delete_property},
+        f"{_NAMESPACE}/property/{{key}}/{{value}}": {"PUT": namespaces.set_property},
+        f"{_NAMESPACE}/{{bundle}}": {"DELETE": namespaces.delete_bundle},
+        **{
+            f"/{domain}{path}": methods
+            for domain in ("persistent", "non-persistent")
+            for path, methods in {
+                "/{tenant}/{namespace}": {"GET": topics.list_topics},
+                "/{tenant}/{namespace}/partitioned": {"GET": topics.list_partitioned},
+                "/{tenant}/{namespace}/{topic}": {"PUT": topics.create, "DELETE": topics.delete},
+                "/{tenant}/{namespace}/{topic}/partitions": {
+                    "GET": topics.get_partitions,
+                    "PUT": topics.create_partitioned,
+                    "POST": topics.grow_partitions,
+                    "DELETE": topics.delete_partitioned,
+                },
+                "/{tenant}/{namespace}/{topic}/createMissedPartitions": {"POST": topics.create_missed_partitions},
+                "/{tenant}/{namespace}/{topic}/stats": {"GET": topics.get_statistics},
+                "/{tenant}/{namespace}/{topic}/partitioned-stats": {"GET": topics.get_partitioned_statistics},
+                "/{tenant}/{namespace}/{topic}/internalStats": {"GET": topics.get_internal_statistics},
+                "/{tenant}/{namespace}/{topic}/partitioned-internalStats": {
+                    "GET": topics.get_partitioned_internal_statistics
+                },
+                "/{tenant}/{namespace}/{topic}/schemaCompatibilityStrategy": {
+                    "GET": topics.get_strategy,
+                    "PUT": topics.set_strategy,
+                    "DELETE": topics.delete_strategy,
+                },
+                "/{tenant}/{namespace}/{topic}/properties": {
+                    "GET": topics.get_properties,
+                    "PUT": topics.set_properties,
+                    "DELETE": topics.delete_property,
+                },
+                "/{tenant}/{namespace}/{topic}/schemaValidationEnforced": {
+                    "GET": topics.get_validation_enforced,
+                    "POST": topics.set_validation_enforced,
+                },
+                **{
+                    f"/{{tenant}}/{{namespace}}/{{topic}}{path}": methods
+                    for path, methods in policies.list_topic_endpoints(release).items()
+                },
+            }.items()
+        },
+        "/clusters": {"GET": cluster.list_clusters},
+        "/clusters/{cluster}": {"GET": cluster.get_cluster},
+        "/tenants": {"GET": cluster.list_tenants},
+        "/tenants/{tenant}": {
+            "GET": cluster.get_tenant,
+            "PUT": cluster.create_tenant,
+            "POST": cluster.update_tenant,
+            "DELETE": cluster.delete_tenant,
+        },
+        "/brokers": {"GET": cluster.list_brokers},
+        "/brokers/version": {"GET": cluster.get_version},
+        "/brokers/health": {"GET": cluster.get_health},
+        "/brokers/ready": {"GET": cluster.get_health},
+        "/brokers/configuration": {"GET": cluster.list_dynamic_settings},
+        "/brokers/configuration/values": {"GET": cluster.get_dynamic_settings},
+        "/brokers/configuration/runtime": {"GET": cluster.get_configuration},
+        "/brokers/internal-configuration": {"GET": cluster.get_internal_configuration},
+        "/brokers/leaderBroker": {"GET": cluster.get_leader},
+        "/brokers/{cluster}": {"GET": cluster.list_brokers},
+    }
 
 
 def serve(
@@ -193,7 +208,7 @@ def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> 
     limits = _RequestLimits()
     routes = [
         Route(f"/admin/v2{path}", _PathEndpoints(registry, path, methods, limits))
-        for path, methods in ENDPOINTS.items()
+        for path, methods in list_endpoints(registry.release).items()
     ]
     # Starlette raises HTTPException, mostly for a path without endpoint.
     app = Starlette(routes=routes, exception_handlers={HTTPException: _reject_unknown_path})

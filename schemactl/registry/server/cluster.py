@@ -42,14 +42,22 @@ def get_health(_call: AdminCall) -> Response:
 def get_configuration(call: AdminCall) -> Response:
     """GET brokers/configuration/runtime: the settings about schemas."""
     defaults = call.registry.defaults
+    legacy = {} if call.registry.release < Release.R4_2 else {"schemaJsonAllowLegacyJacksonFormat": "false"}
     return ok(
         {
             "schemaCompatibilityStrategy": defaults.schema_compatibility_strategy,
             "isAllowAutoUpdateSchemaEnabled": str(defaults.is_allow_auto_update_schema).lower(),
             "isSchemaValidationEnforced": str(defaults.schema_validation_enforced).lower(),
+            "systemTopicSchemaCompatibilityStrategy": "ALWAYS_COMPATIBLE",
+            **legacy,
             **_list_settings(defaults),
         }
     )
+
+
+def get_internal_configuration(_call: AdminCall) -> Response:
+    """GET brokers/internal-configuration: not implemented, because the server has no metadata store."""
+    raise RestError(501, "schemactl serve has no metadata store")
 
 
 def _list_settings(defaults: BrokerDefaults) -> dict[str, str]:
@@ -63,10 +71,18 @@ def _list_settings(defaults: BrokerDefaults) -> dict[str, str]:
 
 
 def list_brokers(call: AdminCall) -> Response:
-    """GET brokers, brokers/{cluster}."""
-    if "cluster" in call.names:
-        _require_cluster(call)
+    """GET brokers, brokers/{cluster}: also for an unknown cluster, as a broker."""
     return ok([call.host])
+
+
+def list_dynamic_settings(_call: AdminCall) -> Response:
+    """GET brokers/configuration: the names of the settings that can be changed."""
+    return ok([])
+
+
+def get_dynamic_settings(_call: AdminCall) -> Response:
+    """GET brokers/configuration/values: the settings that were changed."""
+    return ok({})
 
 
 def get_leader(call: AdminCall) -> Response:
@@ -115,6 +131,8 @@ def update_tenant(call: AdminCall) -> Response:
 def delete_tenant(call: AdminCall) -> Response:
     """DELETE tenants/{tenant}: delete a tenant without namespaces."""
     name, registry = call.names["tenant"], call.registry
+    if call.flag("force"):
+        raise RestError(405, "Broker doesn't allow forced deletion of tenants")
     with call.registry.exclusive():
         if registry.tenant(name) is None:
             raise RestError(404, "Tenant doesn't exist")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 from urllib.parse import unquote, unquote_plus, unquote_to_bytes
 
 from starlette.requests import Request
@@ -26,13 +26,13 @@ _MAX_PAGE_BYTES: Final = 32_767
 """The largest error page; Jetty's ErrorHandler does not send a larger one."""
 
 _METHODS_WITH_PAGE: Final = ("GET", "HEAD", "POST")
-"""The methods that get an error page; others get only the status."""
+"""The methods that get an error page in HTML; others get only the status."""
 
 _TRUE: Final = ("true", "True", "TRUE")
 
 _FALSE: Final = ("false", "False", "FALSE")
 
-_INT32 = 1 << 31
+_SIZES: Final = {"int": 1 << 31, "long": 1 << 63}
 
 _ORDINAL = re.compile(r"[0-9]{1,9}")
 
@@ -105,14 +105,16 @@ class ErrorPage(Rejection):
         self.headers = headers or {}
 
     def response(self, request: Request) -> Response:
-        """Return HTML, or JSON if the client prefers it; an empty body if the page is too long."""
+        """Return HTML, or JSON with a reason if the client prefers it; an empty body if the page is too long."""
         path = request.scope["path"]
-        if _find_preferred(request) == JSON:
+        is_json = _find_preferred(request) == JSON
+        if is_json:
             media, content = JSON, _json_page(path, self.status, self.message).encode(errors="replace")
         else:
             media = "text/html;charset=iso-8859-1"
             content = _html_page(path, self.status, self.message).encode("iso-8859-1", errors="replace")
-        if request.method not in _METHODS_WITH_PAGE or len(content) > _MAX_PAGE_BYTES:
+        has_page = is_json or request.method in _METHODS_WITH_PAGE
+        if not has_page or len(content) > _MAX_PAGE_BYTES:
             return Response(status_code=self.status, headers=self.headers)
         headers = {"Cache-Control": "must-revalidate,no-cache,no-store", "Content-Type": media, **self.headers}
         return Response(content, self.status, headers)
@@ -156,7 +158,14 @@ def _find_preferred(request: Request) -> str:
 
 
 def _json_page(path: str, status: int, message: str) -> str:
-    fields = {"servlet": "schemactl", "message": _escape(message), "url": path, "status": str(status)}
+    # Brokers do not send the reason, so that clients show its text only if they find it in the status line.
+    fields = {
+        "servlet": "schemactl",
+        "message": _escape(message),
+        "url": path,
+        "status": str(status),
+        "reason": message,
+    }
     lines = ",\n".join(f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False)}" for key, value in fields.items())
     return f"{{\n{lines}\n}}"
 
@@ -250,7 +259,11 @@ def read_needed(body: bytes) -> Any:
 
 def read_object(body: bytes, kind: str) -> dict[str, Any] | None:
     """Return the JSON object for a Java object of class `kind`, or None for null or an empty body."""
-    value = read(body)
+    return as_object(read(body), kind)
+
+
+def as_object(value: Any, kind: str) -> dict[str, Any] | None:
+    """Return a JSON object for a Java object of class `kind`, or None for null."""
     if value is not None and not isinstance(value, dict):
         raise _type_error(kind, value)
     return value
@@ -303,8 +316,8 @@ def boolean(value: Any) -> bool:
     raise _type_error("boolean", value)
 
 
-def integer(value: Any) -> int:
-    """Convert a value to an int: null is 0, a fraction is cut off; raise ErrorPage beyond 32 bits, where Jackson fails."""
+def integer(value: Any, kind: Literal["int", "long"] = "int") -> int:
+    """Convert a value to an integer: null is 0, a fraction is cut off; raise ErrorPage beyond its range, where Jackson fails."""
     if value is None:
         return 0
     if isinstance(value, str):
@@ -315,12 +328,13 @@ def integer(value: Any) -> int:
             number = int(float(word)) if isinstance(value, Number) else int(word)
         except (ValueError, OverflowError):
             raise BadRequest(
-                f'Cannot deserialize value of type `int` from String "{value}": not a valid `int` value'
+                f'Cannot deserialize value of type `{kind}` from String "{value}": not a valid `{kind}` value'
             ) from None
-        if not -_INT32 <= number < _INT32:
+        size = _SIZES[kind]
+        if not -size <= number < size:
             raise ErrorPage(500, "Request failed.")
         return number
-    raise _type_error("int", value)
+    raise _type_error(kind, value)
 
 
 def constant(value: Any, names: Sequence[str], kind: str) -> str | None:

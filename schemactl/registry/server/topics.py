@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import Release
 from schemactl.registry.embedded import EmbeddedRegistry, StoredTopic
 from schemactl.registry.server.http import (
     AdminCall,
@@ -31,6 +32,18 @@ PARTITIONED_TOPIC_METADATA: Final = "application/vnd.partitioned-topic-metadata+
 
 _MAX_PARTITIONS = 10_000
 """The value of maxNumPartitionsPerPartitionedTopic; without a limit, one request could exhaust the server."""
+
+
+_INTERNAL_STATISTICS: Final = {
+    **dict.fromkeys(("entriesAddedCounter", "numberOfEntries", "totalSize", "currentLedgerEntries"), 0),
+    **dict.fromkeys(("currentLedgerSize", "waitingCursorsCount", "pendingAddEntriesCount"), 0),
+    "state": "LedgerOpened",
+    "ledgers": [],
+    "cursors": {},
+    "schemaLedgers": [],
+    "compactedLedger": {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False},
+}
+"""The statistics of a topic without messages (PersistentTopicInternalStats)."""
 
 
 def expand_partitions(registry: EmbeddedRegistry, names: Iterable[TopicName], domain: str) -> list[str]:
@@ -109,7 +122,7 @@ def create_missed_partitions(call: AdminCall) -> Response:
 
 def get_partitions(call: AdminCall) -> Response:
     """GET {topic}/partitions: 0 for a topic without partitions and for a partition."""
-    topic = _require_topic(call)
+    topic = require_topic(call)
     if call.partition is not None or topic.partitions is None:
         return ok({"partitions": 0, "deleted": False})
     properties = {"properties": dict(topic.properties)} if topic.properties else {}
@@ -134,8 +147,46 @@ def grow_partitions(call: AdminCall) -> Response:
 
 
 def get_statistics(call: AdminCall) -> Response:
-    """GET stats and partitioned-stats: not implemented, because the server has no clients and messages."""
-    raise RestError(501, f"{call.topic}: this registry has no clients and messages, they are at brokers")
+    """GET stats: not implemented, because the server has no clients."""
+    topic = require_topic(call)
+    if topic.partitions is not None and call.partition is None:
+        raise RestError(404, f"Topic {call.topic} not found")
+    raise _no_statistics(call)
+
+
+def get_partitioned_statistics(call: AdminCall) -> Response:
+    """GET partitioned-stats: not implemented, because the server has no clients."""
+    _require_no_partition(call)
+    _require_partitioned(call)
+    raise _no_statistics(call)
+
+
+def _no_statistics(call: AdminCall) -> RestError:
+    return RestError(501, f"{call.topic}: this registry has no clients and messages, they are at brokers")
+
+
+def get_internal_statistics(call: AdminCall) -> Response:
+    """GET internalStats: those of a topic without messages."""
+    topic = require_topic(call)
+    if topic.partitions is not None and call.partition is None:
+        raise RestError(404, f"Topic {call.topic} not found")
+    return ok(_INTERNAL_STATISTICS)
+
+
+def get_partitioned_internal_statistics(call: AdminCall) -> Response:
+    """GET partitioned-internalStats: those of each partition."""
+    count = _require_partitioned(call)
+    partitions = {f"{call.topic}-partition-{index}": _INTERNAL_STATISTICS for index in range(count)}
+    return ok({"metadata": {"partitions": count, "deleted": False}, "partitions": partitions})
+
+
+def _require_partitioned(call: AdminCall) -> int:
+    """Return the number of partitions of the topic in the path; raise RestError if it is not partitioned."""
+    _require_namespace(call)
+    topic = call.registry.topic(call.topic)
+    if topic is None or topic.partitions is None or call.partition is not None:
+        raise RestError(404, f"Partitioned Topic {_full_name(call)} not found")
+    return topic.partitions
 
 
 def delete(call: AdminCall) -> Response:
@@ -187,12 +238,12 @@ def get_strategy(call: AdminCall) -> Response:
 
 def set_strategy(call: AdminCall) -> Response:
     """PUT {topic}/schemaCompatibilityStrategy: an unknown name unsets it."""
-    return set_policies(call, Policies(read_strategy(read(call.body))))
+    return set_topic_policies(call, Policies(read_strategy(read(call.body))))
 
 
 def delete_strategy(call: AdminCall) -> Response:
     """DELETE {topic}/schemaCompatibilityStrategy."""
-    return set_policies(call, Policies(UNDEFINED))
+    return set_topic_policies(call, Policies(UNDEFINED))
 
 
 def get_validation_enforced(call: AdminCall) -> Response:
@@ -206,7 +257,7 @@ def get_validation_enforced(call: AdminCall) -> Response:
 
 def set_validation_enforced(call: AdminCall) -> Response:
     """POST {topic}/schemaValidationEnforced."""
-    return set_policies(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
+    return set_topic_policies(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
 
 
 def get_properties(call: AdminCall) -> Response:
@@ -245,7 +296,7 @@ def read_properties(call: AdminCall) -> dict[str, str]:
 def _require_persistent(call: AdminCall) -> StoredTopic:
     if call.names["domain"] != "persistent":
         raise RestError(406, "Need to provide a persistent topic name")
-    return _require_topic(call)
+    return require_topic(call)
 
 
 def _list_names(call: AdminCall) -> Iterable[TopicName]:
@@ -308,13 +359,14 @@ def require_topic_with_policies(call: AdminCall) -> StoredTopic:
     name = call.topic
     if call.partition is not None:
         raise RestError(412, "Not allowed to set/get topic policy for a partition")
-    topic = _require_topic(call)
-    if name.domain == "non-persistent" and topic.partitions is None:
+    topic = require_topic(call)
+    if call.registry.release < Release.R4_2 and name.domain == "non-persistent" and topic.partitions is None:
         raise RestError(404, f"Topic {name} not found")
     return topic
 
 
-def _require_topic(call: AdminCall) -> StoredTopic:
+def require_topic(call: AdminCall) -> StoredTopic:
+    """Return the topic in the path, or the topic of the partition; raise RestError if it does not exist."""
     _require_namespace(call)
     topic, index = call.registry.topic(call.topic), call.partition
     if topic is None or (index is not None and not _has_partition(topic, index)):
@@ -322,7 +374,7 @@ def _require_topic(call: AdminCall) -> StoredTopic:
     return topic
 
 
-def set_policies(call: AdminCall, policies: Policies) -> Response:
+def set_topic_policies(call: AdminCall, policies: Policies) -> Response:
     """Set policies of the topic in the path."""
     with call.registry.exclusive():
         require_topic_with_policies(call)

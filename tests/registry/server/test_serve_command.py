@@ -370,6 +370,7 @@ def test_the_settings_that_speak_of_schemas_are_told(client: admin_rest.Client) 
         "schemaCompatibilityStrategy": "FULL",
         "isAllowAutoUpdateSchemaEnabled": "true",
         "isSchemaValidationEnforced": "false",
+        "systemTopicSchemaCompatibilityStrategy": "ALWAYS_COMPATIBLE",
         "brokerDeduplicationEnabled": "false",
         "brokerDeleteInactiveTopicsEnabled": "true",
         "brokerDeleteInactiveTopicsFrequencySeconds": "60",
