@@ -7,6 +7,7 @@
 # make lint     ruff and mypy
 # make dist     what a release is made of, in dist: wheel, sdist, what they contain (SBOM), checksums
 # make broker   the jars of the Pulsar brokers that tests start, in .broker or $SCHEMACTL_BROKER_CACHE; needs Maven and Java
+# make go-modules  the modules of Go's admin client, in Go's own cache; needs Go
 # make spark-jars  the jars of Spark's Avro module, Delta and Iceberg, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
 # make spark-smoke  each part of the interface on Spark once, on the oldest, the pinned and the newest release, in environments that pip
 #                   makes from the wheel; needs the jars of make broker
@@ -18,7 +19,7 @@ STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.0 4.2.1 4.3.0
 SPARK_SMOKE ?= 4.0.0 4.1.1 4.3.0
 
-.PHONY: dist docs-site picture demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser axe spark-smoke spark-releases format constraints clean
+.PHONY: dist docs-site picture demo test test-fast live soak install lint broker go-modules spark-jars graph-parsers asyncapi-parser axe spark-smoke spark-releases format constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -63,6 +64,10 @@ $(STAMP): pip.txt constraints.txt pyproject.toml
 broker:
 	sh tests/broker_recipe/broker.sh jars
 	PULSAR_VERSION=4.2.4 sh tests/broker_recipe/broker.sh jars
+
+# Go checks them against go.sum.
+go-modules:
+	cd tests/registry/server/go_admin && go mod download
 
 spark-jars: $(STAMP)
 	sh tests/spark_recipe/jars.sh "$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')"
