@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import sys
 import time
@@ -53,7 +54,7 @@ def _clean_output() -> Iterator[None]:
 def _run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     if debug:
-        _print_processes()
+        _print_events()
     # Import only the module of the command, so that the hook starts fast.
     arguments = expand_help(arguments)
     command = command_of(arguments)
@@ -110,13 +111,22 @@ def _print_traceback(*, debug: bool) -> None:
         traceback.print_exc()
 
 
-def _print_processes() -> None:
-    """Print every process that is started from now on to standard error, with the time since the start."""
+def _print_events() -> None:
+    """Print every process that is started and every request that ends from now on to standard error, with the time since the start."""
     started_s = time.monotonic()
 
     def on_event(event: str, args: tuple[Any, ...]) -> None:
         if event == "subprocess.Popen":
             command = args[1] if isinstance(args[1], str) else shlex.join(map(os.fsdecode, args[1]))
-            print(f"debug: {time.monotonic() - started_s:.3f} s: {command}", file=sys.stderr, flush=True)
+            text = re.sub(r"://[^/@\s]+@", "://***@", command)
+        elif event == "schemactl.request":
+            method, url, outcome, duration_s, attempt = args
+            text = f"{method} {url}: {outcome}, {duration_s:.3f} s, attempt {attempt}"
+        else:
+            return
+        # Several threads print, so a line is one call.
+        if sys.stderr is not None:
+            sys.stderr.write(f"debug: {time.monotonic() - started_s:.3f} s: {text}\n")
+            sys.stderr.flush()
 
     sys.addaudithook(on_event)

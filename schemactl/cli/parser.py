@@ -409,7 +409,7 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
         parser,
         "--quiet, -q: only results and errors: no progress, no warnings, no summary of what was written",
         "--verbose, -v: say on standard error what is being done",
-        "--debug: the same, with every git command and its time, and with tracebacks",
+        "--debug: the same, with every git command and every request to a registry, their times, and tracebacks",
         default=default or False,
     )
     colors = ("auto", "always", "never")

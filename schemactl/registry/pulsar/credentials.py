@@ -231,6 +231,7 @@ class _OAuth2:
 
     def _request_json(self, method: str, url: str, form: str | None = None) -> dict[str, Any]:
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        plain_url, started_s = url.partition("?")[0][:_MAX_SHOWN], time.monotonic()
         try:
             reply = self._http.request(method, url, body=form, headers=headers, preload_content=False)
             try:
@@ -240,7 +241,9 @@ class _OAuth2:
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
             # The text of the error may contain the request with the secret, so only its class is shown.
             reason_text = responses.limit_reached(error) or type(error).__name__
-            raise self._error(f"{url.partition('?')[0][:_MAX_SHOWN]} cannot be reached ({reason_text})") from None
+            responses.audit_request(method, plain_url, reason_text, started_s)
+            raise self._error(f"{plain_url} cannot be reached ({reason_text})") from None
+        responses.audit_request(method, plain_url, str(reply.status), started_s)
         try:
             value = Reply(reply.status, body=data).json()
         except ValueError:
@@ -249,7 +252,7 @@ class _OAuth2:
             reason = value.get("error") if isinstance(value, dict) else None
             quotes_secret = isinstance(reason, str) and any(secret in reason for secret in self.secrets)
             suffix = f": {on_one_line(reason[:_MAX_SHOWN])}" if isinstance(reason, str) and not quotes_secret else ""
-            raise self._error(f"{url.partition('?')[0][:_MAX_SHOWN]} answers {reply.status}{suffix}")
+            raise self._error(f"{plain_url} answers {reply.status}{suffix}")
         return value
 
     def _error(self, what: str) -> RegistryError:

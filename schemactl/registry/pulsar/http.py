@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import count
-from threading import Event, Lock, RLock, Thread, get_ident
+from threading import Event, Lock, RLock, Thread, get_ident, local
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -25,6 +25,7 @@ from schemactl.registry.pulsar.credentials import Credentials, is_private
 from schemactl.registry.pulsar.responses import (
     MAX_ERROR_BYTES,
     Reply,
+    audit_request,
     can_succeed_later,
     error_message,
     is_unauthenticated,
@@ -115,6 +116,8 @@ class AdminConnection:
         self._has_listed_brokers = False
         self._lock = RLock()
         self._stopped = Event()
+        # The number of the attempt of the thread's request.
+        self._local = local()
         self._only_thread: int | None = None
 
     def keep_others_waiting(self) -> None:
@@ -196,8 +199,9 @@ class AdminConnection:
     ) -> Reply:
         sent_bytes = len(json.dumps(body)) if body is not None else 0
         start_s = request.since_s
-        for delay_s in self._plan_delays(start_s):
+        for attempt, delay_s in enumerate(self._plan_delays(start_s), start=1):
             requested_delay_s = 0.0
+            self._local.attempt = attempt
             try:
                 reply = self.send_once(method, path, body)
             except NoResponseError as error:
@@ -210,6 +214,8 @@ class AdminConnection:
                     return reply
                 requested_delay_s = min(reply.retry_after_s or 0.0, _RETRY_DEADLINE_S)
                 request.why = f"answers {reply.status}"
+            finally:
+                self._local.attempt = 1
             request.until_s = start_s + self._deadline_s
             with self._budget.waiting():
                 self._sleep(max(delay_s, requested_delay_s))
@@ -320,6 +326,7 @@ class AdminConnection:
         headers = _HEADERS if data is None else _HEADERS_WITH_BODY
         if token is not None:
             headers = {**headers, "Authorization": f"Bearer {token}"}
+        started_s = time.monotonic()
         try:
             response = self._get_pool(base).urlopen(
                 method,
@@ -342,7 +349,10 @@ class AdminConnection:
             finally:
                 response.release_conn()
         except (HTTPError, UnicodeError) as error:
-            raise self._describe_failure(base, error) from None
+            failure = self._describe_failure(base, error)
+            self._audit(method, base + target, failure.what.removeprefix(f"{self.url}: "), started_s)
+            raise failure from None
+        self._audit(method, base + target, str(response.status), started_s)
         self._has_answered = True
         if is_success:
             return Reply(response.status, body=body, has_schema_version=_MESSAGE_VERSION in response.headers)
@@ -357,6 +367,13 @@ class AdminConnection:
             body,
             retry_after_s(retry_after),
         )
+
+    def _audit(self, method: str, url: str, outcome: str, started_s: float) -> None:
+        attempt = getattr(self._local, "attempt", 1)
+        if _host_port(url) not in map(_host_port, self._bases):
+            # The query of a redirect can contain secrets of the server.
+            url = url.partition("?")[0]
+        audit_request(method, self._credentials.redact(url), self._credentials.redact(outcome), started_s, attempt)
 
     def _resolve_address(self, path: str) -> tuple[str, str]:
         """Return the base URL of the current host, and the full path of `path` below `/admin/v2/`."""

@@ -7,6 +7,7 @@ import http.client
 import io
 import json
 import re
+import sys
 import time
 import zlib
 from collections.abc import Callable
@@ -114,6 +115,19 @@ class Reply(NamedTuple):
         except MemoryError:
             raise ValueError("it does not fit into memory") from None
         return value
+
+
+def audit_request(method: str, url: str, outcome: str, started_s: float, attempt: int = 1) -> None:
+    """Raise the audit event `schemactl.request`, which `--debug` prints.
+
+    Args:
+        method: the HTTP method.
+        url: the URL without secrets.
+        outcome: the status, or the reason why there is no response.
+        started_s: the start of the request, by the monotonic clock.
+        attempt: the number of the attempt, from 1.
+    """
+    sys.audit("schemactl.request", method, url, outcome, time.monotonic() - started_s, attempt)
 
 
 def error_message(reply: Reply) -> str:
