@@ -6,12 +6,14 @@ Spark is imported on use.
 from __future__ import annotations
 
 import json
+import os
 import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Self, TypeVar, Unpack, overload
 
 from .codec import (
     Codec,
@@ -22,6 +24,8 @@ from .codec import (
     Encoded,
     Numbers,
     Options,
+    TargetVersions,
+    UnknownTarget,
     UnknownVersion,
     Unreadable,
     Unwritable,
@@ -55,7 +59,9 @@ __all__ = [
     "Numbers",
     "Options",
     "Schema",
+    "TargetNumbers",
     "Topic",
+    "UnknownTarget",
     "UnknownVersion",
     "Unreadable",
     "Unwritable",
@@ -64,6 +70,9 @@ __all__ = [
 
 Row = TypeVar("Row")
 Kind = TypeVar("Kind")
+
+TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
+"""The environment variable with the target that messages are from."""
 
 
 class SchemaFile(NamedTuple):
@@ -90,16 +99,28 @@ class KeyValueFiles(NamedTuple):
     encoding: Literal["INLINE", "SEPARATED"] = "INLINE"
 
 
+class TargetNumbers(NamedTuple):
+    """The version numbers of a target, where they differ from Git's.
+
+    Attributes:
+        reader: the target's number of the version that messages are read as, or None if the target does not have it.
+        versions: by the target's number: the number of Git's version, the schema of a foreign version, or why messages are unreadable.
+    """
+
+    reader: int | None
+    versions: Mapping[int, int | SchemaFile | KeyValueFiles | str]
+
+
 class GeneratedTopic(Generic[Row]):
     """The messages of a topic; `Topic` in a generated package, where `Row` is the Python type of a message's value.
 
-    A message without a version is read as if written with the reader's schema, as Pulsar's consumers do.
+    A message without a version is read as if written with the reader's schema, as Pulsar's consumers do. The numbers of versions are
+    those of the target that `for_target` or else the environment variable SCHEMACTL_TARGET names, by default Git's.
 
     Attributes:
         name: the topic's full name.
         schema: the columns as Spark DDL; "" for a topic without columns.
         former_names: the names of columns in older versions, the newest name first, by path.
-        numbers: the version numbers of a target; None for Git's numbers.
     """
 
     def __init__(
@@ -111,6 +132,7 @@ class GeneratedTopic(Generic[Row]):
         reader: int | SchemaFile | KeyValueFiles,
         schema: str = "",
         former_names: Mapping[str, tuple[str, ...]] | None = None,
+        targets: Mapping[str, TargetNumbers] | None = None,
         numbers: Numbers | None = None,
         foreign: Sequence[int] = (),
         options: Options | None = None,
@@ -124,34 +146,102 @@ class GeneratedTopic(Generic[Row]):
             reader: the schema that messages are read into: a version number, or a schema that is not a version.
             schema: see above.
             former_names: see above.
-            numbers: see above.
-            foreign: the numbers of versions on the target that were not approved in Git.
+            targets: the version numbers of targets where they differ from Git's.
+            numbers: in packages for one target, which earlier releases generated: the numbers of that target, which `versions` has.
+            foreign: in such packages, the numbers of versions that were not approved in Git.
             options: for reading and writing.
         """
         self.name = name
         self.schema = schema
         self.former_names = former_names or {}
-        self.numbers = numbers
         self._module = module
+        self._package = module.rsplit(".", 3)[0]
         self._versions = versions
         self._reader = versions[reader] if isinstance(reader, int) else reader
+        self._targets = targets or {}
+        self._numbers = numbers
         self._foreign = foreign
         self._options = options
+        self._target: str | None = None
+        # Shared with the topics that `for_target` returns. The key None is the codec without a chosen target.
+        self._codecs: dict[str | None, Codec] = {}
 
     def __repr__(self) -> str:
-        return f"<topic {self.name}>"
+        return f"<topic {self.name}>" if self._target is None else f"<topic {self.name} on {self._target}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The environment of another process, such as a worker of Spark, may name no target.
+        return {**vars(self), "_target": self._target or self._default_target}
+
+    def for_target(self, target: str) -> Self:
+        """Return the topic whose messages are from `target`, and have its version numbers.
+
+        Raises:
+            UnknownTarget: the package does not have the numbers of this target.
+        """
+        self._get_codec(target)
+        topic = copy(self)
+        topic._target = target  # noqa: SLF001  an object of the same class
+        return topic
+
+    @property
+    def codec(self) -> Codec:
+        """The codec behind all methods.
+
+        Raises:
+            UnknownTarget: SCHEMACTL_TARGET names a target whose numbers the package does not have.
+        """
+        return self._get_codec(self._target or self._default_target)
+
+    @property
+    def numbers(self) -> Numbers | None:
+        """The version numbers of the chosen target, or None if they are Git's."""
+        return self.codec.numbers
+
+    @property
+    def _default_target(self) -> str | None:
+        """The target if `for_target` names none; packages of earlier releases have one or none and do not depend on the environment."""
+        if self._target_names is None:
+            return None
+        return os.environ.get(TARGET_VARIABLE) or self._package_target
 
     @cached_property
-    def codec(self) -> Codec:
-        """The codec behind all methods."""
+    def _target_names(self) -> Sequence[str] | None:
+        """The names of all targets, or None in packages of earlier releases."""
+        return getattr(import_module(self._package), "TARGETS", None)
+
+    @cached_property
+    def _package_target(self) -> str | None:
+        """The package's own default target, or None for Git's numbers."""
+        return getattr(import_module(self._package), "TARGET", None)
+
+    def _get_codec(self, target: str | None) -> Codec:
+        if target not in self._codecs:
+            codec = self._codecs.get(None) or self._make_codec()
+            self._codecs[None] = codec
+            self._codecs[target] = codec if target is None else codec.for_target(target)
+        return self._codecs[target]
+
+    def _make_codec(self) -> Codec:
+        definitions = {number: self._read_definition(files) for number, files in self._versions.items()}
+        targets: dict[str, TargetVersions | None] = dict.fromkeys(self._target_names or ())
+        for target, (reader, meanings) in self._targets.items():
+            versions = []
+            unreadable = {}
+            for number, meaning in meanings.items():
+                if isinstance(meaning, str):
+                    unreadable[number] = meaning
+                elif isinstance(meaning, int):
+                    versions.append(Version(number, definitions[meaning]))
+                else:
+                    versions.append(Version(number, self._read_definition(meaning), foreign=True))
+            targets[target] = TargetVersions(tuple(versions), Numbers(target, reader, unreadable))
         return Codec(
-            [
-                Version(number, self._read_definition(files), foreign=number in self._foreign)
-                for number, files in self._versions.items()
-            ],
+            [Version(number, schema, foreign=number in self._foreign) for number, schema in definitions.items()],
             reader=self._read_definition(self._reader),
             options=self._options,
-            numbers=self.numbers,
+            numbers=self._numbers,
+            targets=targets,
         )
 
     @property
@@ -162,16 +252,25 @@ class GeneratedTopic(Generic[Row]):
         return struct_of_ddl(self.schema)
 
     def commit(self, version: int) -> str:
-        """Return the id of the commit that added `version`.
+        """Return the id of the commit that added `version`, a number of the chosen target.
 
         Raises:
-            LookupError: the package was generated without `--with-commits`, or does not have this version.
+            LookupError: the package was generated without `--with-commits`, does not have this version, or the version is a foreign one.
         """
-        package = self._module.rsplit(".", 3)[0]
         try:
-            data = pkgutil.get_data(package, "versions.json")
+            self.codec.number_written(version)
+        except UnknownVersion as error:
+            raise LookupError(str(error)) from None
+        target = self.codec.target
+        if target is not None and target in self._targets:
+            meaning = self._targets[target].versions[version]
+            if not isinstance(meaning, int):
+                raise LookupError(f"version {version} on {target} is a foreign version, which no commit added")
+            version = meaning
+        try:
+            data = pkgutil.get_data(self._package, "versions.json")
         except OSError:
-            raise LookupError(f"{package} names no commits: make it with --with-commits") from None
+            raise LookupError(f"{self._package} names no commits: make it with --with-commits") from None
         commit_id: str = json.loads(data or b"{}")[self.name][str(version)]["commit"]
         return commit_id
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
+from schemactl.cli.target_selection import add_target, approved_target, shown_target
 from schemactl.cli.topic_selection import (
     VERSION_HELP,
     ReadingSetup,
     States,
     add_filters,
-    add_numbers_of,
     add_recursion_depth,
     merge_working_tree,
     output_file,
-    read_setup,
     select_readable,
+    view_versions,
 )
 from schemactl.core.errors import NEGATIVE, DeclarationError, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import select_known
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from schemactl.codegen.package import Brought, PackageFiles
     from schemactl.codegen.topics import Approved
     from schemactl.core.project import Generate, Project
-    from schemactl.history import Merged
+    from schemactl.declare.target_numbers import TargetNumbers
+    from schemactl.history import History, Merged
 
 
 def configure_generate(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +40,9 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Write an importable package (`generate` in the project file says its name and place) with, for every topic, its "
         "schemas, the types of its rows, its columns, and what decodes and encodes messages of every version. The package is "
-        "that of what a merge of the files here puts on record: commit it with the change. With a target, and without --check, verify that the "
-        "registry's numbers are the recorded ones (exit 100, and nothing is written, if not); what is written comes from "
-        "files and Git alone."
+        "that of what a merge of the files here puts on record: commit it with the change. It has the version numbers of all targets, from "
+        "their numbers files. With a target, and without --check, verify that the registry's numbers are the recorded ones (exit 100, and "
+        "nothing is written, if not); what is written comes from files and Git alone."
     )
     parser.epilog = (
         "examples:\n"
@@ -82,7 +83,12 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         choices=get_args(ClassKind),
         help="also write classes for the records of each topic (default: `generate.classes`)",
     )
-    add_numbers_of(parser, "`generate.target`, else Git's numbers")
+    add_target(
+        parser,
+        "the target whose numbers count where a program selects none with for_target or SCHEMACTL_TARGET (default: `generate.target`, "
+        "else Git's numbers)",
+        from_environment=False,
+    )
     add_recursion_depth(parser)
     add_filters(parser)
 
@@ -119,8 +125,10 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
             "for recursive records, set `recursion_depth` under `generate` of the topic or the project: deeper records are dropped"
         )
     # The registry can only reject the package: the same files always make the same package. So a comparison of files asks no registry.
-    if not args.check:
-        package.setup.verify_numbers((approved.topic for approved in package.topics), context)
+    if not args.check and package.target is not None:
+        place = approved_target(package.target, project, top, context)
+        setup = replace(package.setup, place=place, numbers=package.records[package.target])
+        setup.verify_numbers((approved.topic for approved in package.topics), context)
     if args.zip or args.wheel:
         exit_code = _pack(package, maker, merged)
     elif merged is None and args.out is None:
@@ -199,12 +207,16 @@ class _Package:
     """A generated package.
 
     Attributes:
-        setup: the schemas that it reads messages with.
+        setup: the approved history.
+        records: the recorded version numbers of all targets by name, None for a target without a record.
+        target: the target whose numbers count where none is chosen, or None for Git's.
         topics: its topics.
         files: the text of each file, by path below the folder of the package.
     """
 
     setup: ReadingSetup
+    records: Mapping[str, TargetNumbers | None]
+    target: str | None
     topics: list[Approved]
     files: PackageFiles
 
@@ -231,21 +243,34 @@ class _PackageMaker:
 
     def make_package(self, merged: Merged | None) -> _Package:
         """Return the package of the merged history, or of the approved history without a merge."""
+        from schemactl import history
         from schemactl.codegen.package import package_files
+        from schemactl.declare.numbers_file import read_numbers
+        from schemactl.declare.project import choose_target
 
-        args, project = self.args, (self.project, self.top)
+        args, project = self.args, self.project
         target = args.target or self.generate.target
-        setup = read_setup(self.context, target, project=project, merged=merged)
-        topics = _select_topics(args, setup)
-        setup.require_target((approved.topic for approved in topics), self.context)
-        files = package_files(
+        if target is not None:
+            choose_target(project, target, shown_target(target))
+        # The files and targets after the merge count, so that the merge does not change the package.
+        if merged:
+            approved, files = merged.history, merged.files
+        else:
+            repository = self.context.repository
+            approved = history.read(repository, project, progress=self.context.reading_history())
+            files = history.CommitFiles(repository, approved.tip)
+        records = {name: read_numbers(files, project, place) for name, place in project.targets.items()}
+        topics = _select_topics(args, approved, records)
+        package = package_files(
             topics,
             self.generate,
-            release=self.project.release,
-            target=setup.target.name if setup.target else None,
+            release=project.release,
+            targets=records,
+            target=target,
             recursion_depth=args.recursion_depth,
         )
-        return _Package(setup, topics, files)
+        setup = ReadingSetup(project, self.top, approved, None, None, {})
+        return _Package(setup, records, target, topics, package)
 
     def make_merge_predicate(self, merged: Merged | None) -> Brought:
         """Return a function that tells whether the merge adds a file with this text, or removes it (None)."""
@@ -260,11 +285,13 @@ class _PackageMaker:
         return is_from_merge
 
 
-def _select_topics(args: argparse.Namespace, setup: ReadingSetup) -> list[Approved]:
-    """Return the declared topics with a schema that --topic and --namespace select."""
+def _select_topics(
+    args: argparse.Namespace, history: History, records: Mapping[str, TargetNumbers | None]
+) -> list[Approved]:
+    """Return the declared topics with a schema that --topic and --namespace select, with the recorded numbers of all targets."""
     from schemactl.codegen.topics import Approved
+    from schemactl.declare.target_numbers import target_versions
 
-    history = setup.approved
     names = [
         name
         for name, topic in history.catalog.topics.items()
@@ -275,7 +302,12 @@ def _select_topics(args: argparse.Namespace, setup: ReadingSetup) -> list[Approv
     for name in names:
         if name in selected and (current := history.current(name)) is not None:
             approved = Approved(history.catalog.topics[name].load(), current)
-            topics.append(replace(approved, on_target=setup.on_target(approved.topic, _find_reader_number(approved))))
+            on_targets = tuple(
+                view_versions(target, target_versions(approved.topic, record), _find_reader_number(approved))
+                for target, record in records.items()
+                if record and name in record.topics and record.topics[name].entries
+            )
+            topics.append(replace(approved, on_targets=on_targets))
     return topics
 
 

@@ -334,25 +334,7 @@ class ReadingSetup:
 
         `reader` is Git's number of the version to read messages as, or None if the reader's schema is not a version.
         """
-        from schemactl.codegen.topics import OnTarget
-        from schemactl.core.schema import SchemaVersion
-        from schemactl.declare.target_numbers import target_number
-
-        if self.target is None:
-            return None
-        versions = self.list_versions(topic)
-        number = None if reader is None else target_number(versions, reader)
-        if any(version.deleted for version in versions if version.number == number):
-            # The registry would give the schema another number now.
-            number = None
-        readable = [version for version in versions if version.info]
-        return OnTarget(
-            self.target.name,
-            tuple(SchemaVersion(version.number, version.info, version.commit) for version in readable),
-            frozenset(version.number for version in readable if version.git is None),
-            {version.number: version.unreadable for version in versions if version.info is None},
-            number,
-        )
+        return None if self.target is None else view_versions(self.target.name, self.list_versions(topic), reader)
 
     def verify_numbers(self, topics: Iterable[Topic], context: Context) -> ReadingSetup:
         """Compare the record with the target's registry, and return the setup with further numbers of the registry.
@@ -398,6 +380,32 @@ class ReadingSetup:
         if misread:
             raise NumbersContradicted(render(misread, target=target.name))
         return replace(self, seen=further_numbers)
+
+
+def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | None) -> OnTarget:
+    """Return the versions of a topic by the numbers of a target.
+
+    Args:
+        target: the target's name.
+        versions: the meaning of each of its numbers.
+        reader: Git's number of the version to read messages as, or None if the reader's schema is not a version.
+    """
+    from schemactl.codegen.topics import OnTarget
+    from schemactl.core.schema import SchemaVersion
+    from schemactl.declare.target_numbers import target_number
+
+    number = None if reader is None else target_number(versions, reader)
+    if any(version.deleted for version in versions if version.number == number):
+        # The registry would give the schema another number now.
+        number = None
+    readable = [version for version in versions if version.info]
+    return OnTarget(
+        target,
+        tuple(SchemaVersion(version.number, version.info, version.commit) for version in readable),
+        {version.number: version.git.number for version in readable if version.git},
+        {version.number: version.unreadable for version in versions if version.info is None},
+        number,
+    )
 
 
 def read_setup(

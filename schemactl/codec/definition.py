@@ -1,9 +1,10 @@
-"""The input of a codec (`Definition`, `KeyValue`, `Version`, `Numbers`), and its exceptions.
+"""The input of a codec (`Definition`, `KeyValue`, `Version`, `Numbers`, `TargetVersions`), and its exceptions.
 
 CodecError
 ├── Unreadable         a message cannot be decoded with its schema; `reason` names the place
 ├── Unwritable         a value does not fit the schema that it is encoded with; `reason` names the place
 ├── UnknownVersion     the codec has no schema of that number
+├── UnknownTarget      the codec does not know the version numbers of that target
 ├── BatchTooLarge      a column of a batch would be larger than an Arrow array can be
 ├── InvalidDefinition  the definition of a schema cannot be used
 └── CodecUnavailable   there is no codec for the schema type
@@ -12,7 +13,7 @@ CodecError
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 _MAX_MESSAGE_LENGTH: Final = 1000
@@ -86,6 +87,29 @@ class Numbers:
     unreadable: Mapping[int, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class TargetVersions:
+    """The versions of a topic on a target whose version numbers differ from Git's.
+
+    Attributes:
+        versions: the versions, with the target's numbers.
+        numbers: the target's number of the reader's schema, and the numbers of unreadable messages.
+    """
+
+    versions: tuple[Version, ...]
+    numbers: Numbers
+
+    @property
+    def all_numbers(self) -> frozenset[int]:
+        """The numbers that messages can have, also those of unreadable messages."""
+        return frozenset(version.number for version in self.versions) | self.numbers.unreadable.keys()
+
+    def with_reader(self, schema: Definition | KeyValue) -> TargetVersions:
+        """Return the versions for a codec that reads messages into `schema`."""
+        numbers = (version.number for version in reversed(self.versions) if version.schema == schema)
+        return replace(self, numbers=replace(self.numbers, reader=next(numbers, None)))
+
+
 class CodecError(Exception):
     """A message, a value or a codec cannot be used."""
 
@@ -133,6 +157,10 @@ class Unwritable(_LocatedError):
 
 class UnknownVersion(CodecError):
     """The codec has no version of that number."""
+
+
+class UnknownTarget(CodecError):
+    """The codec does not know the version numbers of that target."""
 
 
 class BatchTooLarge(CodecError):

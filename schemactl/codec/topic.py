@@ -6,7 +6,7 @@ import base64
 import decimal
 import math
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from functools import cached_property, lru_cache
@@ -25,6 +25,8 @@ from .definition import (
     InvalidDefinition,
     KeyValue,
     Numbers,
+    TargetVersions,
+    UnknownTarget,
     UnknownVersion,
     Unreadable,
     Version,
@@ -50,6 +52,8 @@ _VERSION_SIZES: Final = (8, 64)
 
 It is a big-endian number of eight bytes. Clients before 2.4.0 append 56 bytes that are ignored (BookkeeperSchemaStorage.versionFromBytes).
 """
+
+CHOOSE_TARGET: Final = "choose the target that the messages are from, with for_target or SCHEMACTL_TARGET"
 
 _WRONG_VERSION_SIZE: Final = "a schema version of {} bytes: expected 8, or none"
 _COUNT_ALL: Final = pc.CountOptions(mode="all")
@@ -96,6 +100,8 @@ class Codec:
         reader: Definition | KeyValue | None = None,
         options: Options | None = None,
         numbers: Numbers | None = None,
+        target: str | None = None,
+        targets: Mapping[str, TargetVersions | None] | None = None,
     ) -> None:
         """Create a codec without parsing its definitions, so that even codecs of unsupported types can be created.
 
@@ -105,6 +111,9 @@ class Codec:
             options: the options of decoding and encoding.
             numbers: the version numbers of a target; None if the versions have the numbers of Git. A message with another number is
                 rejected, even if Git has a version of that number.
+            target: the target that the messages are from, by default that of `numbers`; None if it was not chosen.
+            targets: the targets to choose from, each with its versions, or None for those with Git's numbers. As long as none is chosen,
+                a message is rejected if its number does not mean the same content on all of them.
 
         Raises:
             InvalidDefinition: there are no versions, and `reader` or `numbers` is missing.
@@ -113,6 +122,8 @@ class Codec:
         if not self.versions and (reader is None or numbers is None):
             raise InvalidDefinition("a codec needs at least one version")
         self.numbers = numbers
+        self.target = numbers.target if numbers else target
+        self.targets = targets
         self.reader = reader if reader is not None else self.versions[-1].schema
         self.options = options if options is not None else Options()
         self._by_number = {version.number: version for version in self.versions}
@@ -121,11 +132,13 @@ class Codec:
         self._columns: dict[int | None, MessageColumns] = {}
         self._validators: dict[int, Codec] = {}
         self._read_as: dict[int, Codec] = {}
+        self._for_target: dict[str, Codec] = {}
         self._width_checked: set[int | None] = set()
 
     def __reduce__(self) -> Any:
         """Pickle only the definitions: a process compiles them once for all copies."""
-        return _restore_codec, (pickle.dumps((self.versions, self.reader, self.options, self.numbers)),)
+        state = (self.versions, self.reader, self.options, self.numbers, self.target, self.targets)
+        return _restore_codec, (pickle.dumps(state),)
 
     @property
     def columns(self) -> pa.Schema:
@@ -180,6 +193,72 @@ class Codec:
             self._read_as[version] = self._make_codec(version, self.options)
         return self._read_as[version]
 
+    def for_target(self, target: str) -> Codec:
+        """Return a codec that decodes messages by the version numbers of `target`.
+
+        Raises:
+            UnknownTarget: the codec has no such target, or is that of another one.
+        """
+        if target == self.target:
+            return self
+        if self.target is not None:
+            raise UnknownTarget(f"the message is from the target {target}, and {self.target} was chosen")
+        if not self.targets or target not in self.targets:
+            raise UnknownTarget(
+                f"no target is called {target}: its version numbers are unknown, and those of {', '.join(self.targets or ()) or 'none'} are known"
+            )
+        if target not in self._for_target:
+            on_target = self.targets[target]
+            self._for_target[target] = Codec(
+                on_target.versions if on_target else self.versions,
+                reader=self.reader,
+                options=self.options,
+                numbers=on_target.numbers if on_target else None,
+                target=target,
+            )
+        return self._for_target[target]
+
+    @cached_property
+    def _ambiguous(self) -> Mapping[int, str]:
+        """The numbers that do not mean the same content on all targets, each with the reason for the rejection of its messages."""
+        recorded = {name: on_target for name, on_target in (self.targets or {}).items() if on_target}
+        if self.target is not None or not recorded:
+            return {}
+        versions_by_target = {
+            name: {version.number: version for version in on_target.versions} for name, on_target in recorded.items()
+        }
+        targets_with_git_numbers = [name for name in self.targets or {} if name not in recorded]
+        reasons = {}
+        for number in sorted({number for name in recorded for number in recorded[name].all_numbers}):
+            git = self._by_number.get(number)
+            targets_by_meaning: dict[str, list[str]] = {}
+            if git is not None:
+                targets_by_meaning[f"Git's version {number}"] = [*targets_with_git_numbers]
+            is_same = git is not None
+            for name, versions in versions_by_target.items():
+                if number not in recorded[name].all_numbers:
+                    continue
+                version = versions.get(number)
+                is_same = is_same and version is not None and git is not None and version.schema == git.schema
+                targets_by_meaning.setdefault(self._describe_meaning(version), []).append(name)
+            if not is_same:
+                meanings = "; ".join(
+                    f"{meaning} on {', '.join(names)}" if names else f"{meaning} by Git's numbers"
+                    for meaning, names in targets_by_meaning.items()
+                )
+                problem = "means different content on two targets" if git else "is not one of Git's numbers"
+                reasons[number] = f"schema version {number} {problem} ({meanings}): {CHOOSE_TARGET}"
+        return reasons
+
+    def _describe_meaning(self, version: Version | None) -> str:
+        """Return what a number of a target means: the version of Git's with the same schema, or why there is none."""
+        if version is None:
+            return "unreadable"
+        if version.foreign:
+            return "a foreign version"
+        number = next((git.number for git in self.versions if git.schema == version.schema), None)
+        return "another version" if number is None else f"Git's version {number}"
+
     def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
         """Check that `payload` is a message of `version` to the last byte, for producers that send bytes (AUTO_PRODUCE_BYTES).
 
@@ -204,7 +283,12 @@ class Codec:
     def _make_codec(self, version: int, options: Options) -> Codec:
         schema = self.schema(version)
         numbers = self.numbers and replace(self.numbers, reader=version)
-        return Codec(self.versions, reader=schema, options=options, numbers=numbers)
+        targets = self.targets and {
+            name: on_target and on_target.with_reader(schema) for name, on_target in self.targets.items()
+        }
+        return Codec(
+            self.versions, reader=schema, options=options, numbers=numbers, target=self.target, targets=targets
+        )
 
     def number_written(self, version: int | None = None) -> int | None:
         """Return the version number of encoded messages, or None if the reader's schema is not the schema of a version.
@@ -213,19 +297,27 @@ class Codec:
             version: the version that messages are encoded with; None is the reader's schema.
 
         Raises:
-            UnknownVersion: the codec has no such version, or the target has no number for the reader's schema.
+            UnknownVersion: the codec has no such version, the target has no number for the reader's schema, or the number means
+                another content on another target and no target was chosen.
         """
         if version is not None:
             self.schema(version)
-            return version
-        if self.numbers is None:
+        elif self.numbers is None:
             numbers = (version.number for version in reversed(self.versions) if version.schema == self.reader)
-            return next(numbers, None)
-        if self.numbers.reader is None:
+            version = next(numbers, None)
+        else:
+            self._require_number_of_reader()
+            version = self.numbers.reader
+        if version is not None and version in self._ambiguous:
+            raise UnknownVersion(self._ambiguous[version])
+        return version
+
+    def _require_number_of_reader(self) -> None:
+        """Raise UnknownVersion if the target has no number for the reader's schema."""
+        if self.numbers is not None and self.numbers.reader is None:
             raise UnknownVersion(
                 f"{self.numbers.target} has no number for the version that is written: `schemactl apply` registers it there"
             )
-        return self.numbers.reader
 
     def schema(self, version: int | None) -> Definition | KeyValue:
         """Return the schema of a version; None is the reader's schema.
@@ -304,7 +396,7 @@ class Codec:
             try:
                 part = self._decode(payloads, versions, keys)
             except pa.ArrowCapacityError:
-                part = self._reject_large_value() if len(payloads) == 1 else None
+                part = self.reject(1, _TOO_LARGE) if len(payloads) == 1 else None
             if part is not None:
                 yield part
                 return
@@ -316,9 +408,10 @@ class Codec:
                 None if keys is None else keys.slice(start, length),
             )
 
-    def _reject_large_value(self) -> Decoded:
-        nulls = [pa.nulls(1, column_type) for column_type in self.columns.types]
-        return Decoded(_make_record_batch(nulls, self.columns, 1), pa.array([_TOO_LARGE]))
+    def reject(self, count: int, reason: str) -> Decoded:
+        """Return a batch of rejected messages, all for the same reason."""
+        nulls = [pa.nulls(count, column_type) for column_type in self.columns.types]
+        return Decoded(_make_record_batch(nulls, self.columns, count), pa.array([reason] * count, pa.string()))
 
     def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
         columns = self.columns
@@ -396,7 +489,7 @@ class Codec:
             yield Encoded(payloads, keys, _make_reason_array(reasons, count))
 
     def _get_reader(self, version: int | None) -> MessageReader:
-        if version is not None and version not in self._by_number:
+        if version is not None and (version in self._ambiguous or version not in self._by_number):
             # Not kept, because damaged messages may have any number.
             return NoReader(self._explain_unknown_version(version), tuple(self._make_columns(None).columns.types))
         if version not in self._readers:
@@ -425,8 +518,8 @@ class Codec:
 
     def _get_writer(self, version: int | None) -> MessageWriter:
         if version not in self._writers:
-            # Raises UnknownVersion if the target has no number for messages of the version.
-            self.number_written(version)
+            if version is None:
+                self._require_number_of_reader()
             is_flat = self._make_columns(version).is_flat
             self._writers[version] = make_message_writer(self.schema(version), self.options, is_flat=is_flat)
         return self._writers[version]
@@ -437,6 +530,8 @@ class Codec:
         return self._columns[version]
 
     def _explain_unknown_version(self, version: int) -> str:
+        if version in self._ambiguous:
+            return self._ambiguous[version]
         if self.numbers is None:
             first, last = self.versions[0].number, self.versions[-1].number
             return f"schema version {version} is not in the codec ({first} to {last}): generate it again"
@@ -476,8 +571,8 @@ class Codec:
 @lru_cache(maxsize=8)
 def _restore_codec(state: bytes) -> Codec:
     """Unpickle a codec, once for all tasks of a Spark worker, because each task sends the codec again."""
-    versions, reader, options, numbers = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
-    return Codec(versions, reader=reader, options=options, numbers=numbers)
+    versions, reader, options, numbers, target, targets = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
+    return Codec(versions, reader=reader, options=options, numbers=numbers, target=target, targets=targets)
 
 
 def _is_separated(schema: Definition | KeyValue) -> bool:

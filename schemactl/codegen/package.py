@@ -38,7 +38,7 @@ from schemactl.codegen.spark_types import (
     to_block_literal,
 )
 from schemactl.codegen.topic_struct import StructOptions, decoded_options, former_names, struct_of, value_of
-from schemactl.codegen.topics import CLASSES, RUNTIME, SCHEMAS, Approved, info_of, is_importable, module_paths
+from schemactl.codegen.topics import CLASSES, RUNTIME, SCHEMAS, Approved, OnTarget, info_of, is_importable, module_paths
 from schemactl.core import atomic_files, environment
 from schemactl.core.environment import DISTRIBUTION
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
@@ -68,8 +68,11 @@ from __future__ import annotations
 
 from {runtime} import finder
 
+TARGETS: tuple[str, ...] = {targets}
+"""The targets whose version numbers the package has: `for_target`, or the variable SCHEMACTL_TARGET, selects one."""
+
 TARGET: str | None = {target}
-"""Whose version numbers these are; None: Git's, which every target has unless a record says otherwise."""
+"""The target whose numbers count if none is selected; None: Git's, except for those with other content on a target."""
 
 TOPICS: dict[str, str] = {{
 {topics}}}
@@ -88,14 +91,16 @@ _TYPE_MODULES: Final = {
 _RESERVED_NAMES: Final = {
     *PYTHON_TYPES.values(),
     *("Any", "Decimal", "Literal", "TypedDict", "dict", "list", "annotations"),
-    *("KeyValue", "Numbers", "Options", "SCHEMA", "Schema", "Topic"),
+    *("KeyValue", "Numbers", "Options", "SCHEMA", "Schema", "TargetNumbers", "Topic"),
 }
 """Names of a module that no record may have."""
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time in a zip file, which all entries have, so that equal content makes equal bytes."""
 
-_SCHEMA_PATH: Final = re.compile(rf"(.+/{SCHEMAS}/.+)\.(?:v([0-9]+)|reader)(?:\.\w+)?\.(?:avsc|json)")
+_SCHEMA_PATH: Final = re.compile(
+    rf"(.+/{SCHEMAS}/.+)\.(?:v([0-9]+)|reader|foreign-[0-9a-f]{{12}})(?:\.\w+)?\.(?:avsc|json)"
+)
 """The path of a schema's file, whose content cannot have a mark: the topic's path, and the version."""
 
 Brought = Callable[[Path, str | None], bool]
@@ -133,6 +138,7 @@ def package_files(
     generate: Generate,
     *,
     release: Release,
+    targets: Collection[str] = (),
     target: str | None = None,
     recursion_depth: int | None = None,
 ) -> PackageFiles:
@@ -144,7 +150,8 @@ def package_files(
         topics: the topics that get modules.
         generate: the settings of the package, such as its name and the Spark release.
         release: the Pulsar release whose Avro parses the definitions.
-        target: the target whose version numbers the package has, or None for Git's.
+        targets: the names of all targets.
+        target: the target whose version numbers count where none is chosen, or None for Git's.
         recursion_depth: the recursion depth of all topics (see `Generate`), or None for the depth in the settings of each.
 
     Raises:
@@ -199,7 +206,13 @@ def package_files(
             "\n".join(["there are no columns for every topic:", *failures]),
             fix="change the definitions, or exclude the topics with --topic",
         )
-    package = _PACKAGE.format(runtime=runtime, target=target and literal(target), topics=entries)
+    target_names = "".join(f"{literal(name)}, " for name in sorted(targets)).rstrip()
+    package = _PACKAGE.format(
+        runtime=runtime,
+        targets=f"({target_names.removesuffix(',') if len(targets) > 1 else target_names})",
+        target=None if target is None else literal(target),
+        topics=entries,
+    )
     files[f"{root}/__init__.py"] = HEADER + package
     return PackageFiles(sorted(files.items()), skipped)
 
@@ -245,18 +258,16 @@ def topic_module(
     row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=name)
 
     # The versions, and the reader: the number of a version if it has the same schema.
-    on_target = approved.on_target
-    reader_number = on_target.reader if on_target else number
     version_calls = {
-        str(version.number): schemas.make_call(info_of(version), f"v{version.number}") for version in approved.read
+        str(version.number): schemas.make_call(info_of(version), f"v{version.number}") for version in approved.versions
     }
-    reader_version = next((version for version in approved.read if version.number == reader_number), None)
+    reader_version = next((version for version in approved.versions if version.number == number), None)
     has_reader_version = reader_version is not None and (
         reader_version.info == reader or _list_schema_files(info_of(reader_version)) == _list_schema_files(reader)
     )
     arguments = {
         "versions": _make_dict(version_calls),
-        "reader": str(reader_number) if has_reader_version else schemas.make_call(reader, "reader"),
+        "reader": str(number) if has_reader_version else schemas.make_call(reader, "reader"),
     }
 
     # The columns, and their former names.
@@ -274,12 +285,14 @@ def topic_module(
                 }
             )
 
-    # The numbers of a target, and the options of the codec.
-    if on_target is not None:
-        reasons = {str(version): literal(reason) for version, reason in sorted(on_target.unreadable.items())}
-        arguments["numbers"] = f"Numbers({literal(on_target.target)}, {on_target.reader}, {_make_dict(reasons)})"
-        if on_target.foreign:
-            arguments["foreign"] = repr(sorted(on_target.foreign))
+    # The numbers of targets, and the options of the codec.
+    if approved.on_targets:
+        arguments["targets"] = _make_dict(
+            {
+                literal(on_target.target): _make_target_numbers(on_target, schemas)
+                for on_target in sorted(approved.on_targets, key=lambda on_target: on_target.target)
+            }
+        )
     codec_options = {
         "time_type": options.has_time,
         "recursion_depth": max(options.recursive_field_max_depth, 0),
@@ -292,7 +305,9 @@ def topic_module(
     # The text.
     argument_lines = "".join(f"    {argument}={text},\n" for argument, text in arguments.items())
     topic_call = f"Topic(\n    {literal(str(approved.topic.name))},\n    __name__,\n{argument_lines})\n"
-    imports = [class_ for class_ in ("KeyValue", "Numbers", "Options", "Schema") if f"{class_}(" in argument_lines]
+    imports = [
+        class_ for class_ in ("KeyValue", "Options", "Schema", "TargetNumbers") if f"{class_}(" in argument_lines
+    ]
     summary = _summarize(approved, number, reader, has_columns=columns is not None)
     ddl = f"\n{columns_ddl(columns)}\n" if columns is not None else ""
     blocks = [
@@ -309,12 +324,28 @@ def _summarize(approved: Approved, number: int, reader: SchemaInfo, *, has_colum
     first, last = approved.versions[0].number, approved.versions[-1].number
     version_range = f"version {first}" if first == last else f"versions {first} to {last}"
     lines = [f"{approved.topic.name}: {reader.type.name}, {version_range}, read as version {number}."]
-    if approved.on_target is not None:
-        target = approved.on_target.target
-        lines.append(f"These are Git's numbers. Messages are those of the target {target}, whose numbers are below.")
+    if approved.on_targets:
+        names = ", ".join(sorted(on_target.target for on_target in approved.on_targets))
+        lines.append(f"These are Git's numbers, which are not those of {names}: `targets` below has theirs.")
     if not has_columns:
         lines.append("Nothing describes the payloads: what reads or writes them raises CodecUnavailable.")
     return "\n\n".join(lines) + ("\n" if lines[1:] else "")
+
+
+def _make_target_numbers(on_target: OnTarget, schemas: _SchemaFiles) -> str:
+    """Return the call of TargetNumbers, and add the files of the target's foreign versions to `schemas`."""
+    meanings = {number: literal(reason) for number, reason in on_target.unreadable.items()}
+    for version in on_target.versions:
+        git = on_target.git.get(version.number)
+        if git is None:
+            # Named for its content, because targets may have any names, and often the same foreign version.
+            info = info_of(version)
+            digest = hashlib.sha256(repr(_list_schema_files(info)).encode()).hexdigest()[:12]
+            meanings[version.number] = schemas.make_call(info, f"foreign-{digest}")
+        else:
+            meanings[version.number] = str(git)
+    lines = "".join(f"                {number}: {meaning},\n" for number, meaning in sorted(meanings.items()))
+    return f"TargetNumbers(\n            reader={on_target.reader},\n            versions={{\n{lines}            }},\n        )"
 
 
 class _SchemaFiles:
@@ -653,7 +684,7 @@ def commits(topics: Iterable[Approved]) -> str:
     commits_by_topic = {
         str(topic.topic.name): {
             str(version.number): {"commit": version.commit.id, "time": _to_utc(version.commit).isoformat()}
-            for version in topic.read
+            for version in topic.versions
             if version.commit
         }
         for topic in topics
@@ -794,7 +825,10 @@ def _list_payloads(topics: Iterable[Approved]) -> set[str]:
     """Return the kinds of payloads of all versions of the topics."""
     payloads: set[str] = set()
     for topic in topics:
-        for version in (*topic.versions, *topic.read):
+        for version in (
+            *topic.versions,
+            *(version for on_target in topic.on_targets for version in on_target.versions),
+        ):
             if version.info:
                 pair = pair_of(version.info)
                 payloads |= {spec(part).payload for part in (pair.halves.values() if pair else [version.info])}

@@ -44,12 +44,12 @@ class Approved:
     Attributes:
         topic: the topic with its versions.
         current: the number of the version in force.
-        on_target: the versions by the numbers of a target; None means that messages have Git's numbers.
+        on_targets: the versions by the numbers of each target whose numbers differ from Git's.
     """
 
     topic: Topic
     current: int
-    on_target: OnTarget | None = None
+    on_targets: tuple[OnTarget, ...] = ()
 
     @property
     def reader(self) -> tuple[int, SchemaInfo]:
@@ -75,11 +75,6 @@ class Approved:
         """Git's versions that have a schema."""
         return tuple(version for version in self.topic.versions if version.info is not None)
 
-    @property
-    def read(self) -> tuple[SchemaVersion, ...]:
-        """The versions by whose numbers messages are read, which have a schema."""
-        return self.versions if self.on_target is None else self.on_target.versions
-
 
 @dataclass(frozen=True, slots=True)
 class OnTarget:
@@ -88,20 +83,25 @@ class OnTarget:
     Attributes:
         target: the target's name.
         versions: the versions with the target's numbers.
-        foreign: the numbers of versions that Git never approved.
+        git: the numbers of Git's versions by the target's number, without foreign versions, which Git never approved.
         unreadable: the numbers whose messages cannot be read, with the reasons.
         reader: the target's number of the version that messages are read as, or None if the target does not have it.
     """
 
     target: str
     versions: tuple[SchemaVersion, ...]
-    foreign: frozenset[int]
+    git: Mapping[int, int]
     unreadable: Mapping[int, str]
     reader: int | None
 
+    @property
+    def foreign(self) -> frozenset[int]:
+        """The numbers of versions that Git never approved."""
+        return frozenset(version.number for version in self.versions) - self.git.keys()
+
 
 def info_of(version: SchemaVersion) -> SchemaInfo:
-    """Return the schema of one of `Approved.versions`, or of `Approved.read`."""
+    """Return the schema of one of `Approved.versions`, or of `OnTarget.versions`."""
     assert version.info is not None  # noqa: S101  versions without a schema are left out
     return version.info
 

@@ -87,7 +87,7 @@ class Generate:
         out: its folder, relative to the repository's top level.
         spark: the version of Spark.
         json_defaults: whether a missing field of a JSON payload gets its default instead of null.
-        target: the target by whose version numbers it reads messages, or None for Git's numbers.
+        target: the target by whose version numbers it reads messages if none is selected, or None for Git's numbers.
         classes: the kind of classes for records, or None for no classes.
         recursion_depth: how often a record may contain itself before the field is dropped; with 0, a recursive topic has no columns.
     """

@@ -498,7 +498,7 @@ class GenerateShape(MappingShape):
         "Whether a field that a JSON payload lacks is read as its default (default: false, it is null)."
     )
     target: Annotated[Any, text("the name of a target")] = optional(
-        "The target whose messages are read, by the numbers that its registry gave (default: by Git's numbers)."
+        "The target whose version numbers count where a program selects none (default: Git's numbers)."
     )
     classes: Annotated[Any, choice("kind of classes", get_args(ClassKind))] = optional(
         "Which classes the package has for records, to be encoded and decoded (default: none)."

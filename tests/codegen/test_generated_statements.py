@@ -33,7 +33,7 @@ CALLS = {
         "Topic",
         "Schema",
         "KeyValue",
-        "Numbers",
+        "TargetNumbers",
         "Options",
         "TypedDict",
         "Avro",
@@ -54,8 +54,8 @@ hostile_texts = st.one_of(
 def make_hostile_topic(name: str, text: str, *, on_target: bool) -> Approved:
     topic = approved("t", (odd(text),))
     hostile = replace(topic.topic, name=replace(topic.topic.name, topic=name))
-    target = OnTarget(text, topic.topic.versions, frozenset(), {0: text, 3: text}, 0) if on_target else None
-    return replace(topic, topic=hostile, on_target=target)
+    target = OnTarget(text, topic.topic.versions, {}, {1: text, 3: text}, 0)
+    return replace(topic, topic=hostile, on_targets=(target,) if on_target else ())
 
 
 @example(name=CODE, text="'''}))#", on_target=True, classes="dataclass")
@@ -72,7 +72,7 @@ def test_a_generated_module_has_only_the_statements_of_the_generator(
     settings = replace(GENERATE, classes=classes)
     topic = make_hostile_topic(f"x{name}", text, on_target=on_target)
     try:
-        files = package_files([topic], settings, release=Release.R4_0)
+        files = package_files([topic], settings, release=Release.R4_0, targets=[text, name], target=text)
     except SchemactlError:
         return
     for path, source in files.items():

@@ -43,7 +43,7 @@ from schemactl.codegen.package import (
 from schemactl.codegen.topics import Approved, OnTarget
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.project import ClassKind, Generate
-from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType
+from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import identity
 from schemactl.formats.key_value import join
 
@@ -167,15 +167,37 @@ def test_the_reader_is_the_text_at_the_tip_or_what_the_topic_pins() -> None:
     assert "read as version 1" in pinned
 
 
-def test_a_package_says_which_target_it_was_made_for() -> None:
+def test_a_package_has_the_numbers_of_all_targets() -> None:
     one = approved("orders", ORDERS[:2])
-    on_target = OnTarget("prod", one.versions, frozenset({1}), {2: "number 2 was deleted"}, 0)
-    files = files_of([replace(one, on_target=on_target)], target="prod")
-    assert 'TARGET: str | None = "prod"\n' in files["shop_schemas/__init__.py"]
+    foreign = SchemaVersion(1, one.versions[1].info)
+    versions = (one.versions[0], foreign, replace(foreign, number=3))
+    on_targets = tuple(
+        OnTarget(target, versions, {0: 0, 3: 1}, {2: "number 2 was deleted"}, 3) for target in ("prod/eu", "dr")
+    )
+    files = files_of([replace(one, on_targets=on_targets)], targets=["prod/eu", "dr", "dev"], target="dr")
+    package = files["shop_schemas/__init__.py"]
+    assert 'TARGETS: tuple[str, ...] = ("dev", "dr", "prod/eu")\n' in package
+    assert 'TARGET: str | None = "dr"\n' in package
     module = files[ORDERS_FILE]
-    assert "Messages are those of the target prod, whose numbers are below." in module
-    assert '    numbers=Numbers("prod", 0, {\n        2: "number 2 was deleted",\n    }),\n' in module
-    assert "    foreign=[1],\n" in module
+    assert "These are Git's numbers, which are not those of dr, prod/eu: `targets` below has theirs." in module
+    [foreign_file] = [name.rpartition("/")[2] for name in files if "foreign" in name]
+    assert re.fullmatch(r"orders\.foreign-[0-9a-f]{12}\.avsc", foreign_file)
+    numbers = f"""TargetNumbers(
+            reader=3,
+            versions={{
+                0: 0,
+                1: Schema("AVRO", "{foreign_file}"),
+                2: "number 2 was deleted",
+                3: 1,
+            }},
+        )"""
+    assert f'    targets={{\n        "dr": {numbers},\n        "prod/eu": {numbers},\n    }},\n' in module
+
+
+@pytest.mark.parametrize(("targets", "expected"), [((), "()"), (["a"], '("a",)'), (["b", "a"], '("a", "b")')])
+def test_the_names_of_targets_are_a_tuple(targets: list[str], expected: str) -> None:
+    package = files_of([approved("orders", ORDERS[:1])], targets=targets)["shop_schemas/__init__.py"]
+    assert f"TARGETS: tuple[str, ...] = {expected}\n" in package
 
 
 def test_defaults_of_json_are_applied_where_the_project_file_says_so() -> None:

@@ -275,8 +275,8 @@ def test_a_target_s_record_counts_as_the_files_have_it(work: Work) -> None:
     work.put("numbers/prod.yaml", "persistent://shop/sales/ads: {1: {deleted: true}}\n")
     work.generate()
     text = (work.path / ORDERS / "ads.py").read_text()
-    assert '        2: Schema("AVRO", "ads.v2.avsc"),\n' in text
-    assert 'numbers=Numbers("prod", 2, {\n' in text
+    assert '"prod": TargetNumbers(\n            reader=2,\n' in text
+    assert "                2: 1,\n" in text
     written = work.package()
     work.commit()
     work.merge("squash")

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from shop_schemas._runtime import finder
 
+TARGETS: tuple[str, ...] = ("local",)
+"""The targets whose version numbers the package has: `for_target`, or the variable SCHEMACTL_TARGET, selects one."""
+
 TARGET: str | None = None
-"""Whose version numbers these are; None: Git's, which every target has unless a record says otherwise."""
+"""The target whose numbers count if none is selected; None: Git's, except for those with other content on a target."""
 
 TOPICS: dict[str, str] = {
     "persistent://shop/ops/cold-room-celsius": "shop_schemas.shop.ops.cold_room_celsius",
