@@ -163,8 +163,8 @@ class GeneratedTopic(Generic[Row]):
         self._foreign = foreign
         self._options = options
         self._target: str | None = None
-        # Shared with the topics that `for_target` returns. The key None is the codec without a chosen target.
-        self._codecs: dict[str | None, Codec] = {}
+        # By target, None if none is chosen, and whether it is a default. Shared with the topics that `for_target` returns.
+        self._codecs: dict[tuple[str | None, bool], Codec] = {}
 
     def __repr__(self) -> str:
         return f"<topic {self.name}>" if self._target is None else f"<topic {self.name} on {self._target}>"
@@ -191,7 +191,9 @@ class GeneratedTopic(Generic[Row]):
         Raises:
             UnknownTarget: SCHEMACTL_TARGET names a target whose numbers the package does not have.
         """
-        return self._get_codec(self._target or self._default_target)
+        if self._target is not None:
+            return self._get_codec(self._target)
+        return self._get_codec(self._default_target, is_default=True)
 
     @property
     def numbers(self) -> Numbers | None:
@@ -215,12 +217,13 @@ class GeneratedTopic(Generic[Row]):
         """The package's own default target, or None for Git's numbers."""
         return getattr(import_module(self._package), "TARGET", None)
 
-    def _get_codec(self, target: str | None) -> Codec:
-        if target not in self._codecs:
-            codec = self._codecs.get(None) or self._make_codec()
-            self._codecs[None] = codec
-            self._codecs[target] = codec if target is None else codec.for_target(target)
-        return self._codecs[target]
+    def _get_codec(self, target: str | None, *, is_default: bool = False) -> Codec:
+        key = target, is_default
+        if key not in self._codecs:
+            base = self._codecs.get((None, True)) or self._make_codec()
+            self._codecs[None, True] = base
+            self._codecs[key] = base if target is None else base.for_target(target, is_default=is_default)
+        return self._codecs[key]
 
     def _make_codec(self) -> Codec:
         definitions = {number: self._read_definition(files) for number, files in self._versions.items()}
@@ -241,7 +244,7 @@ class GeneratedTopic(Generic[Row]):
             reader=self._read_definition(self._reader),
             options=self._options,
             numbers=self._numbers,
-            targets=targets,
+            targets=None if self._target_names is None else targets,
         )
 
     @property

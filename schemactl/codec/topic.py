@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import decimal
+import itertools
 import math
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -102,6 +103,7 @@ class Codec:
         numbers: Numbers | None = None,
         target: str | None = None,
         targets: Mapping[str, TargetVersions | None] | None = None,
+        base: Codec | None = None,
     ) -> None:
         """Create a codec without parsing its definitions, so that even codecs of unsupported types can be created.
 
@@ -114,6 +116,7 @@ class Codec:
             target: the target that the messages are from, by default that of `numbers`; None if it was not chosen.
             targets: the targets to choose from, each with its versions, or None for those with Git's numbers. As long as none is chosen,
                 a message is rejected if its number does not mean the same content on all of them.
+            base: the codec without a chosen target, if `target` is a default that a message with a target of its own overrides.
 
         Raises:
             InvalidDefinition: there are no versions, and `reader` or `numbers` is missing.
@@ -124,6 +127,7 @@ class Codec:
         self.numbers = numbers
         self.target = numbers.target if numbers else target
         self.targets = targets
+        self._base = base
         self.reader = reader if reader is not None else self.versions[-1].schema
         self.options = options if options is not None else Options()
         self._by_number = {version.number: version for version in self.versions}
@@ -132,12 +136,12 @@ class Codec:
         self._columns: dict[int | None, MessageColumns] = {}
         self._validators: dict[int, Codec] = {}
         self._read_as: dict[int, Codec] = {}
-        self._for_target: dict[str, Codec] = {}
+        self._for_target: dict[tuple[str, bool], Codec] = {}
         self._width_checked: set[int | None] = set()
 
     def __reduce__(self) -> Any:
         """Pickle only the definitions: a process compiles them once for all copies."""
-        state = (self.versions, self.reader, self.options, self.numbers, self.target, self.targets)
+        state = (self.versions, self.reader, self.options, self.numbers, self.target, self.targets, self._base)
         return _restore_codec, (pickle.dumps(state),)
 
     @property
@@ -168,8 +172,12 @@ class Codec:
 
     @cached_property
     def separated(self) -> bool:
-        """Whether the reader's schema or the schema of any version is a SEPARATED KEY_VALUE."""
-        return any(_is_separated(schema) for schema in (self.reader, *(version.schema for version in self.versions)))
+        """Whether the reader's schema or the schema of any version, also of a target, is a SEPARATED KEY_VALUE."""
+        if self._base is not None and self._base.separated:
+            return True
+        versions_of_targets = (on_target.versions for on_target in (self.targets or {}).values() if on_target)
+        versions = itertools.chain(self.versions, *versions_of_targets)
+        return any(_is_separated(schema) for schema in (self.reader, *(version.schema for version in versions)))
 
     def separates(self, version: int | None) -> bool:
         """Return whether the schema of a version is a SEPARATED KEY_VALUE; None is the reader's schema."""
@@ -193,30 +201,35 @@ class Codec:
             self._read_as[version] = self._make_codec(version, self.options)
         return self._read_as[version]
 
-    def for_target(self, target: str) -> Codec:
+    def for_target(self, target: str, *, is_default: bool = False) -> Codec:
         """Return a codec that decodes messages by the version numbers of `target`.
+
+        With `is_default`, another target can be chosen from the codec. Without it, messages of other targets are rejected.
 
         Raises:
             UnknownTarget: the codec has no such target, or is that of another one.
         """
         if target == self.target:
             return self
+        if self._base is not None:
+            return self._base.for_target(target)
         if self.target is not None:
             raise UnknownTarget(f"the message is from the target {target}, and {self.target} was chosen")
         if not self.targets or target not in self.targets:
             raise UnknownTarget(
                 f"no target is called {target}: its version numbers are unknown, and those of {', '.join(self.targets or ()) or 'none'} are known"
             )
-        if target not in self._for_target:
+        if (target, is_default) not in self._for_target:
             on_target = self.targets[target]
-            self._for_target[target] = Codec(
+            self._for_target[target, is_default] = Codec(
                 on_target.versions if on_target else self.versions,
                 reader=self.reader,
                 options=self.options,
                 numbers=on_target.numbers if on_target else None,
                 target=target,
+                base=self if is_default else None,
             )
-        return self._for_target[target]
+        return self._for_target[target, is_default]
 
     @cached_property
     def _ambiguous(self) -> Mapping[int, str]:
@@ -571,8 +584,8 @@ class Codec:
 @lru_cache(maxsize=8)
 def _restore_codec(state: bytes) -> Codec:
     """Unpickle a codec, once for all tasks of a Spark worker, because each task sends the codec again."""
-    versions, reader, options, numbers, target, targets = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
-    return Codec(versions, reader=reader, options=options, numbers=numbers, target=target, targets=targets)
+    versions, reader, options, numbers, target, targets, base = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
+    return Codec(versions, reader=reader, options=options, numbers=numbers, target=target, targets=targets, base=base)
 
 
 def _is_separated(schema: Definition | KeyValue) -> bool:

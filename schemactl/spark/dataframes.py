@@ -17,7 +17,7 @@ import pyspark
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from ..codec import Codec, Decoded, Unreadable
+from ..codec import Codec, Decoded, UnknownTarget, Unreadable
 from ..codec.topic import numbers
 from .column_types import struct_of
 from .message_columns import (
@@ -27,6 +27,7 @@ from .message_columns import (
     PAYLOAD,
     PAYLOADS,
     SCHEMA_VERSION,
+    TARGET,
     VERSIONS,
     Columns,
     Name,
@@ -65,7 +66,8 @@ def decode(
     The columns are the codec's (a record's fields; `key` and `value` of a KEY_VALUE; else `value`), then `__key`, every
     other column of `messages` (`__topic`, `__messageId`, `__publishTime` and the like), `__schemaVersion`, `__error` and
     `__payload`. If a message cannot be decoded, its values are null, `__error` has the reason, and `__payload` the original bytes;
-    else both are null. Bad data fails the job only in the mode "FAILFAST".
+    else both are null. Bad data fails the job only in the mode "FAILFAST". A message with a name in the column `__target` (see the
+    option `target` of the data source) is decoded by the version numbers of that target.
 
     Args:
         messages: raw messages.
@@ -193,13 +195,30 @@ def split(decoded: DataFrame, codec: Codec) -> Split:
 
 
 def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """Yield the result of `decode` for a batch, in as few parts as Arrow's limits allow."""
-    payloads, versions, keys = columns.of(batch)
-    start = 0
-    for decoded in codec.decode_parts(payloads, versions, keys if codec.separated else None):
-        count = decoded.rows.num_rows
-        yield _add_message_columns(decoded, batch.slice(start, count), columns)
-        start += count
+    """Yield the result of `decode` for a batch, in as few parts as its targets and Arrow's limits allow."""
+    has_targets = TARGET in columns.others and (codec.targets is not None or codec.target is not None)
+    for part, target in _split_by_target(batch) if has_targets else ((batch, None),):
+        try:
+            codec_of_target = codec if target is None else codec.for_target(target)
+        except UnknownTarget as error:
+            yield _add_message_columns(codec.reject(part.num_rows, str(error)), part, columns)
+            continue
+        payloads, versions, keys = columns.of(part)
+        start = 0
+        for decoded in codec_of_target.decode_parts(payloads, versions, keys if codec_of_target.separated else None):
+            count = decoded.rows.num_rows
+            yield _add_message_columns(decoded, part.slice(start, count), columns)
+            start += count
+
+
+def _split_by_target(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, str | None]]:
+    """Yield the successive rows of each target, so that the order stays the same, with its name or None."""
+    targets = batch.column(TARGET).cast(pa.string())
+    codes = np.asarray(targets.dictionary_encode().indices.fill_null(-1))
+    starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist()]
+    for start, end in zip(starts, [*starts[1:], batch.num_rows], strict=True):
+        if end > start:
+            yield batch.slice(start, end - start), targets[start].as_py() or None
 
 
 def _add_message_columns(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:

@@ -29,6 +29,9 @@ EVENT_TIME: Final = "__eventTime"
 PROPERTIES: Final = "__messageProperties"
 """Columns next to the payload, with the names of Pulsar's Spark connector. `TOPIC` may name a partition."""
 
+TARGET: Final = "__target"
+"""The column with the target that each message is from, by whose version numbers it is decoded."""
+
 SCHEMA_VERSION: Final = message.SCHEMA_VERSION
 ERROR: Final = message.ERROR
 PAYLOAD: Final = message.PAYLOAD
@@ -45,6 +48,8 @@ _BYTES: Final = (types.BinaryType, types.StringType, types.NullType)
 """Text counts as its bytes, since JSON payloads are text in JSON files."""
 
 _TYPES: Final = {"payload": _BYTES, "version": (types.IntegralType, types.BinaryType, types.NullType), "key": _BYTES}
+
+_TARGET_TYPES: Final = (types.StringType, types.NullType)
 
 _RESULT: Final = types.StructType().add("answer", types.BinaryType())
 
@@ -101,6 +106,10 @@ def message_columns(
             raise WrongArgument(
                 f"the column {columns[role]} is {column_type.simpleString()}, and a message's {role} is {expected}: cast it"
             )
+    if TARGET in messages.columns and not isinstance(messages.schema[TARGET].dataType, _TARGET_TYPES):
+        raise WrongArgument(
+            f"the column {TARGET} is {messages.schema[TARGET].dataType.simpleString()}, and a target is a string: rename or drop it"
+        )
     others = tuple(name for name in messages.columns if name not in columns.values())
     message_names = ([KEY] if columns["key"] is not None else []) + [*others]
     _check_distinct(messages.sparkSession, codec, message_names)

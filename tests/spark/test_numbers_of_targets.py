@@ -83,6 +83,30 @@ def test_the_generated_package_reads_them_so(recorded: Path, spark: SparkSession
         assert row["__schemaVersion"] == 5
 
 
+def test_the_option_of_the_source_selects_the_target(
+    recorded: Path, source: SparkSession, space: Namespace, tmp_path: Path
+) -> None:
+    schemactl(recorded, "generate", "--out", str(tmp_path / "out"))
+    package_file = tmp_path / "out/lsst_numbers/__init__.py"
+    package_file.write_text(package_file.read_text().replace('= "live"', "= None"))
+    options = {**space.options, "topic": space.topic("alert")}
+
+    def read(**more: str) -> list[Any]:
+        messages = source.read.format("pulsar-schemactl").options(**options, **more).load()
+        with imported(tmp_path / "out", "lsst_numbers") as package:
+            return list(package.topic(TOPIC).decode(messages).orderBy("__schemaVersion").collect())
+
+    assert [{"id": row["id"], "own4": row["own4"]} for row in read(target="live")] == list(READ.values())
+    reasons = [row["__error"] for row in read()]
+    assert reasons[0].startswith(
+        "schema version 4 means different content on two targets (Git's version 4 by Git's numbers; "
+    )
+    assert reasons[1].startswith(
+        "schema version 5 is not one of Git's numbers (Git's version 4 on live): choose the target"
+    )
+    assert {row["__error"].partition(":")[0] for row in read(target="other")} == {"no target is called other"}
+
+
 def test_dataframes_of_mixtures_are_what_the_producers_wrote(
     source: SparkSession, space: Namespace, tmp_path: Path
 ) -> None:

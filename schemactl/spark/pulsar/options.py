@@ -36,6 +36,7 @@ _READING: Final = (
     "failOnDataLoss",
     "pollTimeoutMs",
     "key.encoding",
+    "target",
     "pulsar.reader.readCompacted",
     "pulsar.reader.receiverQueueSize",
 )
@@ -113,6 +114,7 @@ class ReadOptions:
     fail_on_data_loss: bool
     poll_timeout_s: float
     key_encoding: KeyEncoding
+    target: str | None
     compacted: bool
     queue: int
     max_messages_per_trigger: int | None
@@ -168,11 +170,17 @@ def parse_read_options(values: Mapping[str, str], purpose: Literal["a batch", "a
         fail_on_data_loss=options.get_flag("failOnDataLoss", default=True),
         poll_timeout_s=options.get_seconds("pollTimeoutMs", default_s=120),
         key_encoding=cast("KeyEncoding", encoding),
+        target=parse_target(values),
         compacted=options.get_flag("pulsar.reader.readCompacted", default=False),
         queue=options.get_number("pulsar.reader.receiverQueueSize") or 1_000,
         max_messages_per_trigger=options.get_number("maxMessagesPerTrigger"),
         subscription=options.get("predefinedSubscription"),
     )
+
+
+def parse_target(values: Mapping[str, str]) -> str | None:
+    """Return the target that the messages are from, or None if the options of a read name none."""
+    return next((value for name, value in values.items() if name.casefold() == "target"), None) or None
 
 
 def parse_send_options(values: Mapping[str, str]) -> SendOptions:

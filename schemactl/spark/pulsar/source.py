@@ -44,6 +44,7 @@ from ..message_columns import (
     PROPERTIES,
     PUBLISH_TIME,
     SCHEMA_VERSION,
+    TARGET,
     TOPIC,
 )
 from ..session import require
@@ -63,6 +64,7 @@ from .options import (
     parse_connection,
     parse_read_options,
     parse_send_options,
+    parse_target,
 )
 from .topics import (
     Cluster,
@@ -117,8 +119,8 @@ class PulsarSource(DataSource):
     """Raw messages, as `decode` takes them.
 
     The columns are `value` (the payload), `__key`, `__topic`, `__messageId`, `__publishTime`, `__eventTime`,
-    `__messageProperties`, and `__schemaVersion`: the number of the schema that each was written with. The options are
-    described in docs/reference/pulsar-source.md; unknown ones are an error.
+    `__messageProperties`, and `__schemaVersion`: the number of the schema that each was written with. With the option `target`,
+    `__target` has its name, so that they are decoded by the version numbers of that target. The options are described in docs/reference/pulsar-source.md; unknown ones are an error.
     """
 
     @classmethod
@@ -129,7 +131,7 @@ class PulsarSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns, which are the same for all topics; raises ValueError if an option is wrong."""
         parse_connection(self.options)
-        return struct_of(COLUMNS)
+        return struct_of(make_columns(parse_target(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a batch read; raises ValueError if an option or a column is wrong."""
@@ -161,8 +163,14 @@ class PulsarSource(DataSource):
         return sender
 
     def _check(self, schema: StructType) -> None:
-        if schema.names != COLUMNS.names:
-            raise ValueError(f"pulsar-schemactl has the columns {', '.join(COLUMNS.names)}: leave `schema` out")
+        names = make_columns(parse_target(self.options)).names
+        if schema.names != names:
+            raise ValueError(f"pulsar-schemactl has the columns {', '.join(names)}: leave `schema` out")
+
+
+def make_columns(target: str | None) -> pa.Schema:
+    """Return the columns of a read: COLUMNS, and with a target the column with its name."""
+    return COLUMNS if target is None else COLUMNS.append(pa.field(TARGET, pa.string()))
 
 
 # Reading: batches, and the messages between two positions
@@ -256,10 +264,10 @@ def _read_range(connection: Connection, reading: ReadOptions, partition: InputPa
             if value:
                 size_bytes += len(value)
             if len(rows) >= MAX_BATCH_ROWS or size_bytes >= MAX_BATCH_BYTES:
-                yield _make_batch(rows, partition.topic, get_key)
+                yield _make_batch(rows, partition.topic, get_key, reading.target)
                 rows, size_bytes = [], 0
         if rows:
-            yield _make_batch(rows, partition.topic, get_key)
+            yield _make_batch(rows, partition.topic, get_key, reading.target)
 
 
 KeyReader = Callable[[str, int | None], bytes | None]
@@ -280,7 +288,7 @@ def _make_key_reader(cluster: Cluster, topic: str, encoding: KeyEncoding) -> Key
     return lambda key, version: pair_key(key) if is_base64(version) else key.encode() or None
 
 
-def _make_batch(rows: Sequence[tuple[Any, ...]], topic: str, get_key: KeyReader) -> pa.RecordBatch:
+def _make_batch(rows: Sequence[tuple[Any, ...]], topic: str, get_key: KeyReader, target: str | None) -> pa.RecordBatch:
     values, texts, ids, published_ms, events_ms, properties, versions = zip(*rows, strict=True)
     columns = (
         values,
@@ -291,9 +299,11 @@ def _make_batch(rows: Sequence[tuple[Any, ...]], topic: str, get_key: KeyReader)
         [time_ms * 1_000 if time_ms else None for time_ms in events_ms],
         [list(pairs.items()) for pairs in properties],
         versions,
+        *([[target] * len(values)] if target is not None else []),
     )
-    arrays = [pa.array(column, arrow_type) for column, arrow_type in zip(columns, COLUMNS.types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+    schema = make_columns(target)
+    arrays = [pa.array(column, arrow_type) for column, arrow_type in zip(columns, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _read_messages(cluster: Cluster, reading: ReadOptions, part: Range) -> Iterator[tuple[Any, Any]]:
