@@ -193,7 +193,17 @@ class GeneratedTopic(Generic[Row]):
         """
         if self._target is not None:
             return self._get_codec(self._target)
+        # To look into the environment takes as long as to decode a small message: 2 us. Where all targets have Git's numbers, once is enough.
+        return self._default_codec if self._targets else self._first_codec
+
+    @property
+    def _default_codec(self) -> Codec:
         return self._get_codec(self._default_target, is_default=True)
+
+    @cached_property
+    def _first_codec(self) -> Codec:
+        """The codec of the default target at the first use."""
+        return self._default_codec
 
     @property
     def numbers(self) -> Numbers | None:
