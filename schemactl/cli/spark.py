@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import itertools
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_format, add_options, number
@@ -271,16 +274,37 @@ def open_messages(args: argparse.Namespace, context: Context, topic: TopicName) 
         if "=" not in text:
             raise UsageError(f"--option {text}: expected NAME=VALUE")
     options = dict(text.split("=", 1) for text in args.option)
+    messages_path = _resolve_path(args.messages, context)
+    _check_existence(messages_path, args.master)
     with tempfile.TemporaryDirectory() as folder:
         carried = partial(_runtime, Path(folder))
         try:
             with as_usage_error(), session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
-                path = _resolve_path(args.messages, context)
-                yield RawMessages(spark, path, topic=str(topic), kind=args.messages_format, options=options)
+                yield RawMessages(spark, messages_path, topic=str(topic), kind=args.messages_format, options=options)
         except JavaNotFound as error:
             raise SchemactlError(str(error)) from None
         except SparkProblem as error:
             raise SchemactlError(f"Spark: {error}") from None
+
+
+def _check_existence(path: str, master: str) -> None:
+    """Raise SchemactlError if the messages are in a local file or folder that does not exist.
+
+    A path without a scheme may also be one of the file system that the settings of Hadoop or of a cluster name.
+    """
+    scheme, separator, rest = path.partition("://")
+    is_local = scheme == "file" if separator else master.startswith("local") and "HADOOP_CONF_DIR" not in os.environ
+    if not is_local:
+        return
+    local_path = unquote(rest) if separator else path
+    # Spark takes the path for a pattern, before which there is a folder.
+    fixed_path = Path(*itertools.takewhile(lambda part: not re.search(r"[*?{\[]", part), Path(local_path).parts))
+    is_pattern = fixed_path != Path(local_path)
+    if not os.path.lexists(local_path) and not (is_pattern and fixed_path.exists()):
+        raise SchemactlError(
+            f"--messages {path}: there is no such file or folder",
+            fix="give the folder or file with the stored messages, or pulsar://HOST:6650 to read the topic itself",
+        )
 
 
 def _runtime(folder: Path) -> Path:

@@ -163,6 +163,21 @@ def to_json(spark_type: SparkType) -> Any:
             }
 
 
+def make_nullable(spark_type: SparkType) -> Any:
+    """Return the type with nulls allowed everywhere, as in tables that rows are landed in."""
+    match spark_type:
+        case Struct(fields):
+            nullable_fields = (
+                dataclasses.replace(field, type=make_nullable(field.type), nullable=True) for field in fields
+            )
+            return dataclasses.replace(spark_type, fields=tuple(nullable_fields))
+        case SparkArray(element):
+            return dataclasses.replace(spark_type, element=make_nullable(element), contains_null=True)
+        case SparkMap(value):
+            return dataclasses.replace(spark_type, value=make_nullable(value), value_contains_null=True)
+    return spark_type
+
+
 def columns_ddl(columns: Struct, *, documented: bool = False) -> str:
     """Return the columns in Spark's DDL, one on each line.
 

@@ -17,6 +17,7 @@ from schemactl.codegen.spark_types import (
     Struct,
     columns_ddl,
     comment_ddl,
+    make_nullable,
     quoted_name,
     type_ddl,
 )
@@ -123,7 +124,9 @@ def _type_json(spark_type: SparkType) -> Json:
 
 
 def create_table(name: str, info: SchemaInfo, release: Release, options: StructOptions, comment: str = "") -> str:
-    """Return the statement that creates the table `name` with the columns of decoded messages.
+    """Return the statement that creates the table `name` with the columns of decoded messages, which may be null.
+
+    A table with NOT NULL could not keep the rows of a later version without the field, and landings do not add files to it.
 
     Args:
         name: the name of the table.
@@ -139,7 +142,7 @@ def create_table(name: str, info: SchemaInfo, release: Release, options: StructO
     struct = columns_of(info, options, release)
     if not struct.fields:
         raise SchemactlError("the message has no fields, and a table needs a column")
-    columns = indent(columns_ddl(struct, documented=True), "  ")
+    columns = indent(columns_ddl(make_nullable(struct), documented=True), "  ")
     doc = comment or message_doc(info, release)
     comment_clause = f"\n{comment_ddl(doc)}" if doc else ""
     return f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} (\n{columns}\n){comment_clause};\n"

@@ -37,6 +37,10 @@ ERROR: Final = message.ERROR
 PAYLOAD: Final = message.PAYLOAD
 """Columns that `decode` adds."""
 
+MESSAGE_COLUMNS: Final = frozenset(
+    {KEY, TOPIC, MESSAGE_ID, PUBLISH_TIME, EVENT_TIME, PROPERTIES, TARGET, SCHEMA_VERSION, ERROR, PAYLOAD}
+)
+
 Name = str | Sequence[str]
 """A column's name, or several names, of which the first existing one counts."""
 

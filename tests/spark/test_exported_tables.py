@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from pathlib import Path
 
+import deltalake
+import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
+from schemactl.codec import Codec, Definition, Version
 from schemactl.codegen.spark_types import to_json
 from schemactl.codegen.topic_struct import StructOptions, struct_of
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.publish.data_contract import create_table
+from schemactl.spark import WrongArgument, land
 
 OPTIONS = StructOptions(as_decoded=True)
 FIELDS = [
@@ -52,3 +59,24 @@ def test_spark_makes_the_tables_of_what_is_decoded(spark: SparkSession) -> None:
     }
     assert told is not None
     assert told["data_type"] == comment
+
+
+def test_rows_land_in_a_table_of_the_exported_columns(spark: SparkSession, tmp_path: Path) -> None:
+    text = json.dumps({"type": "record", "name": "R", "fields": FIELDS})
+    info = SchemaInfo(SchemaType.AVRO, text.encode())
+    statement = create_table("orders", info, Release.R4_0, OPTIONS)
+    assert "NOT NULL" not in statement
+    columns = statement.partition("(\n")[2].rpartition("\n)")[0]
+    table = str(tmp_path / "orders")
+    deltalake.DeltaTable.create(table, deltalake.Schema.from_json(StructType.fromDDL(columns).json()))
+    codec = Codec([Version(0, Definition("AVRO", text))])
+    value = {"id": 1, "price": Decimal("9.50"), "lines": [{"a": None}], "at": None, "select": {"from": "here"}}
+    row = (bytearray(codec.encode_one(value) or b""), 0, "t", b"1")
+    messages = spark.createDataFrame([row], "payload binary, schema_version long, __topic string, __messageId binary")
+    landed = land(messages, codec, table, format="delta")
+    assert (landed.rows, landed.rejected) == (1, 0)
+    [landed_row] = deltalake.DeltaTable(table).to_pyarrow_table().to_pylist()
+    assert (landed_row["id"], landed_row["__schemaVersion"], landed_row["__topic"]) == (1, 0, "t")
+    # Other columns of the messages are added only if this is allowed.
+    with pytest.raises(WrongArgument, match="add region string"):
+        land(messages.withColumn("region", sql.lit("eu")), codec, table, format="delta")

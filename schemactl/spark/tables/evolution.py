@@ -8,6 +8,7 @@ from typing import Final, get_args
 
 from pyspark.sql import types as spark
 
+from ..message_columns import MESSAGE_COLUMNS
 from .landing_table import Change, Evolution, WrongArgument, find_fold, quote_name, to_sql_type
 
 _MAX_MISFITS: Final = 5
@@ -53,8 +54,12 @@ def changes(table: spark.StructType, rows: spark.StructType, former_names: Mappi
 
 
 def require_allowed(needed: Sequence[Change], evolve: Evolution) -> None:
-    """Raise WrongArgument, with the value of `evolve` that allows the changes, if the landing may not make all of them."""
+    """Raise WrongArgument, with the value of `evolve` that allows the changes, if the landing may not make all of them.
+
+    Columns of Pulsar's messages are always added: the table may be one that `schemactl export ddl` describes.
+    """
     levels = get_args(Evolution)
+    needed = [change for change in needed if change.kind != "add" or path_of(change.column)[0] not in MESSAGE_COLUMNS]
     level = max((levels.index(change.kind) for change in needed), default=0)
     if level > levels.index(evolve):
         description = "; ".join(map(_describe, needed))
