@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import islice
+from shlex import quote
 from typing import Final, Literal
 
 from schemactl.checks.proposal import Proposal, Run
@@ -38,8 +39,8 @@ Effect = Literal["rewrite", "type widened", "renamed column", "added column", "c
 
 ADVICE: dict[Effect, str] = {
     "rewrite": "",
-    "type widened": "set delta.enableTypeWidening on a Delta table and write with mergeSchema",
-    "renamed column": "RENAME COLUMN in a Delta table with column mapping before new rows come",
+    "type widened": "set delta.enableTypeWidening on a Delta table that Spark writes, and write with mergeSchema",
+    "renamed column": "RENAME COLUMN in a Delta table with column mapping that Spark writes, before new rows come",
     "added column": "write to Delta with mergeSchema (or ALTER TABLE ... ADD COLUMNS before)",
     "column no longer written": "DROP NOT NULL in a Delta table that demands the column",
     "may be null": "DROP NOT NULL in a Delta table that demands the column",
@@ -51,6 +52,9 @@ _TYPE_EFFECTS: Final[tuple[Effect, ...]] = ("rewrite", "type widened")
 
 _MAX_TYPE_LENGTH: Final = 60
 """Maximum length of a type's text, in characters."""
+
+_MAX_NAMED_COLUMNS: Final = 5
+"""Maximum number of columns that are named in a sentence."""
 
 _INTEGER_RANKS: Final[dict[str, int]] = {"byte": 1, "short": 2, "integer": 3, "long": 4}
 """The integer types by width."""
@@ -70,6 +74,9 @@ _READABLE_PAIRS = frozenset(frozenset(pair) for pair in (("string", "binary"), (
 
 _LANDING_ADVICE = "`schemactl spark land` changes its own tables with --evolve, or prints the statement that you need"
 """Advice to use schemactl, because the Delta features that Spark enables can keep delta-rs from writing to the table."""
+
+_STOPPING_EFFECTS: Final = frozenset(("renamed column", "type widened"))
+"""The effects after which delta-rs, which only adds columns, lands nothing in a table that is there."""
 
 _PARQUET_ADVICE = "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
 
@@ -179,7 +186,7 @@ def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterato
         yield from run.make_finding(
             "TABLE_REWRITE",
             topic,
-            f"Tables fed by {topic.name}: {sentence(change)}{remark}",
+            f"Tables fed by {topic.name}: {sentence(change)} Landing into a Delta or Iceberg table stops until then.{remark}",
             source=proposal.schema.locate(pointer),
             field=change.column,
             pointer=pointer,
@@ -194,13 +201,22 @@ def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterato
         ]
         if len(other_changes) > MAX_SHOWN:
             lines.append(f"The same for {len(other_changes) - MAX_SHOWN:,} more columns: {summary(other_changes)}.")
+        stopping_columns = list(dict.fromkeys(change.column for change in other_changes if is_stopping(change)))
+        if stopping_columns:
+            shown_columns = ", ".join(stopping_columns[:_MAX_NAMED_COLUMNS])
+            more = (
+                f" and {len(stopping_columns) - _MAX_NAMED_COLUMNS:,} more"
+                if stopping_columns[_MAX_NAMED_COLUMNS:]
+                else ""
+            )
+            lines.append(f"Landing into a Delta table stops at {shown_columns}{more}, until the table is rewritten.")
         pointer = pointers.of(other_changes[0].path) if pointers and other_changes else ""
         yield from run.make_finding(
             "TABLE_CHANGED",
             topic,
             "\n".join([f"Tables fed by {topic.name}:", *lines]),
             source=proposal.schema.locate(pointer),
-            fix=advice(other_changes),
+            fix=advice(other_changes, topic.name.schema_id),
             fingerprint=proposal.make_fingerprint("TABLE_CHANGED", "", against=_list_latest_number(proposal)),
         )
 
@@ -548,10 +564,46 @@ def sentence(change: ColumnChange) -> str:
             return f"{type_change}. Rewrite these tables: Spark fails on the old files or reads wrong values."
 
 
-def advice(changes: Sequence[ColumnChange]) -> str:
-    """Return the advice for the owner of a table."""
+def advice(changes: Sequence[ColumnChange], topic: str) -> str:
+    """Return the advice for the owner of a table that `topic` feeds."""
     actions = dict.fromkeys(ADVICE[effect] for effect in effects(changes) if ADVICE[effect])
-    return f"{_PARQUET_ADVICE}; {'; '.join(actions)}. {_LANDING_ADVICE}." if actions else ""
+    if not actions:
+        return ""
+    landing_advice = f"{_LANDING_ADVICE}."
+    if any(map(is_stopping, changes)):
+        landing_advice = (
+            "An Iceberg table of `schemactl spark land` is changed with `--evolve rename`, and a Delta table is rewritten, in one "
+            f"transaction, with `schemactl spark land {quote(topic)} --messages PATH --out TABLE --format delta --evolve rewrite`"
+        )
+        statement = make_rewrite_statement(changes)
+        landing_advice += f", or in Spark: {statement}" if statement else "."
+    return f"{_PARQUET_ADVICE}; {'; '.join(actions)}. {landing_advice}"
+
+
+def is_stopping(change: ColumnChange) -> bool:
+    """Return whether no rows can be landed in a Delta table with the column of before."""
+    return change.effect in _STOPPING_EFFECTS
+
+
+def make_rewrite_statement(changes: Sequence[ColumnChange]) -> str:
+    """Return the statement of Spark SQL that renames and widens the columns of a Delta table without partitions.
+
+    It is empty if a column inside of another one changes: its new type needs all columns of the table's struct.
+    """
+    stopping = [change for change in changes if is_stopping(change)]
+    if not stopping or any(len(change.path) > 1 for change in stopping) or len(stopping) > MAX_SHOWN:
+        return ""
+    former_names = {change.path: change.former[-1] for change in stopping if change.effect == "renamed column"}
+    types = {change.path: change.after for change in stopping if change.effect == "type widened"}
+    values = []
+    for path in dict.fromkeys(change.path for change in stopping):
+        old_name, new_name = spark.quoted_name(former_names.get(path, path[-1])), spark.quoted_name(path[-1])
+        values.append(f"{f'CAST({old_name} AS {types[path]})' if path in types else old_name} AS {new_name}")
+    old_names = ", ".join(spark.quoted_name(former_names.get(path, path[-1])) for path in former_names | types)
+    return (
+        "CREATE OR REPLACE TABLE delta.`TABLE` USING delta AS "  # noqa: S608  for a person to type
+        f"SELECT * EXCEPT ({old_names}), {', '.join(values)} FROM delta.`TABLE`"
+    )
 
 
 # The places of columns in a definition

@@ -69,7 +69,7 @@ examples:
 
 # These repeat constants of `schemactl.spark`, which needs PySpark.
 FORMATS: Final = ("parquet", "delta", "iceberg")
-EVOLUTIONS: Final = ("none", "add", "widen", "rename")
+EVOLUTIONS: Final = ("none", "add", "widen", "rename", "rewrite")
 COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
 
 _SHOWN_PAYLOAD_BYTES: Final = 48
@@ -375,7 +375,8 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
         "--evolve",
         choices=EVOLUTIONS,
         default="none",
-        help="make changes of the table's columns that the rows need: add columns; widen types, too; rename columns, too (default: none)",
+        help="make changes of the table's columns that the rows need: add columns; widen types, too; rename columns, too; rewrite a "
+        "Delta table for these, with all its rows in one commit (default: none)",
     )
     parser.add_argument("--compression", choices=COMPRESSIONS, default="snappy", help="(default: snappy)")
     parser.add_argument("--rows-per-file", type=number(1), metavar="N", help="at most so many rows in a file")

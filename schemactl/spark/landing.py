@@ -81,7 +81,7 @@ class LandingOptions(TypedDict, total=False):
         payload, version, key: as for `decode`.
         format: the format of the folder or table, by default "parquet".
         evolve: the changes that a landing may make to the columns of an existing table: "none" (the default), "add" columns, also
-            "widen" types, also "rename" columns.
+            "widen" types, also "rename" columns, also "rewrite" a Delta table for the last two.
         former_names: the former names of columns, newest first, by path.
         partitionBy: columns (text, integers, booleans, dates) whose values become folders, as in Hive. An existing table keeps its
             partition columns.
@@ -326,6 +326,9 @@ def prepare_landing(
     former_names = options.get("former_names", {})
     for destination in (rows, rejected):
         changes = destination.find_changes(evolve, former_names)
+        if evolve == "rewrite" and any(change.kind not in destination.table.in_place for change in changes):
+            destination.table.check_rewrite(destination.struct, changes)
+            changes = [change for change in changes if change.kind in destination.table.in_place]
         destination.table.check(destination.struct, changes, overwrite=overwrite)
     return Landing(codec, columns, rows, rejected, evolve, former_names, overwrite=overwrite)
 

@@ -167,12 +167,16 @@ class Landing:
         removes: Sequence[str] = (),
     ) -> None:
         """Commit files to one of the two tables; see Addition."""
+        changes = destination.find_changes(self.evolve, self.former_names)
+        if self.evolve == "rewrite" and any(change.kind not in destination.table.in_place for change in changes):
+            destination.table.rewrite(destination.struct, changes)
+            changes = destination.find_changes(self.evolve, self.former_names)
         destination.table.commit(
             Addition(
                 files,
                 destination.struct,
                 destination.shape.partition_by,
-                destination.find_changes(self.evolve, self.former_names),
+                changes,
                 overwrite=self.overwrite,
                 transaction=transaction,
                 beside=beside,
@@ -202,7 +206,7 @@ class Destination:
         """
         columns = self.table.columns()
         needed_changes = [] if columns is None else changes(columns, self.struct, former_names)
-        require_allowed(needed_changes, evolve)
+        require_allowed(needed_changes, evolve, self.table.in_place)
         return needed_changes
 
 

@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.checks.table_impact import ADVICE, Effect, Impact, Pointers, advice, changes, impact, sentence, widens
+from schemactl.checks.table_impact import (
+    ADVICE,
+    Effect,
+    Impact,
+    Pointers,
+    advice,
+    changes,
+    impact,
+    is_stopping,
+    make_rewrite_statement,
+    sentence,
+    widens,
+)
 from schemactl.codegen import spark_types as types
 from schemactl.codegen import topic_struct
 from schemactl.codegen.spark_types import Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
@@ -289,7 +301,46 @@ def test_there_is_advice_for_all_that_happens_to_a_table() -> None:
         "b string: column no longer written, null in new rows.",
     ]
     for word in ("delta.enableTypeWidening", "mergeSchema", "RENAME COLUMN", "DROP NOT NULL", "Parquet"):
-        assert word in advice(changes)
+        assert word in advice(changes, "shop/sales/orders")
+
+
+def field_in(part: Any) -> Any:
+    return field("s", {"type": "record", "name": "S", "fields": [part]})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "statement"),
+    [
+        ([field("note", "string")], [field("note", "string"), field("n", ["null", "int"])], None),
+        ([field("note", "string")], [field("n", "int")], None),
+        ([field("note", "string")], [field("note", ["null", "string"])], None),
+        ([field("note", "string")], [field("text", "string", "note")], "EXCEPT (`note`), `note` AS `text` FROM"),
+        ([field("q", "int")], [field("q", "long")], "EXCEPT (`q`), CAST(`q` AS bigint) AS `q` FROM"),
+        ([field("q", "int")], [field("r", "long", "q")], "EXCEPT (`q`), CAST(`q` AS bigint) AS `r` FROM"),
+        (
+            [field("a", "int"), field("b", "float"), field("c", "string")],
+            [field("x", "int", "a"), field("b", "double"), field("d", "string")],
+            "EXCEPT (`a`, `b`), `a` AS `x`, CAST(`b` AS double) AS `b` FROM",
+        ),
+        ([field_in(field("a", "int"))], [field_in(field("b", "int", "a"))], ""),
+        ([field_in(field("a", "int")), field("q", "int")], [field_in(field("a", "long")), field("q", "long")], ""),
+    ],
+)
+def test_what_stops_a_landing_into_delta_has_the_command_and_the_statement(
+    old: list[Any], new: list[Any], statement: str | None
+) -> None:
+    found = look(order(*old), order(*new)).changes
+    text = advice(found, "shop/sales/orders")
+    assert any(map(is_stopping, found)) == (statement is not None)
+    command = "schemactl spark land shop/sales/orders --messages PATH --out TABLE --format delta --evolve rewrite"
+    assert (command in text) == (statement is not None)
+    if statement:
+        whole = f"CREATE OR REPLACE TABLE delta.`TABLE` USING delta AS SELECT * {statement} delta.`TABLE`"
+        assert make_rewrite_statement(found) == whole
+        assert text.endswith(whole)
+    else:
+        assert make_rewrite_statement(found) == ""
+        assert "CREATE OR REPLACE" not in text
 
 
 def test_every_effect_has_its_place_in_the_order() -> None:

@@ -18,10 +18,12 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake.exceptions import DeltaError
 from pyspark.sql import types as spark
 
 from schemactl.spark import WrongArgument
 from schemactl.spark.column_types import struct_of
+from schemactl.spark.tables import delta, evolution
 from schemactl.spark.tables.delta import DeltaTable
 from schemactl.spark.tables.landing_table import Addition, Change, Conflict, DataFile, Transaction
 from schemactl.spark.tables.parquet import statistics
@@ -576,3 +578,143 @@ def test_readers_that_skip_files_by_statistics_find_every_row(tmp_path: Path) ->
         "day = date '2026-11-21'",
     ):
         assert pa.table(found.scan(predicate=predicate).read_all()).num_rows == 1, predicate
+
+
+RENAMED = spark.StructType().add("m", LONG)
+RENAME = (Change("rename", "m", "bigint", "n"),)
+
+
+def test_a_rewrite_renames_and_widens_columns_at_every_depth_in_one_commit(table: DeltaTable) -> None:
+    item = spark.StructType().add("x", "integer").add("old", "string")
+    struct = (
+        spark.StructType()
+        .add("day", "string")
+        .add("l", spark.ArrayType(item), metadata={"comment": "the lines"})
+        .add("m", spark.MapType(spark.StringType(), item))
+        .add("a", "float")
+        .add("d", spark.DecimalType(5, 2))
+        .add("at", "timestamp")
+        .add("on", "date")
+    )
+    types = {"l": pa.list_(pa.struct([("x", pa.int32()), ("old", pa.string())]))}
+    types["m"] = pa.map_(pa.string(), types["l"].value_type)
+    rows = pa.table(
+        {
+            "l": pa.array([[{"x": 1, "old": "a"}, None], None, []], types["l"]),
+            "m": pa.array([[("k", {"x": None, "old": "b"})], [], None], types["m"]),
+            "a": pa.array([1.5, None, float("nan")], pa.float32()),
+            "d": pa.array(["1.25", None, "-3.00"]).cast(pa.decimal128(5, 2)),
+            "at": pa.array([0, None, -(2**40)], pa.timestamp("us", tz="UTC")),
+            "on": pa.array([0, None, -700_000], pa.date32()),
+        }
+    )
+    for day in ("1", None):
+        name = f"day={day or '__HIVE_DEFAULT_PARTITION__'}/rows.parquet"
+        add(table, put(table, name, rows, day=day), struct=struct, partition_by=("day",), version=None if day else 7)
+    wide = spark.StructType().add("x", "long").add("new", "string")
+    needed = (
+        spark.StructType()
+        .add("day", "string")
+        .add("l", spark.ArrayType(wide))
+        .add("m", spark.MapType(spark.StringType(), wide))
+        .add("b", "double")
+        .add("d", spark.DecimalType(9, 4))
+        .add("at", "timestamp")
+        .add("on", "timestamp_ntz")
+    )
+    former_names = {"l.element.new": ["old"], "m.value.new": ["old"], "b": ["a"]}
+    needed_changes = evolution.changes(table.columns() or spark.StructType(), needed, former_names)
+    assert {change.kind for change in needed_changes} == {"rename", "widen"}
+    before = deltalake.DeltaTable(table.place).to_pyarrow_table().to_pylist()
+    table.check_rewrite(needed, needed_changes)
+    table.rewrite(needed, needed_changes)
+    assert commits(table) == 3
+    assert evolution.changes(table.columns() or spark.StructType(), needed, {}) == []
+    assert (table.partitioned_by(), table.last("app")) == (("day",), 7)
+    columns = {column.name: column for column in table.columns() or ()}
+    assert columns["l"].metadata == {"comment": "the lines"}
+
+    def to_new(row: dict[str, Any]) -> dict[str, Any]:
+        def rename(part: dict[str, Any] | None) -> dict[str, Any] | None:
+            return part and {"x": part["x"], "new": part["old"]}
+
+        return {
+            "day": row["day"],
+            "l": row["l"] and [rename(part) for part in row["l"]],
+            "m": row["m"] and [(key, rename(part)) for key, part in row["m"]],
+            "b": row["a"],
+            "d": row["d"] and row["d"].quantize(Decimal("0.0001")),
+            "at": row["at"],
+            "on": row["on"] and datetime(row["on"].year, row["on"].month, row["on"].day),  # noqa: DTZ001  without a zone
+        }
+
+    after = deltalake.DeltaTable(table.place).to_pyarrow_table().to_pylist()
+    assert sorted(map(repr, after)) == sorted(repr(to_new(row)) for row in before)
+    assert {file.rpartition("/")[0] for file in table.files()[1]} == {"day=1", "day=__HIVE_DEFAULT_PARTITION__"}
+    # What was before is still there for readers of earlier versions.
+    assert len(deltalake.DeltaTable(table.place, version=1).to_pyarrow_table()) == 6
+
+
+def test_a_rewrite_beside_another_writer_changes_nothing(table: DeltaTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(table, numbers(table, 1))
+    write = deltalake.write_deltalake
+
+    def write_later(*arguments: Any, **options: Any) -> None:
+        add(table, numbers(table, 2))
+        write(*arguments, **options)
+
+    monkeypatch.setattr(deltalake, "write_deltalake", write_later)
+    with pytest.raises(
+        Conflict, match=r"another writer changed .* while it was rewritten: nothing was changed; land again"
+    ):
+        table.rewrite(RENAMED, RENAME)
+    assert (read(table), commits(table)) == ([1, 2], 2)
+    monkeypatch.setattr(deltalake, "write_deltalake", write)
+    table.rewrite(RENAMED, RENAME)
+    assert (read(table, "m"), commits(table)) == ([1, 2], 3)
+
+
+def test_a_rewrite_that_fails_after_its_commit_was_made(table: DeltaTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(table, numbers(table, 1))
+    write = deltalake.write_deltalake
+
+    def write_and_fail(*arguments: Any, **options: Any) -> None:
+        write(*arguments, **options)
+        raise DeltaError("a step after the commit")
+
+    monkeypatch.setattr(deltalake, "write_deltalake", write_and_fail)
+    table.rewrite(RENAMED, RENAME)
+    assert (read(table, "m"), commits(table)) == ([1], 2)
+
+
+def test_a_rewrite_that_fails_before_its_commit_changes_nothing(
+    table: DeltaTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(table, numbers(table, 1))
+    monkeypatch.setattr(delta, "_change_array", lambda _array, _type: 1 / 0)
+    with pytest.raises(Exception, match=r"division by zero|ZeroDivision"):
+        table.rewrite(RENAMED, RENAME)
+    assert (read(table), commits(table)) == ([1], 1)
+
+
+def test_an_empty_table_is_rewritten(table: DeltaTable) -> None:
+    add(table)
+    table.rewrite(RENAMED, RENAME)
+    assert table.columns() == RENAMED
+    add(table, put(table, "m.parquet", pa.table({"m": [1]})), struct=RENAMED)
+    assert read(table, "m") == [1]
+
+
+def test_what_cannot_be_rewritten_is_refused_with_the_statement(table: DeltaTable) -> None:
+    struct = spark.StructType().add("day", "string").add("n", LONG)
+    add(table, struct=struct, partition_by=("day",))
+    renamed = spark.StructType().add("date", "string").add("n", LONG)
+    with pytest.raises(
+        WrongArgument, match=r"a partition column would change.*CREATE OR REPLACE TABLE delta.*`day` AS `date`"
+    ):
+        table.check_rewrite(renamed, [Change("rename", "date", "string", "day")])
+    only_appended = DeltaTable(table.place + "_2")
+    add(only_appended, numbers(only_appended, 1))
+    deltalake.DeltaTable(only_appended.place).alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(WrongArgument, match="is append-only"):
+        only_appended.check_rewrite(RENAMED, RENAME)

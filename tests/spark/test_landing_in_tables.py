@@ -136,6 +136,27 @@ def test_columns_are_widened_and_renamed_and_partitions_are_of_every_value(spark
     assert [tuple(row.values()) for row in found] == values
 
 
+@pytest.mark.parametrize("place", ["delta"], indirect=True)
+def test_a_delta_table_is_rewritten_for_renamed_and_widened_columns_if_that_is_allowed(
+    spark: SparkSession, place: Place
+) -> None:
+    wider = codec(OLD, avro(field("m", "long", aliases=["n"])))
+    land(messages(spark, 1, 2), FIRST, place.path, **place.options)
+    last = spark.createDataFrame([(wider.encode_one({"m": 2**40}, 1), 1, 3)], _NUMBERED)
+    for evolve, advice in (("none", 'evolve="rewrite"'), ("add", 'evolve="rewrite"'), ("rename", "CREATE OR REPLACE")):
+        with pytest.raises(WrongArgument, match=advice):
+            land(last, wider, place.path, former_names={"m": ["n"]}, **{"evolve": evolve, **place.options})
+    before = deltalake.DeltaTable(place.path).version()
+    landed = land(last, wider, place.path, evolve="rewrite", former_names={"m": ["n"]}, **place.options)
+    assert landed.rows == 1
+    assert sorted(place.read(place.path)["m"].to_pylist()) == [1, 2, 2**40]
+    operations = [commit["operation"] for commit in deltalake.DeltaTable(place.path).history()]
+    # The rows before, the new column `number`, and the new row.
+    assert len(operations) - before - 1 in (2, 3)
+    again = land(last, wider, place.path, evolve="rewrite", former_names={"m": ["n"]}, **place.options)
+    assert (again.rows, sorted(place.read(place.path)["m"].to_pylist())) == (1, [1, 2, 2**40, 2**40])
+
+
 def test_a_landing_of_an_application_is_made_once(spark: SparkSession, place: Place) -> None:
     for version, expected in ((7, 1), (7, 1), (3, 1), (8, 2)):
         options = {"txnAppId": "nightly", "txnVersion": version, **place.options}

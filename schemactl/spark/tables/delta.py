@@ -15,11 +15,11 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 import pyarrow as pa
-from pyarrow import fs
+from pyarrow import dataset, fs
 from pyspark.sql import types as spark
 
 from . import evolution
@@ -95,6 +95,8 @@ class DeltaTable(LandingTable):
         filesystem: the file system with which tasks write the files; by default the one of `place`, for S3 with the storage options.
     """
 
+    in_place: ClassVar[frozenset[str]] = frozenset({"add"})
+
     place: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     filesystem: fs.FileSystem | None = field(default=None, repr=False)
@@ -156,10 +158,11 @@ class DeltaTable(LandingTable):
         if table is not None:
             _check_writable(table, self.place, overwrite=overwrite)
             _check_spelling(_read_columns(table), struct)
-            if any(change.kind != "add" for change in changes):
+            if any(change.kind not in self.in_place for change in changes):
                 raise WrongArgument(
-                    "delta-rs adds columns and changes none. Spark writes the table anew, with all its rows, after which this "
-                    f"landing goes on: {_make_rewrite(table, self.place, struct, changes)}"
+                    'delta-rs adds columns and changes none. Rewrite the table, with all its rows, by evolve="rewrite" (--evolve '
+                    "rewrite), or in Spark, after which this landing goes on: "
+                    f"{_make_rewrite(table, self.place, struct, changes)}"
                 )
             return
         if folder.below(SUCCESS).is_file():
@@ -174,6 +177,72 @@ class DeltaTable(LandingTable):
                 f"delta-rs cannot make {self.place} of rows with a timestamp_ntz in a map and in no other column: make the table "
                 "with Spark first"
             )
+
+    def check_rewrite(self, struct: spark.StructType, changes: Sequence[Change]) -> None:
+        """Raise WrongArgument if `rewrite` would fail; the message has the statement that does the same in Spark."""
+        table = self._open()
+        if table is None:
+            return
+        from deltalake.exceptions import DeltaError
+
+        _check_writable(table, self.place, overwrite=True)
+        self.files()
+        columns = _read_columns(table)
+        changed = _change_columns(columns, struct, changes)
+        partitions = set(table.metadata().partition_columns)
+        problem = ""
+        if any(old.name in partitions and old != new for old, new in zip(columns, changed, strict=True)):
+            problem = "a partition column would change"
+        try:
+            _open_rows(table)
+        except DeltaError as error:
+            problem = _get_first_line(error)
+        if problem:
+            raise WrongArgument(
+                f"delta-rs cannot rewrite {self.place} ({problem}). Spark does: {_make_rewrite(table, self.place, struct, changes)}"
+            )
+
+    def rewrite(self, struct: spark.StructType, changes: Sequence[Change]) -> None:
+        """Rename and widen columns of the existing rows, in one commit that replaces all files.
+
+        Raises:
+            Conflict: if another writer changed the table meanwhile. Nothing was changed.
+        """
+        import deltalake
+        from deltalake.exceptions import DeltaError
+
+        table = self._open()
+        if table is None:
+            raise Conflict(f"another writer dropped {self.place}: nothing was changed; land again")
+        version = table.version()
+        columns = _read_columns(table)
+        changed = _change_columns(columns, struct, changes)
+        schema = pa.schema(_make_schema(changed).to_arrow())
+        rows = _open_rows(table)
+        batches = (
+            pa.RecordBatch.from_arrays(
+                [_change_array(array, column.type) for array, column in zip(batch.columns, schema, strict=True)],
+                schema=schema,
+            )
+            for batch in rows.scanner(columns=columns.names).to_batches()
+        )
+        info = {_MARK: uuid.uuid4().hex, _BESIDE: json.dumps(())}
+        try:
+            deltalake.write_deltalake(
+                table,
+                pa.RecordBatchReader.from_batches(schema, batches),
+                mode="overwrite",
+                schema_mode="overwrite",
+                partition_by=table.metadata().partition_columns or None,
+                # With a retry, rows that another writer added meanwhile would stay, with the columns of before.
+                commit_properties=_make_properties(None, info, max_commit_retries=0),
+            )
+        except DeltaError as error:
+            if not self._has_commit(None, info[_MARK], after_version=version):
+                raise Conflict(
+                    f"another writer changed {self.place} while it was rewritten: nothing was changed; land again "
+                    f"({_get_first_line(error)})"
+                ) from error
 
     def files(self) -> tuple[Folder, Sequence[str]]:
         """Return the table's current files, as a folder and names in it.
@@ -389,6 +458,12 @@ def _read_columns(table: deltalake.DeltaTable) -> spark.StructType:
     return spark.StructType.fromJson(json.loads(table.schema().to_json()))
 
 
+def _open_rows(table: deltalake.DeltaTable) -> dataset.Dataset:
+    """Return the table's rows; raises DeltaError if delta-rs does not support a feature of the table."""
+    # Spark before 3.0 wrote times with 96 bits, whose range is larger than that of nanoseconds.
+    return table.to_pyarrow_dataset(parquet_read_options=dataset.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+
+
 def _list_files(table: deltalake.DeltaTable) -> list[str]:
     names: list[str] = pa.table(table.get_add_actions())["path"].to_pylist()
     return names
@@ -508,11 +583,8 @@ def _make_rewrite(table: deltalake.DeltaTable, place: str, struct: spark.StructT
 
     Delta has statements that change columns in place, but delta-rs cannot write to a table after them.
     """
-    types = {path: part.dataType for path, part in iterate_columns(struct)}
-    before, after = _read_columns(table), _read_columns(table)
-    for change in changes:
-        if change.kind != "add":
-            _change_column(after, change, types[".".join(path_of(change.column))])
+    before = _read_columns(table)
+    after = _change_columns(before, struct, changes)
     values = [
         (
             f"CAST({quote_name(old.name)} AS {to_sql_type(new.dataType)})"
@@ -527,6 +599,38 @@ def _make_rewrite(table: deltalake.DeltaTable, place: str, struct: spark.StructT
     new_partitions = [new.name for old, new in zip(before, after, strict=True) if old.name in old_partitions]
     clause, selection = _make_partition_clause(new_partitions), ", ".join(values)
     return f"CREATE OR REPLACE TABLE {name} USING delta{clause} AS SELECT {selection} FROM {name}"  # noqa: S608  for a person to type
+
+
+def _change_columns(columns: spark.StructType, rows: spark.StructType, changes: Sequence[Change]) -> spark.StructType:
+    """Return the columns of a table after the renaming and widening that rows need, in the same order."""
+    changed = spark.StructType.fromJson(columns.jsonValue())
+    types = {path: part.dataType for path, part in iterate_columns(rows)}
+    for change in changes:
+        if change.kind != "add":
+            _change_column(changed, change, types[".".join(path_of(change.column))])
+    return changed
+
+
+def _change_array(array: pa.Array, new_type: pa.DataType) -> pa.Array:
+    """Return the values of a column with the names of fields and the wider types of `new_type`, in the same order."""
+    renamed_type = _rename_fields(array.type, new_type)
+    renamed_array = array if renamed_type == array.type else array.view(renamed_type)
+    return renamed_array.cast(new_type)
+
+
+def _rename_fields(old_type: pa.DataType, new_type: pa.DataType) -> pa.DataType:
+    """Return the old type with the names of the new one, which has the same number of fields at every depth."""
+    if not old_type.num_fields:
+        return old_type
+    fields = [
+        new_type.field(index).with_type(_rename_fields(old_type.field(index).type, new_type.field(index).type))
+        for index in range(old_type.num_fields)
+    ]
+    if pa.types.is_struct(old_type):
+        return pa.struct(fields)
+    if pa.types.is_map(old_type):
+        return pa.map_(fields[0].type.field(0), fields[0].type.field(1))
+    return pa.list_(fields[0])
 
 
 def _change_column(struct: Any, change: Change, new_type: spark.DataType) -> None:

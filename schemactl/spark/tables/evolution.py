@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, get_args
 
 from pyspark.sql import types as spark
 
 from ..message_columns import MESSAGE_COLUMNS
-from .landing_table import Change, Evolution, WrongArgument, find_fold, quote_name, to_sql_type
+from .landing_table import Change, Evolution, LandingTable, WrongArgument, find_fold, quote_name, to_sql_type
 
 _MAX_MISFITS: Final = 5
 """How many reasons why rows do not fit are in a message."""
@@ -53,19 +53,28 @@ def changes(table: spark.StructType, rows: spark.StructType, former_names: Mappi
     return [difference for difference in differences if isinstance(difference, Change)]
 
 
-def require_allowed(needed: Sequence[Change], evolve: Evolution) -> None:
+def require_allowed(
+    needed: Sequence[Change], evolve: Evolution, in_place: Collection[str] = LandingTable.in_place
+) -> None:
     """Raise WrongArgument, with the value of `evolve` that allows the changes, if the landing may not make all of them.
 
     Columns of Pulsar's messages are always added: the table may be one that `schemactl export ddl` describes.
+
+    Args:
+        needed: the changes.
+        evolve: the allowed changes.
+        in_place: the kinds of changes that need no rewrite of the table.
     """
     levels = get_args(Evolution)
     needed = [change for change in needed if change.kind != "add" or path_of(change.column)[0] not in MESSAGE_COLUMNS]
     level = max((levels.index(change.kind) for change in needed), default=0)
     if level > levels.index(evolve):
         description = "; ".join(map(_describe, needed))
+        value = levels[level] if all(change.kind in in_place for change in needed) else "rewrite"
+        remark = ", which rewrites the table with all its rows in one commit" if value == "rewrite" else ""
         raise WrongArgument(
             f"the table needs other columns for these rows: {description}. "
-            f'Allow it: evolve="{levels[level]}" (--evolve {levels[level]})'
+            f'Allow it: evolve="{value}" (--evolve {value}){remark}'
         )
 
 

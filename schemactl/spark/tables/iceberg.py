@@ -24,7 +24,17 @@ from pyarrow import fs
 from pyspark.sql import types as spark
 
 from .evolution import path_of, statements
-from .landing_table import Addition, Change, Conflict, DataFile, Folder, Transaction, WrongArgument, at_once
+from .landing_table import (
+    Addition,
+    Change,
+    Conflict,
+    DataFile,
+    Folder,
+    LandingTable,
+    Transaction,
+    WrongArgument,
+    at_once,
+)
 
 if TYPE_CHECKING:
     from pyiceberg import manifest
@@ -94,6 +104,7 @@ class IcebergTable:
 
     name: str
     catalog: str | Mapping[str, str] = field(repr=False)
+    in_place: ClassVar[frozenset[str]] = LandingTable.in_place
     partitions_inside: ClassVar[bool] = True
     # Kept, since a catalog may propose another location for a new table each time.
     _place: _TableLocation | None = field(default=None, init=False, repr=False, compare=False)
@@ -127,6 +138,12 @@ class IcebergTable:
         """Return the table's partition columns, or None if the table does not exist."""
         table = self._open()
         return None if table is None else tuple(filter(None, self._partition_columns(table.metadata)))
+
+    def check_rewrite(self, struct: spark.StructType, changes: Sequence[Change]) -> None:
+        """Do nothing: pyiceberg changes columns in place."""
+
+    def rewrite(self, struct: spark.StructType, changes: Sequence[Change]) -> None:
+        """Do nothing: pyiceberg changes columns in place."""
 
     def check(
         self,

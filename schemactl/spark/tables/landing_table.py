@@ -26,8 +26,11 @@ _Result = TypeVar("_Result")
 Format = Literal["parquet", "delta", "iceberg"]
 """The format of the folder or the table that rows are landed in."""
 
-Evolution = Literal["none", "add", "widen", "rename"]
-"""The changes of a table's columns that a landing may make; each value allows the changes of those before it, too."""
+Evolution = Literal["none", "add", "widen", "rename", "rewrite"]
+"""The changes of a table's columns that a landing may make; each value allows the changes of those before it, too.
+
+With "rewrite", a table whose format has no such change of columns is rewritten with all its rows.
+"""
 
 _MAX_PARALLEL_REQUESTS: Final = 16
 """Object stores respond slowly, but to many requests at once."""
@@ -138,6 +141,9 @@ class LandingTable(Protocol):
     unless they need more.
     """
 
+    in_place: ClassVar[frozenset[str]] = frozenset({"add", "widen", "rename"})
+    """The kinds of changes of columns that a landing makes without a rewrite of the table."""
+
     partitions_inside: ClassVar[bool] = False
     """Whether the files have the partition columns, too (see `parquet.Shape`)."""
 
@@ -164,6 +170,18 @@ class LandingTable(Protocol):
         The format may lack a type for a column, or its library may be unable to write to the table, to replace its rows, or to make
         the changes. In the last case the message has the statements of Spark SQL that make them.
         """
+
+    def check_rewrite(self, struct: StructType, changes: Sequence[Change]) -> None:  # noqa: ARG002  for formats that change columns in place
+        """Raise WrongArgument if `rewrite` would fail."""
+        return
+
+    def rewrite(self, struct: StructType, changes: Sequence[Change]) -> None:  # noqa: ARG002  for formats that change columns in place
+        """Make the changes that cannot be made in place, by rewriting all rows of the existing table in one commit.
+
+        Raises:
+            Conflict: if another writer changed the table. Nothing was changed.
+        """
+        return
 
     def files(self) -> tuple[Folder, Sequence[str]]:
         """Return the files that readers see, as a folder and names in it. In a table without partitions, they have all columns."""
