@@ -76,7 +76,7 @@ _LANDING_ADVICE = "`schemactl spark land` changes its own tables with --evolve, 
 """Advice to use schemactl, because the Delta features that Spark enables can keep delta-rs from writing to the table."""
 
 _STOPPING_EFFECTS: Final = frozenset(("renamed column", "type widened"))
-"""The effects after which delta-rs, which only adds columns, lands nothing in a table that is there."""
+"""The effects after which nothing can be landed in an existing Delta table, because delta-rs only adds columns."""
 
 _PARQUET_ADVICE = "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
 

@@ -375,8 +375,8 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
         "--evolve",
         choices=EVOLUTIONS,
         default="none",
-        help="make changes of the table's columns that the rows need: add columns; widen types, too; rename columns, too; rewrite a "
-        "Delta table for these, with all its rows in one commit (default: none)",
+        help="the changes of the table's columns that the landing may make; each includes the ones before it: add columns, widen types, "
+        "rename columns, rewrite a Delta table for these in one commit (default: none)",
     )
     parser.add_argument("--compression", choices=COMPRESSIONS, default="snappy", help="(default: snappy)")
     parser.add_argument("--rows-per-file", type=number(1), metavar="N", help="at most so many rows in a file")

@@ -113,10 +113,10 @@ class Codec:
             options: the options of decoding and encoding.
             numbers: the version numbers of a target; None if the versions have the numbers of Git. A message with another number is
                 rejected, even if Git has a version of that number.
-            target: the target that the messages are from, by default that of `numbers`; None if it was not chosen.
+            target: the target that the messages are from, by default the target of `numbers`; None if no target was chosen.
             targets: the targets to choose from, each with its versions, or None for those with Git's numbers. As long as none is chosen,
                 a message is rejected if its number does not mean the same content on all of them.
-            base: the codec without a chosen target, if `target` is a default that a message with a target of its own overrides.
+            base: the codec without a chosen target, if `target` is a default, which the target of a message overrides.
 
         Raises:
             InvalidDefinition: there are no versions, and `reader` or `numbers` is missing.
@@ -207,7 +207,7 @@ class Codec:
         With `is_default`, another target can be chosen from the codec. Without it, messages of other targets are rejected.
 
         Raises:
-            UnknownTarget: the codec has no such target, or is that of another one.
+            UnknownTarget: the codec does not know the target, or another target was chosen.
         """
         if target == self.target:
             return self
@@ -216,9 +216,8 @@ class Codec:
         if self.target is not None:
             raise UnknownTarget(f"the message is from the target {target}, and {self.target} was chosen")
         if not self.targets or target not in self.targets:
-            raise UnknownTarget(
-                f"no target is called {target}: its version numbers are unknown, and those of {', '.join(self.targets or ()) or 'none'} are known"
-            )
+            known_targets = ", ".join(self.targets or ()) or "none"
+            raise UnknownTarget(f"unknown target {target}: the targets with known version numbers are {known_targets}")
         if (target, is_default) not in self._for_target:
             on_target = self.targets[target]
             self._for_target[target, is_default] = Codec(
@@ -264,7 +263,7 @@ class Codec:
         return reasons
 
     def _describe_meaning(self, version: Version | None) -> str:
-        """Return what a number of a target means: the version of Git's with the same schema, or why there is none."""
+        """Describe a version that a target has at a number; None means that nobody knows its schema."""
         if version is None:
             return "unreadable"
         if version.foreign:

@@ -72,7 +72,7 @@ TARGETS: tuple[str, ...] = {targets}
 """The targets whose version numbers the package has: `for_target`, or the variable SCHEMACTL_TARGET, selects one."""
 
 TARGET: str | None = {target}
-"""The target whose numbers count if none is selected; None: Git's, except for those with other content on a target."""
+"""The target whose numbers count if no target is selected. None means Git's numbers, without those with other content on a target."""
 
 TOPICS: dict[str, str] = {{
 {topics}}}
@@ -326,7 +326,7 @@ def _summarize(approved: Approved, number: int, reader: SchemaInfo, *, has_colum
     lines = [f"{approved.topic.name}: {reader.type.name}, {version_range}, read as version {number}."]
     if approved.on_targets:
         names = ", ".join(sorted(on_target.target for on_target in approved.on_targets))
-        lines.append(f"These are Git's numbers, which are not those of {names}: `targets` below has theirs.")
+        lines.append(f"These are Git's numbers. Targets with other numbers: {names} (see `targets` below).")
     if not has_columns:
         lines.append("Nothing describes the payloads: what reads or writes them raises CodecUnavailable.")
     return "\n\n".join(lines) + ("\n" if lines[1:] else "")

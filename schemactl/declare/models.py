@@ -454,7 +454,7 @@ class TargetShape(MappingShape):
         "Declared namespace to its name on this target; it goes before `tenants`."
     )
     overlays: Annotated[Any, ValueShape(_check_files, _FILE_OR_FILES)] = optional(
-        "The file, or files, of namespace and topic documents with the policies and partitions that differ on this target."
+        "The file, or files, of namespace and topic documents with the policies and partitions that differ on this target. The last file that sets a value wins."
     )
     include: Globs = optional("Only these topics are on this target: 'shop/sales/*', 'shop/**' (default: all).")
     exclude: Globs = optional("These topics are not on this target.")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from schemactl.core.catalog import Catalog, Client, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source
@@ -51,6 +51,7 @@ from schemactl.declare.files import (
 )
 from schemactl.declare.project import place_in_project
 from schemactl.declare.references import AvroFile
+from schemactl.declare.source_location import tokens
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
 from schemactl.formats import problems as format_problems
 
@@ -476,6 +477,8 @@ def _find_empty_roots(files: Files, project: Project, paths: list[str]) -> Itera
 
 # Overlay files
 
+D = TypeVar("D", Namespace, Topic)
+
 NO_OVERLAYS: Final = Catalog()
 
 _DOCUMENT_FIX: Final = "write what differs on the target: `namespace: ...` or `topic: ...`, and its policies"
@@ -486,6 +489,8 @@ _CONSTANT_HOMES: Final = {"topic": ("a topic", "a topic or a namespace"), "names
 
 def read_overlays(files: Files, project: Project, target: Target, *, may_miss: bool = False) -> Catalog:
     """Read the overlays of `target`: namespaces and topics by their declared names, with only the values of the overlay files.
+
+    The files are layers: a value in a later file replaces the value in an earlier one.
 
     Args:
         files: the files of the repository.
@@ -513,18 +518,43 @@ def read_overlays(files: Files, project: Project, target: Target, *, may_miss: b
         except DeclarationError as error:
             problems += error.problems
             continue
+        sources: dict[NamespaceName | TopicName, Source | None] = {}
         for overlay in overlays:
-            first = (
-                topics.setdefault(overlay.name, overlay)
-                if isinstance(overlay, Topic)
-                else namespaces.setdefault(overlay.name, overlay)
-            )
-            if first is not overlay and overlay.source:
-                message = f"{overlay.name} has a second overlay on {target.name}; the first is at {first.source}"
-                problems.append(Problem(overlay.source, message, "keep one of the two"))
+            if overlay.name in sources and overlay.source:
+                message = f"{overlay.name} has a second overlay in this file; the first is at {sources[overlay.name]}"
+                problems.append(
+                    Problem(overlay.source, message, "join the two, or move one to a later file of `overlays`")
+                )
+            sources.setdefault(overlay.name, overlay.source)
+            if isinstance(overlay, Topic):
+                earlier_topic = topics.get(overlay.name)
+                topics[overlay.name] = apply_overlay(earlier_topic, overlay) if earlier_topic else overlay
+            else:
+                earlier = namespaces.get(overlay.name)
+                namespaces[overlay.name] = apply_overlay(earlier, overlay) if earlier else overlay
     if problems:
         raise DeclarationError(problems)
     return Catalog(namespaces, topics)
+
+
+def apply_overlay(declared: D, overlay: D) -> D:
+    """Return a declared namespace or topic, or an earlier overlay, with the policies and partitions of `overlay`.
+
+    Each value keeps its source location.
+    """
+    overlaid_keys = {*overlay.policies.managed()}
+    values: dict[str, Any] = {"policies": declared.policies.overlaid(overlay.policies)}
+    if isinstance(declared, Topic) and isinstance(overlay, Topic) and overlay.partitions is not None:
+        overlaid_keys.add("partitions")
+        values["partitions"] = overlay.partitions
+
+    def locate(pointer: str) -> Source:
+        holder = overlay if overlaid_keys.intersection(tokens(pointer)[:1]) else declared
+        source = holder.locate(pointer)
+        assert source  # noqa: S101  both are declared in files
+        return source
+
+    return replace(declared, **values, locator=locate if declared.source else None)
 
 
 @lru_cache(64)

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
 
 from schemactl import formats
 from schemactl.core.catalog import Catalog, Client, LazyMapping, Namespace, Topic, only, part_of
-from schemactl.core.errors import DeclarationError, InvalidSchema, Source
+from schemactl.core.errors import DeclarationError, InvalidSchema
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.project import Project, Target
-from schemactl.core.schema import Locator, SchemaInfo, SchemaVersion
+from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.declare.files import Files, read_bytes
 from schemactl.declare.numbers_file import contradictions, read_numbers
 from schemactl.declare.project import read_project
-from schemactl.declare.reader import NO_OVERLAYS, Declared, read_overlays
-from schemactl.declare.source_location import tokens
+from schemactl.declare.reader import NO_OVERLAYS, Declared, apply_overlay, read_overlays
 from schemactl.declare.target_numbers import (
     TargetNumbers,
     TargetVersion,
@@ -32,8 +30,6 @@ from schemactl.history.commit_files import CommitFiles
 from schemactl.history.git import Repository
 from schemactl.history.merge import Forked
 from schemactl.history.versions import Progress, no_progress
-
-D = TypeVar("D", Namespace, Topic)
 
 
 def read_effective(
@@ -158,11 +154,11 @@ def effective(
         declared, overlay = selected.topics.get(name), overlays.topics.get(name)
         if declared is None or overlay is None or declared.deleted:
             return declared
-        return replace(_apply_overlay(declared, overlay), partitions=overlay.partitions or declared.partitions)
+        return apply_overlay(declared, overlay)
 
     def read_namespace(name: NamespaceName) -> Namespace | None:
         declared, overlay = selected.namespaces.get(name), overlays.namespaces.get(name)
-        return _apply_overlay(declared, overlay) if declared and overlay else declared
+        return apply_overlay(declared, overlay) if declared and overlay else declared
 
     def read_former(name: NamespaceName | TopicName) -> Policies | None:
         overlay = overlays.get(name)
@@ -175,23 +171,6 @@ def effective(
         LazyMapping(lambda: [*selected.topics], read_topic),
         LazyMapping(lambda: [name for name in selected.former if read_former(name)], read_former),
     )
-
-
-def _apply_overlay(declared: D, overlay: D) -> D:
-    """Return a declared namespace or topic with the policies of `overlay`; each value keeps its source location."""
-    values: dict[str, object] = dict(overlay.policies.managed())
-    if isinstance(overlay, Topic):
-        values["partitions"] = overlay.partitions
-    overlaid_keys = {key for key, value in values.items() if value is not None}
-
-    def locate(pointer: str) -> Source:
-        holder = overlay if overlaid_keys.intersection(tokens(pointer)[:1]) else declared
-        source = holder.locate(pointer)
-        assert source  # noqa: S101  both are declared in files
-        return source
-
-    locator: Locator | None = locate if declared.source else None
-    return replace(declared, policies=declared.policies.overlaid(overlay.policies), locator=locator)
 
 
 # Version numbers of a target

@@ -276,9 +276,9 @@ def test_a_target_that_gets_sooner_what_is_approved_changes_the_gate(
             ],
         ),
         (
-            "namespace: shop/sales\nis_allow_auto_update_schema: false\n",
+            "namespace: shop/sales\nis_allow_auto_update_schema: false\n---\nnamespace: shop/sales\nschema_validation_enforced: true\n",
             [
-                "environments/prod.yaml:1:12: shop/sales has a second overlay on prod; the first is at environments/live.yaml:1:12"
+                "environments/prod.yaml:4:12: shop/sales has a second overlay in this file; the first is at environments/prod.yaml:1:12"
             ],
         ),
         (None, ["schemactl.yaml:6:84: there is no file `environments/prod.yaml`"]),

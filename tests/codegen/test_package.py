@@ -179,7 +179,7 @@ def test_a_package_has_the_numbers_of_all_targets() -> None:
     assert 'TARGETS: tuple[str, ...] = ("dev", "dr", "prod/eu")\n' in package
     assert 'TARGET: str | None = "dr"\n' in package
     module = files[ORDERS_FILE]
-    assert "These are Git's numbers, which are not those of dr, prod/eu: `targets` below has theirs." in module
+    assert "These are Git's numbers. Targets with other numbers: dr, prod/eu (see `targets` below)." in module
     [foreign_file] = [name.rpartition("/")[2] for name in files if "foreign" in name]
     assert re.fullmatch(r"orders\.foreign-[0-9a-f]{12}\.avsc", foreign_file)
     numbers = f"""TargetNumbers(

@@ -163,12 +163,12 @@ def test_without_a_target_a_payload_is_written_and_its_number_is_unknown(orders:
 def test_an_unknown_target_is_an_error_and_never_read_by_gits_numbers(
     orders: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    expected = f"no target is called {name}: its version numbers are unknown, and those of dev, dr, prod are known"
+    expected = f"unknown target {name}: the targets with known version numbers are dev, dr, prod"
     with pytest.raises(UnknownTarget) as error:
         orders.for_target(name)
     assert str(error.value) == expected
     monkeypatch.setenv("SCHEMACTL_TARGET", name)
-    with pytest.raises(UnknownTarget, match="no target is called"):
+    with pytest.raises(UnknownTarget, match="unknown target"):
         orders.decode_one(BY_0, 0)
     assert orders.for_target("prod").decode_one(BY_FOREIGN, 1) == {"id": "b", "own": 0}
 

@@ -175,7 +175,7 @@ def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate
     with generated(estate, "out") as orders:
         assert sys.modules["shop_numbers"].TARGET == "local"
         module = sys.modules["shop_numbers.shop.sales.orders"]
-        assert "These are Git's numbers, which are not those of local" in str(module.__doc__)
+        assert "These are Git's numbers. Targets with other numbers: local" in str(module.__doc__)
         assert [(each.number, each.foreign) for each in orders.codec.versions] == [
             (0, False),
             (1, True),

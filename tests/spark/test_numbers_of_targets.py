@@ -104,7 +104,7 @@ def test_the_option_of_the_source_selects_the_target(
     assert reasons[1].startswith(
         "schema version 5 is not one of Git's numbers (Git's version 4 on live): choose the target"
     )
-    assert {row["__error"].partition(":")[0] for row in read(target="other")} == {"no target is called other"}
+    assert {row["__error"].partition(":")[0] for row in read(target="other")} == {"unknown target other"}
 
 
 def test_dataframes_of_mixtures_are_what_the_producers_wrote(

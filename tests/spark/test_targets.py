@@ -50,7 +50,7 @@ MESSAGES = [
     (payload(OWN, id="f", own=5), 2, "dev", "schema version 2 is not in the codec (0 to 1)"),
     (payload(OWN, id="g", own=6), 1, "", AMBIGUOUS),
     (payload(OWN, id="h", own=7), None, "prod", ("h", 7)),
-    (payload(FIRST, id="i"), 0, "stage", "no target is called stage: its version numbers are unknown"),
+    (payload(FIRST, id="i"), 0, "stage", "unknown target stage: "),
 ]
 """Payload, number and target of messages, and their values or the reason for the rejection."""
 

@@ -460,7 +460,7 @@ def _read_columns(table: deltalake.DeltaTable) -> spark.StructType:
 
 def _open_rows(table: deltalake.DeltaTable) -> dataset.Dataset:
     """Return the table's rows; raises DeltaError if delta-rs does not support a feature of the table."""
-    # Spark before 3.0 wrote times with 96 bits, whose range is larger than that of nanoseconds.
+    # Spark before 3.0 wrote times with 96 bits, which exceed the range of nanoseconds in 64 bits.
     return table.to_pyarrow_dataset(parquet_read_options=dataset.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 
 

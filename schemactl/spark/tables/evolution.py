@@ -58,7 +58,7 @@ def require_allowed(
 ) -> None:
     """Raise WrongArgument, with the value of `evolve` that allows the changes, if the landing may not make all of them.
 
-    Columns of Pulsar's messages are always added: the table may be one that `schemactl export ddl` describes.
+    Columns of Pulsar's messages are always added, because `schemactl export ddl` describes tables without them.
 
     Args:
         needed: the changes.

@@ -11,7 +11,7 @@ TARGETS: tuple[str, ...] = ("local",)
 """The targets whose version numbers the package has: `for_target`, or the variable SCHEMACTL_TARGET, selects one."""
 
 TARGET: str | None = None
-"""The target whose numbers count if none is selected; None: Git's, except for those with other content on a target."""
+"""The target whose numbers count if no target is selected. None means Git's numbers, without those with other content on a target."""
 
 TOPICS: dict[str, str] = {
     "persistent://shop/ops/cold-room-celsius": "shop_schemas.shop.ops.cold_room_celsius",
