@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
+    from .codec.arrow_types import JsonTimes
     from .codec.pulsar_client import Mode, TopicSchema
     from .codec.record_classes import Instance
     from .spark.dataframes import ParseMode, Split
@@ -302,24 +303,30 @@ class GeneratedTopic(Generic[Row]):
         return self.codec.decode_batch(payloads, versions, keys)
 
     @overload
-    def encode_one(self, value: Row, version: None = None) -> bytes | None: ...
+    def encode_one(self, value: Row, version: None = None, *, json_times: JsonTimes | None = None) -> bytes | None: ...
 
     @overload
-    def encode_one(self, value: Instance, version: None = None) -> bytes | None: ...
+    def encode_one(
+        self, value: Instance, version: None = None, *, json_times: JsonTimes | None = None
+    ) -> bytes | None: ...
 
     @overload
-    def encode_one(self, value: Any, version: int) -> bytes | None: ...
+    def encode_one(self, value: Any, version: int, *, json_times: JsonTimes | None = None) -> bytes | None: ...
 
-    def encode_one(self, value: Any, version: int | None = None) -> bytes | None:
+    def encode_one(
+        self, value: Any, version: int | None = None, *, json_times: JsonTimes | None = None
+    ) -> bytes | None:
         """Encode a value, or an instance of a class of the package, with the schema of `version` or by default the reader's.
 
         See `Codec.encode_one`.
         """
-        return self.codec.encode_one(to_value(value), version)
+        return self.codec.encode_one(to_value(value), version, json_times=json_times)
 
-    def encode_key(self, value: Any, version: int | None = None) -> bytes | None:
+    def encode_key(
+        self, value: Any, version: int | None = None, *, json_times: JsonTimes | None = None
+    ) -> bytes | None:
         """Encode the key of a message whose payload does not contain the key (see `Codec.encode_key`)."""
-        return self.codec.encode_key(to_value(value), version)
+        return self.codec.encode_key(to_value(value), version, json_times=json_times)
 
     def decode_as(
         self, kind: type[Kind], payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
@@ -329,9 +336,11 @@ class GeneratedTopic(Generic[Row]):
         is_pair = isinstance(self.codec.reader, KeyValueDefinition)
         return from_value(kind, value["value"] if is_pair else value)
 
-    def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
+    def encode_batch(
+        self, rows: pa.RecordBatch, version: int | None = None, *, json_times: JsonTimes | None = None
+    ) -> Encoded:
         """Encode Arrow columns to payloads (see `Codec.encode_batch`)."""
-        return self.codec.encode_batch(rows, version)
+        return self.codec.encode_batch(rows, version, json_times=json_times)
 
     def read_as(self, version: int) -> Codec:
         """Return a codec that decodes each message to the schema of `version`, as AUTO_CONSUME does."""
@@ -398,11 +407,11 @@ class GeneratedTopic(Generic[Row]):
 
         return split(decoded, self.codec)
 
-    def encode(self, rows: DataFrame, *, version: int | None = None) -> DataFrame:
+    def encode(self, rows: DataFrame, *, version: int | None = None, json_times: JsonTimes | None = None) -> DataFrame:
         """Encode rows to messages; a row that cannot be written has the reason in `__error` (see `spark.encode`)."""
         from .spark.dataframes import encode
 
-        return encode(rows, self.codec, version=version)
+        return encode(rows, self.codec, version=version, json_times=json_times)
 
     def land(
         self,

@@ -29,6 +29,8 @@ _MERGED_ATTRIBUTES: Final = (
     "renamed_from",
     "reader",
     "recursion_depth",
+    "json_times",
+    "integers",
     "lifecycle",
     "metadata",
     "clients",

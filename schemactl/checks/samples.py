@@ -17,7 +17,7 @@ from schemactl.checks.check_report import CheckReport
 from schemactl.checks.proposal import Run
 from schemactl.codec import CodecError, InvalidDefinition, Options
 from schemactl.codec.topic import json_value, judge
-from schemactl.codegen.topics import codec_of
+from schemactl.codegen.topics import codec_of, get_wire_options
 from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source
@@ -264,7 +264,8 @@ def _find_rejections(
     The first reason is empty, and the second None, if the sample can be read.
     """
     generate = run.project.generate
-    options = Options(json_defaults=generate is not None and generate.json_defaults)
+    json_defaults = generate is not None and generate.json_defaults
+    options = Options(json_defaults=json_defaults, **get_wire_options(topic, generate))
     topic_with_versions = replace(topic, versions=versions)
     approved_schemas = [version.info for version in versions if version.info and version.info is not schema]
     try:

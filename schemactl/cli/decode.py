@@ -120,7 +120,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
 
     With --jsonl, return 1 if a line cannot be answered, else 0.
     """
-    from schemactl.codegen.topics import codec_of, require_codec, schema_of
+    from schemactl.codegen.topics import codec_of, get_wire_options, require_codec, schema_of
 
     require_codec()
     if args.jsonl:
@@ -162,7 +162,8 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         # A message of an unknown version is rejected with any reader.
         any_schema = next((version.info for version in topic.versions if version.info), None)
         reader = (writer and writer.info) or any_schema
-    options = Options(strict=args.strict, json_defaults=args.json_defaults)
+    wire_options = get_wire_options(topic, setup.project.generate)
+    options = Options(strict=args.strict, json_defaults=args.json_defaults, **wire_options)
     writer_text = _describe_writer(writer, number, args.target)
     try:
         if reader is not None:
@@ -352,7 +353,8 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
 def _make_messages(
     args: argparse.Namespace, context: Context, chosen: NamedDefinition, schema: Definition | KeyValue
 ) -> Iterator[tuple[SampleMessage, Any]]:
-    from schemactl.codec import CodecError
+    from schemactl.codec import CodecError, Options
+    from schemactl.codegen.topics import get_wire_options
     from schemactl.publish.sample_messages import explain_omissions, plausible
 
     if args.token_env:
@@ -363,7 +365,8 @@ def _make_messages(
     try:
         if omissions := explain_omissions(schema):
             context.note(f"{name}: {omissions}")
-        yield from plausible(schema, number, name=name.topic, seed=args.seed or 0)
+        options = Options(**get_wire_options(chosen.topic, context.project()[0].generate))
+        yield from plausible(schema, number, name=name.topic, seed=args.seed or 0, options=options)
     except CodecError as error:
         raise SchemactlError(f"{name}: {error}") from None
 

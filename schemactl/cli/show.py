@@ -409,9 +409,9 @@ def _list_values(
             yield replace(policy, source=_locate_default(policy.key, approved, project, context))
         else:
             yield replace(policy, level=level_of(policy.level, policy.source) if policy.source else policy.level)
-    if topic.recursion_depth is not None:
-        source = topic.locate("/generate/recursion_depth")
-        yield _EffectiveValue("generate.recursion_depth", topic.recursion_depth, "topic", source)
+    for key in ("recursion_depth", "json_times", "integers"):
+        if (setting := getattr(topic, key)) is not None:
+            yield _EffectiveValue(f"generate.{key}", setting, "topic", topic.locate(f"/generate/{key}"))
     for key, default in (("generation", 1), ("renamed_from", None), ("reader", "latest"), ("lifecycle", "stable")):
         if (value := getattr(topic, key)) != default:
             text = value if isinstance(value, int) else str(value)

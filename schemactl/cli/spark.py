@@ -173,7 +173,7 @@ class TopicOfMessages:
             SchemactlError: if messages of this schema cannot be decoded.
         """
         from schemactl.codec import CodecError, Options
-        from schemactl.codegen.topics import codec_of
+        from schemactl.codegen.topics import codec_of, get_wire_options
 
         generate = self.project.generate
         options = Options(
@@ -181,6 +181,7 @@ class TopicOfMessages:
             recursion_depth=self.recursion_depth if args.recursion_depth is None else args.recursion_depth,
             strict=args.strict,
             json_defaults=generate is not None and generate.json_defaults,
+            **get_wire_options(self.topic, generate),
         )
         codec = codec_of(self.topic, options, reader=reader, on_target=self.on_target)
         try:

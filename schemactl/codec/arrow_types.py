@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
@@ -51,6 +52,11 @@ _LOGICAL_TYPES = {
 _NOT_A_TIME = pa.null()
 """A type without dates and times."""
 
+JsonTimes = Literal["number", "java"]
+"""The form of times in JSON: whole numbers in the unit of their logical type, or the form of Java's classes (see `json_forms`)."""
+
+ByteOrder = Literal["big", "little"]
+
 _NARROW_TYPES = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
@@ -68,6 +74,8 @@ class Options:
         strict: whether bytes after the value, and text that is not UTF-8, make a message unreadable. Otherwise such bytes are ignored, and
             U+FFFD replaces invalid UTF-8, as in Java.
         json_defaults: whether a field that a JSON payload lacks gets its default; otherwise it is null, as in Pulsar's consumers.
+        json_times: the form in which times of JSON payloads are written; every form is read.
+        integers: the byte order of INT16, INT32 and INT64: `big` as in Pulsar's Java client, `little` as in its Go client.
     """
 
     time_type: bool = False
@@ -75,6 +83,8 @@ class Options:
     max_nesting: int = 0
     strict: bool = False
     json_defaults: bool = False
+    json_times: JsonTimes = "number"
+    integers: ByteOrder = "big"
 
 
 @dataclass(slots=True, eq=False)

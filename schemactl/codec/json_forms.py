@@ -1,4 +1,4 @@
-"""Read the forms in which Java's JSON clients write times, and the values of Java classes that an Avro definition names.
+"""Read and write the forms in which Java's JSON clients write times, and the values of Java classes that an Avro definition names.
 
 Jackson writes an `Instant` as decimal seconds in every unit of the definition, and dates and times of day as lists of numbers. It
 always writes an `Instant` with a decimal point, and never a `long`, so that the two are told apart. The property `java-class` of a
@@ -11,13 +11,14 @@ ReflectData. The measured forms are in docs/reference/json-readers.md.
 from __future__ import annotations
 
 import decimal
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Final
 
 from .avro_schema import PrimitiveType
-from .definition import Unreadable
+from .definition import Unreadable, Unwritable
 
 _NANOS_PER_SECOND: Final = 10**9
 _SECONDS_PER_DAY: Final = 86_400
@@ -73,6 +74,62 @@ def make_time_reader(schema: PrimitiveType, units_per_second: int) -> Callable[[
         return None if nanos is None else nanos * units_per_second // _NANOS_PER_SECOND
 
     return read_time
+
+
+def make_time_writer(schema: PrimitiveType) -> Callable[[int], str] | None:
+    """Make the writer of Java's form of a time, or return None for types that are not times.
+
+    The function takes the number of units of the schema since 1970 or since midnight, and raises Unwritable for a time that is out of range.
+    """
+    kind = schema.logical or schema.java
+    if kind == "date":
+        return lambda days: _write_list(_list_date_parts(days))
+    if not isinstance(kind, str) or kind.rpartition("-")[2] not in _UNITS_PER_SECOND:
+        return None
+    name, _, unit = kind.rpartition("-")
+    nanos_per_unit = _NANOS_PER_SECOND // _UNITS_PER_SECOND[unit]
+    write = {"time": _write_time, "timestamp": _write_moment, "local-timestamp": _write_local}[name]
+    return lambda number: write(number * nanos_per_unit)
+
+
+def _write_time(nanos: int) -> str:
+    if not 0 <= nanos < _SECONDS_PER_DAY * _NANOS_PER_SECOND:
+        raise Unwritable(f"{nanos} nanoseconds are not a time of day: a day has 24 hours")
+    return _write_list(_list_time_parts(nanos))
+
+
+def _write_moment(nanos: int) -> str:
+    seconds, fraction = divmod(nanos, _NANOS_PER_SECOND)
+    if not _FIRST_SECOND <= seconds < _END_SECOND:
+        raise Unwritable(f"{seconds} seconds since 1970 lie outside the years 1 to 9999")
+    # The fraction is added to the seconds, also before 1970, as DecimalUtils.toDecimal writes it and InstantDeserializer reads it.
+    return f"{seconds}.{fraction:09d}" if nanos else "0.0"
+
+
+def _write_local(nanos: int) -> str:
+    days, nanos_of_day = divmod(nanos, _SECONDS_PER_DAY * _NANOS_PER_SECOND)
+    return _write_list([*_list_date_parts(days), *_list_time_parts(nanos_of_day)])
+
+
+def _list_date_parts(days: int) -> list[int]:
+    try:
+        day = date.fromordinal(days + _EPOCH_DAY)
+    except (ValueError, OverflowError):
+        raise Unwritable(f"{days} days since 1970 lie outside the years 1 to 9999") from None
+    return [day.year, day.month, day.day]
+
+
+def _list_time_parts(nanos: int) -> list[int]:
+    """Return hour and minute, and if they are not 0 second and nanosecond, as Java's serializers do."""
+    seconds, fraction = divmod(nanos, _NANOS_PER_SECOND)
+    parts = [seconds // 3600, seconds // 60 % 60]
+    if fraction:
+        return [*parts, seconds % 60, fraction]
+    return [*parts, seconds % 60] if seconds % 60 else parts
+
+
+def _write_list(parts: list[int]) -> str:
+    return f"[{','.join(map(str, parts))}]"
 
 
 def get_units_per_second(schema: PrimitiveType) -> int | None:
@@ -165,6 +222,25 @@ def read_characters(value: Any) -> Any:
     return [int.from_bytes(units[index : index + 2], "big") for index in range(0, len(units), 2)]
 
 
+def write_character(code: int) -> str:
+    """Return the JSON text of a character, or the number of a code that no character of Java has."""
+    return json.dumps(chr(code)) if 0 <= code < 1 << 16 else str(code)
+
+
+def write_characters(codes: Sequence[Any]) -> str:
+    """Return the JSON text of the characters with the given codes.
+
+    Raises:
+        Unwritable: if a code is not the code of a character of Java.
+    """
+    for index, code in enumerate(codes):
+        if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code < 1 << 16:
+            error = Unwritable(f"expected the code of a character, found {code!r}")
+            error.prepend_path(f"[{index}]")
+            raise error
+    return f'"{"".join(json.dumps(chr(code))[1:-1] for code in codes)}"'
+
+
 def read_number_text(value: Any) -> Any:
     """Return a number as the text that Java's class has for it, and any other value unchanged."""
     is_number = isinstance(value, int | decimal.Decimal) and not isinstance(value, bool)
@@ -181,7 +257,7 @@ def read_entries(value: Any, key_type: str) -> Any:
 def _read_key(key: str, key_type: str) -> Any:
     if key_type in ("int", "long") and re.fullmatch(r"-?[0-9]{1,19}", key):
         return int(key)
-    if key_type in ("float", "double") and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?(E-?[0-9]+)?", key):
+    if key_type in ("float", "double") and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", key):
         return decimal.Decimal(key)
     if key_type == "boolean" and key in ("true", "false"):
         return key == "true"

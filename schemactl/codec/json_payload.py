@@ -1,7 +1,8 @@
 """Decode and encode JSON payloads (see `message.PayloadModule`): the plain objects of Pulsar's Java client, described by an Avro schema.
 
 This is not Avro's own JSON encoding: the value of a union has no wrapper, bytes are base64, null fields are omitted, and unknown fields are
-ignored. Times are integers in the unit of their logical type, or have the forms of Java (see `json_forms`). Decimals are numbers or text with
+ignored. Times are integers in the unit of their logical type, or have the forms of Java (see `json_forms`); `Options.json_times` is the form in
+which they are written. Values of the classes that `java-class` names have Java's forms, which no other form replaces. Decimals are numbers or text with
 at most the digits of the schema.
 
 As in Pulsar's consumers, defaults are not applied: an absent field is null, and an error if the schema has no default for it and does not allow
@@ -16,7 +17,7 @@ import decimal
 import json
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, Final
 
@@ -24,7 +25,19 @@ import numpy as np
 import pyarrow as pa
 
 from . import json_forms
-from .arrow_types import TIME, TIMESTAMP, TIMESTAMP_NTZ, Choice, Group, Leaf, Options, Repeated, Shape, shape_of
+from .arrow_types import (
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Choice,
+    Group,
+    JsonTimes,
+    Leaf,
+    Options,
+    Repeated,
+    Shape,
+    shape_of,
+)
 from .avro_reader import read_default
 from .avro_schema import (
     NO_DEFAULT,
@@ -39,7 +52,7 @@ from .avro_schema import (
 )
 from .definition import Definition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
-from .values import EXACT, LIMITS, ShapeWriter, get_python_converter, scale_of, to_unscaled
+from .values import EXACT, LIMITS, ShapeWriter, check_list, get_python_converter, scale_of, to_unscaled
 
 Convert = Callable[[Any], Any]
 
@@ -63,7 +76,7 @@ def make_reader(writer: Definition, reader: Definition, options: Options) -> Pay
 def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Make the writer of values of a definition."""
     shape = shape_of(parse(writer.text), options)
-    write = JsonWriter().make_writer(shape)
+    write = JsonWriter(options.json_times).make_writer(shape)
     return PayloadWriter(shape.type, lambda value: write(value).encode())
 
 
@@ -438,6 +451,49 @@ class JsonWriter(ShapeWriter[str]):
 
     null = "null"
 
+    def __init__(self, json_times: JsonTimes = "number") -> None:
+        """Create a writer that writes times in this form."""
+        super().__init__()
+        self._json_times = json_times
+
+    def make_writer(self, shape: Shape) -> Callable[[Any], str]:
+        """See ShapeWriter."""
+        if isinstance(shape, Repeated) and isinstance(shape.schema, ArrayType):
+            if shape.schema.java == json_forms.CHARACTERS:
+                return lambda value: json_forms.write_characters(check_list(value))
+            if shape.schema.java == json_forms.MAP and isinstance(shape.part, Group):
+                fields = shape.part.fields
+                if fields.keys() == {"key", "value"} and isinstance(fields["key"], Leaf):
+                    return self._make_object_writer(fields["key"], fields["value"])
+        return super().make_writer(shape)
+
+    def _make_object_writer(self, key_shape: Leaf, value_shape: Shape) -> Callable[[Any], str]:
+        """Make the function that writes records of key and value as an object, which is Java's form of a map."""
+        write_key = JsonWriter().make_writer(key_shape)
+        write_value = self.make_writer(value_shape)
+
+        def write_entry(entry: Any, entries: dict[str, str]) -> None:
+            if not isinstance(entry, Mapping) or entry.keys() != {"key", "value"}:
+                raise Unwritable(f"expected a key and a value, found {entry!r}")
+            key = write_key(entry["key"])
+            name = key if key.startswith('"') else f'"{key}"'
+            if name in entries:
+                raise Unwritable(f"the key {name} occurs twice")
+            entries[name] = write_value(entry["value"])
+
+        def write_object(value: Any) -> str:
+            entries: dict[str, str] = {}
+            items = check_list(value)
+            try:
+                for entry in items:
+                    write_entry(entry, entries)
+            except Unwritable as error:
+                error.prepend_path(f"[{len(entries)}]")
+                raise
+            return "{" + ",".join(f"{name}:{piece}" for name, piece in entries.items()) + "}"
+
+        return write_object
+
     def write_default(self, part: RecordField) -> str:  # noqa: ARG002  every default is omitted
         """See ShapeWriter."""
         return self.null
@@ -471,6 +527,11 @@ class JsonWriter(ShapeWriter[str]):
             scale = logical.scale
             return lambda value: format(decimal.Decimal(value).scaleb(-scale, EXACT), "f")
         if isinstance(shape.schema, PrimitiveType):
+            write_time = json_forms.make_time_writer(shape.schema) if self._json_times == "java" else None
+            if write_time is not None:
+                return write_time
+            if shape.schema.java == json_forms.CHARACTER and shape.schema.type == "int":
+                return json_forms.write_character
             units_per_second = json_forms.get_units_per_second(shape.schema)
             if units_per_second:
                 return _make_time_writer(86_400 * units_per_second, str(logical or shape.schema.java))

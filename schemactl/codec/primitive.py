@@ -1,6 +1,6 @@
 """Decode and encode payloads of Pulsar's primitive types (see `message.PayloadModule`), as org.apache.pulsar.client.impl.schema does.
 
-All numbers are big-endian. Spark has microseconds, so nanoseconds of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME are truncated, and so is the time
+All numbers are big-endian; with `Options.integers`, INT16, INT32 and INT64 are little-endian, as in Pulsar's Go client. Spark has microseconds, so nanoseconds of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME are truncated, and so is the time
 of day of a DATE, which Pulsar sends in milliseconds.
 """
 
@@ -97,6 +97,13 @@ _TIMES: Final = {
 }
 """The wire formats of types that become a time with `Options.time_type`."""
 
+_LITTLE_ENDIAN: Final = {
+    "INT16": _WireFormat("<h", pa.int16()),
+    "INT32": _WireFormat("<i", pa.int32()),
+    "INT64": _WireFormat("<q", pa.int64()),
+}
+"""The wire formats of the integers of Pulsar's Go client (pulsar/primitive_serde.go of pulsar-client-go)."""
+
 TYPES: Final = frozenset({*_WIRE_FORMATS, "STRING", "BYTES", "NONE"})
 """The schema types of this module."""
 
@@ -144,6 +151,8 @@ def make_writer(writer: Definition, options: Options) -> PayloadWriter:
 
 
 def _get_wire_format(name: str, options: Options) -> _WireFormat:
+    if options.integers == "little" and name in _LITTLE_ENDIAN:
+        return _LITTLE_ENDIAN[name]
     return _TIMES[name] if options.time_type and name in _TIMES else _WIRE_FORMATS[name]
 
 
@@ -197,7 +206,7 @@ def _find_out_of_range(numbers: tuple[Any, ...], wire: _WireFormat) -> list[Any]
 
 
 def _make_column_reader(wire: _WireFormat, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
-    size = struct.calcsize(wire.format)
+    size, order = struct.calcsize(wire.format), wire.format[0]
 
     def read_column(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
         batch = ByteBatch(payloads)
@@ -206,7 +215,7 @@ def _make_column_reader(wire: _WireFormat, *, exact: bool) -> Callable[[pa.Binar
         numbers = []
         at = batch.start
         for code, limits in zip(wire.format[1:], wire.limits, strict=True):
-            number = batch.view_as(f">{'i1' if code == 'b' else code}")[at]
+            number = batch.view_as(f"{order}{'i1' if code == 'b' else code}")[at]
             if number.dtype.kind == "i":
                 number = number.astype(np.int64)
             if limits is not None:
@@ -229,7 +238,8 @@ def _build_array(values: Any, arrow_type: pa.DataType) -> pa.Array:
 
 
 def _make_column_writer(wire: _WireFormat) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
-    fields = [(f"n{number}", f">{'i1' if code == 'b' else code}") for number, code in enumerate(wire.format[1:])]
+    order, codes = wire.format[0], wire.format[1:]
+    fields = [(f"n{number}", f"{order}{'i1' if code == 'b' else code}") for number, code in enumerate(codes)]
 
     def write_column(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
         bad: Mask = np.asarray(values.is_null())

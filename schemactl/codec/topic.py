@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import message
-from .arrow_types import Options, check_width, to_numbers
+from .arrow_types import JsonTimes, Options, check_width, to_numbers
 from .byte_batch import Ints, replace_rows, to_binary_array
 from .definition import (
     BatchTooLarge,
@@ -132,7 +132,7 @@ class Codec:
         self.options = options if options is not None else Options()
         self._by_number = {version.number: version for version in self.versions}
         self._readers: dict[int | None, MessageReader] = {}
-        self._writers: dict[int | None, MessageWriter] = {}
+        self._writers: dict[tuple[int | None, JsonTimes], MessageWriter] = {}
         self._columns: dict[int | None, MessageColumns] = {}
         self._validators: dict[int, Codec] = {}
         self._read_as: dict[int, Codec] = {}
@@ -442,29 +442,38 @@ class Codec:
         rows = _make_record_batch(arrays, columns, len(payloads))
         return Decoded(rows, _make_reason_array(reasons, len(payloads)))
 
-    def encode_one(self, value: Any, version: int | None = None) -> bytes | None:
+    def encode_one(
+        self, value: Any, version: int | None = None, *, json_times: JsonTimes | None = None
+    ) -> bytes | None:
         """Encode a value; the payload is None only for the null value of a SEPARATED KEY_VALUE.
 
         Args:
             value: a value in the form that `decode_one` returns.
             version: the number of the version to encode with; None is the reader's schema.
+            json_times: the form of times in JSON; None is the form in the options.
 
         Raises:
             Unwritable: the value does not fit the schema; `reason` has the place and the problem.
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        return self._get_writer(version).encode_payload(value)
+        return self._get_writer(version, json_times).encode_payload(value)
 
-    def encode_key(self, value: Any, version: int | None = None) -> bytes | None:
+    def encode_key(
+        self, value: Any, version: int | None = None, *, json_times: JsonTimes | None = None
+    ) -> bytes | None:
         """Encode the key of a SEPARATED KEY_VALUE; None if the key is null, or if the schema is of another type.
 
-        Raises the same errors as `encode_one`.
+        Arguments and errors are those of `encode_one`.
         """
-        return self._get_writer(version).encode_key(value)
+        return self._get_writer(version, json_times).encode_key(value)
 
-    def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
+    def encode_batch(
+        self, rows: pa.RecordBatch, version: int | None = None, *, json_times: JsonTimes | None = None
+    ) -> Encoded:
         """Encode rows with the columns of a version. A row that does not fit the schema has a reason instead of a payload.
+
+        For `json_times` see `encode_one`.
 
         Raises:
             UnknownVersion: the codec has no such version.
@@ -472,19 +481,21 @@ class Codec:
             BatchTooLarge: the payloads take more than 2 GiB; `encode_parts` returns several batches.
             ValueError: the columns are not those of the version. (The columns of fields with defaults may be missing.)
         """
-        encoded = next(self.encode_parts(rows, version))
+        encoded = next(self.encode_parts(rows, version, json_times=json_times))
         if len(encoded.payloads) < rows.num_rows:
             raise BatchTooLarge("the payloads take more than the 2 GiB that a column holds: use encode_parts")
         return encoded
 
-    def encode_parts(self, rows: pa.RecordBatch, version: int | None = None) -> Iterator[Encoded]:
+    def encode_parts(
+        self, rows: pa.RecordBatch, version: int | None = None, *, json_times: JsonTimes | None = None
+    ) -> Iterator[Encoded]:
         """Encode as `encode_batch` does, into as few batches as needed for payloads of at most 2 GiB."""
         columns, is_flat = self.columns_of(version), self._make_columns(version).is_flat
         if set(rows.schema.names) == set(columns.names):
             rows = rows.select(columns.names)
         elif not is_flat or isinstance(self.schema(version), KeyValue):
             raise ValueError(f"expected the columns {', '.join(columns.names)}, found {', '.join(rows.schema.names)}")
-        writer = self._get_writer(version)
+        writer = self._get_writer(version, json_times)
         remaining = [rows]
         while remaining:
             part = remaining.pop()
@@ -528,13 +539,15 @@ class Codec:
             types,
         )
 
-    def _get_writer(self, version: int | None) -> MessageWriter:
-        if version not in self._writers:
+    def _get_writer(self, version: int | None, json_times: JsonTimes | None = None) -> MessageWriter:
+        times = json_times or self.options.json_times
+        if (version, times) not in self._writers:
             if version is None:
                 self._require_number_of_reader()
             is_flat = self._make_columns(version).is_flat
-            self._writers[version] = make_message_writer(self.schema(version), self.options, is_flat=is_flat)
-        return self._writers[version]
+            options = replace(self.options, json_times=times)
+            self._writers[version, times] = make_message_writer(self.schema(version), options, is_flat=is_flat)
+        return self._writers[version, times]
 
     def _make_columns(self, version: int | None) -> MessageColumns:
         if version not in self._columns:

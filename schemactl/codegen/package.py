@@ -38,14 +38,24 @@ from schemactl.codegen.spark_types import (
     to_block_literal,
 )
 from schemactl.codegen.topic_struct import StructOptions, decoded_options, former_names, struct_of, value_of
-from schemactl.codegen.topics import CLASSES, RUNTIME, SCHEMAS, Approved, OnTarget, info_of, is_importable, module_paths
+from schemactl.codegen.topics import (
+    CLASSES,
+    RUNTIME,
+    SCHEMAS,
+    Approved,
+    OnTarget,
+    get_wire_options,
+    info_of,
+    is_importable,
+    module_paths,
+)
 from schemactl.core import atomic_files, environment
 from schemactl.core.environment import DISTRIBUTION
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.json_values import laid_out
 from schemactl.core.names import TopicName
 from schemactl.core.project import Generate
-from schemactl.core.schema import Commit, Release, SchemaInfo
+from schemactl.core.schema import EMPTY, Commit, Release, SchemaInfo
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import json_text as avro_text
 from schemactl.formats.primitive import CHARSET
@@ -181,6 +191,7 @@ def package_files(
                 options=options,
                 release=release,
                 json_defaults=generate.json_defaults,
+                wire_options=get_wire_options(approved.topic, generate),
             )
         except UnboundedColumns as error:
             skipped[name] = error.what
@@ -237,6 +248,7 @@ def topic_module(
     options: StructOptions,
     release: Release,
     json_defaults: bool = False,
+    wire_options: Mapping[str, str] = EMPTY,
 ) -> TopicModule:
     """Generate the module of a topic.
 
@@ -247,6 +259,7 @@ def topic_module(
         options: the settings of the columns.
         release: the Pulsar release whose Avro parses the definitions.
         json_defaults: whether a field that a JSON payload lacks is read as its default.
+        wire_options: see `get_wire_options`.
 
     Raises:
         InvalidSchema: if a definition does not parse.
@@ -297,6 +310,8 @@ def topic_module(
         "time_type": options.has_time,
         "recursion_depth": max(options.recursive_field_max_depth, 0),
         "json_defaults": json_defaults and _has_json(reader),
+        "json_times": _has_json(reader) and "json_times" in wire_options and literal(wire_options["json_times"]),
+        "integers": "integers" in wire_options and literal(wire_options["integers"]),
     }
     if any(codec_options.values()):
         set_options = ", ".join(f"{option}={setting}" for option, setting in codec_options.items() if setting)

@@ -20,6 +20,7 @@ from schemactl.formats import protobuf
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
+    from schemactl.core.project import Generate
 
 RUNTIME: Final = "_runtime"
 """The module from which a package imports its run-time, and the folder of a run-time in the package."""
@@ -170,6 +171,18 @@ def require_codec() -> None:
         raise SchemactlError(
             "decoding needs pyarrow and numpy, which are not installed", fix='pip install "pulsar-schemactl[codec]"'
         ) from None
+
+
+def get_wire_options(topic: Topic, generate: Generate | None) -> dict[str, Any]:
+    """Return those arguments of the codec's `Options` that determine the bytes of a topic's messages, and are not the default.
+
+    Args:
+        topic: the topic, whose settings take precedence.
+        generate: the settings of the project's package, or None if it has no package.
+    """
+    json_times = topic.json_times or (generate.json_times if generate else "number")
+    options = {"json_times": json_times} if json_times != "number" else {}
+    return options | ({"integers": topic.integers} if topic.integers == "little" else {})
 
 
 def codec_of(

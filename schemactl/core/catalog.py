@@ -181,6 +181,8 @@ class Topic:
         versions: every version, ordered by number; empty for declared files, which do not have numbers.
         generation: as declared; in history, 1 plus the number of tombstones among its versions.
         recursion_depth: how often a record may contain itself in its columns, or None for the depth of the project.
+        json_times: the form in which times are written into JSON, or None for the form of the project.
+        integers: the byte order of INT16, INT32 and INT64, or None for the order of Java's client, big.
         deleted: in history, whether it was declared before, but is no longer.
     """
 
@@ -193,6 +195,8 @@ class Topic:
     renamed_from: TopicName | None = None
     reader: int | Literal["latest"] = "latest"
     recursion_depth: int | None = None
+    json_times: Literal["number", "java"] | None = None
+    integers: Literal["big", "little"] | None = None
     lifecycle: Literal["stable", "draft"] = "stable"
     metadata: Metadata = NO_METADATA
     clients: tuple[Client, ...] = ()

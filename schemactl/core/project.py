@@ -77,6 +77,12 @@ class Target:
 ClassKind = Literal["dataclass", "pydantic"]
 """The kind of classes that `generate` writes."""
 
+JsonTimes = Literal["number", "java"]
+"""The form in which times are written into JSON (see `schemactl.codec.json_forms`)."""
+
+ByteOrder = Literal["big", "little"]
+"""The byte order of INT16, INT32 and INT64."""
+
 
 @dataclass(frozen=True, slots=True)
 class Generate:
@@ -90,6 +96,7 @@ class Generate:
         target: the target by whose version numbers it reads messages if none is selected, or None for Git's numbers.
         classes: the kind of classes for records, or None for no classes.
         recursion_depth: how often a record may contain itself before the field is dropped; with 0, a recursive topic has no columns.
+        json_times: the form in which times are written into JSON.
     """
 
     package: str
@@ -99,6 +106,7 @@ class Generate:
     target: str | None = None
     classes: ClassKind | None = None
     recursion_depth: int = 0
+    json_times: JsonTimes = "number"
 
     def with_recursion_depth(self, depth: int | None) -> Generate:
         """Return the settings of a topic with its own recursion depth, or None for the depth of the project."""

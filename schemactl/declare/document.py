@@ -328,6 +328,8 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
         renamed_from=TopicName.parse(value["renamed_from"]) if "renamed_from" in value else None,
         reader=value.get("reader", "latest"),
         recursion_depth=value.get("generate", {}).get("recursion_depth"),
+        json_times=value.get("generate", {}).get("json_times"),
+        integers=value.get("generate", {}).get("integers"),
         lifecycle=value.get("lifecycle", "stable"),
         metadata=Metadata.parse(value),
         clients=tuple(map(_build_client, value.get("clients", ()))),
@@ -504,7 +506,8 @@ HOMES: Final = {
     **dict.fromkeys(("type", "definition", "references", "properties"), "`schema`"),
     **dict.fromkeys(("encoding", "key", "value"), "`schema`, with the type KEY_VALUE"),
     **dict.fromkeys(SETTINGS, "a namespace or a topic"),
-    "recursion_depth": "`generate`",
+    **dict.fromkeys(("recursion_depth", "json_times"), "`generate`"),
+    "integers": "`generate` of a topic",
     "proto": "`schema`, with the type PROTOBUF",
     "message": "`schema`, with the type PROTOBUF_NATIVE (or PROTOBUF with `proto`)",
 }

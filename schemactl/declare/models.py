@@ -31,7 +31,7 @@ from schemactl.core.catalog import parse_day
 from schemactl.core.errors import meant
 from schemactl.core.names import NamespaceName, TopicName, parse_tenant
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Names, OneOf, Parts, Setting, Switch, Whole
-from schemactl.core.project import OPTIONAL_CHECKERS, ClassKind
+from schemactl.core.project import OPTIONAL_CHECKERS, ByteOrder, ClassKind, JsonTimes
 from schemactl.core.schema import SchemaType
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
@@ -476,6 +476,8 @@ class TargetShape(MappingShape):
 
 
 _RecursionDepth = Annotated[Any, integer("a number of levels, 0 or more", 0)]
+_JsonTimes = Annotated[Any, choice("form of times", get_args(JsonTimes))]
+_ByteOrder = Annotated[Any, choice("byte order", get_args(ByteOrder))]
 
 
 class TopicGenerateShape(MappingShape):
@@ -483,6 +485,13 @@ class TopicGenerateShape(MappingShape):
 
     recursion_depth: _RecursionDepth = optional(
         "How often a record may contain itself in the columns before the field is dropped (default: as in the project; 0: the topic is skipped)."
+    )
+    json_times: _JsonTimes = optional(
+        "The form in which times are written into JSON: number, whole numbers in the unit of their type; java, the form of Java's classes "
+        "(default: as in the project)."
+    )
+    integers: _ByteOrder = optional(
+        "The byte order of INT16, INT32 and INT64: big, as in Pulsar's Java client; little, as in its Go client (default: big)."
     )
 
 
@@ -505,6 +514,10 @@ class GenerateShape(MappingShape):
     )
     recursion_depth: _RecursionDepth = optional(
         "How often a record may contain itself in the columns before the field is dropped (default: 0, recursive topics are skipped)."
+    )
+    json_times: _JsonTimes = optional(
+        "The form in which times are written into JSON: number, whole numbers in the unit of their type; java, the form of Java's classes "
+        "(default: number)."
     )
 
 

@@ -699,7 +699,7 @@ def _to_values(document: Document, dependencies: tuple[str, ...]) -> tuple[Any, 
         *(str(topic.name), _policies_to_values(topic.policies), topic.metadata.values(), position),
         *(document.schema and document.schema.type.name, dependencies),
         *(topic.partitions, topic.generation, topic.renamed_from and str(topic.renamed_from)),
-        *(topic.reader, topic.recursion_depth, topic.lifecycle),
+        *(topic.reader, topic.recursion_depth, topic.json_times, topic.integers, topic.lifecycle),
         tuple(_get_client_values(client) for client in topic.clients),
     )
 
@@ -725,7 +725,8 @@ def _restore_document(
     locator = partial(file.locate, position)
     if not rest:
         return Namespace(NamespaceName.parse(name), policies, metadata, source, locator), frozenset()
-    type_, dependencies, partitions, generation, renamed_from, reader, recursion_depth, lifecycle, clients = rest
+    type_, dependencies, partitions, generation, renamed_from, reader, *settings, lifecycle, clients = rest
+    recursion_depth, json_times, integers = settings
     topic = Topic(
         TopicName.parse(name),
         DeferredInfo.of(SchemaType[type_], partial(file.definition, position)) if type_ else None,
@@ -735,6 +736,8 @@ def _restore_document(
         renamed_from=TopicName.parse(renamed_from) if renamed_from else None,
         reader=reader,
         recursion_depth=recursion_depth,
+        json_times=json_times,
+        integers=integers,
         lifecycle=lifecycle,
         metadata=metadata,
         clients=tuple(Client(**dict(zip(_CLIENT_ATTRIBUTES, client_values, strict=True))) for client_values in clients),

@@ -32,13 +32,15 @@ _MAX_VALUES: Final = 10_000
 _NULL_SHARE: Final = 0.2
 """The share of optional values that are null; it rises with the depth, so that messages stay small."""
 
+_NO_OPTIONS: Final = Options()
+
 _FIRST_TIME: Final = datetime(2025, 1, 1, tzinfo=UTC)
 _SPAN_MS: Final = 365 * 86_400_000
 _DAY_MICROS: Final = 86_400_000_000
 
 
 def plausible(
-    schema: Definition | KeyValue, number: int, *, name: str, seed: int
+    schema: Definition | KeyValue, number: int, *, name: str, seed: int, options: Options = _NO_OPTIONS
 ) -> Iterator[tuple[SampleMessage, Any]]:
     """Yield messages of a schema without end, each with its decoded value; the same seed yields the same messages.
 
@@ -47,23 +49,24 @@ def plausible(
         number: the number of the version.
         name: the field name of a value without fields.
         seed: any number.
+        options: the options of the codec that writes them.
 
     Raises as `values`.
     """
-    codec = Codec([Version(number, schema)], options=find_options(schema))
+    codec = Codec([Version(number, schema)], options=find_options(schema, options))
     for value in values(schema, name, Random(f"{seed} {name} {number}")):  # noqa: S311  plausible, not secret
         message = SampleMessage(codec.encode_one(value, number), number, codec.encode_key(value, number))
         yield message, codec.decode_one(message.payload, number, message.key)
 
 
-def find_options(schema: Definition | KeyValue) -> Options:
+def find_options(schema: Definition | KeyValue, options: Options = _NO_OPTIONS) -> Options:
     """Return the options of the codec that writes the values: with as many nested records as have at most MAX_COLUMNS different parts.
 
     Raises:
         InvalidDefinition: if the outermost record alone has more, or the definition cannot be used.
         CodecUnavailable: if there is no codec for the schema's type.
     """
-    return limit_nesting(schema, Options(), _NESTING_DEPTHS)
+    return limit_nesting(schema, options, _NESTING_DEPTHS)
 
 
 def explain_omissions(schema: Definition | KeyValue) -> str:

@@ -40,6 +40,8 @@ from .tables.landing_table import WrongArgument
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from ..codec.arrow_types import JsonTimes
+
 
 ParseMode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
 """The effect of a rejected message, in Spark's terms: a row with the reason, a failed job, or no row."""
@@ -240,7 +242,9 @@ def _add_message_columns(decoded: Decoded, batch: pa.RecordBatch, columns: Colum
     return pa.RecordBatch.from_pydict(arrays)
 
 
-def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> DataFrame:
+def encode(
+    rows: DataFrame, codec: Codec, *, version: int | None = None, json_times: JsonTimes | None = None
+) -> DataFrame:
     """Encode the rows of a batch or stream as messages.
 
     The columns are every column that is not a value, `payload`, `key` of a SEPARATED KEY_VALUE, and `__error`. A row that does not
@@ -251,6 +255,7 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
         rows: rows with the columns of `decode`, or, with `version`, with the columns of that version.
         codec: the codec of the topic.
         version: the version of the schema to write with; by default the reader's.
+        json_times: the form of times in JSON, `number` or `java`; by default the form in the codec's options.
 
     Raises:
         WrongArgument: if a column is missing, or would be there twice.
@@ -277,7 +282,9 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
     for name in new_columns:
         schema = schema.add(name, "string" if name == ERROR else "binary")
     encoded = map_in_arrow(
-        rows, partial(encode_batches, codec=codec, version=version, values=values, others=others), schema
+        rows,
+        partial(encode_batches, codec=codec, version=version, values=values, others=others, json_times=json_times),
+        schema,
     )
     if SCHEMA_VERSION not in others:
         return encoded
@@ -285,13 +292,19 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
 
 
 def encode_batches(
-    batches: Iterable[pa.RecordBatch], *, codec: Codec, version: int | None, values: list[str], others: list[str]
+    batches: Iterable[pa.RecordBatch],
+    *,
+    codec: Codec,
+    version: int | None,
+    values: list[str],
+    others: list[str],
+    json_times: JsonTimes | None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the result of `encode` for batches, in a worker, each in as few parts as Arrow's limits allow."""
     reduce_worker_overhead()
     for batch in batches:
         start = 0
-        for encoded in codec.encode_parts(batch.select(values), version):
+        for encoded in codec.encode_parts(batch.select(values), version, json_times=json_times):
             count = len(encoded.payloads)
             rows = batch.slice(start, count)
             start += count

@@ -215,7 +215,12 @@ def test_a_target_that_goes_back_keeps_the_partitions_that_were_approved_later(
     project = 'version: 1\ntargets: {prod: {registry: "sqlite:.schemactl/prod.db", promoted: promoted/prod, overlays: prod.yaml}}\n'
     estate = Estate(tmp_path / "shop", project=project)
     scratch = estate.scratch
-    scratch.commit({"namespaces/orders.yaml": declared(more="partitions: 3\n"), "prod.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"})
+    scratch.commit(
+        {
+            "namespaces/orders.yaml": declared(more="partitions: 3\n"),
+            "prod.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n",
+        }
+    )
     scratch.flush()
     first = scratch.git("rev-parse", "HEAD").strip()
     more = "namespace: shop/sales\nschema_compatibility_strategy: FULL\n---\ntopic: shop/sales/orders\npartitions: 6\n"

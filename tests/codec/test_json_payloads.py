@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -340,6 +341,115 @@ def test_java_classes_of_the_definition_are_read(schema: Any, text: str, expecte
 def test_a_value_of_another_class_is_rejected(schema: Any, text: str) -> None:
     with pytest.raises(Unreadable, match=r"^f0"):
         codec_of(make_record(["null", schema]), kind="JSON").decode_one(f'{{"f0":{text}}}'.encode())
+
+
+LOCAL_MOMENT = MOMENT.replace(tzinfo=None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("timestamp-millis", MOMENT, "1704164645.678000000"),
+        ("timestamp-micros", MOMENT.replace(microsecond=678_901), "1704164645.678901000"),
+        ("timestamp-nanos", 1_704_164_645_678_901_234, "1704164645.678901234"),
+        ("timestamp-millis", MOMENT.replace(microsecond=0), "1704164645.000000000"),
+        ("timestamp-millis", datetime(1970, 1, 1, tzinfo=UTC), "0.0"),
+        ("timestamp-millis", datetime(1969, 12, 31, 23, 59, 59, 900_000, tzinfo=UTC), "-1.900000000"),
+        ("timestamp-millis", datetime(1, 1, 1, tzinfo=UTC), "-62135596800.000000000"),
+        ("timestamp-micros", datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), "253402300799.999999000"),
+        ("date", date(2024, 1, 2), "[2024,1,2]"),
+        ("date", date(1, 1, 1), "[1,1,1]"),
+        ("time-millis", 3_723_004, "[1,2,3,4000000]"),
+        ("time-millis", 3_723_000, "[1,2,3]"),
+        ("time-millis", 3_720_000, "[1,2]"),
+        ("time-millis", 3_720_004, "[1,2,0,4000000]"),
+        ("time-micros", 86_399_999_999, "[23,59,59,999999000]"),
+        ("local-timestamp-millis", LOCAL_MOMENT, "[2024,1,2,3,4,5,678000000]"),
+        ("local-timestamp-micros", LOCAL_MOMENT.replace(second=0, microsecond=0), "[2024,1,2,3,4]"),
+        ("local-timestamp-millis", datetime(1969, 12, 31, 23, 59, 59), "[1969,12,31,23,59,59]"),  # noqa: DTZ001  local
+    ],
+)
+def test_times_are_written_in_the_forms_of_java(kind: str, value: Any, text: str) -> None:
+    codec = codec_of(make_record(["null", TIMES[kind]]), kind="JSON", json_times="java")
+    payload = f'{{"f0":{text}}}'.encode()
+    assert codec.encode_one({"f0": value}) == payload
+    assert codec.decode_one(payload) == {"f0": value}
+    decoded = codec.decode_batch(pa.array([payload]))
+    assert codec.encode_batch(decoded.rows).payloads.to_pylist() == [payload]
+    numbers = codec.encode_batch(decoded.rows, json_times="number").payloads[0].as_py()
+    assert numbers == codec_of(make_record(["null", TIMES[kind]]), kind="JSON").encode_one({"f0": value})
+    assert codec.decode_one(numbers) == {"f0": value}
+
+
+def test_the_argument_of_encode_selects_the_form_of_times() -> None:
+    codec = codec_of(make_record(TIMES["date"]), kind="JSON")
+    value = {"f0": date(2024, 1, 2)}
+    assert codec.encode_one(value) == b'{"f0":19724}'
+    assert codec.encode_one(value, 0, json_times="java") == b'{"f0":[2024,1,2]}'
+    assert codec.encode_one(value, json_times="number") == b'{"f0":19724}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        ("timestamp-millis", 253_402_300_800_000_000),
+        ("timestamp-micros", -62_135_596_800_000_001),
+        ("timestamp-nanos", -(2**63) * 10),
+        ("date", 2_932_897),
+        ("date", -719_163),
+        ("time-millis", 86_400_000),
+        ("time-micros", -1),
+        ("local-timestamp-millis", 253_402_300_800_000_000),
+    ],
+)
+def test_a_time_that_java_s_form_does_not_have_is_not_written(kind: str, number: int) -> None:
+    with pytest.raises(Unwritable, match=r"^f0: "):
+        codec_of(make_record(TIMES[kind]), kind="JSON", json_times="java").encode_one({"f0": number})
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "text"),
+    [
+        ({"type": "int", "java-class": "java.lang.Character"}, 113, '"q"'),
+        ({"type": "int", "java-class": "java.lang.Character"}, 0xD83D, '"\\ud83d"'),
+        ({"type": "int", "java-class": "java.lang.Character"}, 70_000, "70000"),
+        (
+            {"type": "array", "items": "int", "java-class": "[C"},
+            [97, 0, 34, 0xD83D, 0xDE00],
+            '"a\\u0000\\"\\ud83d\\ude00"',
+        ),
+        ({"type": "array", "items": "int", "java-class": "[S"}, [97], "[97]"),
+        (make_entries("int"), [{"key": -1, "value": "a"}, {"key": 2, "value": "b"}], '{"-1":"a","2":"b"}'),
+        (make_entries("string"), [{"key": '\u00e9"', "value": "a"}], '{"\u00e9\\"":"a"}'),
+        (make_entries("boolean"), [{"key": True, "value": "a"}], '{"true":"a"}'),
+        (make_entries("double"), [{"key": 1e23, "value": "a"}], '{"1e+23":"a"}'),
+        (make_entries("double"), [{"key": math.inf, "value": "a"}], '{"Infinity":"a"}'),
+        (make_entries("int"), [], "{}"),
+    ],
+)
+def test_java_classes_of_the_definition_are_written(schema: Any, value: Any, text: str) -> None:
+    codec = codec_of(make_record(["null", schema]), kind="JSON")
+    payload = codec.encode_one({"f0": value})
+    assert payload == f'{{"f0":{text}}}'.encode()
+    assert codec.decode_one(payload) == {"f0": value}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "reason"),
+    [
+        (
+            make_entries("int"),
+            [{"key": 1, "value": "a"}, {"key": 1, "value": "b"}],
+            r"f0\[1\]: the key \"1\" occurs twice",
+        ),
+        (make_entries("int"), [{"key": 1}], r"f0\[0\]: expected a key and a value"),
+        (make_entries("int"), {"1": "a"}, "f0: expected a list"),
+        ({"type": "array", "items": "int", "java-class": "[C"}, [97, -1], r"f0\[1\]: expected the code of a character"),
+    ],
+)
+def test_a_value_that_the_java_class_does_not_have_is_not_written(schema: Any, value: Any, reason: str) -> None:
+    with pytest.raises(Unwritable, match=reason):
+        codec_of(make_record(schema), kind="JSON").encode_one({"f0": value})
 
 
 @pytest.mark.parametrize(

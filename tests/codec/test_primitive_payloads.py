@@ -54,6 +54,31 @@ def test_each_type_is_read_and_written_as_java_does(name: str, payload: bytes, v
     assert codec.encode_batch(decoded.rows).payloads.to_pylist() == [payload, payload]
 
 
+@pytest.mark.parametrize(
+    ("name", "payload", "value"),
+    [
+        ("INT16", b"\x00\x01", 256),
+        ("INT16", b"\xff\x7f", 32_767),
+        ("INT32", b"\xfe\xff\xff\xff", -2),
+        ("INT64", b"\1" + b"\0" * 7, 1),
+        ("INT64", struct.pack("<q", -(2**63)), -(2**63)),
+        # Go's client writes these as all others do.
+        ("INT8", b"\xff", -1),
+        ("FLOAT", struct.pack(">f", 1.5), 1.5),
+        ("DOUBLE", struct.pack(">d", -0.1), -0.1),
+        ("TIMESTAMP", struct.pack(">q", -1), datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)),
+    ],
+)
+def test_little_endian_integers_are_read_and_written_as_go_does(name: str, payload: bytes, value: Any) -> None:
+    codec = codec_of(Definition(name), integers="little")
+    assert codec.decode_one(payload) == value
+    assert codec.encode_one(value) == payload
+    decoded = codec.decode_batch(pa.array([payload] * 40, pa.binary()))
+    assert decoded.errors.null_count == 40
+    assert decoded.rows.column("value")[39].as_py() == value
+    assert codec.encode_batch(decoded.rows).payloads.to_pylist() == [payload] * 40
+
+
 @pytest.mark.parametrize("name", ["TIME", "LOCAL_TIME"])
 def test_times_of_day_are_spark_times_where_it_has_them(name: str) -> None:
     codec, value = codec_of(Definition(name), time_type=True), time(12, 30, 0, 1_000)

@@ -206,6 +206,27 @@ def test_defaults_of_json_are_applied_where_the_project_file_says_so() -> None:
     assert "json_defaults" not in files[ORDERS_FILE]
 
 
+@pytest.mark.parametrize(
+    ("in_project", "in_topic", "options"),
+    [
+        ("number", {}, ""),
+        ("java", {}, "    options=Options(json_times='java'),\n"),
+        ("number", {"json_times": "java"}, "    options=Options(json_times='java'),\n"),
+        ("java", {"json_times": "number"}, ""),
+        ("number", {"integers": "little"}, "    options=Options(integers='little'),\n"),
+        ("number", {"integers": "big"}, ""),
+    ],
+)
+def test_a_topic_has_the_forms_of_its_settings(in_project: Any, in_topic: dict[str, Any], options: str) -> None:
+    topics = [replace(one, topic=replace(one.topic, **in_topic)) for one in ALL]
+    files = package_files(topics, replace(GENERATE, json_times=in_project), release=Release.R4_0)
+    module = files["shop_schemas/shop/sales/views.py"]
+    assert options.replace("'", '"') in module
+    assert ("options=" in module) == bool(options)
+    # Times of Avro have one form.
+    assert "json_times" not in files[ORDERS_FILE]
+
+
 def test_odd_definitions_are_kept_as_they_are() -> None:
     for one, text in zip(ODD, ODD_TEXTS, strict=True):
         (schema,) = (content for name, content in files_of([one]).items() if name.endswith(".avsc"))

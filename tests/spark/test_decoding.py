@@ -236,7 +236,7 @@ def test_rows_whose_payloads_no_column_holds_are_encoded_in_parts(monkeypatch: p
     numbers = range(2**30, 2**30 + 1000)
     batch = pa.record_batch({"id": pa.array(numbers, pa.int32()), "other": pa.array(numbers)})
     monkeypatch.setattr(byte_batch, "MAX_ARRAY_BYTES", 2**10)
-    parts = list(encode_batches([batch], codec=codec, version=None, values=["id"], others=["other"]))
+    parts = list(encode_batches([batch], codec=codec, version=None, values=["id"], others=["other"], json_times=None))
     assert len(parts) > 1
     rows = [row for part in parts for row in part.to_pylist()]
     assert [row["other"] for row in rows] == list(numbers)
