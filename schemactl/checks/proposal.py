@@ -16,7 +16,7 @@ from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Level, Policies
 from schemactl.core.project import Project
 from schemactl.core.rules import Rule, rules
-from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
+from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, live, next_number
 from schemactl.formats import identity, same_text
 
 STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}
@@ -348,7 +348,9 @@ def _merge_namespace(
     policies = _merge_policies(target.policies, base=base.policies if base else Policies(), approved=approved.policies)
     base_metadata = base.metadata if base else NO_METADATA
     metadata = approved.metadata if target.metadata == base_metadata else target.metadata
-    return replace(target, policies=policies, metadata=metadata)
+    is_same = target.schema_properties == (base.schema_properties if base else EMPTY)
+    schema_properties = approved.schema_properties if is_same else target.schema_properties
+    return replace(target, policies=policies, metadata=metadata, schema_properties=schema_properties)
 
 
 def _merge_topic(target: Topic | None, *, base: Topic | None, approved: Topic | None) -> Topic | None:

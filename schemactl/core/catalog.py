@@ -150,6 +150,7 @@ class Namespace:
     """A namespace according to one source.
 
     Attributes:
+        schema_properties: the defaults of the properties of its topics' schemas.
         deleted: in a registry, whether its deletion has started.
         clusters: in a registry, the clusters that have its topics.
     """
@@ -160,6 +161,7 @@ class Namespace:
     source: Source | None = field(default=None, compare=False)
     locator: Locator | None = field(default=None, compare=False, repr=False)
     deleted: bool = False
+    schema_properties: Mapping[str, str] = field(default_factory=lambda: EMPTY, hash=False)
     clusters: tuple[str, ...] = field(default=(), compare=False)
 
     def locate(self, pointer: str) -> Source | None:

@@ -23,6 +23,7 @@ from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLE
 from schemactl.declare.source_location import Tokens, key_node, node_at, node_place, tokens
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
 from schemactl.formats import SPECS
+from schemactl.formats.primitive import CHARSET
 
 if TYPE_CHECKING:
     from schemactl.declare.models import Mismatch
@@ -85,6 +86,21 @@ class SchemaDeclaration:
         """Return the nearest place to `parts` of this schema in the YAML file."""
         return self.text.locate(self.document, self.parts + parts)
 
+    def with_default_properties(self, defaults: Mapping[str, str]) -> SchemaDeclaration:
+        """Return the declaration with the default properties of its namespace; its own properties win.
+
+        A KEY_VALUE gets them inside its key and its value of type AVRO: the properties of the pair itself are its types and encoding.
+        """
+        if not defaults:
+            return self
+        if self.type is SchemaType.KEY_VALUE:
+            key, value = (
+                half and half.with_default_properties(defaults if half.type is SchemaType.AVRO else EMPTY)
+                for half in (self.key, self.value)
+            )
+            return replace(self, key=key, value=value)
+        return replace(self, properties={**defaults, **self.properties})
+
 
 @dataclass(frozen=True, slots=True)
 class TopicDocument:
@@ -95,6 +111,14 @@ class TopicDocument:
     source: Source
     clients: Mapping[str, SchemaDeclaration] = field(default_factory=dict)
     """The own definitions of clients, by the names of the clients."""
+
+    def with_default_properties(self, defaults: Mapping[str, str]) -> TopicDocument:
+        """Return the document whose schemas have the default properties of its namespace."""
+        if not defaults:
+            return self
+        schema = self.schema and self.schema.with_default_properties(defaults)
+        clients = {name: client.with_default_properties(defaults) for name, client in self.clients.items()}
+        return replace(self, schema=schema, clients=clients)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +296,15 @@ def _check_namespace(values: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield contradictions between the values of a namespace, each of which is valid by itself."""
     yield from check_settings(values)
     yield from _check_metadata(values)
+    for name in values.get("schema_properties", ()):
+        parts = ("schema_properties", name)
+        if name.startswith(RESERVED_PROPERTIES):
+            yield Misfit.of(parts, f"the property `{name}` is written by schemactl itself", "give it another name")
+        elif name == CHARSET:
+            fix = "write it under `properties` of each schema of type STRING"
+            yield Misfit.of(parts, f"the property `{name}` determines the bytes of messages", fix)
+        elif name.startswith(_KEY_VALUE_PROPERTIES):
+            yield Misfit.of(parts, f"the property `{name}` belongs to one KEY_VALUE", "remove it")
 
 
 def _check_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
@@ -319,7 +352,15 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
 
     if name_key == "namespace":
         name = NamespaceName.parse(value["namespace"])
-        return NamespaceDocument(Namespace(name, Policies.of(value), Metadata.parse(value), source, locate), source)
+        namespace = Namespace(
+            name,
+            Policies.of(value),
+            Metadata.parse(value),
+            source,
+            locate,
+            schema_properties=value.get("schema_properties", EMPTY),
+        )
+        return NamespaceDocument(namespace, source)
     topic = Topic(
         TopicName.parse(value["topic"]),
         policies=Policies.of(value),
@@ -508,6 +549,7 @@ HOMES: Final = {
     **dict.fromkeys(SETTINGS, "a namespace or a topic"),
     **dict.fromkeys(("recursion_depth", "json_times"), "`generate`"),
     "integers": "`generate` of a topic",
+    "schema_properties": "the declaration of a namespace",
     "proto": "`schema`, with the type PROTOBUF",
     "message": "`schema`, with the type PROTOBUF_NATIVE (or PROTOBUF with `proto`)",
 }

@@ -421,7 +421,16 @@ _ORDERS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "namespace": (
         *("namespace", "schema_compatibility_strategy", "is_allow_auto_update_schema"),
-        *("schema_validation_enforced", "", "owner", "description", "labels", "links", "deprecated"),
+        *(
+            "schema_validation_enforced",
+            "schema_properties",
+            "",
+            "owner",
+            "description",
+            "labels",
+            "links",
+            "deprecated",
+        ),
     ),
     "schema": (*("type", "encoding", "key", "value", "definition", "proto", "message", "references", ""), "properties"),
 }

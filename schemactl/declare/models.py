@@ -869,6 +869,11 @@ class NamespaceOverlayShape(_NamespaceSettings, _OfNamespaces):  # type: ignore[
 class NamespaceShape(MetadataShape, NamespaceOverlayShape):
     """A namespace and its policies. A policy that was never declared is left as it is on the cluster; one that is declared no longer is reset."""
 
+    schema_properties: Properties = optional(
+        "Defaults of the properties of its topics' schemas, and of the AVRO key and value of a KEY_VALUE; a schema's own properties win.",
+        examples=[{"__jsr310ConversionEnabled": "true"}],
+    )
+
 
 class TopicShape(MetadataShape, TopicOverlayShape):
     """A topic and its schema."""

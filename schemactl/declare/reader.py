@@ -21,7 +21,7 @@ from schemactl.core.findings import Finding
 from schemactl.core.names import NamespaceName, TopicName, select
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
-from schemactl.core.schema import DeferredInfo, Release, SchemaInfo, SchemaType
+from schemactl.core.schema import EMPTY, DeferredInfo, Release, SchemaInfo, SchemaType
 from schemactl.core.wording import found
 from schemactl.declare.definition import Definitions, Include, ResolvedDefinition
 from schemactl.declare.document import (
@@ -255,6 +255,8 @@ class _Builder:
         # The problems of declarations, by name and file.
         self.problems: dict[tuple[TopicName | NamespaceName | None, str], list[Problem]] = defaultdict(list)
         self.findings: list[Finding] = []
+        # By namespace, also for the definitions of known files, which are read later.
+        self.schema_properties: dict[NamespaceName, Mapping[str, str]] = cache.schema_properties if cache else {}
         self.written: dict[TopicName, tuple[AvroFile, ...]] = {}
 
     def build(self, documents: Iterable[Documents | KnownFile]) -> Declared:
@@ -264,6 +266,9 @@ class _Builder:
             document for file in unknown_files for document in file.documents if isinstance(document, TopicDocument)
         )
         self.definitions.prepare(topic.schema for topic in topics if topic.schema)
+        for file in documents:
+            for namespace in _list_namespaces(file):
+                self.schema_properties.setdefault(namespace.name, namespace.schema_properties)
         for file in documents:
             if isinstance(file, KnownFile):
                 self._add_known_file(file)
@@ -341,8 +346,9 @@ class _Builder:
         if document.schema is None:
             self.topics[topic.name] = topic
             return ()
-        info, is_sound = self._read_schema(topic, document.schema)
-        clients = read_clients(document, self.definitions)
+        defaults = self.schema_properties.get(topic.name.namespace_name, EMPTY)
+        info, is_sound = self._read_schema(topic, document.schema.with_default_properties(defaults))
+        clients = read_clients(document.with_default_properties(defaults), self.definitions)
         problems = [*clients.problems]
         for client in clients.clients:
             problems += _find_schema_problems(client.schema, self.project.release) if client.schema else ()
@@ -436,6 +442,13 @@ def _build_duplicate_problem(topic: Topic, first: Topic, source: Source) -> Prob
     return Problem(source, message, fix)
 
 
+def _list_namespaces(file: Documents | KnownFile) -> Iterator[Namespace]:
+    if isinstance(file, KnownFile):
+        yield from (declared for declared, _ in file.declared if isinstance(declared, Namespace))
+    else:
+        yield from (document.namespace for document in file.documents if isinstance(document, NamespaceDocument))
+
+
 def _get_path(topic: Topic) -> str:
     return topic.source.path if topic.source else ""
 
@@ -483,7 +496,10 @@ NO_OVERLAYS: Final = Catalog()
 
 _DOCUMENT_FIX: Final = "write what differs on the target: `namespace: ...` or `topic: ...`, and its policies"
 
-_CONSTANT_HOMES: Final = {"topic": ("a topic", "a topic or a namespace"), "namespace": ("a topic or a namespace",)}
+_CONSTANT_HOMES: Final = {
+    "topic": ("a topic", "a topic or a namespace"),
+    "namespace": ("a topic or a namespace", "the declaration of a namespace"),
+}
 """The homes (see `HOMES`) of keys whose values are the same on every target."""
 
 
@@ -626,6 +642,7 @@ class ValidationCache:
         self._blobs: dict[str, str] = {}
         self._previous: dict[str, Any] = marshal.loads(content) if content else {}  # noqa: S302  the caller authenticates it
         self._current: dict[str, Any] = {}
+        self.schema_properties: dict[NamespaceName, Mapping[str, str]] = {}
 
     def known(self, path: str) -> KnownFile | None:
         """Return the declarations of the file, or None if it must be read and checked."""
@@ -636,7 +653,7 @@ class ValidationCache:
         if any(self._get_blob(dependency) != blob for dependency, blob in blobs):
             return None
         self._current[path] = entry
-        file = _LazyFile(self.definitions, path)
+        file = _LazyFile(self.definitions, path, self.schema_properties)
         return KnownFile(tuple(_restore_document(file, position, values) for position, values in enumerate(documents)))
 
     def add(self, path: str, documents: Iterable[tuple[Document, tuple[str, ...]]]) -> None:
@@ -659,9 +676,12 @@ class ValidationCache:
 class _LazyFile:
     """A declaration file that is read when a value that is not cached is used."""
 
-    def __init__(self, definitions: Definitions, path: str) -> None:
+    def __init__(
+        self, definitions: Definitions, path: str, schema_properties: Mapping[NamespaceName, Mapping[str, str]]
+    ) -> None:
         self.definitions = definitions
         self.path = path
+        self._schema_properties = schema_properties
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
@@ -682,7 +702,8 @@ class _LazyFile:
         document = self.documents[position]
         if isinstance(document, NamespaceDocument) or document.schema is None:
             raise DeclarationError([Problem(document.source, "the file changed while it was checked")])
-        definition = self.definitions.read(document.schema)
+        defaults = self._schema_properties.get(document.topic.name.namespace_name, EMPTY)
+        definition = self.definitions.read(document.schema.with_default_properties(defaults))
         if definition.info is None:
             raise DeclarationError(definition.problems)
         return definition.info
@@ -693,7 +714,8 @@ def _to_values(document: Document, dependencies: tuple[str, ...]) -> tuple[Any, 
     position = document.source.line, document.source.column
     if isinstance(document, NamespaceDocument):
         namespace = document.namespace
-        return str(namespace.name), _policies_to_values(namespace.policies), namespace.metadata.values(), position
+        values = str(namespace.name), _policies_to_values(namespace.policies), namespace.metadata.values(), position
+        return *values, dict(namespace.schema_properties)
     topic = document.topic
     return (
         *(str(topic.name), _policies_to_values(topic.policies), topic.metadata.values(), position),
@@ -723,8 +745,11 @@ def _restore_document(
     metadata = Metadata.parse(metadata_values)
     source = Source(file.path, line, column)
     locator = partial(file.locate, position)
-    if not rest:
-        return Namespace(NamespaceName.parse(name), policies, metadata, source, locator), frozenset()
+    if len(rest) == 1:
+        [schema_properties] = rest
+        return Namespace(
+            NamespaceName.parse(name), policies, metadata, source, locator, schema_properties=schema_properties
+        ), frozenset()
     type_, dependencies, partitions, generation, renamed_from, reader, *settings, lifecycle, clients = rest
     recursion_depth, json_times, integers = settings
     topic = Topic(

@@ -11,6 +11,7 @@ numbers are the same in both. Declarations are read at the position, the setting
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 import weakref
@@ -592,15 +593,20 @@ class DefinitionLoader:
         return DeferredInfo.of(info.type, read)
 
     def _read_entries(self, step: int, path: str, schema: str) -> dict[str, Entry | str | None]:
-        """Return the entry of every file of a definition after a step; for `path`, the blob that counts there."""
+        """Return the entry of every file of a definition after a step; for `path`, the blob that counts there.
+
+        The entry of "" is the text of the namespace's default properties.
+        """
         state = self._state_at(step)
         entries: dict[str, Entry | str | None] = {file: state.entry(file) for file in state.made_of(schema)}
         declaration = next(row for row in state.declarations(schema) if row.path == path)
-        return entries | {path: declaration.blob or state.entry(path)}
+        properties = json.dumps(state.schema_properties(schema.rpartition("/")[0]))
+        return entries | {path: declaration.blob or state.entry(path), "": properties}
 
     def _read_info(self, step: int, path: str, schema: str) -> SchemaInfo:
         with self._lock:
-            declaration = self.topic(step, path, schema).schema
+            properties = self._state_at(step).schema_properties(schema.rpartition("/")[0])
+            declaration = self.topic(step, path, schema).with_default_properties(properties).schema
             info = self._definitions(step).read(declaration).info if declaration else None
         if info is None:
             raise HistoryError(f"what {path} declared for {schema} cannot be read any more", fix=FSCK)

@@ -25,9 +25,9 @@ _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 
 DOMAINS: Final = ("persistent", "non-persistent")
 
-_FILE, _DECLARED, _MADE_OF, _POLICIES = range(4)
-"""Kinds of facts: the entry at a path, the declarations of a file, the files that a topic's definition is made of, and the policies
-that a namespace or topic ever had."""
+_FILE, _DECLARED, _MADE_OF, _POLICIES, _SCHEMA_PROPERTIES = range(5)
+"""Kinds of facts: the entry at a path, the declarations of a file, the files that a topic's definition is made of, the policies
+that a namespace or topic ever had, and the default properties of a namespace's schemas."""
 
 _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 """The kinds of entries, by the first byte of the fact; the blob's id follows."""
@@ -239,6 +239,11 @@ class Cache:
         policies: Policies = self._read_fact(_POLICIES, name)
         return policies
 
+    def schema_properties(self, namespace: str) -> dict[str, str]:
+        """Return the default properties of a namespace's schemas."""
+        properties: dict[str, str] = self._read_fact(_SCHEMA_PROPERTIES, namespace)
+        return properties
+
     def with_policies(self) -> list[str]:
         """Return every namespace and topic for which a policy was ever declared."""
         return self._list_names(_POLICIES)
@@ -433,6 +438,11 @@ class CacheWriter(Cache):
             if new_policies != old_policies:
                 self._write_fact(_POLICIES, name, new_policies, json.dumps(new_policies.managed()))
 
+    def set_schema_properties(self, namespace: str, properties: Mapping[str, str]) -> None:
+        """Record the default properties of a namespace's schemas."""
+        if properties != self.schema_properties(namespace):
+            self._write_fact(_SCHEMA_PROPERTIES, namespace, {**properties}, json.dumps({**properties}))
+
     def set_definition(
         self, schema: str, domain: str, path: str, definition: tuple[str, bytes] | None, generation: int = 1
     ) -> None:
@@ -527,6 +537,8 @@ def _decode_fact(kind: int, name: str, value: Any) -> Any:
         return frozenset(json.loads(value or "[]"))
     if kind == _POLICIES:
         return Policies.of(json.loads(value or "{}"))
+    if kind == _SCHEMA_PROPERTIES:
+        return json.loads(value or "{}")
     return [DeclarationRow(name, position, *row) for position, row in enumerate(json.loads(value or "[]"))]
 
 

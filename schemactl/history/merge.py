@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from schemactl.core.errors import DeclarationError, HistoryError, Problem
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
-from schemactl.core.schema import Commit, SchemaInfo
+from schemactl.core.schema import EMPTY, Commit, SchemaInfo
 from schemactl.declare.definition import Definitions, Include
 from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
@@ -152,7 +152,9 @@ def _compare_files(
         if document is None:
             combined[name] = None
         elif name in of_both_sides and document.schema:
-            definition = definitions.read(document.schema)
+            namespace = declared.catalog.namespaces.get(name.namespace_name)
+            defaults = namespace.schema_properties if namespace else EMPTY
+            definition = definitions.read(document.schema.with_default_properties(defaults))
             combined[name] = definition.problems[0] if definition.problems else definition.info
     settled = frozenset(
         name for name in unchanged if not any(is_among(path, paths_by_topic[name]) for path in approved_paths)

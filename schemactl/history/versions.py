@@ -33,7 +33,7 @@ from schemactl.core.errors import (
     first_of,
 )
 from schemactl.core.project import Project
-from schemactl.core.schema import Commit, SchemaInfo, SchemaType
+from schemactl.core.schema import EMPTY, Commit, SchemaInfo, SchemaType
 from schemactl.declare.definition import AvroFileCache, Definitions, Include, depth_of, read_json
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import (
@@ -487,6 +487,9 @@ class VersionDerivation:
             for document in read.documents:
                 if isinstance(document, NamespaceDocument):
                     self._writer.set_policies(str(document.namespace.name), document.namespace.policies)
+                    self._writer.set_schema_properties(
+                        str(document.namespace.name), document.namespace.schema_properties
+                    )
                     new_rows.append((str(document.namespace.name), None, None))
                 else:
                     new_rows.append((str(document.topic.name), document.topic.name.schema_id, None))
@@ -500,6 +503,11 @@ class VersionDerivation:
                 ]
         self._writer.note(path, [(None, problem) for problem in problems])
         self._writer.declare(path, new_rows)
+        removed_namespaces = {row.name for row in old_rows if row.schema is None} - {name for name, _, _ in new_rows}
+        if removed_namespaces:
+            remaining_names = {row.name for row in self._writer.declarations(None)}
+            for name in removed_namespaces - remaining_names:
+                self._writer.set_schema_properties(name, EMPTY)
         schemas = [*(row.schema for row in old_rows), *(schema for _, schema, _ in new_rows)]
         return {schema for schema in schemas if schema}
 
