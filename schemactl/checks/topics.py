@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Any
 
 from schemactl.broker.connect import Decision, TopicState, admit, policies_at
-from schemactl.checks import declarations, schemas, table_impact
+from schemactl.checks import declarations, java_times, schemas, table_impact
 from schemactl.checks.check_report import Change, ClientImpact, TopicCheck
 from schemactl.checks.proposal import Proposal, Run, find_number_in_force, is_same_schema
 from schemactl.checks.proposal import declared as declared_in
@@ -64,6 +64,7 @@ def check_topic(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Find
         if topic_check.verdict is not None:
             findings += table_impact.check_equal_names(run, proposal)
         findings += check_clients(run, proposal, approved_topic, is_changed=topic_check.verdict is not None)
+        findings += java_times.check_java_times(run, proposal, approved_topic, topic_check.change)
         if approved_topic:
             topic_check = replace(topic_check, tables=table_impact.compare_tables(run, proposal, approved_topic))
             findings += table_impact.check_tables(run, proposal, topic_check.tables)

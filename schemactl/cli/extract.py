@@ -90,7 +90,7 @@ def _add_class_options(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--jsr310: as Java's classes of java.time with withJSR310ConversionEnabled: datetime and time in milliseconds",
+        "--jsr310: as Java's classes of java.time with withJSR310ConversionEnabled: datetime and time in milliseconds; prints the property to declare",
     )
 
 
@@ -106,6 +106,8 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
     if declared:
         _follow_type(args, declared[1])
     info = _extract_schema(args, context.directory, _read_release(context))
+    if args.jsr310 and info.type.name == "AVRO":
+        _print_property(context, declared)
     if args.check:
         return _check_version(args, context, info, declared)
     if args.out:
@@ -115,6 +117,17 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
 
     print_text(spec(info).text(info) or "")
     return 0
+
+
+def _print_property(context: Context, declared: tuple[str, SchemaInfo] | None) -> None:
+    """Print the property that Java's producers register with the definition, unless it is declared."""
+    from schemactl.formats.avro.logical_types import JSR310_PROPERTY
+
+    if declared is None or declared[1].properties.get(JSR310_PROPERTY) != "true":
+        where = "its schema" if declared is None else f"the schema of {declared[0]}"
+        context.say(
+            f'declare it with {where}, because Java\'s consumers take from it how to read times: properties: {{{JSR310_PROPERTY}: "true"}}'
+        )
 
 
 def _extract_schema(args: argparse.Namespace, folder: str, release: Release, role: Role | None = None) -> SchemaInfo:
@@ -184,6 +197,10 @@ def _write_definition(args: argparse.Namespace, context: Context, info: SchemaIn
     from schemactl.comparison.changes import same_text
 
     path = output_file(args.out, context, name=f"{args.class_.rpartition(':')[2]}.avsc")
+    from schemactl.formats.avro.logical_types import JSR310_PROPERTY
+
+    if args.jsr310 and info.type.name == "AVRO" and path.suffix.lower() == ".json":
+        info = replace(info, properties={JSR310_PROPERTY: "true"})
     data = _render_definition(info, path)
     old_data = atomic_files.read(path, below=context.top)
     if old_data is not None and not args.force:

@@ -77,6 +77,42 @@ def test_a_file_is_written_once_and_never_over_something_else(tmp_path: Path, mo
     assert "goes into a file that ends in .avsc or .json" in schemactl(tmp_path, *write[:-1], "x.proto", code=64).err
 
 
+def test_the_property_of_java_time_is_printed_beside_the_definition(tmp_path: Path, module: str) -> None:
+    order, switch = f"{module}:Order", '{__jsr310ConversionEnabled: "true"}'
+    printed = schemactl(tmp_path, "extract", order, "--jsr310")
+    assert f"properties: {switch}" in printed.err
+    assert json.loads(printed.out)["name"] == "Order"
+    assert switch not in schemactl(tmp_path, "extract", order).err
+    assert switch not in schemactl(tmp_path, "extract", order, "--jsr310", "--type", "JSON").err
+    for output in ("created", "unchanged"):
+        assert output in schemactl(tmp_path, "extract", order, "--jsr310", "--out", "orders.json").out
+        assert json.loads((tmp_path / "orders.json").read_text())["properties"] == {"__jsr310ConversionEnabled": "true"}
+    # A file without it is another text of the version.
+    assert "updated" in schemactl(tmp_path, "extract", order, "--out", "orders.json").out
+    assert "updated" in schemactl(tmp_path, "extract", order, "--jsr310", "--out", "orders.json").out
+
+
+@pytest.mark.parametrize(("value", "is_printed"), [(None, True), ("true", False), ("false", True)])
+def test_a_declared_property_of_java_time_is_not_printed(
+    tmp_path: Path, module: str, value: str | None, *, is_printed: bool
+) -> None:
+    schemactl(tmp_path, "extract", f"{module}:Order", "--out", "orders.avsc")
+    properties = f', properties: {{__jsr310ConversionEnabled: "{value}"}}' if value else ""
+    repository = Scratch(tmp_path / "git")
+    repository.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\n",
+            "topics/orders.yaml": f"topic: shop/sales/orders\nschema: {{type: AVRO, definition: orders.avsc{properties}}}\n",
+            "topics/orders.avsc": (tmp_path / "orders.avsc").read_text(),
+            f"{module}.py": SHOP,
+        }
+    )
+    repository.flush()
+    printed = schemactl(repository.path, "extract", f"{module}:Order", "--jsr310", "--topic", "orders", "--check")
+    assert "are one version" in printed.out
+    assert ("the schema of orders@work" in printed.err) == is_printed
+
+
 def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path, module: str) -> None:
     order = f"{module}:Order"
     schemactl(tmp_path, "extract", order, "--out", "topics/orders.avsc")

@@ -116,6 +116,36 @@ class ValueType(NamedTuple):
         return suffix if suffix in UNITS_PER_SECOND else ""
 
 
+JSR310_PROPERTY: Final = "__jsr310ConversionEnabled"
+"""The property of a SchemaInfo from which Java's Avro reader takes whether times are classes of java.time (SchemaUtil of Pulsar's client)."""
+
+_TIMES: Final = frozenset({"date", "time", "timestamp", "local-timestamp"})
+"""The kinds of logical types that are dates or times."""
+
+
+def find_times(schema: Schema) -> Iterator[tuple[str, ValueType]]:
+    """Yield the JSON pointer and the type of each date or time, in the order of the definition; named types count once."""
+    seen: set[int] = set()
+    pending: list[tuple[Schema, tuple[str | int, ...]]] = [(schema, ())]
+    while pending:
+        part, path = pending.pop()
+        match part:
+            case Union():
+                pending += reversed([(branch, (*path, index)) for index, branch in enumerate(part.branches)])
+            case Array():
+                pending.append((part.items, (*path, "items")))
+            case Map():
+                pending.append((part.values, (*path, "values")))
+            case Record() if id(part) not in seen:
+                seen.add(id(part))
+                fields = [(field.schema, (*path, "fields", index, "type")) for index, field in enumerate(part.fields)]
+                pending += reversed(fields)
+            case Primitive() | Fixed():
+                value_type = value_type_of(part)
+                if value_type and value_type.kind in _TIMES:
+                    yield "".join(f"/{step}" for step in path), value_type
+
+
 def value_type_of(schema: Schema) -> ValueType | None:
     """Return the meaning of the values of a primitive or fixed type, without an invalid logical type, or None for other types."""
     if not isinstance(schema, Primitive | Fixed):

@@ -1,0 +1,146 @@
+"""Check whether Java's clients get the times of a topic as they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from schemactl.checks.check_report import Change
+from schemactl.checks.proposal import Proposal, Run
+from schemactl.codegen.topics import get_wire_options
+from schemactl.core.catalog import Client, Topic
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Finding
+from schemactl.core.schema import SchemaInfo, SchemaType, live
+from schemactl.core.terminal import on_one_line
+from schemactl.formats import pair_of
+from schemactl.formats.avro import parsed_by_any
+from schemactl.formats.avro.logical_types import JSR310_PROPERTY, ValueType, find_times
+
+_NEW_VERSION: Final = ("added", "new version")
+
+_READ_AS_NUMBERS: Final = frozenset({"date"})
+"""The times that Java's JSON reader also reads from whole numbers in the unit of their type."""
+
+
+def check_java_times(run: Run, proposal: Proposal, approved_topic: Topic | None, change: Change) -> Iterator[Finding]:
+    """Yield findings about times that Java's clients lose, because of the form in JSON or of a property of the schema."""
+    yield from _check_json_times(run, proposal, approved_topic, is_new_version=change in _NEW_VERSION)
+    if change in _NEW_VERSION:
+        yield from _check_missing_switch(run, proposal)
+    if change in (*_NEW_VERSION, "not stored"):
+        yield from _check_changed_switch(run, proposal, is_stored=change in _NEW_VERSION)
+
+
+def _check_json_times(
+    run: Run, proposal: Proposal, approved_topic: Topic | None, *, is_new_version: bool
+) -> Iterator[Finding]:
+    topic = proposal.topic
+    pointer = _find_json_time(run, topic, proposal.schema)
+    was_so = approved_topic and approved_topic.schema and _find_json_time(run, approved_topic, approved_topic.schema)
+    if pointer is None or (was_so and not is_new_version):
+        return
+    yield from run.make_finding(
+        "JSON_TIMES",
+        topic,
+        f"{_name_java_clients(run, topic)} reads {topic.name} in Java, and generated packages write its times into JSON as whole numbers in "
+        "the unit of their type: Java's classes take such a number for seconds, which is another time, or throw.",
+        source=proposal.schema.locate(pointer),
+        pointer=pointer,
+    )
+
+
+def _find_json_time(run: Run, topic: Topic, schema: SchemaInfo) -> str | None:
+    """Return the place of the first time that is written as a number and that a declared Java client cannot read, or None."""
+    is_java = get_wire_options(topic, run.project.generate).get("json_times") == "java"
+    if is_java or not _list_java_clients(run, topic):
+        return None
+    for prefix, part in _list_parts(schema, SchemaType.JSON):
+        for pointer, value_type in _list_times(part):
+            if value_type.kind not in _READ_AS_NUMBERS:
+                return prefix + pointer
+    return None
+
+
+def _check_missing_switch(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    topic = proposal.topic
+    if not _list_java_clients(run, topic):
+        return
+    for prefix, part in _list_parts(proposal.schema, SchemaType.AVRO):
+        times = _list_times(part)
+        if not times or JSR310_PROPERTY in part.properties:
+            continue
+        pointer, value_type = times[0]
+        yield from run.make_finding(
+            "JSR310_MISSING",
+            topic,
+            f"Version {proposal.number} of {topic.name} has a {value_type.logical} and is declared without the property {JSR310_PROPERTY}, "
+            f"from which Java's consumers ({_name_java_clients(run, topic)}) take whether times are classes of java.time. Without it, a field "
+            "`Instant` gets a number: a time 1,000 times too large with Pulsar 4.0, and an exception for every message with 4.2. Adding the "
+            "property later makes no version: registries keep the properties of the first upload. Then only a new version, or a rebuild of the "
+            "topic, has it, and messages of this version stay as they are.",
+            source=proposal.schema.locate(prefix + pointer),
+            pointer=prefix + pointer,
+        )
+
+
+def _check_changed_switch(run: Run, proposal: Proposal, *, is_stored: bool) -> Iterator[Finding]:
+    topic, versions = proposal.topic, live(proposal.versions)
+    old_version = versions[-1] if is_stored and versions else None
+    if not is_stored:
+        old_version = next((version for version in versions if version.number == proposal.number), None)
+    if old_version is None or old_version.info is None:
+        return
+    old_parts = dict(_list_parts(old_version.info, SchemaType.AVRO))
+    for prefix, part in _list_parts(proposal.schema, SchemaType.AVRO):
+        old_part = old_parts.get(prefix)
+        if old_part is None or _is_enabled(part) == _is_enabled(old_part):
+            continue
+        if not _list_times(part) and not _list_times(old_part):
+            continue
+        new_state, old_state = (
+            f'"{side.properties[JSR310_PROPERTY]}"' if JSR310_PROPERTY in side.properties else "absent"
+            for side in (part, old_part)
+        )
+        effect = (
+            "Java's consumers take it from the version that wrote a message, so one class does not read the times of both versions."
+            if is_stored
+            else f"The registry has version {old_version.number} already and keeps its properties: the new value has no effect on it."
+        )
+        yield from run.make_finding(
+            "JSR310_CHANGED",
+            topic,
+            f"The property {JSR310_PROPERTY} of {topic.name} is {new_state}, and {old_state} in version {old_version.number}. {effect}",
+            source=topic.locate(f"/schema{prefix}/properties/{JSR310_PROPERTY}"),
+            pointer=prefix,
+            against=(old_version.number,),
+        )
+
+
+def _list_times(part: SchemaInfo) -> list[tuple[str, ValueType]]:
+    """Return the times of a definition with their places; none if it does not parse, which is another finding."""
+    with suppress(InvalidSchema):
+        return [*find_times(parsed_by_any(part.schema))]
+    return []
+
+
+def _is_enabled(part: SchemaInfo) -> bool:
+    # As Boolean.parseBoolean.
+    return part.properties.get(JSR310_PROPERTY, "").lower() == "true"
+
+
+def _list_parts(schema: SchemaInfo, type_: SchemaType) -> list[tuple[str, SchemaInfo]]:
+    """Return the schema, or the key and value of a pair, if it has the type; each with the JSON pointer of its definition."""
+    schema = schema.load()
+    pair = pair_of(schema)
+    parts = {f"/{name}": half for name, half in pair.halves.items()} if pair else {"": schema}
+    return [(prefix, part) for prefix, part in parts.items() if part.type is type_]
+
+
+def _list_java_clients(run: Run, topic: Topic) -> list[Client]:
+    return [client for client in topic.clients if client.language.lower() == "java" and client.runs_on(*run.targets)]
+
+
+def _name_java_clients(run: Run, topic: Topic) -> str:
+    return ", ".join(on_one_line(client.who) for client in _list_java_clients(run, topic))
