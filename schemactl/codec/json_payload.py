@@ -299,7 +299,7 @@ def _compile_storage_leaf(shape: Leaf) -> Convert:
     if isinstance(schema, EnumType):
         return _compile_enum(schema)
     if isinstance(schema.logical, DecimalType):
-        return _compile_decimal(schema.logical)
+        return _compile_decimal(schema, schema.logical)
     if isinstance(schema, FixedType):
         return lambda value: _check_size(_from_base64(value), schema.size)
     if schema.type in LIMITS:
@@ -323,16 +323,37 @@ def _compile_enum(schema: EnumType) -> Convert:
     return convert_enum
 
 
-def _compile_decimal(logical: DecimalType) -> Convert:
-    def convert_decimal(value: Any) -> Any:
+def _compile_decimal(schema: PrimitiveType | FixedType, logical: DecimalType) -> Convert:
+    size = schema.size if isinstance(schema, FixedType) else None
+
+    def read_number(value: Any) -> decimal.Decimal | None:
         # Python's decimals may have underscores between digits, Java's may not.
         has_underscore = isinstance(value, str) and "_" in value
         if has_underscore or isinstance(value, bool) or not isinstance(value, decimal.Decimal | int | str):
+            return None
+        try:
+            return decimal.Decimal(value)
+        except decimal.InvalidOperation:
+            return None
+
+    def read_unscaled_bytes(value: Any) -> decimal.Decimal | None:
+        """Read the unscaled number in base64, the form of a decimal that a GenericRecord of Java has as bytes."""
+        try:
+            raw = _from_base64(value)
+        except Unreadable:
+            return None
+        if not raw or (size is not None and len(raw) != size):
+            return None
+        return decimal.Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-logical.scale, EXACT)
+
+    def convert_decimal(value: Any) -> Any:
+        number = read_number(value)
+        if number is None:
+            number = read_unscaled_bytes(value)
+        if number is None:
             raise Unreadable(f"expected a decimal, found {_describe_value(value)}")
         try:
-            unscaled = to_unscaled(decimal.Decimal(value), logical)
-        except decimal.InvalidOperation:
-            raise Unreadable(f"expected a decimal, found {_describe_value(value)}") from None
+            unscaled = to_unscaled(number, logical)
         except Unwritable as error:
             raise Unreadable(error.message) from None
         return decimal.Decimal(unscaled).scaleb(-logical.scale, EXACT)

@@ -343,6 +343,38 @@ def test_a_value_of_another_class_is_rejected(schema: Any, text: str) -> None:
         codec_of(make_record(["null", schema]), kind="JSON").decode_one(f'{{"f0":{text}}}'.encode())
 
 
+SMALL_DECIMAL = {"logicalType": "decimal", "precision": 6, "scale": 2}
+
+
+@pytest.mark.parametrize(
+    ("base", "text", "expected"),
+    [
+        ({"type": "bytes"}, '"AJY="', Decimal("1.50")),
+        ({"type": "bytes"}, '"/w=="', Decimal("-0.01")),
+        ({"type": "fixed", "name": "F", "size": 3}, '"AACW"', Decimal("1.50")),
+        # A number is a number, also if it is base64.
+        ({"type": "bytes"}, '"1234"', Decimal("1234.00")),
+        ({"type": "bytes"}, '"1.5"', Decimal("1.50")),
+        # Neither a number nor base64; no bytes; too many bytes; another size than the fixed has; too many digits.
+        ({"type": "bytes"}, '"AJY"', None),
+        ({"type": "bytes"}, '""', None),
+        ({"type": "fixed", "name": "F", "size": 4}, '"AACW"', None),
+        ({"type": "bytes"}, '"f////w=="', None),
+        ({"type": "bytes"}, '"1_0"', None),
+        ({"type": "bytes"}, '"NaN"', None),
+    ],
+)
+def test_a_decimal_is_read_from_its_unscaled_bytes(base: Any, text: str, expected: Decimal | None) -> None:
+    codec = codec_of(make_record({**base, **SMALL_DECIMAL}), kind="JSON")
+    payload = f'{{"f0":{text}}}'.encode()
+    if expected is None:
+        with pytest.raises(Unreadable, match=r"^f0: "):
+            codec.decode_one(payload)
+    else:
+        assert codec.decode_one(payload) == {"f0": expected}
+    assert codec.decode_batch(pa.array([payload])).errors.null_count == (expected is not None)
+
+
 LOCAL_MOMENT = MOMENT.replace(tzinfo=None)
 
 
