@@ -16,6 +16,7 @@ import binascii
 import decimal
 import json
 import math
+import re
 import struct
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -55,6 +56,9 @@ from .payload_reader import PayloadReader, PayloadWriter
 from .values import EXACT, LIMITS, ShapeWriter, check_list, get_python_converter, scale_of, to_unscaled
 
 Convert = Callable[[Any], Any]
+
+_LIKE_A_NUMBER: Final = re.compile(r"[0-9eE+/]+")
+"""Text that may be a number of another form, such as a fraction of Go's big.Rat (`25/2`), although it is valid base64."""
 
 _MAX_FLOAT: Final = 3.4028235677973366e38
 """The smallest number that rounds to infinity as a float."""
@@ -338,6 +342,8 @@ def _compile_decimal(schema: PrimitiveType | FixedType, logical: DecimalType) ->
 
     def read_unscaled_bytes(value: Any) -> decimal.Decimal | None:
         """Read the unscaled number in base64, the form of a decimal that a GenericRecord of Java has as bytes."""
+        if isinstance(value, str) and _LIKE_A_NUMBER.fullmatch(value):
+            return None
         try:
             raw = _from_base64(value)
         except Unreadable:

@@ -362,6 +362,9 @@ SMALL_DECIMAL = {"logicalType": "decimal", "precision": 6, "scale": 2}
         ({"type": "bytes"}, '"f////w=="', None),
         ({"type": "bytes"}, '"1_0"', None),
         ({"type": "bytes"}, '"NaN"', None),
+        # A fraction of Go's big.Rat.
+        ({"type": "bytes"}, '"25/2"', None),
+        ({"type": "bytes"}, '"1234/100"', None),
     ],
 )
 def test_a_decimal_is_read_from_its_unscaled_bytes(base: Any, text: str, expected: Decimal | None) -> None:

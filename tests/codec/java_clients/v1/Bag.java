@@ -1,0 +1,5 @@
+package shop;
+
+public class Bag {
+    public String c;
+}

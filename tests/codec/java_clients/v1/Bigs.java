@@ -1,0 +1,10 @@
+package shop;
+
+import java.math.BigDecimal;
+import java.math.BigInteger;
+
+public class Bigs {
+    public int id;
+    public BigDecimal big;
+    public BigInteger bigint;
+}

@@ -1,0 +1,6 @@
+package shop;
+
+public class Box {
+    public int w;
+    public String s;
+}

@@ -1,0 +1,6 @@
+package shop;
+
+public class Key {
+    public String region;
+    public int n;
+}

@@ -1,0 +1,6 @@
+package shop;
+
+public class Line {
+    public String sku;
+    public int count;
+}

@@ -1,0 +1,15 @@
+package shop;
+
+import java.math.BigDecimal;
+import java.time.LocalDateTime;
+import java.util.List;
+import java.util.Map;
+
+public class Odd {
+    public int id;
+    public LocalDateTime local;
+    public char[] letters;
+    public Map<Integer, String> byNumber;
+    public Map<Level, Long> byLevel;
+    public List<BigDecimal> bigs;
+}

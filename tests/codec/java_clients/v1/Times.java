@@ -1,0 +1,11 @@
+package shop;
+
+import java.time.Instant;
+import org.apache.avro.reflect.AvroSchema;
+
+public class Times {
+    public int id;
+    public Instant at;
+    @AvroSchema("{\"type\":\"long\",\"logicalType\":\"timestamp-micros\"}")
+    public Instant atMicros;
+}

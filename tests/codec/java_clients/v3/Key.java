@@ -1,0 +1,7 @@
+package shop;
+
+public class Key {
+    public String region;
+    public int n;
+    public Long more;
+}

@@ -1,0 +1,5 @@
+package shop;
+
+public enum Level {
+    LOW, HIGH, TOP
+}

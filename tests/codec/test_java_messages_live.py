@@ -1,0 +1,94 @@
+"""Pulsar's Java client and schemactl read each other's messages, on real brokers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import brokers
+import pytest
+from imported_package import imported
+from java_messages import (
+    COUNT,
+    PAIRS,
+    RECORDS,
+    TopicMessages,
+    exchange,
+    list_differences,
+    read,
+    read_messages,
+    run_messages,
+)
+
+from schemactl.codec import Unreadable
+
+pytestmark = [pytest.mark.broker, pytest.mark.live]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The messages that Java sent, and the classes that read more of them."""
+
+    topics: list[TopicMessages]
+    jars: Path
+    folder: Path
+
+
+@pytest.fixture(scope="module", params=["4.0", "4.2"])
+def exchanged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exchange]:
+    jars, broker = brokers.jars(brokers.RELEASES[request.param]), brokers.running(request.param)
+    folder, namespace = tmp_path_factory.mktemp("java"), f"{brokers.new_tenant()}/java"
+    package, messages = exchange(broker.url, broker.service_url, jars, folder, namespace)
+    with imported(package, "java_shop") as java_shop:
+        yield Exchange([*read_messages(messages, java_shop, namespace)], jars, folder)
+
+
+def test_java_s_producers_find_what_apply_registered(exchanged: Exchange) -> None:
+    names = {topic.name for topic in exchanged.topics}
+    assert names - {"proto"} == {*RECORDS, *PAIRS}
+    assert ("proto" in names) == ("SCHEMACTL_JAVA_PROTOC" in os.environ)
+    for topic in exchanged.topics:
+        assert len(topic.rows) == 3 * COUNT
+        assert [*topic.versions.values()] == sorted(topic.versions.values())
+        assert {*topic.versions.values()} == {version.number for version in topic.codec.versions}
+
+
+def test_java_s_messages_are_read_as_by_java(exchanged: Exchange) -> None:
+    for topic in exchanged.topics:
+        for reader in ("java1", "java2", "java3", "auto"):
+            number = None if reader == "auto" else topic.versions[int(reader[-1])]
+            for row in topic.rows:
+                java = row.received[reader]
+                if isinstance(java, dict) and java.keys() == {"refused"}:
+                    continue
+                ours = read(topic.codec.read_as(row.version if number is None else number), row)
+                if isinstance(java, dict) and java.keys() == {"error"}:
+                    assert isinstance(ours, Unreadable), (topic.name, reader, java, row.payload)
+                    continue
+                differences = list_differences(ours, java, is_raw=reader == "auto")
+                assert all(difference.is_initial for difference in differences), (topic.name, reader, row.payload)
+
+
+def test_java_reads_what_is_written(exchanged: Exchange, tmp_path: Path) -> None:
+    lines: dict[str, list[str]] = {"java": [], "ours": []}
+    for topic in exchanged.topics:
+        for row in topic.rows:
+            codec = topic.codec.read_as(row.version)
+            value = codec.decode_one(row.payload, row.version, row.key)
+            parts = {"java": (row.key, row.payload), "ours": (codec.encode_key(value), codec.encode_one(value))}
+            for writer, (key, payload) in parts.items():
+                texts = ["-" if part is None else part.hex() for part in (key, payload)]
+                lines[writer].append("\t".join((topic.name, str(row.writer), *texts)))
+    decoded = {}
+    for writer, messages in lines.items():
+        (tmp_path / f"{writer}.in").write_text("\n".join(messages) + "\n")
+        arguments = (str(tmp_path / f"{writer}.out"), str(tmp_path / f"{writer}.in"))
+        run_messages(exchanged.jars, exchanged.folder / "classes", "decode", *arguments)
+        decoded[writer] = [json.loads(line) for line in (tmp_path / f"{writer}.out").read_text().splitlines()]
+    assert len(decoded["java"]) == len(lines["java"])
+    for line, java, ours in zip(lines["ours"], decoded["java"], decoded["ours"], strict=True):
+        assert ours == java, line
+        assert "error" not in ours, line
