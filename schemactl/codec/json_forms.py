@@ -5,7 +5,7 @@ always writes an `Instant` with a decimal point, and never a `long`, so that the
 definition names the classes whose JSON differs from the JSON of their Avro type.
 
 Sources: InstantSerializer, DecimalUtils, LocalDateSerializer, LocalTimeSerializer, LocalDateTimeSerializer of jackson-datatype-jsr310, and Avro's
-ReflectData. The measured forms are in docs/reference/json-readers.md.
+ReflectData. The recorded forms are in docs/reference/json-forms.md.
 """
 
 from __future__ import annotations
