@@ -423,6 +423,10 @@ def _list_values(
         yield _EffectiveValue(key, text, level, holder.locate(f"/{key}"))
     if topic.schema:
         yield _EffectiveValue("schema", topic.schema.type.name, "topic", topic.locate("/schema/type"))
+    if topic.schema and namespace:
+        for name, text in namespace.schema_properties.items():
+            source = namespace.locate(f"/schema_properties/{name}")
+            yield _EffectiveValue(f"schema_properties.{name}", text, level_of("namespace", source), source)
 
 
 def _list_policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator[_EffectiveValue]:

@@ -31,10 +31,10 @@ _END_SECOND: Final = (date.max.toordinal() + 1 - _EPOCH_DAY) * _SECONDS_PER_DAY
 """The seconds since 1970 of the years 1 to 9999."""
 
 _DATE_TIME: Final = re.compile(
-    r"(?P<day>\d{4}-\d\d-\d\d)(?:T(?P<time>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d{1,9}))?(?P<offset>Z|[+-]\d\d:\d\d)?)?",
+    r"(?P<day>\d{4}-\d\d-\d\d)(?:[Tt](?P<time>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d{1,9}))?(?P<offset>[Zz]|[+-]\d\d:\d\d)?)?",
     re.ASCII,
 )
-"""A date, or a date with a time, in the form of RFC 3339."""
+"""A date, or a date with a time, in the form of RFC 3339, whose letters have any case, as for Java."""
 
 TEXT_CLASSES: Final = frozenset({"java.math.BigDecimal", "java.math.BigInteger"})
 """The classes whose Avro type is string, and whose JSON is a number."""
@@ -200,7 +200,7 @@ def _parse_day(text: str) -> int:
 
 def _parse_date_time(match: re.Match[str]) -> int:
     """Return the nanoseconds since 1970 of a date with a time."""
-    offset = (match["offset"] or "Z").replace("Z", "+00:00")
+    offset = (match["offset"] or "Z").upper().replace("Z", "+00:00")
     try:
         moment = datetime.fromisoformat(f"{match['day']}T{match['time']}{offset}")
         seconds = (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(seconds=1)  # noqa: UP017  the offset is one as well

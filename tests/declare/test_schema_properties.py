@@ -125,3 +125,10 @@ def test_a_default_for_registered_versions_makes_none(repository: Scratch) -> No
     repository.flush()
     printed = schemactl(repository.path, "plan", "--target", "local")
     assert "would store nothing" in printed.out + printed.err
+
+
+def test_effective_values_name_the_namespace(repository: Scratch) -> None:
+    effective = schemactl(repository.path, "show", "shop/web/plain", "--effective").out
+    [line] = (line for line in effective.splitlines() if SWITCH in line)
+    assert "true" in line
+    assert "topics/z.yaml:2:" in line
