@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import re
 import sys
 from collections import Counter
@@ -18,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from spark_release import since
 
-from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version, byte_batch
+from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Options, Version, byte_batch
 from schemactl.codec.topic import Count
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, decode_column, encode, split
@@ -229,6 +230,36 @@ def test_decoded_rows_are_encoded_again(messages: DataFrame) -> None:
     assert {row["__schemaVersion"] for row in encoded.select("__schemaVersion").distinct().collect()} == {2}
     again = decode(encoded.drop("__error"), ORDERS).drop("__schemaVersion", "__error", "__payload")
     assert {str(row) for row in again.collect()} == {str(row) for row in rows.select(*again.columns).collect()}
+
+
+@pytest.mark.parametrize(
+    ("in_options", "argument", "written"),
+    [
+        ("number", None, b'{"at":1704164645678}'),
+        ("java", None, b'{"at":1704164645.678000000}'),
+        ("number", "java", b'{"at":1704164645.678000000}'),
+        ("java", "number", b'{"at":1704164645678}'),
+    ],
+)
+def test_times_of_json_have_the_requested_form(
+    spark: SparkSession, in_options: Any, argument: Any, written: bytes
+) -> None:
+    at = {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}
+    definition = Definition("JSON", json.dumps({"type": "record", "name": "E", "fields": [at]}))
+    codec = Codec([Version(0, definition)], options=Options(json_times=in_options))
+    rows = decode(spark.createDataFrame([(written, 0)], "payload binary, schema_version long"), codec)
+    encoded = encode(rows.drop("__error"), codec, json_times=argument).first()
+    assert encoded is not None
+    assert bytes(encoded["payload"]) == written
+
+
+def test_little_endian_integers_are_decoded_and_encoded(spark: SparkSession) -> None:
+    codec = Codec([Version(0, Definition("INT64"))], options=Options(integers="little"))
+    messages = [(number.to_bytes(8, "little", signed=True), 0) for number in (1, -2, 2**62)]
+    rows = decode(spark.createDataFrame(messages, "payload binary, schema_version long"), codec)
+    assert sorted(row["value"] for row in rows.collect()) == [-2, 1, 2**62]
+    payloads = {bytes(row["payload"]) for row in encode(rows.drop("__error"), codec).collect()}
+    assert payloads == {payload for payload, _ in messages}
 
 
 def test_rows_whose_payloads_no_column_holds_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
