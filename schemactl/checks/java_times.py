@@ -10,7 +10,7 @@ from schemactl.checks.check_report import Change
 from schemactl.checks.proposal import Proposal, Run
 from schemactl.codegen.topics import get_wire_options
 from schemactl.core.catalog import Client, Topic
-from schemactl.core.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Finding
 from schemactl.core.schema import SchemaInfo, SchemaType, live
 from schemactl.core.terminal import on_one_line
@@ -77,9 +77,10 @@ def _check_missing_switch(run: Run, proposal: Proposal) -> Iterator[Finding]:
             topic,
             f"Version {proposal.number} of {topic.name} has a {value_type.logical} and is declared without the property {JSR310_PROPERTY}, "
             f"from which Java's consumers ({_name_java_clients(run, topic)}) take whether times are classes of java.time. Without it, a field "
-            "`Instant` gets a number: a time 1,000 times too large with Pulsar 4.0, and an exception for every message with 4.2. Adding the "
-            "property later makes no version: registries keep the properties of the first upload. Then only a new version, or a rebuild of the "
-            "topic, has it, and messages of this version stay as they are.",
+            "`Instant` gets a number: a time 1,000 times too large with Pulsar 4.0, and an exception for every message with 4.2.\n"
+            "Adding the property later makes no version: registries keep the properties of the first upload. Then the ways out are @AvroSchema "
+            "at the fields of Java's classes; a new version with the property, while messages of this version stay as they are; or, where the "
+            f"topic retains no messages, `generation: {topic.generation + 1}`.",
             source=proposal.schema.locate(prefix + pointer),
             pointer=prefix + pointer,
         )
@@ -112,10 +113,20 @@ def _check_changed_switch(run: Run, proposal: Proposal, *, is_stored: bool) -> I
             "JSR310_CHANGED",
             topic,
             f"The property {JSR310_PROPERTY} of {topic.name} is {new_state}, and {old_state} in version {old_version.number}. {effect}",
-            source=topic.locate(f"/schema{prefix}/properties/{JSR310_PROPERTY}"),
+            source=_locate_switch(run, topic, f"/schema{prefix}"),
             pointer=prefix,
             against=(old_version.number,),
         )
+
+
+def _locate_switch(run: Run, topic: Topic, pointer: str) -> Source | None:
+    """Return the place of the property: in the topic's schema, else in its namespace, else of the schema without it."""
+    own_source = topic.locate(f"{pointer}/properties/{JSR310_PROPERTY}")
+    namespace = run.target.namespaces.get(topic.name.namespace_name)
+    is_own = own_source not in (topic.locate(pointer), topic.locate(f"{pointer}/properties"))
+    if is_own or namespace is None or JSR310_PROPERTY not in namespace.schema_properties:
+        return own_source
+    return namespace.locate(f"/schema_properties/{JSR310_PROPERTY}")
 
 
 def _list_times(part: SchemaInfo) -> list[tuple[str, ValueType]]:
