@@ -49,7 +49,7 @@ def test_every_message_is_read_as_by_java(topic: TopicMessages, reader: str) -> 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
 def test_a_batch_has_the_values_of_single_messages(topic: TopicMessages) -> None:
-    for version in CLASSES:
+    for version in (CLASSES[0], CLASSES[-1]):
         codec = topic.codec.read_as(topic.versions[version])
         versions = pa.array([row.version for row in topic.rows])
         keys = pa.array([row.key for row in topic.rows], pa.binary()) if codec.separated else None
