@@ -179,11 +179,14 @@ class ClientImpact:
         client: the declared client.
         built: the numbers of the versions that it is built with; empty if it has its own definition.
         breaks: the first reason why client and schema are incompatible, or empty if they are compatible.
+        unread: the first reason why the client, once it is built with the schema, does not read earlier messages in its language,
+            or empty if it does or its language reads as Java does.
     """
 
     client: Client
     built: tuple[int, ...]
     breaks: str = ""
+    unread: str = ""
 
     @property
     def is_fine(self) -> bool:
@@ -216,7 +219,7 @@ def client_impacts(checks: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
     """Return the impact on each client of a topic from its checks for all targets; the worst impact if they differ."""
     impacts_by_name: dict[str, ClientImpact] = {}
     for impact in (impact for check in checks for impact in check.clients):
-        if impact.client.name not in impacts_by_name or not impact.is_fine:
+        if impact.client.name not in impacts_by_name or impact.unread or not impact.is_fine:
             impacts_by_name[impact.client.name] = impact
     return tuple(impacts_by_name.values())
 

@@ -170,6 +170,7 @@ class _Facts:
         clients: the impact of the change on each declared client.
         unread: the reasons why the new version cannot read messages of running producers, by producer.
         blocked: the reasons why running consumers cannot read the new version, by consumer.
+        upgraded: the reasons why consumers of the new version cannot read earlier messages in their language, by consumer.
     """
 
     def __init__(self, rows: Sequence[TopicCheck], version: int) -> None:
@@ -181,6 +182,7 @@ class _Facts:
         if not self.unread and (reason := self._find_breakage(reads=True)):
             self.unread["producers"] = reason
         self.blocked = {impact.client.who: impact.breaks for impact in broken_impacts if impact.client.reads}
+        self.upgraded = {impact.client.who: impact.unread for impact in self.clients if impact.unread}
         if not self.has_consumers and (reason := self._find_breakage(reads=False)):
             self.blocked["consumers of the latest version"] = reason
 
@@ -191,9 +193,10 @@ class _Facts:
 
     @property
     def order(self) -> Order:
+        is_unread = bool(self.unread or self.upgraded)
         if self.blocked:
-            return "no safe order" if self.unread else "consumers first"
-        return "producers first" if self.unread else "any order"
+            return "no safe order" if is_unread else "consumers first"
+        return "producers first" if is_unread else "any order"
 
     @property
     def reasons(self) -> Iterator[str]:
@@ -204,7 +207,9 @@ class _Facts:
             return
         for client_name, reason in self.unread.items():
             yield f"Version {self.version} cannot read what {client_name} wrote: {reason}"
-        if not self.unread:
+        for client_name, reason in self.upgraded.items():
+            yield f"{client_name} cannot read earlier messages once it has version {self.version}: {reason}"
+        if not (self.unread or self.upgraded):
             yield f"Version {self.version} reads what is written today."
         for client_name, reason in self.blocked.items():
             yield f"{client_name} cannot read version {self.version}: {reason}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from shlex import quote
@@ -16,14 +17,15 @@ from schemactl.checks.proposal import declared as declared_in
 from schemactl.checks.schemas import locate_breakage
 from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import fingerprint
-from schemactl.core.catalog import Client, ClientBuild, Topic
+from schemactl.core.catalog import LANGUAGES, Client, ClientBuild, Topic
+from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, DataState, Finding, Verdict
 from schemactl.core.names import TopicName
-from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
-from schemactl.formats import counterexample, explain, identity
+from schemactl.formats import counterexample, explain, find_client_defaults, has_client_rules, identity
 
 
 def check_topic(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
@@ -215,6 +217,7 @@ def _judge(run: Run, proposal: Proposal, change: Change, approved_schema: Schema
 def _check_change(run: Run, proposal: Proposal, verdict: Verdict, change: Change) -> Iterator[Finding]:
     yield from schemas.check_readers(run, proposal, verdict)
     yield from check_broken_clients(run, proposal, verdict)
+    yield from check_client_defaults(run, proposal)
     yield from schemas.check_buf_rules(run, proposal, verdict)
     if change == "not stored":
         if not verdict.breakages:
@@ -279,10 +282,18 @@ def list_client_impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:
     impacts = []
     for client in sorted(proposal.topic.clients, key=lambda client: (client.team, client.name)):
         builds = client.builds(proposal.versions)
-        first_breakage = next(iter(_find_breakages(client, builds, proposal.schema)), None)
+        first_breakage = next(iter(_find_breakages(client, builds, proposal)), None)
         numbers = tuple(build.number for build in builds if build.number is not None)
+        unread = next(
+            (item for item in _find_breakages_of_latest(client, proposal) if item[1].direction == "new_reads_old"), None
+        )
         impacts.append(
-            ClientImpact(client, numbers, _explain_breakage(proposal, *first_breakage) if first_breakage else "")
+            ClientImpact(
+                client,
+                numbers,
+                _explain_breakage(proposal, *first_breakage) if first_breakage else "",
+                _explain_breakage(proposal, *unread) if unread else "",
+            )
         )
     return tuple(impacts)
 
@@ -304,15 +315,15 @@ def check_broken_clients(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
         if not any(client.is_same_build(declared_client) for declared_client in declared_clients)
     ]
     for client in (*removed_clients, *declared_clients):
-        client_breakages = _find_breakages(client, _list_pinned_builds(client, proposal), proposal.schema)
+        client_breakages = _find_client_breakages(client, proposal)
         new_breakages = [
             (build, breakage)
             for build, breakage in client_breakages
-            if build.number is None or breakage not in verdict.breakages
+            if build.number is None or not _is_in_verdict(breakage, verdict)
         ]
-        if new_breakages:
-            remark = ", which this change removes or declares otherwise," if client in removed_clients else ""
-            yield from _report_broken_client(run, proposal, client, *new_breakages[0], remark)
+        remark = ", which this change removes or declares otherwise," if client in removed_clients else ""
+        for build, breakage in _select_reported(new_breakages):
+            yield from _report_broken_client(run, proposal, client, build, breakage, remark)
 
 
 def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *, is_changed: bool) -> Iterator[Finding]:
@@ -329,22 +340,29 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
         if not client.runs_on(*run.targets):
             continue
         make_finding = partial(
-            run.make_finding,
-            topic=proposal.topic,
-            source=proposal.topic.locate(f"/clients/{index}/schema"),
-            owner=client.owner,
-            targets=_select_targets(run, client),
+            run.make_finding, topic=proposal.topic, owner=client.owner, targets=_select_targets(run, client)
         )
         subject = f"The {client.role} {on_one_line(client.who)}"
+        is_new_language = all(
+            (other.name, other.language) != (client.name, client.language) for other in approved_clients
+        )
+        if client.language and not client.known_language and is_new_language:
+            yield from make_finding(
+                "CLIENT_LANGUAGE_UNKNOWN",
+                message=f"{subject} is written in `{on_one_line(client.language)}`, whose reading is unknown: it is judged by Avro's "
+                f"specification. The known languages are {', '.join(LANGUAGES)}.",
+                source=proposal.topic.locate(f"/clients/{index}/language"),
+            )
         missing_numbers = [number for number in (client.versions or ()) if number not in numbers]
         if missing_numbers:
             yield from make_finding(
                 "CLIENT_VERSION_UNKNOWN",
                 message=f"{subject} is declared with version {client.built} of {proposal.topic.name}, which has {versions_said(numbers)}.",
+                source=proposal.topic.locate(f"/clients/{index}/schema"),
             )
             continue
         is_new = not any(client.is_same_build(approved_client) for approved_client in approved_clients)
-        if client_breakages := _find_breakages(client, _list_pinned_builds(client, proposal), proposal.schema):
+        if client_breakages := _find_client_breakages(client, proposal):
             if is_new and not is_changed:
                 yield from _report_broken_client(run, proposal, client, *client_breakages[0], severity="warning")
             continue
@@ -356,6 +374,7 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
                 "CLIENT_REFUSED",
                 message=f"{subject} is built with {built}, and a broker would not let it connect to {proposal.topic.name} "
                 f"after this change ({rejection.row}).\nIt says: {on_one_line(rejection.first_line or rejection.error)}",
+                source=proposal.topic.locate(f"/clients/{index}/schema"),
             )
 
 
@@ -368,20 +387,121 @@ def _list_pinned_builds(client: Client, proposal: Proposal) -> list[ClientBuild]
     return [] if client.is_latest else client.builds(proposal.versions)
 
 
+def _select_reported(breakages: list[tuple[ClientBuild, Breakage]]) -> list[tuple[ClientBuild, Breakage]]:
+    """Return the first breakage, and by the rules of a language all with the same build: no other finding shows the others."""
+    if not breakages or breakages[0][1].incompatibility.rule != "CLIENT_BREAKS":
+        return breakages[:1]
+    first_build, first_breakage = breakages[0]
+    return [
+        (build, breakage)
+        for build, breakage in breakages
+        if build == first_build and breakage.direction == first_breakage.direction
+    ]
+
+
+def _is_in_verdict(breakage: Breakage, verdict: Verdict) -> bool:
+    """Return whether the verdict has the breakage, by the rules of a language at least at the same place."""
+    if breakage in verdict.breakages:
+        return True
+    place = breakage.incompatibility.pointer, breakage.direction, breakage.against
+    return breakage.incompatibility.rule == "CLIENT_BREAKS" and any(
+        (known.incompatibility.pointer, known.direction, known.against) == place
+        for known in verdict.breakages
+        if known.incompatibility.is_error
+    )
+
+
+def _find_client_breakages(client: Client, proposal: Proposal) -> list[tuple[ClientBuild, Breakage]]:
+    """Return the breakages of a client's versions or definition; of a client with the latest version, only by rules of its language."""
+    return [
+        *_find_breakages(client, _list_pinned_builds(client, proposal), proposal),
+        *_find_breakages_of_latest(client, proposal),
+    ]
+
+
 def _find_breakages(
-    client: Client, builds: list[ClientBuild], schema: SchemaInfo
+    client: Client, builds: list[ClientBuild], proposal: Proposal
 ) -> list[tuple[ClientBuild, Breakage]]:
-    """Return the breakages between the client's builds and clients that are built with `schema`."""
+    """Return the breakages between the client's builds and clients that are built with the proposed schema."""
     # A consumer must read new messages; all consumers must read the messages of a producer.
     strategy = CompatibilityStrategy.FORWARD if client.reads else CompatibilityStrategy.BACKWARD
+    if client.reads:
+        languages = [client.known_language]
+    else:
+        # Declared consumers without `schema` read its messages by the rules of their languages.
+        readers = [other for other in proposal.topic.clients if other.reads and other.is_latest]
+        languages = [*dict.fromkeys(("", *(reader.known_language for reader in readers)))]
     return [
         (build, breakage if build.number is not None else replace(breakage, older=on_one_line(client.file)))
         for build in builds
+        for language in languages
+        if not language or language == client.known_language or has_client_rules(proposal.schema, language)
         for breakage in find_changed_values(
-            [SchemaVersion(build.number or 0, build.info)], schema, strategy, by_any_release=True
+            [SchemaVersion(build.number or 0, build.info)],
+            proposal.schema,
+            strategy,
+            by_any_release=True,
+            language=language,
         )
         if breakage.incompatibility.is_error
     ]
+
+
+def _find_breakages_of_latest(client: Client, proposal: Proposal) -> list[tuple[ClientBuild, Breakage]]:
+    """Return what a consumer without `schema` does not read by the rules of its language, which the strategy does not protect.
+
+    It is built with the latest version before the change, and with the proposed version after it.
+    """
+    if not (client.is_latest and client.reads and has_client_rules(proposal.schema, client.known_language)):
+        return []
+    infos = {version.number: version.info for version in proposal.versions if version.number != proposal.number}
+    return [
+        (ClientBuild(breakage.against, info), breakage)
+        for breakage in find_changed_values(
+            [version for version in proposal.versions if version.number != proposal.number],
+            proposal.schema,
+            _protect_clients(proposal.strategy),
+            by_any_release=True,
+            language=client.known_language,
+        )
+        if breakage.incompatibility.is_error and (info := infos[breakage.against])
+    ]
+
+
+def _protect_clients(strategy: CompatibilityStrategy) -> CompatibilityStrategy:
+    """Return the strategy under which declared clients are judged: a strategy that protects no reader is FULL."""
+    return strategy if strategy in READS_OLD or strategy in READ_BY_OLD else CompatibilityStrategy.FULL
+
+
+def check_client_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """Yield a finding for each default that a declared consumer does not apply to messages of the other version, by its language."""
+    for client in proposal.topic.clients:
+        if not (client.reads and client.runs_on(*run.targets)):
+            continue
+        if not has_client_rules(proposal.schema, client.known_language):
+            continue
+        new = proposal.schema
+        strategy = _protect_clients(proposal.strategy) if client.is_latest else CompatibilityStrategy.FORWARD
+        builds = [build for build in client.builds(proposal.versions) if build.number != proposal.number]
+        sides = [(build.info, new, build, "old_reads_new") for build in builds if strategy in READ_BY_OLD]
+        sides += [(new, build.info, build, "new_reads_old") for build in builds if strategy in READS_OLD]
+        with suppress(InvalidSchema):
+            for reader, writer, build, direction in sides:
+                for default in find_client_defaults(reader=reader, writer=writer, language=client.known_language):
+                    number = proposal.number if direction == "old_reads_new" else build.number
+                    yield from run.make_finding(
+                        default.rule,
+                        proposal.topic,
+                        f"The {client.role} {on_one_line(client.who)} on messages of version {number} of {proposal.topic.name}: "
+                        f"{on_one_line(default.message)}.",
+                        source=new.locate(default.pointer) if reader is new else new.locate(""),
+                        fix="Make the field a union with null first, and `null` its default, so that the reader expects its absence; or set the value in the client.",
+                        pointer=default.pointer,
+                        direction=direction,
+                        against=() if build.number is None else (build.number,),
+                        owner=client.owner,
+                        targets=_select_targets(run, client),
+                    )
 
 
 def _explain_breakage(proposal: Proposal, build: ClientBuild, breakage: Breakage) -> str:
@@ -404,12 +524,18 @@ def _report_broken_client(
     effect = f"cannot read messages of {new_version}" if client.reads else f"writes what {new_version} cannot read"
     against = () if build.number is None else (build.number,)
     built = on_one_line(client.file) if build.number is None else f"version {build.number}"
+    if client.reads and breakage.direction == "new_reads_old":
+        built, effect = new_version, f"cannot read messages of version {build.number}"
+    subject = f"The {client.role} {on_one_line(client.who)}"
+    if has_client_rules(proposal.schema, client.known_language):
+        subject += f" in {client.known_language.capitalize()}"
     yield from run.make_finding(
         "CLIENT_BREAKS",
         proposal.topic,
-        f"The {client.role} {on_one_line(client.who)}{remark} is built with {built} and {effect}.\n{on_one_line(explanation.reason)}",
+        f"{subject}{remark} is built with {built} and {effect}.\n{on_one_line(explanation.reason)}",
         source=source,
-        fix=explanation.fix.removesuffix(".") + _suggest_way_out(proposal, client, build),
+        fix=explanation.fix.removesuffix(".")
+        + ("." if client.is_latest else _suggest_way_out(proposal, client, build)),
         field=explanation.field,
         pointer=pointer,
         direction=breakage.direction,
@@ -439,8 +565,10 @@ def _suggest_way_out(proposal: Proposal, client: Client, build: ClientBuild) -> 
         return "."
     for version in reversed(live(proposal.versions)):
         newer_schema = version.info if build.number is not None and version.number > build.number else None
-        if newer_schema and not _find_breakages(client, [ClientBuild(version.number, newer_schema)], proposal.schema):
+        if newer_schema and not _find_breakages(client, [ClientBuild(version.number, newer_schema)], proposal):
             return f"; or bring the client to version {version.number} first, {suffix}"
+    if _find_breakages_of_latest(replace(client, versions=None, file="", schema=None), proposal):
+        return "."
     return f"; or declare the client without `schema`, so that it goes along with every version, {suffix}"
 
 

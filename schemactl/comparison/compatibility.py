@@ -95,16 +95,52 @@ def breakages(
 
 
 def find_changed_values(
-    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, *, by_any_release: bool = False
+    existing: Sequence[SchemaVersion],
+    new: SchemaInfo,
+    strategy: CompatibilityStrategy,
+    *,
+    by_any_release: bool = False,
+    language: str = "",
 ) -> tuple[Breakage, ...]:
     """Return every way in which a reader that `strategy` protects fails or gets another value than the written one.
 
     These are the `breakages`, then the misreadings that the latest version does not have as well, in the same order; empty if a
-    definition does not parse.
+    definition does not parse. With a `language` whose client has rules of its own, readers are these clients.
     """
+    if formats.has_client_rules(new, language):
+        return _find_client_breakages(existing, new, strategy, language)
     _, data, misread = _judge_data(existing, new, strategy, by_any_release=by_any_release)
     approved = _select_approved(misread, existing, new) if strategy in TRANSITIVE else ()
     return (*data, *(breakage for breakage in misread if breakage not in approved))
+
+
+def _find_client_breakages(
+    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, language: str
+) -> tuple[Breakage, ...]:
+    """Return the values that clients of a language do not read; those with earlier versions that the latest has as well are left out."""
+
+    def find_with(old: SchemaInfo, number: int, schema: SchemaInfo) -> Iterator[Breakage]:
+        for direction in directions:
+            reader, writer = (schema, old) if direction == "new_reads_old" else (old, schema)
+            for misreading in formats.find_client_misreadings(reader=reader, writer=writer, language=language):
+                yield Breakage(misreading, direction, number)
+
+    def identify(breakage: Breakage) -> tuple[str, str, Direction]:
+        return breakage.incompatibility.pointer, breakage.incompatibility.message, breakage.direction
+
+    directions = _list_directions(strategy)
+    versions = _select_protected(existing, strategy, None)
+    latest = versions[0][1] if versions else None
+    client_breakages: list[Breakage] = []
+    try:
+        for number, old in versions:
+            known = {identify(breakage) for breakage in find_with(old, number, latest)} if latest else set()
+            client_breakages += [
+                breakage for breakage in find_with(old, number, new) if old is latest or identify(breakage) not in known
+            ]
+    except InvalidSchema:
+        return ()
+    return tuple(client_breakages)
 
 
 def _judge_data(

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from schemactl.core import names as topic_names
 from schemactl.core.errors import Source
@@ -14,6 +14,9 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level, Policies, strategy_of
 from schemactl.core.project import Target
 from schemactl.core.schema import EMPTY, Locator, SchemaInfo, SchemaVersion
+
+LANGUAGES: Final = ("java", "go", "python")
+"""The languages of clients whose reading is known."""
 
 
 def parse_day(text: str) -> date:
@@ -225,6 +228,7 @@ class Client:
 
     Attributes:
         versions: the first and the last version of its running instances, or None for `file` or the latest version.
+        language: its language as declared; `known_language` decides how it reads.
         file: the file with a definition of its own, as declared, or "".
         schema: the definition in that file, or None if there is none or it was not read.
         team: its owner.
@@ -241,6 +245,13 @@ class Client:
     language: str = ""
     contact: str = ""
     targets: tuple[str, ...] = ()
+
+    @property
+    def known_language(self) -> str:
+        """Its language, if there are rules for its clients (`LANGUAGES`), else ""."""
+        language = self.language.strip().lower()
+        language = "go" if language == "golang" else language
+        return language if language in LANGUAGES else ""
 
     @property
     def reads(self) -> bool:

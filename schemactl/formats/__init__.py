@@ -146,6 +146,34 @@ def find_misreadings(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Inco
     return spec(reader).find_misreadings(reader=reader, writer=writer)
 
 
+def has_client_rules(info: SchemaInfo, language: str) -> bool:
+    """Return whether clients of a language read messages of `info` by other rules than Java's (see TypeSpec.has_client_rules)."""
+    return spec(info).has_client_rules(language)
+
+
+def find_client_misreadings(*, reader: SchemaInfo, writer: SchemaInfo, language: str) -> Iterator[Incompatibility]:
+    """Yield where a client of a language fails on a message of `writer` or reads another value (see TypeSpec).
+
+    Raises:
+        InvalidSchema: if a definition does not parse.
+    """
+    if reader.type is not writer.type:
+        return resolve(reader=reader, writer=writer)
+    reader, writer = on_the_wire(reader, writer)
+    return spec(reader).find_client_misreadings(reader=reader, writer=writer, language=language)
+
+
+def find_client_defaults(*, reader: SchemaInfo, writer: SchemaInfo, language: str) -> Iterator[Incompatibility]:
+    """Yield the defaults that a client of a language does not apply (see TypeSpec.find_client_defaults), if the types are equal.
+
+    Raises:
+        InvalidSchema: if a definition does not parse.
+    """
+    if reader.type is not writer.type:
+        return iter(())
+    return spec(reader).find_client_defaults(reader=reader, writer=writer, language=language)
+
+
 def on_the_wire(left: SchemaInfo, right: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
     """Return the definitions that describe the bytes of two definitions of one type: the `.proto` of PROTOBUF, if both have it."""
     return (left.proto, right.proto) if left.proto and right.proto else (left, right)
@@ -180,8 +208,11 @@ class Reading(NamedTuple):
     reason: str = ""
 
 
-def reading(*, reader: SchemaVersion, writer: SchemaVersion) -> Reading:
-    """Return whether readers with one version can read the messages of another; both must have a definition."""
+def reading(*, reader: SchemaVersion, writer: SchemaVersion, language: str = "") -> Reading:
+    """Return whether readers with one version can read the messages of another; both must have a definition.
+
+    With a language that has rules of its own (`has_client_rules`), readers are Pulsar's clients in that language.
+    """
     if reader.number == writer.number:
         return Reading("yes")
     assert reader.info is not None  # noqa: S101  see the docstring
@@ -191,14 +222,22 @@ def reading(*, reader: SchemaVersion, writer: SchemaVersion) -> Reading:
     old, new = (writer.info, reader.info) if is_newer else (reader.info, writer.info)
     answer: ReadingAnswer
     try:
-        incompatibilities = [*resolve(reader=reader.info, writer=writer.info)]
-        misreadings = [*find_misreadings(reader=reader.info, writer=writer.info)]
+        if has_client_rules(reader.info, language):
+            incompatibilities = [*find_client_misreadings(reader=reader.info, writer=writer.info, language=language)]
+            incompatibilities.sort(key=lambda incompatibility: not incompatibility.is_error)
+            misreadings = []
+            defaults = [*find_client_defaults(reader=reader.info, writer=writer.info, language=language)]
+            if defaults and not incompatibilities:
+                return Reading("doubtful", f"{defaults[0].message}.")
+        else:
+            incompatibilities = [*resolve(reader=reader.info, writer=writer.info)]
+            misreadings = [*find_misreadings(reader=reader.info, writer=writer.info)]
         if any(incompatibility.is_error for incompatibility in incompatibilities):
             answer, problem = "no", incompatibilities[0]
         elif errors := [misreading for misreading in misreadings if misreading.is_error]:
             answer, problem = "misread", errors[0]
         elif incompatibilities:
-            answer, problem = "strict", incompatibilities[0]
+            answer, problem = "doubtful" if incompatibilities[0].is_warning else "strict", incompatibilities[0]
         elif misreadings:
             answer, problem = "doubtful", misreadings[0]
         else:

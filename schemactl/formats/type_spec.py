@@ -130,6 +130,29 @@ class TypeSpec:
         del reader, writer
         return iter(())
 
+    def has_client_rules(self, language: str) -> bool:
+        """Return whether Pulsar's client of a language reads messages by other rules than `resolve` and `find_misreadings`."""
+        del language
+        return False
+
+    def find_client_misreadings(
+        self, *, reader: SchemaInfo, writer: SchemaInfo, language: str
+    ) -> Iterator[Incompatibility]:
+        """Yield the places where Pulsar's client of a language fails on a message of `writer`, or reads another value.
+
+        Both have this type. Defaults that the client does not apply are in `find_client_defaults`.
+        """
+        del language
+        yield from self.resolve(reader=reader, writer=writer)
+        yield from self.find_misreadings(reader=reader, writer=writer)
+
+    def find_client_defaults(
+        self, *, reader: SchemaInfo, writer: SchemaInfo, language: str
+    ) -> Iterator[Incompatibility]:
+        """Yield the defaults for fields without a value in messages of `writer` that the client of a language does not apply."""
+        del language
+        return self.find_unapplied_defaults(reader=reader, writer=writer)
+
     def require_newest(self, info: SchemaInfo, *, or_release: Release | None = None) -> None:
         """Raise InvalidSchema unless the newest release, or `or_release`, accepts the names in `info`; old ones accept some others."""
 

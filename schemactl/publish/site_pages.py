@@ -26,7 +26,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaInfo
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted, day, versions
-from schemactl.formats import ReadingAnswer, reading, spec
+from schemactl.formats import ReadingAnswer, has_client_rules, reading, spec
 from schemactl.history.versions import Progress, no_progress
 from schemactl.publish.sample_messages import values
 from schemactl.publish.site_catalog import MAX_ROWS, Box, Catalogue, TopicEntry, TypeUses, VersionEntry, graph
@@ -143,6 +143,21 @@ class Site:
             (reader, [(writer, reading(reader=reader, writer=writer)) for writer in entry.compared])
             for reader in entry.compared
         ]
+        languages = [client.known_language for client in entry.topic.clients if client.reads]
+        matrices = [("", matrix)]
+        for language in dict.fromkeys(languages):
+            if entry.info and has_client_rules(entry.info, language):
+                rows = [
+                    (
+                        reader,
+                        [
+                            (writer, reading(reader=reader, writer=writer, language=language))
+                            for writer in entry.compared
+                        ],
+                    )
+                    for reader in entry.compared
+                ]
+                matrices.append((language.capitalize(), rows))
         today: dict[str, list[tuple[int, str]]] = {answer: [] for answer in get_args(ReadingAnswer)}
         for reader, cells in matrix:
             for writer, read in cells:
@@ -162,6 +177,7 @@ class Site:
             pages=pages,
             latest=latest,
             matrix=matrix,
+            matrices=matrices,
             today=today,
             known=entry.uses.keys() - {""} if entry.number is not None else (),
             package=generate.package if generate else "",

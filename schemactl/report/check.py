@@ -150,6 +150,8 @@ def _built_with(impact: ClientImpact) -> str:
 
 def _client_outcome(impact: ClientImpact) -> Cell:
     reads = impact.client.reads
+    if impact.is_fine and impact.unread:
+        return Cell("cannot read earlier messages", "bad")
     if impact.is_fine:
         return Cell("reads it" if reads else "is read", "good")
     # A client that follows the latest version is upgraded in time, in the strategy's order.
@@ -337,6 +339,7 @@ def _client_json(impact: ClientImpact) -> dict[str, Any]:
         "versions": list(impact.built),
         "fine": impact.is_fine,
         "reason": impact.breaks or None,
+        "unread": impact.unread or None,
     }
 
 

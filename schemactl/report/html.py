@@ -17,7 +17,7 @@ from schemactl.core.rules import Rule, every_rule
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted
-from schemactl.formats import reading
+from schemactl.formats import has_client_rules, reading
 from schemactl.formats.type_spec import outline
 from schemactl.report.causes import (
     AFTER,
@@ -204,21 +204,26 @@ def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     if len(sides) < 2:
         return ""
     heads = "".join(f'<th scope="col">{name}</th>' for name, _ in sides)
-    rows = "".join(
-        f'<tr><th scope="row">{name}</th>{"".join(_matrix_cell(reader, writer) for _, writer in sides)}</tr>'
-        for name, reader in sides
-    )
-    matrix = (
-        '<table class="matrix"><caption>Does the reader of a row get the values that the writer of a column wrote?</caption>'
-        f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-    )
-    return f"<h4>Who reads whom</h4>{_wrap_table(matrix, f'Who reads whom on {check.topic}')}"
+    languages = (impact.client.known_language for impact in check.clients if impact.client.reads)
+    tables = []
+    for language in dict.fromkeys(("", *(language for language in languages if has_client_rules(schema, language)))):
+        rows = "".join(
+            f'<tr><th scope="row">{name}</th>{"".join(_matrix_cell(reader, writer, language) for _, writer in sides)}</tr>'
+            for name, reader in sides
+        )
+        readers = f"reader in {language.capitalize()}" if language else "reader"
+        tables.append(
+            f'<table class="matrix"><caption>Does the {readers} of a row get the values that the writer of a column wrote?</caption>'
+            f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+    wrapped_tables = "".join(_wrap_table(table, f"Who reads whom on {check.topic}") for table in tables)
+    return f"<h4>Who reads whom</h4>{wrapped_tables}"
 
 
-def _matrix_cell(reader: SchemaVersion, writer: SchemaVersion) -> str:
+def _matrix_cell(reader: SchemaVersion, writer: SchemaVersion, language: str) -> str:
     if reader is writer:
         return "<td>·</td>"
-    result = reading(reader=reader, writer=writer)
+    result = reading(reader=reader, writer=writer, language=language)
     kind, answer = _ANSWERS[result.answer]
     title = f' title="{_escape_text(result.reason)}"' if result.reason else ""
     return f'<td class="{kind}"{title}>{answer}</td>'

@@ -11,7 +11,7 @@ from schemactl.comparison.compatibility import compare
 from schemactl.core.findings import Verdict
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
-from schemactl.formats import counterexample, explain, reading
+from schemactl.formats import counterexample, explain, find_misreadings, reading, resolve
 
 Json = Any
 
@@ -143,6 +143,15 @@ def test_parts_are_paired_as_resolution_pairs_them(writer: Json, reader: Json, p
     assert proof is not None
     assert "and read as" in proof.result
     assert explain(misreading, new=event(reader), old=event(writer)).field.startswith("Event.at")
+
+
+@pytest.mark.parametrize("more", [{"logicalType": "decimal", "precision": 12}, {}])
+def test_a_fixed_of_another_size_is_not_decoded_as_another_value(more: Json) -> None:
+    duration = event({"type": "fixed", "name": "F", "size": 12, "logicalType": "duration"})
+    other = event({"type": "fixed", "name": "F", "size": 8, **more})
+    for reader, writer in ((duration, other), (other, duration)):
+        assert [problem.rule for problem in resolve(reader=reader, writer=writer)] == ["FIXED_SIZE_MISMATCH"]
+        assert [*find_misreadings(reader=reader, writer=writer)] == []
 
 
 def test_two_halves_of_a_pair_have_their_own_pointers() -> None:

@@ -172,6 +172,44 @@ class AvroSpec(TypeSpec):
 
         return find_misreadings(reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema))
 
+    def has_client_rules(self, language: str) -> bool:
+        """Return whether the client of a language reads AVRO or JSON by other rules than Java's."""
+        from schemactl.formats.avro.language_readers import has_rules
+
+        return has_rules(language, self.payload)
+
+    def find_client_misreadings(
+        self, *, reader: SchemaInfo, writer: SchemaInfo, language: str
+    ) -> Iterator[Incompatibility]:
+        """Yield the values that the client of a language does not read as they were written."""
+        if not self.has_client_rules(language):
+            yield from TypeSpec.find_client_misreadings(self, reader=reader, writer=writer, language=language)
+            return
+        from schemactl.formats.avro.language_readers import find_misreadings
+
+        yield from find_misreadings(
+            reader=parsed_by_any(reader.schema),
+            writer=parsed_by_any(writer.schema),
+            language=language,
+            payload=self.payload,
+        )
+
+    def find_client_defaults(
+        self, *, reader: SchemaInfo, writer: SchemaInfo, language: str
+    ) -> Iterator[Incompatibility]:
+        """Yield the defaults that the client of a language does not apply to messages without the field."""
+        if not self.has_client_rules(language):
+            yield from self.find_unapplied_defaults(reader=reader, writer=writer)
+            return
+        from schemactl.formats.avro.language_readers import find_unapplied_defaults
+
+        yield from find_unapplied_defaults(
+            reader=parsed_by_any(reader.schema),
+            writer=parsed_by_any(writer.schema),
+            language=language,
+            payload=self.payload,
+        )
+
     def require_newest(self, info: SchemaInfo, *, or_release: Release | None = None) -> None:
         """Raise InvalidSchema unless the newest release, or `or_release`, accepts the names in the definition."""
         try:
@@ -240,8 +278,10 @@ class AvroSpec(TypeSpec):
             from schemactl.formats.avro import json_readers
 
             return json_readers.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
-        from schemactl.formats.avro import explanation
+        from schemactl.formats.avro import explanation, language_readers
 
+        if isinstance(breakage.incompatibility, language_readers.LanguageMisreading):
+            return language_readers.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
         explained = explanation.explain(
             breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema), plain_json=self.payload == "json"
         )
@@ -256,11 +296,15 @@ class AvroSpec(TypeSpec):
         """
         if self.payload == "protobuf":
             return None
-        from schemactl.formats.avro import json_readers, logical_types
+        from schemactl.formats.avro import json_readers, language_readers, logical_types
         from schemactl.formats.avro.counterexample import counterexample
 
         if breakage.incompatibility.rule == json_readers.JSON_UNREADABLE:
             return json_readers.counterexample(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
+        if isinstance(breakage.incompatibility, language_readers.LanguageMisreading):
+            return language_readers.counterexample(
+                breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema)
+            )
         if breakage.incompatibility.rule in logical_types.RULES:
             return logical_types.counterexample(
                 breakage,

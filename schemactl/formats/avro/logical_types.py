@@ -216,7 +216,8 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
         reader_type, writer_type = value_type_of(reader_part), value_type_of(writer_part)
         if reader_type and writer_type:
             misreading = compare_value_types(reader=reader_type, writer=writer_type)
-            if misreading:
+            # A fixed of another size is not decoded at all.
+            if misreading and getattr(reader_part, "size", 0) == getattr(writer_part, "size", 0):
                 message = f"written as {writer_type.text}, read as {reader_type.text}"
                 yield Incompatibility(
                     misreading.rule, _get_pointer(location), message, trace=location, is_warning=misreading.is_warning

@@ -1,0 +1,579 @@
+"""Find the values that Pulsar's clients in other languages than Java do not read, or read as other values.
+
+Go's client decodes AVRO with the writer's definition, straight into a struct of the reader: nothing is promoted, and aliases and
+defaults do not apply. Its JSON, and the JSON of Python's `JsonSchema`, is read by a class alone. Python's `AvroSchema` resolves
+the two definitions as the specification says, and looks for the names of inner records. The rules are the measured results of the
+clients: pulsar-client-go 0.19 with hamba/avro 2.29, and pulsar-client 3.13 with fastavro.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.formats.avro.compatibility import (
+    AmbiguousAlias,
+    Location,
+    find_branch,
+    find_counterpart,
+    incompatibilities,
+    message_trace,
+    tokens,
+    trace_of,
+    walk,
+)
+from schemactl.formats.avro.counterexample import ONES, SampleMessages, encode, to_json
+from schemactl.formats.avro.logical_types import ValueType, compare_value_types, value_type_of
+from schemactl.formats.avro.logical_types import find_misreadings as find_changed_logical_types
+from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Schema, Union
+from schemactl.formats.type_spec import Explanation
+
+CLIENT_BREAKS: Final = "CLIENT_BREAKS"
+"""The rule of values that a client of a language does not read as they were written."""
+
+DEFAULT_NOT_APPLIED: Final = "DEFAULT_NOT_APPLIED"
+
+Kind = str
+"""A type as the clients distinguish it: Avro's name of it, or the logical type without its unit."""
+
+Problem = Literal["type", "nullable", "null", "union", "form", "branch", "alias", "absent", "symbols", "size"]
+
+_MAX_PAIRS: Final = 200_000
+"""The maximum number of pairs of parts to compare for two definitions."""
+
+_RESOLVABLE: Final = frozenset(
+    {
+        "null",
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "string",
+        "bytes",
+        "date",
+        "time",
+        "timestamp",
+        "decimal",
+        "uuid",
+    }
+)
+"""The kinds whose values Go's client has bare in a union of several types; any other branch makes a map of them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderRules:
+    """How the class of a reader takes the values of a message.
+
+    Attributes:
+        client: the client, as the subject of a sentence.
+        kept: by the kind that is written, the kinds of readers that get the same value.
+        renamed_units: whether times of another unit, and decimals of another scale, are read as the same value.
+        same_number: pairs of written and read kinds where the reader gets the number or the bytes without their meaning.
+        nullable_from: the kinds of plain values that a nullable field reads; None for all.
+        applies_defaults: whether an absent field has its default.
+        ignores_case: whether a field is found by its name in another case.
+        is_json: whether messages are JSON.
+    """
+
+    client: str
+    kept: Mapping[Kind, frozenset[Kind]]
+    renamed_units: bool
+    same_number: frozenset[tuple[Kind, Kind]]
+    nullable_from: frozenset[Kind] | None
+    applies_defaults: bool
+    ignores_case: bool
+    is_json: bool
+
+
+_PLAIN: Final = (
+    *("null", "boolean", "int", "long", "float", "double", "bytes", "fixed", "array", "map", "record"),
+    *("date", "time", "timestamp", "local-timestamp", "decimal", "duration"),
+)
+_TEXTS: Final[Mapping[Kind, frozenset[Kind]]] = {
+    "string": frozenset({"string", "uuid"}),
+    "uuid": frozenset({"string", "uuid"}),
+    "enum": frozenset({"enum", "string", "uuid"}),
+}
+_NUMBERS: Final[Mapping[Kind, frozenset[Kind]]] = {
+    "int": frozenset({"int", "long", "float", "double"}),
+    "long": frozenset({"long", "float", "double"}),
+    "float": frozenset({"float", "double"}),
+    "double": frozenset({"float", "double"}),
+}
+
+GO_AVRO: Final = ReaderRules(
+    client="Go's client",
+    kept={**{kind: frozenset({kind}) for kind in _PLAIN}, **_TEXTS},
+    renamed_units=True,
+    same_number=frozenset(
+        {
+            *(("timestamp", "long"), ("local-timestamp", "long"), ("date", "int"), ("decimal", "bytes")),
+            *(("timestamp", "local-timestamp"), ("local-timestamp", "timestamp")),
+        }
+    ),
+    nullable_from=frozenset({"record"}),
+    applies_defaults=False,
+    ignores_case=False,
+    is_json=False,
+)
+
+GO_JSON: Final = ReaderRules(
+    client="Go's client",
+    kept={
+        **{kind: frozenset({kind}) for kind in _PLAIN},
+        **_TEXTS,
+        **_NUMBERS,
+        "bytes": frozenset({"bytes", "fixed"}),
+        "fixed": frozenset({"bytes", "fixed"}),
+    },
+    renamed_units=False,
+    same_number=frozenset(
+        {
+            *(("int", "date"), ("date", "int"), ("int", "time"), ("time", "int"), ("time", "long"), ("long", "time")),
+            *(("timestamp", "long"), ("long", "timestamp"), ("local-timestamp", "long"), ("long", "local-timestamp")),
+            *(("timestamp", "local-timestamp"), ("local-timestamp", "timestamp")),
+        }
+    ),
+    nullable_from=None,
+    applies_defaults=False,
+    ignores_case=True,
+    is_json=True,
+)
+
+PYTHON_JSON: Final = ReaderRules(
+    client="Python's JsonSchema",
+    kept={
+        **{kind: frozenset({kind}) for kind in _PLAIN},
+        **_NUMBERS,
+        "string": frozenset({"string"}),
+        "uuid": frozenset({"uuid", "string"}),
+        "enum": frozenset({"enum", "string"}),
+    },
+    renamed_units=False,
+    same_number=GO_JSON.same_number,
+    nullable_from=None,
+    applies_defaults=True,
+    ignores_case=False,
+    is_json=True,
+)
+
+RULES: Final[Mapping[tuple[str, str], ReaderRules]] = {
+    ("go", "avro"): GO_AVRO,
+    ("go", "json"): GO_JSON,
+    ("python", "json"): PYTHON_JSON,
+}
+"""The rules by language and payload. Java has the rules of the specification, and of `json_readers`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageMisreading(Incompatibility):
+    """A value that the client of a language does not read as it was written.
+
+    Attributes:
+        problem: another type, a plain value in a nullable field, null in a plain field, a union in a plain field, a union whose
+            values have another form, a branch that the reader lacks, a value that is looked for under an alias, a field without
+            value and default, missing enum symbols, or another size.
+        client: the client, as the subject of a sentence.
+        is_json: whether messages are JSON.
+    """
+
+    problem: Problem = field(default="type", compare=False, repr=False)
+    client: str = field(default="", compare=False, repr=False)
+    is_json: bool = field(default=False, compare=False, repr=False)
+
+
+def has_rules(language: str, payload: str) -> bool:
+    """Return whether clients of a language read a payload by other rules than Java's."""
+    return (language, payload) in RULES or (language, payload) == ("python", "avro")
+
+
+def find_misreadings(*, reader: Schema, writer: Schema, language: str, payload: str) -> Iterator[Incompatibility]:
+    """Yield the values of `writer` that a client of a language with other rules than Java's fails on, or reads as other values."""
+    if (language, payload) == ("python", "avro"):
+        yield from _find_by_fastavro(reader, writer)
+        return
+    for difference in _find_differences(reader, writer, RULES[language, payload]):
+        if difference.rule != DEFAULT_NOT_APPLIED:
+            yield difference
+
+
+def find_unapplied_defaults(
+    *, reader: Schema, writer: Schema, language: str, payload: str
+) -> Iterator[Incompatibility]:
+    """Yield the fields of `reader` that `writer` lacks and whose default a client of the language does not apply."""
+    rules = RULES.get((language, payload))
+    if rules is None:
+        return
+    for difference in _find_differences(reader, writer, rules):
+        if difference.rule == DEFAULT_NOT_APPLIED:
+            way = walk(reader, trace_of(difference))
+            default = json.dumps(way.field.default if way.field else None, ensure_ascii=False, default=str)
+            message = (
+                f"{way.path} is absent from the messages, and {rules.client} does not apply its default, {default}: "
+                f"it reads {_describe_zero(way.schema)}"
+            )
+            yield replace(difference, message=message)
+
+
+def _find_by_fastavro(reader: Schema, writer: Schema) -> Iterator[Incompatibility]:
+    """Yield the incompatibilities of the specification; names of inner records count, the name of the message does not."""
+    try:
+        for incompatibility in incompatibilities(reader=reader, writer=writer):
+            if incompatibility.strict_only and incompatibility.pointer != "/name":
+                incompatibility = Incompatibility(  # noqa: PLW2901  the same, as an error
+                    incompatibility.rule, incompatibility.pointer, incompatibility.message, trace=incompatibility.trace
+                )
+            yield incompatibility
+    except AmbiguousAlias as ambiguous:
+        yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), trace=ambiguous.trace)
+    for misreading in find_changed_logical_types(reader=reader, writer=writer):
+        _, writer_end = find_counterpart(trace_of(misreading), reader=reader, writer=writer)
+        writer_type, reader_type = value_type_of(writer_end), value_type_of(walk(reader, trace_of(misreading)).schema)
+        # The value is read by the writer's logical type, so its unit and scale are known.
+        if not (writer_type and reader_type and writer_type.kind and writer_type.kind == reader_type.kind):
+            yield misreading
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Parts of reader and writer that meet."""
+
+    reader: Schema
+    writer: Schema
+
+
+def _find_differences(reader: Schema, writer: Schema, rules: ReaderRules) -> Iterator[Incompatibility]:
+    """Yield the misreadings, and the defaults that are not applied, in the order of the reader's definition."""
+    if reader is writer:
+        return
+    compared: set[_Pair] = set()
+    pending: list[tuple[_Pair, Location] | Incompatibility] = [(_Pair(reader, writer), ())]
+    while pending and len(compared) < _MAX_PAIRS:
+        item = pending.pop()
+        if isinstance(item, Incompatibility):
+            yield item
+            continue
+        pair, location = item
+        if pair in compared:
+            continue
+        if isinstance(pair.writer, Record):
+            compared.add(pair)
+        pending += reversed([*_compare(pair.reader, pair.writer, rules, location)])
+
+
+def _compare(
+    reader: Schema, writer: Schema, rules: ReaderRules, location: Location
+) -> Iterator[tuple[_Pair, Location] | Incompatibility]:
+    """Yield the misreadings of two parts themselves, and the pairs of their parts."""
+    reader_branches, writer_branches = _list_branches(reader), _list_branches(writer)
+    reader_values = [(index, branch) for index, branch in reader_branches if branch.type != "null"]
+    writer_values = [(index, branch) for index, branch in writer_branches if branch.type != "null"]
+    reader_has_null = len(reader_values) < len(reader_branches)
+    writer_has_null = len(writer_values) < len(writer_branches)
+
+    def make(problem: Problem, message: str, at: Location = location, *, is_warning: bool = False) -> Incompatibility:
+        return LanguageMisreading(
+            CLIENT_BREAKS,
+            "".join(f"/{token}" for token in tokens(at) if isinstance(token, str) or token >= 0) or "/",
+            message,
+            trace=at,
+            is_warning=is_warning,
+            problem=problem,
+            client=rules.client,
+            is_json=rules.is_json,
+        )
+
+    written, read = _describe(writer), _describe(reader)
+    message = f"written as {written}, read as {read}"
+    if writer_has_null and not reader_has_null:
+        yield make("null", message)
+        return
+    if not reader_values or not writer_values:
+        if writer_values:
+            yield make("type", message)
+        return
+    if len(reader_values) > 1:
+        for index, branch in writer_values:
+            if not isinstance(reader, Union) or find_branch(branch, reader) is None:
+                at: Location = (location, ~index) if isinstance(writer, Union) else location
+                yield make("branch", f"written as {_describe(branch)}, read as {read}", at)
+                return
+        if not rules.is_json and _is_bare(writer) != _is_bare(reader):
+            yield make("form", message)
+        return
+    if len(writer_values) > 1:
+        yield make("union", message)
+        return
+    (reader_index, reader_value), (writer_index, writer_value) = reader_values[0], writer_values[0]
+    reader_kind, writer_kind = kind_of(reader_value, rules), kind_of(writer_value, rules)
+    if isinstance(reader, Union) or isinstance(writer, Union):
+        is_plain_read = rules.nullable_from is None or writer_kind in rules.nullable_from
+        if reader_has_null and not isinstance(writer, Union) and not is_plain_read:
+            yield make("nullable", message)
+            return
+        inner: Location = (location, ~writer_index) if isinstance(writer, Union) else location
+        yield _Pair(reader_value, writer_value), (inner, reader_index) if isinstance(reader, Union) else inner
+        return
+
+    if reader_kind not in rules.kept.get(writer_kind, frozenset({writer_kind})):
+        has_number = (writer_kind, reader_kind) in rules.same_number and (
+            rules.is_json or _has_same_bytes(reader, writer)
+        )
+        yield make("type", message, is_warning=has_number)
+        return
+    match reader, writer:
+        case Record(), Record():
+            yield from _compare_fields(reader, writer, rules, location, make)
+        case Array(), Array():
+            yield _Pair(reader.items, writer.items), (location, "items")
+        case Map(), Map():
+            yield _Pair(reader.values, writer.values), (location, "values")
+        case Enum(), Enum():
+            missing = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
+            if missing:
+                yield make(
+                    "symbols", f"written as {', '.join(missing)}, which the reader does not list", (location, "symbols")
+                )
+        case Fixed(), Fixed() if reader.size != writer.size and reader_kind != "decimal":
+            yield make("size", message, (location, "size"))
+        case _:
+            reader_type, writer_type = value_type_of(reader), value_type_of(writer)
+            if reader_type and writer_type and not rules.renamed_units and reader_kind == writer_kind:
+                changed = _compare_logical(reader_type, writer_type)
+                if changed is not None:
+                    yield make("type", message, is_warning=changed)
+
+
+def _has_same_bytes(reader: Schema, writer: Schema) -> bool:
+    reader_type, writer_type = value_type_of(reader), value_type_of(writer)
+    return reader_type is not None and writer_type is not None and reader_type.base == writer_type.base
+
+
+def _compare_logical(reader_type: ValueType, writer_type: ValueType) -> bool | None:
+    """Return whether another unit or another number of digits is only a warning, or None if the value is the same."""
+    if writer_type.kind == "decimal":
+        # The number is written with its decimal point.
+        return None
+    if reader_type == writer_type:
+        return None
+    changed = compare_value_types(reader=reader_type, writer=writer_type)
+    # Microseconds of a day do not fit into the int of milliseconds, which Avro would not promote.
+    return changed.is_warning if changed else False
+
+
+def _compare_fields(
+    reader: Record, writer: Record, rules: ReaderRules, location: Location, make: Any
+) -> Iterator[tuple[_Pair, Location] | Incompatibility]:
+    """Yield the pairs of fields that have one name, and the misreadings of fields that the writer lacks."""
+    fields_by_case = {field.name.lower(): field for field in writer.fields} if rules.ignores_case else {}
+    for index, reader_field in enumerate(reader.fields):
+        at: Location = (location, "fields", index)
+        source = writer.fields_by_name.get(reader_field.name) or fields_by_case.get(reader_field.name.lower())
+        if source is not None:
+            yield _Pair(reader_field.schema, source.schema), (*at, "type")
+            continue
+        aliased = [alias for alias in reader_field.aliases if alias in writer.fields_by_name]
+        if aliased and aliased[0] not in reader.fields_by_name:
+            yield make(
+                "alias", f"written as {aliased[0]}, which {rules.client} does not read as {reader_field.name}", at
+            )
+        elif reader_field.default is NO_DEFAULT:
+            if "null" not in {branch.type for _, branch in _list_branches(reader_field.schema)}:
+                yield make("absent", f"absent from the messages, and {reader_field.name} has no default", at)
+        elif not rules.applies_defaults and not _is_zero(reader_field.default, reader_field.schema):
+            yield Incompatibility(DEFAULT_NOT_APPLIED, f"{_pointer(at)}", trace=at, is_warning=True)
+
+
+def _pointer(location: Location) -> str:
+    return "".join(f"/{token}" for token in tokens(location) if isinstance(token, str) or token >= 0) or "/"
+
+
+def _list_branches(schema: Schema) -> list[tuple[int, Schema]]:
+    return list(enumerate(schema.branches)) if isinstance(schema, Union) else [(0, schema)]
+
+
+def _is_bare(schema: Schema) -> bool:
+    """Return whether Go's client has the values of a part bare in a variable of any type."""
+    if not isinstance(schema, Union):
+        return True
+    return all((kind_of(branch, GO_AVRO) in _RESOLVABLE) for branch in schema.branches)
+
+
+def kind_of(schema: Schema, rules: ReaderRules) -> Kind:
+    """Return the kind of a schema for the clients; types that they do not know are numbers, bytes and texts."""
+    value_type = value_type_of(schema)
+    if value_type is None:
+        return schema.type
+    kind = value_type.kind
+    if kind not in rules.kept or (value_type.base, kind) == ("fixed", "uuid"):
+        return value_type.base
+    # Go's Avro does not know nanoseconds.
+    return value_type.base if value_type.unit == "nanos" and not rules.is_json else kind
+
+
+def _describe(schema: Schema) -> str:
+    if isinstance(schema, Union):
+        return f"[{', '.join(_describe(branch) for branch in schema.branches)}]"
+    value_type = value_type_of(schema)
+    return value_type.text if value_type else f"{schema.type} {getattr(schema, 'name', '')}".strip()
+
+
+def _is_zero(default: Any, schema: Schema) -> bool:
+    """Return whether a default is the value that a Go variable has from the start."""
+    match schema:
+        case Union():
+            return default is None
+        case Record():
+            return isinstance(default, Mapping) and all(
+                _is_zero(default.get(inner.name, inner.default), inner.schema) for inner in schema.fields
+            )
+        case Enum():
+            return False
+    return default is None or default in (0, False, "", [], {})
+
+
+def _describe_zero(schema: Schema) -> str:
+    match schema:
+        case Union():
+            return "nil"
+        case Array():
+            return "an empty list"
+        case Map():
+            return "an empty map"
+        case Record():
+            return "a record of empty values"
+    value_type = value_type_of(schema)
+    if value_type and value_type.kind in ("date", "timestamp", "local-timestamp"):
+        return "the year 1"
+    return {"boolean": "false", "string": '""', "enum": '""', "bytes": "no bytes"}.get(schema.type, "0")
+
+
+# Explanations
+
+
+def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
+    """Explain a misreading, its effect on messages, and the fix in the new schema."""
+    misreading = breakage.incompatibility
+    assert isinstance(misreading, LanguageMisreading)  # noqa: S101  the only class of this rule
+    reader, writer = breakage.sides(new=new, old=old)
+    trace = trace_of(misreading)
+    way = walk(reader, trace)
+    writer_pointer, _ = find_counterpart(trace, reader=reader, writer=writer)
+    place = way.path or getattr(way.schema, "name", way.schema.type)
+    is_upgraded = breakage.direction != "old_reads_new"
+    whose = "the new schema" if is_upgraded else breakage.older_name
+    written, _, read = misreading.message.removeprefix("written as ").partition(", read as ")
+    client = misreading.client
+    kept, added = (written, read) if is_upgraded else (read, written)
+    by_writer = "" if misreading.is_json else ", because it decodes with the writer's definition and promotes nothing"
+    fix = f"keep {kept}, and add a field of the type {added} next to it: producers write both until no reader needs the old one."
+    match misreading.problem:
+        case "alias":
+            read_name = way.field.name if way.field else place
+            written_name = written.partition(",")[0]
+            kept_name, added_name = (written_name, read_name) if is_upgraded else (read_name, written_name)
+            reason = (
+                f"{place}: the value is written as {written_name}, and {client} knows no aliases: it reads "
+                f"{_describe_zero(way.schema)} as {read_name}, and the value of {written_name} is lost."
+            )
+            fix = f"keep the field {kept_name}, and add {added_name} next to it: producers write both until no reader needs {kept_name}."
+        case "absent":
+            read_name = way.field.name if way.field else place
+            reason = f"{place} is absent from the messages and has no default in {whose}: {client} reads {_describe_zero(way.schema)}, which nobody wrote."
+            fix = (
+                'make it a union with null first, and "default": null.'
+                if is_upgraded
+                else f"keep the field {read_name} until no reader needs it."
+            )
+        case "symbols":
+            reason = f"{place}: messages may hold {written.partition(', which')[0]}, which {whose} does not list, and {client} uses no enum default."
+            fix = "list every symbol again" if is_upgraded else "keep the symbols"
+            fix += (
+                ", or add a field with the new enum next to this one, and write both until no reader needs the old one."
+            )
+        case "nullable":
+            reason = f"{place}: {written} is written, which {client} does not read into the nullable type {read} of {whose}{by_writer}."
+        case "null":
+            reason = f"{place}: null may be written, which {client} does not read as {read} of {whose}."
+        case "union" | "branch":
+            reason = f"{place}: {written} is written, which {client} does not read as {read} of {whose}."
+        case "form":
+            reason = f"{place}: {written} is written, whose values {client} has in another form than the values of {read} in {whose}."
+        case _:
+            reason = f"{place}: {written} is written, which {client} does not read as {read} of {whose}{by_writer}."
+    if is_upgraded:
+        return Explanation(place, reason, fix, way.pointer)
+    return Explanation(place, reason, fix, writer_pointer, way.pointer)
+
+
+def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterexample | None:
+    """Return a message and the result of the client, or None if every message is too large to show."""
+    misreading = breakage.incompatibility
+    assert isinstance(misreading, LanguageMisreading)  # noqa: S101  the only class of this rule
+    reader, writer = breakage.sides(new=new, old=old)
+    trace = trace_of(misreading)
+    way = walk(reader, trace)
+    writer_pointer, writer_end = find_counterpart(trace, reader=reader, writer=writer)
+    message_tokens = [*message_trace(reader, trace)]
+    samples = SampleMessages(writer, primitives=ONES)
+    client, problem = misreading.client, misreading.problem
+    if problem == "alias":
+        name = misreading.message.removeprefix("written as ").partition(",")[0]
+        message_tokens[-1] = name
+        writer_end = _get_field(writer, writer_pointer) or writer_end
+        result = f"{client} reads {way.field.name if way.field else 'the field'} as {_describe_zero(way.schema)}"
+    elif problem == "absent":
+        datum = samples.make_smallest(writer) if samples.is_small(writer) else None
+        return _show(writer, datum, misreading, f"{client} reads {way.path} as {_describe_zero(way.schema)}")
+    else:
+        result = f"{client} {_describe_result(misreading, way.schema, writer_end)}"
+    if not samples.is_small(writer_end):
+        return None
+    sample = samples.make_smallest(writer_end)
+    if problem == "symbols" and isinstance(writer_end, Enum) and isinstance(way.schema, Enum):
+        sample = next(symbol for symbol in writer_end.symbols if symbol not in way.schema.symbols)
+        result = f"{client} reads {sample}, which the reader does not list"
+    return _show(writer, samples.make_along(writer, message_tokens, sample), misreading, result)
+
+
+def _get_field(schema: Schema, pointer: str) -> Schema | None:
+    trace = [int(token) if token.isdigit() else token for token in pointer.split("/") if token]
+    innermost = walk(schema, trace).field
+    return innermost.schema if isinstance(innermost, Field) else None
+
+
+def _describe_result(misreading: LanguageMisreading, reader: Schema, writer: Schema) -> str:
+    written, _, read = misreading.message.removeprefix("written as ").partition(", read as ")
+    if misreading.problem == "form":
+        return "has the value in another form"
+    if misreading.is_json:
+        return f"does not read {written} as {read}"
+    go_type = _GO_TYPES.get(reader.type, reader.type)
+    return f"fails: {go_type} is unsupported for Avro {writer.type}"
+
+
+_GO_TYPES: Final = {
+    "boolean": "bool",
+    "int": "int32",
+    "long": "int64",
+    "float": "float32",
+    "double": "float64",
+    "bytes": "[]uint8",
+    "union": "a pointer",
+    "record": "a struct",
+    "enum": "string",
+    "map": "a map",
+    "array": "a slice",
+}
+
+
+def _show(writer: Schema, datum: Any, misreading: LanguageMisreading, result: str) -> Counterexample | None:
+    if datum is None:
+        return None
+    message = json.dumps(to_json(writer, datum, tagged=not misreading.is_json), ensure_ascii=False)
+    payload = message.encode() if misreading.is_json else encode(writer, datum)
+    return Counterexample(message, payload, result)
