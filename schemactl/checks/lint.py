@@ -26,6 +26,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.project import Project
 from schemactl.core.rules import LINT_RULES, Rule, every_rule
 from schemactl.core.schema import Release, SchemaInfo
+from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted
 from schemactl.declare.files import AVRO_SUFFIXES, Files, decode, read_bytes
 from schemactl.declare.formatter import proved
@@ -34,6 +35,7 @@ from schemactl.declare.references import AvroFile, own_names
 from schemactl.declare.source_location import JsonText, Tokens, key_node, nearest, pointer, tokens
 from schemactl.declare.yaml_parser import YamlPart, scalar
 from schemactl.formats import find_misreadings, identity, pair_of, resolve, spec
+from schemactl.formats.avro.go_definitions import find_changes
 from schemactl.formats.avro.parser import problems as avro_problems
 from schemactl.formats.avro.schema import LOGICAL_TYPES, PRIMITIVE_TYPES, qualify
 
@@ -607,6 +609,65 @@ def _get_namespace(value: Any) -> str | None:
     return own_names(value, None)[1] or ""
 
 
+# Languages of declared clients
+
+_TYPES_BY_LANGUAGE: Final[Mapping[str, frozenset[str]]] = {
+    "go": frozenset(
+        {
+            *("STRING", "JSON", "PROTOBUF", "AVRO", "PROTOBUF_NATIVE"),
+            *("INT8", "INT16", "INT32", "INT64", "FLOAT", "DOUBLE"),
+        }
+    ),
+    "python": frozenset({"STRING", "JSON", "AVRO", "PROTOBUF_NATIVE"}),
+}
+"""The schema types that Pulsar's clients in a language have."""
+
+
+def check_client_languages(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
+    """Report schemas that the client of a declared language lacks, registers otherwise, or writes otherwise."""
+    for name in only:
+        topic = declared.catalog.topics[name]
+        languages = {client.known_language: index for index, client in reversed([*enumerate(topic.clients)])}
+        schema = topic.schema
+        if schema is None:
+            continue
+        for language, index in languages.items():
+            types = _TYPES_BY_LANGUAGE.get(language)
+            if types and schema.type.name not in types:
+                who = f"{language.capitalize()}'s client has no {schema.type.name} schema"
+                client = on_one_line(topic.clients[index].name)
+                message = f"{who}: {client} connects to {name} without a schema, and reads and writes bytes."
+                yield "CLIENT_TYPE_UNSUPPORTED", name, topic.locate(f"/clients/{index}/language"), Remark((), message)
+        if "go" in languages and schema.type.name in ("INT16", "INT32", "INT64"):
+            message = (
+                f"Go's client writes and reads the {schema.type.name} of {name} with the least significant byte first, "
+                "all other clients and readers with the most significant one: 1 of the one is another number to the other."
+            )
+            yield "GO_BYTE_ORDER", name, topic.locate("/schema/type"), Remark(("schema", "type"), message)
+        if "go" in languages and schema.type.name in ("AVRO", "JSON", "PROTOBUF"):
+            for file in declared.written.get(name, ()):
+                for change in find_changes(file.value):
+                    message = (
+                        f"Go's client registers another definition of {name} than the declared one: {change.message}."
+                    )
+                    remark = Remark(change.parts, message, change.fix)
+                    yield "GO_DEFINITION_DIFFERS", name, file.locate(change.parts), remark
+        if "python" in languages and schema.type.name == "JSON":
+            for file in declared.written.get(name, ()):
+                for part in LintedDefinition.of(file, project).of_kind("primitive"):
+                    if (part.keys.get("type") or part.value) == "bytes" and "logicalType" not in part.keys:
+                        message = (
+                            f"{part.field} is bytes: the JsonSchema of Python's client writes and reads them as text, "
+                            "all other clients and readers as base64."
+                        )
+                        yield (
+                            "PYTHON_JSON_BYTES",
+                            name,
+                            file.locate(part.parts),
+                            Remark(part.parts, message, "", part.field),
+                        )
+
+
 # The functions of the rules
 
 
@@ -624,7 +685,7 @@ _DEFINITION_RULES: Final[Mapping[str, _RuleFunction]] = {
 }
 """The function of each rule on definitions."""
 
-_TOPIC_RULES: Final = (check_other_releases, check_sibling_namespaces)
+_TOPIC_RULES: Final = (check_other_releases, check_sibling_namespaces, check_client_languages)
 """The functions of the rules on topics."""
 
 

@@ -2,6 +2,7 @@
 //
 //	{"type": "AVRO", "writer": TEXT, "reader": TEXT, "payloads": [HEX, ...]}   payloads of the writer, read into structs of the reader
 //	{"print": TEXT}                                                            the definition that a producer or consumer registers
+//	{"has": 8}                                                                 whether the client has a schema of the type with this number
 //	{"encode": "INT16", "number": 1}                                           a message of a number
 //
 // Readers have the types that avrogen of github.com/hamba/avro derives from a definition; `strict` has int32 for int, as
@@ -33,6 +34,7 @@ type request struct {
 	Strict   bool
 	Payloads []string
 	Print    string
+	Has      *int
 	Encode   string
 	Number   int64
 }
@@ -58,6 +60,9 @@ func main() {
 		switch {
 		case asked.Print != "":
 			result = printAgain(asked.Print)
+		case asked.Has != nil:
+			_, err := pulsar.NewSchema(pulsar.SchemaType(*asked.Has), []byte(`"string"`), nil)
+			result = answer{Text: fmt.Sprint(err == nil)}
 		case asked.Encode != "":
 			result = encode(asked.Encode, asked.Number)
 		default:
