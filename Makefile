@@ -7,7 +7,7 @@
 # make lint     ruff and mypy
 # make dist     what a release is made of, in dist: wheel, sdist, what they contain (SBOM), checksums
 # make broker   the jars of the Pulsar brokers that tests start, in .broker or $SCHEMACTL_BROKER_CACHE; needs Maven and Java
-# make go-modules  the modules of Go's admin client, in Go's own cache; needs Go
+# make go-modules  the modules of Go's clients, in Go's own cache; needs Go
 # make spark-jars  the jars of Spark's Avro module, Delta and Iceberg, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
 # make spark-smoke  each part of the interface on Spark once, on the oldest, the pinned and the newest release, in environments that pip
 #                   makes from the wheel; needs the jars of make broker
@@ -68,6 +68,7 @@ broker:
 # Go checks them against go.sum.
 go-modules:
 	cd tests/registry/server/go_admin && go mod download
+	cd tests/formats/go_client && go mod download
 
 spark-jars: $(STAMP)
 	sh tests/spark_recipe/jars.sh "$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')"

@@ -11,14 +11,14 @@ import math
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, Flag
 from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeVar, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple, Self, TypeVar, get_args, get_origin
 from uuid import UUID
 
 from schemactl import formats
@@ -43,6 +43,7 @@ from schemactl.codec.record_classes import (
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import protobuf
+from schemactl.formats.avro.go_definitions import find_default_changes
 
 Json = Any
 
@@ -103,8 +104,13 @@ def extract(
     *,
     release: Release,
     role: Role | None = None,
+    is_portable: bool = True,
+    on_note: Callable[[str], None] | None = None,
 ) -> SchemaInfo:
     """Return the schema of a class: the one that Pulsar's Python client registers for it, if the client supports the class.
+
+    Go's client prints definitions again, and would register some otherwise. Of annotated classes, the definition is written so that
+    it registers the same: whole numbers without a point, no scale of 0, and no default that it prints as another value.
 
     Args:
         kind: a dataclass, a pydantic model, an attrs class, a `pulsar.schema.Record`, or the class of a protobuf message.
@@ -113,6 +119,8 @@ def extract(
         release: the Pulsar release whose broker has to accept the definition.
         role: what the class does with messages, by default both. A consumer does not read computed fields, and may read a field by
             another name than it writes it.
+        is_portable: whether the definition is written as Go's client prints it.
+        on_note: takes a sentence about each default that is left out for this.
 
     Raises:
         SchemactlError: if the class is another one, or has something that Avro cannot express.
@@ -140,7 +148,9 @@ def extract(
         _require_type(kind, "a class with annotations", type_, SchemaType.AVRO, SchemaType.JSON)
         from schemactl.declare.formatter import laid_out_json
 
-        text = laid_out_json(_to_json(_Definer(java, role).define_record(kind, "")))
+        text = laid_out_json(
+            _to_json(_Definer(java, role, is_portable=is_portable, on_note=on_note).define_record(kind, ""))
+        )
     else:
         raise SchemactlError(
             f"no definition can be taken from {name_of(kind)}",
@@ -154,6 +164,60 @@ def extract(
             fix=problem.fix or "change the annotation or the default in the class",
         )
     return info
+
+
+class JsonDifference(NamedTuple):
+    """A field of a `pulsar.schema.Record` that the client's JsonSchema writes otherwise than other clients.
+
+    Attributes:
+        field: the path of the field.
+        roles: the roles for which values are wrong.
+        text: the difference, in a sentence.
+        fix: the way out.
+    """
+
+    field: str
+    roles: tuple[Role, ...]
+    text: str
+    fix: str
+
+
+def find_json_differences(kind: type) -> Iterator[JsonDifference]:
+    """Yield the fields that `JsonSchema` of Python's client writes as other JSON than other clients; none of other classes."""
+    if _is_pulsar_record(kind):
+        yield from _find_json_differences(kind, kind.__name__, frozenset())
+
+
+def _find_json_differences(kind: Any, path: str, outer_kinds: frozenset[Any]) -> Iterator[JsonDifference]:
+    for name, field in kind._fields.items():
+        part, place = field, f"{path}.{name}"
+        # Arrays and maps have one or the other attribute.
+        while (inner := getattr(part, "array_type", None) or getattr(part, "value_type", None)) is not None:
+            place += "[]" if hasattr(part, "array_type") else "{}"
+            part = inner
+        part_kind = part if isinstance(part, type) else type(part)
+        if _is_pulsar_record(part_kind):
+            if part_kind not in outer_kinds:
+                yield from _find_json_differences(part_kind, place, outer_kinds | {kind})
+            continue
+        client_names = {base.__name__ for base in part_kind.__mro__ if base.__module__ == "pulsar.schema.definition"}
+        if "Bytes" in client_names:
+            yield JsonDifference(
+                place,
+                ("consumer", "producer"),
+                f"{place} is bytes, which Python's JsonSchema writes and reads as text, all other clients as base64.",
+                "make it a String, or send and receive with `pulsar_schema` of the generated package, or with AvroSchema on an AVRO topic",
+            )
+        if "CustomEnum" in client_names:
+            renamed = [member for member in part.enum_type if member.value != member.name]
+            if renamed:
+                yield JsonDifference(
+                    place,
+                    ("producer",),
+                    f"{place} is an enum, whose value Python's JsonSchema writes, {renamed[0].value!r} for {renamed[0].name}; "
+                    "all other clients write and read the name.",
+                    f'make the values the names, {renamed[0].name} = "{renamed[0].name}", or send with `pulsar_schema` of the generated package',
+                )
 
 
 def _to_json(value: Any) -> str:
@@ -200,9 +264,13 @@ def _describe(kind: Any) -> str:
 class _Definer:
     """Makes one definition, in which a named type is defined at its first use and referenced later."""
 
-    def __init__(self, java: JavaOptions, role: Role | None) -> None:
+    def __init__(
+        self, java: JavaOptions, role: Role | None, *, is_portable: bool, on_note: Callable[[str], None] | None
+    ) -> None:
         self._java = java
         self._role = role
+        self._is_portable = is_portable
+        self._on_note = on_note
         self._owners: dict[str, Any] = {}
         self._definitions: dict[str, Json] = {}
 
@@ -253,7 +321,19 @@ class _Definer:
         if "default" in field.avro:
             node["default"] = field.avro["default"]
         elif has_default:
-            node["default"] = _DefaultWriter(self._definitions, place).to_json(default, type_)
+            json_default = _DefaultWriter(self._definitions, place).to_json(default, type_)
+            if self._is_portable:
+                json_default = _write_whole_numbers(json_default)
+                changes = find_default_changes(json_default, type_, namespace, self._definitions)
+                if change := next(changes, None):
+                    json_default = NO_DEFAULT
+                    if self._on_note:
+                        self._on_note(
+                            f"{place}: its default is left out, because Go's client registers another one: {change.message}. "
+                            'To keep it, write it in the metadata of the field: {"avro": {"default": ...}}'
+                        )
+            if json_default is not NO_DEFAULT:
+                node["default"] = json_default
         elif (is_nullable and ORDERED not in hint.markers) or is_nullable_object:
             node["default"] = None
         return {**node, **field.avro}
@@ -335,6 +415,8 @@ class _Definer:
                     f"{place}: Avro's decimals have a fixed number of digits, and Decimal alone does not say how many",
                     fix='write Annotated[Decimal, "decimal(12, 2)"], with all digits and those behind the point',
                 )
+            if self._is_portable and node.get("scale") == 0:
+                del node["scale"]
             return node
         unit = "millis" if self._java.jsr310 else "micros"
         logical_types = {
@@ -386,6 +468,18 @@ class _Definer:
             node.pop("namespace", None)
         self._owners[full_name], self._definitions[full_name] = owner, node
         return node, own_namespace, False
+
+
+def _write_whole_numbers(value: Json) -> Json:
+    """Return a default whose whole numbers have no point."""
+    match value:
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case list():
+            return [_write_whole_numbers(item) for item in value]
+        case dict():
+            return {key: _write_whole_numbers(item) for key, item in value.items()}
+    return value
 
 
 def _make_unsupported_error(kind: Any, place: str) -> SchemactlError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -105,7 +106,14 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
     declared = _read_declared(args.topic, context) if args.topic else None
     if declared:
         _follow_type(args, declared[1])
-    info = _extract_schema(args, context.directory, _read_release(context))
+    folder, release = context.directory, _read_release(context)
+    expected = [declared[1]] if declared else [*_read_existing(args, context)]
+    info = _extract_schema(args, folder, release, expected=expected, context=context)
+    if info.type.name == "JSON":
+        from schemactl.classes.extraction import find_json_differences, load_class
+
+        for difference in find_json_differences(load_class(args.class_, folder)):
+            context.note(f"{difference.text} Fix: {difference.fix}.")
     if args.jsr310 and info.type.name == "AVRO":
         _print_property(context, declared)
     if args.check:
@@ -130,17 +138,43 @@ def _print_property(context: Context, declared: tuple[str, SchemaInfo] | None) -
         )
 
 
-def _extract_schema(args: argparse.Namespace, folder: str, release: Release, role: Role | None = None) -> SchemaInfo:
+def _read_existing(args: argparse.Namespace, context: Context) -> Iterator[SchemaInfo]:
+    """Yield the definition that --out names, if the file has one."""
+    from schemactl.core.schema import SchemaType
+
+    path = Path(context.directory, args.out) if args.out else None
+    if path and path.suffix.lower() == ".avsc" and path.is_file():
+        with suppress(SchemactlError):
+            yield read_file(args.out, context, type_=SchemaType[args.type or "AVRO"], message=None)
+
+
+def _extract_schema(
+    args: argparse.Namespace,
+    folder: str,
+    release: Release,
+    role: Role | None = None,
+    *,
+    expected: Sequence[SchemaInfo] = (),
+    context: Context | None = None,
+) -> SchemaInfo:
     """Return the schema of the class that the command line names.
 
-    Its module is imported from `folder`, or from an installed package. For `role` see `schemactl.classes.extraction.extract`.
+    Its module is imported from `folder`, or from an installed package. For `role` see `schemactl.classes.extraction.extract`. If the
+    definition in the spelling of the class is one of the `expected`, it stays so, although Go's client registers another one.
     """
     from schemactl.classes.extraction import JavaOptions, extract, load_class
+    from schemactl.comparison.changes import content_identity
     from schemactl.core.schema import SchemaType
 
     class_ = load_class(args.class_, folder)
     java = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)
-    return extract(class_, SchemaType[args.type] if args.type else None, java, release=release, role=role)
+    type_ = SchemaType[args.type] if args.type else None
+    if expected:
+        info = extract(class_, type_, java, release=release, role=role, is_portable=False)
+        if any(content_identity(info) == content_identity(schema) for schema in expected):
+            return info
+    on_note = context.note if context else None
+    return extract(class_, type_, java, release=release, role=role, on_note=on_note)
 
 
 def _read_release(context: Context) -> Release:
@@ -329,7 +363,8 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
     if newest := contract.versions[-1].info:
         _follow_type(args, newest)
     folder, release = str(Path.cwd()), contract.release
-    schemas = {role: _extract_schema(args, folder, release, role) for role in _ROLES}
+    infos = [version.info for version in contract.versions if version.info]
+    schemas = {role: _extract_schema(args, folder, release, role, expected=infos) for role in _ROLES}
     matching_version = Contents(contract.versions).find(schemas["producer"])
     against = select_versions(args.against or choose_versions_to_check(contract, matching_version), contract)
     reasons: list[Reason] = []
@@ -338,12 +373,23 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
         if role == "producer" and matching_version is None:
             reasons.append(_UNAPPROVED)
         reasons += find_rejections(role, schemas[role], contract, args.class_)
+        reasons += _find_json_reasons(args, folder, role, schemas[role])
     verdict = ClientVerdict(args.class_, args.role, contract, against, matching_version, reasons)
     if args.format == "json":
         context.report_json(**_verdict_value(verdict))
     else:
         context.report("\n".join(_render_verdict(verdict)))
     return NEGATIVE if verdict.failed_roles else 0
+
+
+def _find_json_reasons(args: argparse.Namespace, folder: str, role: Role, info: SchemaInfo) -> Iterator[Reason]:
+    """Yield the fields of a JSON message that Python's client writes or reads otherwise than other clients."""
+    from schemactl.classes.extraction import find_json_differences, load_class
+
+    if info.type.name == "JSON":
+        for difference in find_json_differences(load_class(args.class_, folder)):
+            if role in difference.roles:
+                yield Reason(role, difference.text, difference.fix, field=difference.field)
 
 
 def _contract_from_git(args: argparse.Namespace, context: Context) -> Contract:

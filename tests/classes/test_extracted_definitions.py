@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, make_dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum, Flag, StrEnum
@@ -21,10 +21,11 @@ import pytest
 from pydantic.alias_generators import to_camel
 from topics_to_generate import CLICK
 
-from schemactl.classes.extraction import JavaOptions, extract
+from schemactl.classes.extraction import JavaOptions, extract, find_json_differences
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaType
 from schemactl.formats import identity
+from schemactl.formats.avro.go_definitions import find_changes
 from schemactl.formats.protobuf import load
 
 # Without types, and to a type checker the folder of tests of that name.
@@ -160,16 +161,86 @@ def test_an_annotation_is_a_type_of_avro(annotation: Any, type_: Json) -> None:
         (Optional[int], None, ["null", "long"], None),  # noqa: UP045  as many write it
         (int | None, 3, ["long", "null"], 3),
         (int | str, "x", ["string", "long"], "x"),
-        (bytes, b"\x00\xff", "bytes", "\u0000\u00ff"),
+        (bytes, b"", "bytes", ""),
+        (float, 0.0, "double", 0),
+        (float, 0.5, "double", 0.5),
+        (list[float], [1.0, 2.5], {"type": "array", "items": "double"}, [1, 2.5]),
         (Color, Color.GREEN, COLOR, "GREEN"),
         (list[float], [1.5], {"type": "array", "items": "double"}, [1.5]),
         (datetime, datetime(1970, 1, 2, tzinfo=UTC), LONG_MICROS, 86_400_000_000),
         (date, date(1970, 1, 3), {"type": "int", "logicalType": "date"}, 2),
-        (Annotated[Decimal, "decimal(12, 2)"], Decimal("-1.28"), MONEY, "\u0080"),
     ],
 )
 def test_a_default_is_of_the_first_member(annotation: Any, default: Any, type_: Json, expected: Json) -> None:
     assert field_of(annotation, default) == {"name": "x", "type": type_, "default": expected}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "type_", "exact"),
+    [
+        (bytes, b"\x00\xff", "bytes", "\u0000\u00ff"),
+        (Annotated[Decimal, "decimal(12, 2)"], Decimal("-1.28"), MONEY, "\u0080"),
+        (Annotated[Decimal, "decimal(12, 0)"], Decimal(1), MONEY | {"scale": 0}, "\u0001"),
+        (int, 2**53 + 1, "long", 2**53 + 1),
+        (list[bytes], [b"a"], {"type": "array", "items": "bytes"}, ["a"]),
+    ],
+)
+def test_a_default_that_go_registers_otherwise_is_left_out(
+    annotation: Any, default: Any, type_: Json, exact: Json
+) -> None:
+    notes: list[str] = []
+    kind = make_dataclass(
+        "Holder", [("x", annotation, field(default_factory=default.copy) if isinstance(default, list) else default)]
+    )
+    portable = json.loads(extract(kind, release=Release.R4_0, on_note=notes.append).schema)
+    assert [*find_changes(portable)] == []
+    assert "default" not in portable["fields"][0]
+    assert len(notes) == 1
+    assert "Holder.x: its default is left out" in notes[0]
+    [written] = json.loads(extract(kind, release=Release.R4_0, is_portable=False).schema)["fields"]
+    assert written == {"name": "x", "type": type_, "default": exact}
+    kept = make_dataclass("Holder", [("x", annotation, field(metadata={"avro": {"default": exact}}))])
+    assert json.loads(extract(kept, release=Release.R4_0).schema)["fields"][0]["default"] == exact
+
+
+def test_a_scale_of_0_is_left_out() -> None:
+    assert field_of(Annotated[Decimal, "decimal(12, 0)"])["type"] == {
+        "type": "bytes",
+        "logicalType": "decimal",
+        "precision": 12,
+    }
+
+
+class Tone(Enum):
+    """Of a sound."""
+
+    LOW = 1
+    HIGH = "HIGH"
+
+
+def test_the_json_of_a_record_is_reported_where_it_differs() -> None:
+    class Note(client.Record):  # type: ignore[misc] # of a client without types
+        hash = client.Bytes()
+
+    class Sound(client.Record):  # type: ignore[misc] # of a client without types
+        tone = client.CustomEnum(Tone)
+        same = client.CustomEnum(Enum("Same", {"A": "A"}))
+        notes = client.Array(Note())
+        by_name = client.Map(client.Bytes())
+        text = client.String()
+
+    differences = [*find_json_differences(Sound)]
+    assert [(difference.field, difference.roles) for difference in differences] == [
+        ("Sound.tone", ("producer",)),
+        ("Sound.notes[].hash", ("consumer", "producer")),
+        ("Sound.by_name{}", ("consumer", "producer")),
+    ]
+    # So the client writes them, while the definition names symbols, and bytes are base64.
+    payload = client.JsonSchema(Note).encode(Note(hash=b"abcd"))
+    assert json.loads(payload) == {"hash": "abcd"}
+    assert client.JsonSchema(Note).decode(b'{"hash": "YWJjZA=="}').hash == b"YWJjZA=="
+    assert json.loads(client.JsonSchema(Sound).encode(Sound(tone=Tone.LOW)))["tone"] == 1
+    assert [*find_json_differences(Node)] == []
 
 
 def test_what_may_be_none_is_null_by_default() -> None:

@@ -52,7 +52,7 @@ def test_a_definition_is_printed_alone(tmp_path: Path, module: str) -> None:
     printed = schemactl(tmp_path, "extract", f"{module}:Order")
     assert printed.out == (
         '{\n  "type": "record",\n  "name": "Order",\n  "fields": [\n    {"name": "id", "type": "string"},\n'
-        '    {"name": "total", "type": "double", "default": 0.0}\n  ]\n}\n'
+        '    {"name": "total", "type": "double", "default": 0}\n  ]\n}\n'
     )
     # The output of the module is not part of the definition.
     assert printed.err == "the shop opens\n"
@@ -423,3 +423,86 @@ def test_a_package_replaces_the_repository(service: str, monkeypatch: pytest.Mon
     assert "SCHEMA_TYPE_CHANGED" in verify_topic("stock-levels", "--half", "value", code=100)
     for name in [name for name in sys.modules if name.split(".")[0] in (package, "service")]:
         del sys.modules[name]
+
+
+RECORDS = """
+from dataclasses import dataclass
+from enum import Enum
+from pulsar.schema import Bytes, CustomEnum, Record, String
+
+class Color(Enum):
+    RED = 1
+
+class Raw(Record):
+    b = Bytes()
+
+class Colored(Record):
+    c = CustomEnum(Color)
+
+class Plain(Record):
+    s = String()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "fields"),
+    [
+        ("Raw", "both", ["Raw.b", "Raw.b"]),
+        ("Raw", "consumer", ["Raw.b"]),
+        ("Colored", "producer", ["Colored.c"]),
+        # Its enum is read by name.
+        ("Colored", "consumer", []),
+        ("Plain", "both", []),
+    ],
+)
+def test_json_that_pythons_client_writes_otherwise_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, role: str, fields: list[str]
+) -> None:
+    module_name = f"records_{next(numbers)}"
+    (tmp_path / f"{module_name}.py").write_text(RECORDS)
+    class_ = f"{module_name}:{name}"
+    monkeypatch.chdir(tmp_path)
+    printed = schemactl(tmp_path, "extract", class_, "--type", "JSON")
+    assert ("JsonSchema" in printed.err) is (name != "Plain")
+    assert "JsonSchema" not in schemactl(tmp_path, "extract", class_).err
+    repository = Scratch(tmp_path / "schemas")
+    repository.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\n",
+            "topics/raw.yaml": "topic: a/b/raw\nschema: {type: JSON, definition: raw.avsc}\n",
+            "topics/raw.avsc": printed.out,
+        }
+    )
+    repository.flush()
+    arguments = ("verify-client", class_, "--topic", "raw", "--role", role)
+    code = 100 if fields else 0
+    report = json.loads(schemactl(repository.path, *arguments, "--format", "json", code=code).out)
+    assert [finding["reason"].partition(" is ")[0] for finding in report["findings"]] == fields
+    assert report["version"] == 0
+    printed = schemactl(repository.path, *arguments, code=code)
+    assert ("cannot" in printed.out) is bool(fields)
+    sys.modules.pop(module_name, None)
+
+
+def test_an_approved_definition_keeps_its_spelling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    portable = schemactl(tmp_path, "extract", f"{module}:Order").out
+    for definition in (portable, portable.replace('"default": 0', '"default": 0.0')):
+        repository = Scratch(tmp_path / f"schemas_{len(definition)}")
+        repository.commit(
+            {
+                "schemactl.yaml": "version: 1\nroots: [topics]\n",
+                "topics/orders.yaml": "topic: a/b/orders\nschema: {type: AVRO, definition: orders.avsc}\n",
+                "topics/orders.avsc": definition,
+            }
+        )
+        repository.flush()
+        repository.flush()
+        schemactl(repository.path, "verify-client", f"{module}:Order", "--topic", "orders")
+        out = repository.path / "topics" / "orders.avsc"
+        assert schemactl(tmp_path, "extract", f"{module}:Order", "--out", str(out)).out.endswith(
+            "orders.avsc: unchanged\n"
+        )
+        schemactl(tmp_path, "extract", f"{module}:Order", "--out", str(out), "--check")

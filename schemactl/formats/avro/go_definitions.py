@@ -52,6 +52,11 @@ def find_changes(value: Any) -> Iterator[GoChange]:
     yield from _check_type(value, (), "", types)
 
 
+def find_default_changes(default: Any, schema: Any, namespace: str, types: Mapping[str, Any]) -> Iterator[GoChange]:
+    """Yield the parts of a field's default that Go's client prints otherwise; `types` has the named types by full name."""
+    yield from _check_default(default, schema, (), namespace, types)
+
+
 def _collect_types(value: Any, namespace: str, types: dict[str, Any]) -> None:
     match value:
         case list():
