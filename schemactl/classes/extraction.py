@@ -127,8 +127,7 @@ def extract(
     """
     if _is_message(kind):
         _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
-        wrapper: Any = protobuf.load("definition")
-        return SchemaInfo(SchemaType.PROTOBUF_NATIVE, wrapper.of_class(kind))
+        return SchemaInfo(SchemaType.PROTOBUF_NATIVE, protobuf.load("rendering").of_class(kind))
     if _is_pulsar_record(kind):
         _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)
         if java != _NO_OPTIONS:

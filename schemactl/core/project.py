@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ProtoCategory = Literal["WIRE", "WIRE_JSON"]
 """The categories of buf's rules on messages; other categories concern generated code."""
 
+ProtoRendering = Literal["java", "go", "python"]
+"""The languages of Pulsar's clients, each of which sends a PROTOBUF_NATIVE definition in its own form."""
+
 OPTIONAL_CHECKERS: Mapping[str, Release] = {
     "ProtobufNativeSchemaAdvancedCompatibilityCheck": Release.R5_0,
     "ProtobufSchemaCompatibilityCheck": Release.R4_0,

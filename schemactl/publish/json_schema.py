@@ -237,13 +237,13 @@ class SchemaWriter:
         if name:
             kinds, doc_of = protobuf.load("descriptor"), protobuf.load("definition").doc_of
             fields = message.fields().values()
-            required = [field.proto.json_name for field in fields if field.cardinality == kinds.REQUIRED]
+            required = [field.json_name for field in fields if field.cardinality == kinds.REQUIRED]
             self.types[name].update(
                 {
                     "type": "object",
                     **drop_empty({"description": self._comments.get(message.pointer)}),
                     "properties": {
-                        field.proto.json_name: _add_doc(self._field_schema(field), doc_of(field, self._comments))
+                        field.json_name: _add_doc(self._field_schema(field), doc_of(field, self._comments))
                         for field in fields
                     },
                     **drop_empty({"required": required}),

@@ -17,19 +17,10 @@ from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Breakage
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS, identity, problems
-from schemactl.formats.protobuf.definition import (
-    REFUSAL,
-    default_json_name,
-    field_path,
-    find,
-    is_shipped,
-    parse,
-    proto_text,
-    render,
-    source_at,
-)
-from schemactl.formats.protobuf.descriptor import Span
+from schemactl.formats.protobuf.definition import REFUSAL, field_path, find, is_shipped, parse, proto_text, source_at
+from schemactl.formats.protobuf.descriptor import Span, default_json_name
 from schemactl.formats.protobuf.protoc import Proto, compile_all, compile_proto, read_descriptor_set
+from schemactl.formats.protobuf.rendering import render_set
 
 pytestmark = pytest.mark.slow
 
@@ -138,7 +129,7 @@ def test_missing_and_circular_imports_are_refused() -> None:
 def test_every_public_definition_is_written_as_it_was_read() -> None:
     for _, old, new in public():
         for info in (old, new):
-            assert render(parse(info.schema).root) == info.schema
+            assert render_set(parse(info.schema).root) == info.schema
             # The corpus has messages that must contain themselves, which brokers store.
             assert [
                 problem.what for problem in FORMAT.problems(info, Release.R5_0) if "contain itself" not in problem.what
@@ -155,10 +146,10 @@ COMMON = b'syntax = "proto3"; package common; message Money { int64 units = 1; }
 ORDER = b'syntax = "proto3"; import "common/money.proto"; message M { common.Money price = 1; }'
 
 
-def test_files_are_written_in_the_order_of_their_names_and_only_those_needed() -> None:
+def test_only_needed_files_are_written_in_the_order_of_javas_client() -> None:
     sources = {"z.proto": ORDER, "common/money.proto": COMMON, "unused.proto": COMMON.replace(b"common", b"other")}
     info = compile_proto(Proto("M", "z.proto", sources))
-    assert [file.name for file in files_of(info).file] == ["common/money.proto", "z.proto"]
+    assert [file.name for file in files_of(info).file] == ["z.proto", "common/money.proto"]
 
 
 def native_identity(info: SchemaInfo) -> object:
@@ -225,7 +216,7 @@ def test_protocs_own_files_may_change_with_its_release() -> None:
 def test_default_json_names_are_protocs(name: str, json_name: str) -> None:
     assert default_json_name(name) == json_name
     info = definition(f'syntax = "proto3"; message M {{ int32 {name} = 1; }}')
-    assert parse(info.schema).root.fields()[1].proto.json_name == json_name
+    assert parse(info.schema).root.fields()[1].json_name == json_name
 
 
 def test_a_descriptor_set_is_a_definition() -> None:
@@ -367,7 +358,7 @@ def test_type_name_without_a_leading_dot_is_resolved_from_the_innermost_scope(
     assert read.image.files["m.proto"].proto == expected.image.files["m.proto"].proto
     assert not list(FORMAT.resolve(reader=info, writer=complete))
     assert dict(FORMAT.outline(info)) == dict(FORMAT.outline(complete))
-    assert files_of(SchemaInfo(info.type, render(read.root))) == files, "the stored names are registered"
+    assert files_of(SchemaInfo(info.type, render_set(read.root))) == files, "the stored names are registered"
     assert identity(info) != identity(complete), "a broker stores both, because their bytes differ"
 
 

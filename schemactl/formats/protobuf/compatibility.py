@@ -585,7 +585,7 @@ def check_same_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
 
 def check_same_json_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """Check FIELD_SAME_JSON_NAME."""
-    old_name, new_name = old.proto.json_name, new.proto.json_name
+    old_name, new_name = old.json_name, new.json_name
     if old_name != new_name and not old.proto.extendee:
         message = f'{describe_field(new)} changed option "json_name" from "{old_name}" to "{new_name}".'
         yield make_violation("FIELD_SAME_JSON_NAME", message, (new, "json_name"), (new, ""))

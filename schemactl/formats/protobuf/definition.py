@@ -25,9 +25,10 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from google.protobuf.descriptor_pb2 import (
     EDITION_2023,
@@ -50,6 +51,7 @@ from schemactl.core.schema import Locator
 from schemactl.formats.avro.schema import JavaException
 from schemactl.formats.protobuf.descriptor import (
     ENUM,
+    FLOAT_KINDS,
     MAP,
     REPEATED,
     REQUIRED,
@@ -64,7 +66,9 @@ from schemactl.formats.protobuf.descriptor import (
     ProtoField,
     ProtoMessage,
     Span,
+    default_json_name,
     is_map_entry,
+    print_protoc_default,
 )
 from schemactl.formats.protobuf.java_descriptors import RejectedDefinition, check_definition, check_files
 from schemactl.formats.protobuf.python_runtime import adapt_files
@@ -72,7 +76,8 @@ from schemactl.formats.protobuf.python_runtime import adapt_files
 REFUSAL = "deserialize ProtobufNative Schema failed"
 """The message of a broker for every definition that it cannot read."""
 
-_KEYS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
+ENVELOPE_KEYS: Final = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
+"""The keys of the JSON object that Pulsar stores (ProtobufNativeSchemaData)."""
 
 _BASE64_PART = re.compile(r"(?:[\x00-\x20]*+[A-Za-z0-9+/]{4})*+[\x00-\x20]*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?+")
 _BASE64 = re.compile(r"(?:[\x00-\x20]*+(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=))*+[\x00-\x20]*+")
@@ -82,9 +87,6 @@ _WHITESPACE = " \t\r\n"
 _ENCODED_VALUE = re.compile(r'("fileDescriptorSet"\s*:\s*")([^"\\]*)')
 _CONTROL = re.compile(r"[\x00-\x20]+")
 _NOT_UTF8 = re.compile(r"[\ud800-\udfff]")
-
-_PACKAGE = re.compile(r"[A-Za-z0-9_.]*")
-"""The usual characters of a package."""
 
 _SHIPPED = "google/protobuf/"
 """The folder of protoc's own files: their content depends on the compiler's release, not on the user."""
@@ -135,8 +137,8 @@ class ProtoDefinition:
     def identity(self) -> tuple[str, str]:
         """The root's full name, and a digest of the declarations in the reachable files.
 
-        Source info, the names and order of files (a moved file declares the same), JSON names that equal the default, and the
-        content of protoc's own files do not count. Type names count as they were stored, with or without a leading dot.
+        Source info, the names and order of files (a moved file declares the same), JSON names that equal the default, the texts
+        of float defaults, and the content of protoc's own files do not count. Type names count as they were stored, with or without a leading dot.
         """
         files = [self.image.files[name] for name in self.reachable if not is_shipped(name)]
         contents = (_serialize_content(file.stored_proto) for file in files)
@@ -190,7 +192,7 @@ def _read_envelope(schema: bytes) -> tuple[bytes, str | None, str | None]:
     """
     encoding = json.detect_encoding(schema)
     text = schema.decode(encoding, "surrogateescape" if encoding.startswith("utf-8") else "replace").lstrip(_WHITESPACE)
-    problem = "not a JSON object with " + ", ".join(_KEYS)
+    problem = "not a JSON object with " + ", ".join(ENVELOPE_KEYS)
     try:
         try:
             envelope, end = _DECODER.raw_decode(text)
@@ -212,16 +214,16 @@ def _read_envelope(schema: bytes) -> tuple[bytes, str | None, str | None]:
     data: bytes | None = None
     names: dict[str, str | None] = {}
     for key, value in envelope.pairs:
-        if key == _KEYS[0]:
+        if key == ENVELOPE_KEYS[0]:
             data = _decode_bytes(value)
-        elif key in _KEYS:
+        elif key in ENVELOPE_KEYS:
             if isinstance(value, (_JsonObject, list)):
                 raise InvalidSchema("its values are text")
             names[key] = value if value is None or isinstance(value, str) else "true" if value else "false"
     if data is None:
         java = JavaException("NullPointerException", 'Cannot read the array length because "data" is null')
         raise RejectedDefinition(java, "`fileDescriptorSet` is missing")
-    return data, names.get(_KEYS[1]), names.get(_KEYS[2])
+    return data, names.get(ENVELOPE_KEYS[1]), names.get(ENVELOPE_KEYS[2])
 
 
 def _is_nested_too_deeply(text: str) -> bool:
@@ -479,13 +481,11 @@ def _serialize_content(file: FileDescriptorProto) -> bytes:
     for field in fields:
         if field.json_name == default_json_name(field.name):
             field.ClearField("json_name")
+        if field.type in FLOAT_KINDS and field.HasField("default_value"):
+            # Clients print floats in several ways. A default that does not parse stays.
+            with suppress(ValueError):
+                field.default_value = print_protoc_default(field.default_value, field.type)
     return copy.SerializeToString(deterministic=True)
-
-
-def default_json_name(name: str) -> str:
-    """Return the JSON name of a field without an option for it: `user_id` becomes `userId`."""
-    head, *rest = name.split("_")
-    return head + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
@@ -504,13 +504,14 @@ def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
 
 
 def descriptor_set(schema: bytes) -> tuple[bytes, str]:
-    """Return the FileDescriptorSet in `schema`, serialized as by protoc, and the root's full name.
+    """Return the FileDescriptorSet in `schema` with all its files in their order, and the root's full name.
 
     Raises:
         InvalidSchema: if a broker rejects it.
     """
     definition = parse(schema)
-    return _serialize_files(definition.image, definition.reachable), definition.root.full_name
+    files = FileDescriptorSet(file=definition.image.stored_protos.values())
+    return files.SerializeToString(deterministic=True), definition.root.full_name
 
 
 def adapt_for_python(schema: bytes) -> bytes:
@@ -524,11 +525,11 @@ def adapt_for_python(schema: bytes) -> bytes:
     files = definition.adapted_files
     try:
         envelope = json.loads(schema)
-        is_usual = base64.b64decode(envelope[_KEYS[0]], validate=True) and envelope[_KEYS[1]] in (
+        is_usual = base64.b64decode(envelope[ENVELOPE_KEYS[0]], validate=True) and envelope[ENVELOPE_KEYS[1]] in (
             root.full_name,
             root.nested_name,
         )
-        if files is None and is_usual and image.files[envelope[_KEYS[2]]] is root.file:
+        if files is None and is_usual and image.files[envelope[ENVELOPE_KEYS[2]]] is root.file:
             return schema
     except (ValueError, TypeError, KeyError):
         pass
@@ -537,50 +538,9 @@ def adapt_for_python(schema: bytes) -> bytes:
     return json.dumps(_make_envelope(data, root), separators=(",", ":")).encode()
 
 
-def render(root: ProtoMessage) -> bytes:
-    """Return the schema bytes for `root`: the files it needs, sorted by name, without source info.
-
-    The same content always has the same bytes.
-    """
-    image = root.file.image
-    envelope = _make_envelope(_serialize_files(image, image.list_reachable(root.file.name)), root)
-    schema = json.dumps(envelope, separators=(",", ":")).encode()
-    if _PACKAGE.fullmatch(root.file.proto.package):
-        return schema
-    # A broker uses the package as a regular expression, with which the full name may not match.
-    try:
-        parse(schema)
-    except InvalidSchema:
-        return json.dumps({**envelope, _KEYS[1]: root.nested_name}, separators=(",", ":")).encode()
-    return schema
-
-
-def of_class(message: type[Message]) -> bytes:
-    """Return the schema bytes that Pulsar's Python client registers for a message class (ProtobufNativeSchema)."""
-    files: dict[str, FileDescriptorProto] = {}
-
-    def add(file: Any) -> None:
-        if file.name not in files:
-            for dependency in file.dependencies:
-                add(dependency)
-            files[file.name] = FileDescriptorProto()
-            file.CopyToProto(files[file.name])
-
-    root = message.DESCRIPTOR
-    add(root.file)
-    envelope = _make_envelope(FileDescriptorSet(file=files.values()).SerializeToString(), root)
-    return json.dumps(envelope, indent=True).encode()
-
-
-def _serialize_files(image: Image, names: Iterable[str]) -> bytes:
-    """Return the files as a serialized descriptor set, as they were read; the same files always have the same bytes."""
-    files = FileDescriptorSet(file=[image.files[name].stored_proto for name in sorted(names)])
-    return files.SerializeToString(deterministic=True)
-
-
 def _make_envelope(descriptor_set: bytes, root: Any) -> dict[str, str]:
     values = (base64.b64encode(descriptor_set).decode(), root.full_name, root.file.name)
-    return dict(zip(_KEYS, values, strict=True))
+    return dict(zip(ENVELOPE_KEYS, values, strict=True))
 
 
 # Places in the `.proto` file

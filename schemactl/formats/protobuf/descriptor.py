@@ -58,6 +58,7 @@ Kind = int
 
 DOUBLE = FieldDescriptorProto.TYPE_DOUBLE
 FLOAT = FieldDescriptorProto.TYPE_FLOAT
+FLOAT_KINDS = (FLOAT, DOUBLE)
 BOOL = FieldDescriptorProto.TYPE_BOOL
 STRING = FieldDescriptorProto.TYPE_STRING
 BYTES = FieldDescriptorProto.TYPE_BYTES
@@ -489,6 +490,11 @@ class ProtoField(Element):
         return self.full_name if self.proto.extendee else self.proto.name
 
     @property
+    def json_name(self) -> str:
+        """The name of the field in JSON, which clients leave out of descriptors if it is the default."""
+        return self.proto.json_name or default_json_name(self.proto.name)
+
+    @property
     def type_name(self) -> str:
         """The full name of a message or enum type; "" for a scalar."""
         return self.proto.type_name.removeprefix(".")
@@ -663,6 +669,12 @@ def cardinality_of(proto: FieldDescriptorProto, features: Features, kind: Kind) 
     ):
         return EXPLICIT
     return IMPLICIT
+
+
+def default_json_name(name: str) -> str:
+    """Return the JSON name of a field without an option for it: `user_id` becomes `userId`."""
+    head, *rest = name.split("_")
+    return head + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 class Span(NamedTuple):
@@ -930,6 +942,25 @@ def _escape(character: str) -> str:
     if character.isprintable():
         return character
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def print_protoc_default(text: str, kind: Kind) -> str:
+    """Return the default of a float or double field as protoc writes it (SimpleFtoa, SimpleDtoa), from any text of the value."""
+    value = to_float32(float(text)) if kind == FLOAT else float(text)
+    short = f"{value:.6g}" if kind == FLOAT else f"{value:.15g}"
+    is_exact = (to_float32(float(short)) if kind == FLOAT else float(short)) == value
+    return short if is_exact or math.isnan(value) else print_python_default(text, kind)
+
+
+def print_go_default(text: str, kind: Kind) -> str:
+    """Return the default of a float or double field as Go's protodesc prints it, from the text that protoc writes."""
+    value = to_float32(float(text)) if kind == FLOAT else float(text)
+    return _format_go_float(value, single=kind == FLOAT) if math.isfinite(value) else f"{value}"
+
+
+def print_python_default(text: str, kind: Kind) -> str:
+    """Return the default of a float or double field as Python's protobuf (upb) prints it, from the text that protoc writes."""
+    return f"{to_float32(float(text)):.9g}" if kind == FLOAT else f"{float(text):.17g}"
 
 
 def _format_go_float(value: float, *, single: bool) -> str:

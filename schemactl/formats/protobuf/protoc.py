@@ -29,11 +29,11 @@ from schemactl.formats.protobuf.definition import (
     find_message,
     from_descriptor_set,
     locator,
-    render,
     source_at,
 )
 from schemactl.formats.protobuf.descriptor import Image, ProtoMessage, Span
 from schemactl.formats.protobuf.protoc_process import describe_installation, worker
+from schemactl.formats.protobuf.rendering import render, render_set
 
 MAX_SOURCE_BYTES: Final = 5 * 2**20
 """The maximum size of one definition with its imports: a broker stores no larger schema."""
@@ -188,7 +188,7 @@ def read_descriptor_set(data: bytes, message: str, *, path: str) -> SchemaInfo:
     """
     source = Source(path)
     try:
-        schema = render(from_descriptor_set(data, message))
+        schema = render_set(from_descriptor_set(data, message))
     except InvalidSchema as error:
         raise _add_source(error, source) from error
     return SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema, source=source)

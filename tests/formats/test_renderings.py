@@ -1,0 +1,144 @@
+"""Each form of a definition has the bytes that Pulsar's client of the language sends for the classes of the same `.proto` files.
+
+`renderings/record.py` recorded what the clients send: Java 4.0.7 with protobuf-java 3.25.5, Go 0.19.0 with protobuf-go 1.36.5, and
+Python 3.13.0 with protobuf 7.36.2.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from schemactl.core.project import ProtoRendering
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.formats import identity
+from schemactl.formats.protobuf.protoc import Proto, compile_proto, read_descriptor_set
+from schemactl.formats.protobuf.rendering import find_rendering, find_variants, render_as
+
+CORPUS = Path(__file__).parents[1] / "corpus" / "native_renderings.jsonl.gz"
+RECORDS = [json.loads(line) for line in gzip.decompress(CORPUS.read_bytes()).splitlines()]
+LANGUAGES: tuple[ProtoRendering, ...] = ("java", "go", "python")
+
+WITHOUT_GO = {"message_set"}
+"""The sets that protoc-gen-go does not compile."""
+WITHOUT_JAVA = {"edition", "edition_features", "edition_imports"}
+"""The sets that protoc 3.25 does not compile."""
+
+EACH_SET = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["name"])
+
+
+def compile_record(record: Any) -> SchemaInfo:
+    files = {name: text.encode() for name, text in record["files"].items()}
+    return compile_proto(Proto(record["message"], record["entry"], files))
+
+
+def read_files(schema: str | bytes) -> dict[str, bytes]:
+    data = base64.b64decode(json.loads(schema)["fileDescriptorSet"])
+    return {file.name: file.SerializeToString(deterministic=True) for file in FileDescriptorSet.FromString(data).file}
+
+
+def test_corpus_has_every_form_of_each_set_that_the_language_compiles() -> None:
+    assert len(RECORDS) == 40
+    assert {record["name"] for record in RECORDS if record["java"] is None} == WITHOUT_JAVA
+    assert {record["name"] for record in RECORDS if record["go"] is None} == WITHOUT_GO
+
+
+@EACH_SET
+def test_form_for_java_is_what_its_client_sends(record: Any) -> None:
+    schema = compile_record(record).schema
+    assert list(find_variants(schema, "java")) == (
+        [] if record["java"] else ["it has protobuf-java 3.25, which does not support editions"]
+    )
+    if record["java"]:
+        assert schema.decode() == record["java"]
+
+
+@EACH_SET
+def test_form_for_python_is_what_its_client_sends(record: Any) -> None:
+    schema = render_as(compile_record(record).schema, "python")
+    # The content of protobuf's own files depends on the release that is installed here.
+    if not list(find_variants(schema, "python")):
+        assert schema.decode() == record["python"]
+
+
+@EACH_SET
+def test_form_for_go_is_what_its_client_sends_unless_a_variant_is_announced(record: Any) -> None:
+    if not record["go"]:
+        return
+    schema = render_as(compile_record(record).schema, "go")
+    variants = list(find_variants(schema, "go"))
+    if not variants:
+        assert [schema.decode()] == list(record["go"])
+    elif len(variants) == 1 and "random order" in variants[0]:
+        # The order that is sent most often, as long as the map has one group of slots.
+        if len(read_files(schema)) < 8:
+            assert schema.decode() == max(record["go"], key=record["go"].get)
+        for sent in record["go"]:
+            assert read_files(sent) == read_files(schema)
+
+
+@EACH_SET
+def test_forms_are_one_version(record: Any) -> None:
+    info = compile_record(record)
+    sent = [record["java"] or info.schema.decode(), record["python"], *(record["go"] or ())]
+    identities = {identity(SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode())) for text in sent}
+    identities |= {identity(SchemaInfo(info.type, render_as(info.schema, language))) for language in LANGUAGES}
+    assert identities == {identity(info)}
+
+
+@EACH_SET
+def test_form_is_found_in_what_a_client_sent(record: Any) -> None:
+    for language in ("java", "python"):
+        if record[language]:
+            assert find_rendering(record[language].encode()) == language
+    for text in record["go"] or ():
+        # Without fields, nothing differs.
+        assert find_rendering(text.encode()) == ("java" if text == record["java"] else "go")
+
+
+@EACH_SET
+def test_descriptor_set_keeps_its_own_files_and_order(record: Any) -> None:
+    text = record["java"] or record["python"]
+    files = FileDescriptorSet.FromString(base64.b64decode(json.loads(text)["fileDescriptorSet"]))
+    for order in (files.file, [*reversed(files.file)]):
+        data = FileDescriptorSet(file=order).SerializeToString()
+        info = read_descriptor_set(data, record["message"], path="a.binpb")
+        stored = json.loads(info.schema)
+        assert base64.b64decode(stored["fileDescriptorSet"]) == data
+        assert identity(info) == identity(compile_record(record))
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "variants"),
+    [
+        ("scalars", "go", []),
+        ("scalars", "java", []),
+        ("edition", "java", ["it has protobuf-java 3.25, which does not support editions"]),
+        ("edition", "go", []),
+        ("edition_imports", "go", ["it sends the 3 files of the definition in random order"]),
+        ("one_import", "go", ["it sends the 2 files of the definition in random order"]),
+        ("one_import", "java", []),
+        ("one_import", "python", []),
+        ("well_known", "python", []),
+        ("custom_option", "java", []),
+        ("custom_option", "python", ["it sends google/protobuf/descriptor.proto of its own release of protobuf"]),
+        (
+            "custom_options",
+            "go",
+            [
+                "it sends the 3 files of the definition in random order",
+                "it sends google/protobuf/descriptor.proto of its own release of protobuf",
+                "it sends several custom options of one element in random order",
+            ],
+        ),
+    ],
+)
+def test_variants_are_announced(name: str, language: ProtoRendering, variants: list[str]) -> None:
+    record = next(record for record in RECORDS if record["name"] == name)
+    assert list(find_variants(compile_record(record).schema, language)) == variants
