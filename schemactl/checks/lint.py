@@ -34,7 +34,7 @@ from schemactl.declare.reader import Declared
 from schemactl.declare.references import AvroFile, own_names
 from schemactl.declare.source_location import JsonText, Tokens, key_node, nearest, pointer, tokens
 from schemactl.declare.yaml_parser import YamlPart, scalar
-from schemactl.formats import find_misreadings, identity, pair_of, resolve, spec
+from schemactl.formats import find_misreadings, find_variants, identity, list_native_parts, pair_of, resolve, spec
 from schemactl.formats.avro.go_definitions import find_changes
 from schemactl.formats.avro.parser import problems as avro_problems
 from schemactl.formats.avro.schema import LOGICAL_TYPES, PRIMITIVE_TYPES, qualify
@@ -571,6 +571,29 @@ def _find_problems(schema: SchemaInfo, release: Release) -> Iterator[InvalidSche
             yield InvalidSchema(problem.what, pointer=problem_pointer, fix=problem.fix)
 
 
+def check_client_forms(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
+    """Report producers whose client may send another text than the form of its language."""
+    for name in only:
+        topic = declared.catalog.topics[name]
+        if topic.schema is None or not list_native_parts(topic.schema):
+            continue
+        languages = {
+            f"/clients/{index}/language": (client.client_language, f"The producer {client.name}")
+            for index, client in enumerate(topic.clients)
+            if client.role == "producer"
+        }
+        if not languages and (rendering := topic.rendering or project.rendering):
+            pointer = "/protobuf/rendering" if topic.rendering else "/schema/definition"
+            languages = {pointer: (rendering, "A producer")}
+        for pointer, (language, subject) in languages.items():
+            for variant in find_variants(topic.schema, language) if language else ():
+                message = (
+                    f"{subject} may send another definition of {name} than the form of Pulsar's client of {(language or '').capitalize()}: {variant}. "
+                    "A broker compares bytes."
+                )
+                yield "CLIENT_FORM_VARIES", name, topic.locate(pointer), Remark(tokens(pointer), message)
+
+
 def check_sibling_namespaces(
     declared: Declared, _project: Project, only: Collection[TopicName]
 ) -> Iterator[_TopicRemark]:
@@ -685,7 +708,7 @@ _DEFINITION_RULES: Final[Mapping[str, _RuleFunction]] = {
 }
 """The function of each rule on definitions."""
 
-_TOPIC_RULES: Final = (check_other_releases, check_sibling_namespaces, check_client_languages)
+_TOPIC_RULES: Final = (check_other_releases, check_client_forms, check_sibling_namespaces, check_client_languages)
 """The functions of the rules on topics."""
 
 

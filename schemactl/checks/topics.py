@@ -15,6 +15,7 @@ from schemactl.checks.check_report import Change, ClientImpact, TopicCheck
 from schemactl.checks.proposal import Proposal, Run, find_number_in_force, is_same_schema
 from schemactl.checks.proposal import declared as declared_in
 from schemactl.checks.schemas import locate_breakage
+from schemactl.comparison.changes import Contents
 from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import LANGUAGES, Client, ClientBuild, Topic
@@ -25,7 +26,16 @@ from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrateg
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
-from schemactl.formats import counterexample, explain, find_client_defaults, has_client_rules, identity
+from schemactl.formats import (
+    convert,
+    counterexample,
+    explain,
+    find_client_defaults,
+    find_rendering,
+    has_client_rules,
+    identity,
+    list_native_parts,
+)
 
 
 def check_topic(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
@@ -366,7 +376,20 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
             if is_new and not is_changed:
                 yield from _report_broken_client(run, proposal, client, *client_breakages[0], severity="warning")
             continue
-        rejection = _find_rejection(run, proposal, client)
+        has_other_form = _has_other_form(proposal, client)
+        if has_other_form and not any(
+            _has_other_form(proposal, other, approved_topic) for other in approved_clients if other.name == client.name
+        ):
+            language = client.language.capitalize()
+            yield from make_finding(
+                "CLIENT_FORM_DIFFERS",
+                source=proposal.topic.locate(f"/clients/{index}/language"),
+                message=f"{subject} sends the definition of {proposal.topic.name} as Pulsar's client of {language} renders it, and another form is registered. "
+                "A broker compares bytes: it rejects the producer, or stores its form as a further version.",
+                fix=f"Write `protobuf: {{rendering: {client.client_language}}}` if all producers use this client, or send the registered text: "
+                "`schemactl docs protobuf-forms`.",
+            )
+        rejection = None if has_other_form else _find_rejection(run, proposal, client)
         if rejection and (is_new or not _find_rejection(run, proposal, client, is_approved_state=True)):
             built = on_one_line(client.file) or f"version {client.built}"
             built = "the latest version" if client.is_latest else built
@@ -376,6 +399,33 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
                 f"after this change ({rejection.row}).\nIt says: {on_one_line(rejection.first_line or rejection.error)}",
                 source=proposal.topic.locate(f"/clients/{index}/schema"),
             )
+
+
+def _has_other_form(proposal: Proposal, client: Client, approved_topic: Topic | None = None) -> bool:
+    """Return whether a producer sends a PROTOBUF_NATIVE definition with other bytes than the version with its content.
+
+    With `approved_topic`, return whether the approved client does so before the change.
+    """
+    language = client.client_language
+    if client.reads or language is None or not list_native_parts(proposal.schema):
+        return False
+    versions = proposal.versions
+    if approved_topic is None and not proposal.known:
+        versions = (*versions, SchemaVersion(proposal.number, proposal.schema))
+    elif approved_topic is None:
+        # After the change, every version has the declared form.
+        form = find_rendering(proposal.schema)
+        versions = tuple(
+            replace(version, info=convert(version.info, form)) if version.info and form else version
+            for version in versions
+        )
+    contents = Contents(versions)
+    for build in client.builds(versions):
+        info = convert(build.info, language)
+        version = contents.find(info)
+        if version and version.info and version.info.schema != info.schema:
+            return True
+    return False
 
 
 def _select_targets(run: Run, client: Client) -> tuple[str, ...]:

@@ -154,6 +154,23 @@ def find_unreadable_versions(role: Role, info: SchemaInfo, against: Sequence[Sch
             )
 
 
+def find_other_form(info: SchemaInfo, version: SchemaVersion) -> Iterator[Reason]:
+    """Yield a reason if a producer's class is sent with other bytes than its version: to a broker it is another version then."""
+    from schemactl.formats import find_rendering, list_native_parts
+
+    if version.info is None or version.info.schema == info.schema or not list_native_parts(info):
+        return
+    if rendering := find_rendering(version.info):
+        yield Reason(
+            "producer",
+            f"It has the content of version {version.number} in another form: the topic is registered as {rendering.capitalize()}'s "
+            "client sends it, and brokers compare bytes. They reject the class, or store it as a further version",
+            "declare `protobuf: {rendering: python}` if the producers use Python, or send the registered text: "
+            "`schemactl docs protobuf-forms`",
+            version,
+        )
+
+
 def find_rejections(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> Iterator[Reason]:
     """Yield a reason if a broker rejects the connect of the class while a producer and a consumer are connected."""
     from schemactl.broker.connect import TopicState, admit

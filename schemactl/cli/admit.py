@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options, number
-from schemactl.cli.schema_input import Answer, Request, is_given, read_schema
+from schemactl.cli.schema_input import Answer, Request, in_client_form, is_given, read_schema
 from schemactl.cli.schema_input import add_arguments as add_schema_arguments
 from schemactl.cli.target_selection import add_target, target_of
 from schemactl.cli.topic_selection import VERSION_HELP, ChosenTopic, choose, find
@@ -50,6 +50,7 @@ examples:
   schemactl admit producer orders                        with the definition approved now
   schemactl admit consumer orders@2 --target prod        with version 2, as the registry of prod is now
   schemactl admit producer orders --file new.avsc
+  schemactl admit producer clicks --language go          a Go program with the approved .proto
   schemactl admit consumer orders --producers 1          somebody has connected before
   schemactl admit --all orders                           every declared client, and every version
   schemactl admit --jsonl < connects.jsonl
@@ -137,6 +138,7 @@ class _Question(NamedTuple):
         client_text: a description of that schema.
         policies: the policies in force for the topic.
         release: the release of the broker.
+        variants: why the client may send another definition, each as a clause about the client.
     """
 
     topic: Topic
@@ -144,32 +146,40 @@ class _Question(NamedTuple):
     client_text: str
     policies: PoliciesInForce
     release: Release
+    variants: list[str]
 
 
 def _make_question(args: argparse.Namespace, context: Context) -> _Question:
+    from schemactl.formats import find_variants
+
     if sum((is_given(args), args.without_schema, args.auto)) > 1:
         raise UsageError("give only one of --file or --type, --without-schema, --auto")
     approved = context.approved(topics=[args.topic])
     chosen = choose(args.topic, approved.catalog)
     client, client_text = _choose_client(args, context, chosen)
     topic, policies, release = _read_topic(args, context, chosen.topic, approved.catalog)
-    return _Question(topic, client, client_text, policies, release)
+    variants = find_variants(client, args.language) if client and args.language else []
+    return _Question(topic, client, client_text, policies, release, variants)
 
 
 def _choose_client(args: argparse.Namespace, context: Context, chosen: ChosenTopic) -> tuple[SchemaInfo | None, str]:
     """Return the schema of the client, and a description of it."""
+    from schemactl.formats import list_native_parts
+
     if args.without_schema:
         return None, "no schema"
     if args.auto:
         kind = SchemaType.AUTO_PUBLISH if args.role == "producer" else SchemaType.AUTO_CONSUME
         return SchemaInfo(kind), "the topic's own schema, whatever it is"
+    form = f", as {args.language.capitalize()}'s client sends it" if args.language else ""
     if is_given(args):
         info = read_schema(args, context, chosen.topic.name)
-        return info, f"{args.file} ({info.type.name})" if args.file else info.type.name
+        return info, f"{args.file} ({info.type.name}{form})" if args.file else info.type.name
     if chosen.info is None:
         return None, "no schema, as it is approved"
     described_as = f"version {chosen.version.number}" if chosen.version else "the definition in force"
-    return chosen.info, f"{described_as} ({chosen.info.type.name})"
+    info = in_client_form(chosen.info, args.language)
+    return info, f"{described_as} ({info.type.name}{form if list_native_parts(info) else ''})"
 
 
 def _read_topic(
@@ -210,6 +220,7 @@ def _render_decision(question: _Question, decision: Decision, role: str) -> str:
         lines.append(f"  {subject} {decision.error}: {decision.first_line}")
         lines += [f"  {reason}" for reason in _explain_rejection(question, decision)]
         lines.append(f"  Fix: {_suggest_fix(question, decision)}")
+    lines += [f"  the client may send another definition: {variant}" for variant in question.variants]
     return "\n".join(lines)
 
 
@@ -246,9 +257,22 @@ def _suggest_fix(question: _Question, decision: Decision) -> str:
         return "register the schema before the client connects: `schemactl apply`"
     if (info := stored[-1].info) and info.type is not question.client.type:
         return f"give the client a schema of type {info.type.name}, as the topic has it"
+    if decision.row == "P8" and _find_other_form(question) is not None:
+        return "the topic has this definition in the form of another client, and brokers compare bytes: `schemactl docs protobuf-forms`"
     if decision.row == "P8":
         return "clients cannot register schemas here: merge the schema, then run `schemactl apply`"
     return "`schemactl diff` shows what it is that breaks between two versions, `schemactl check` for a changed file"
+
+
+def _find_other_form(question: _Question) -> int | None:
+    """Return the version that has the client's definition with other bytes, or None."""
+    from schemactl.comparison.changes import Contents
+    from schemactl.formats import list_native_parts
+
+    if question.client is None or not list_native_parts(question.client):
+        return None
+    version = Contents(question.topic.versions).find(question.client)
+    return version.number if version else None
 
 
 def _decision_report(question: _Question, decision: Decision, role: str) -> dict[str, Any]:
@@ -257,6 +281,7 @@ def _decision_report(question: _Question, decision: Decision, role: str) -> dict
         "topic": str(question.topic.name),
         "client": question.client.type.name if question.client else None,
         **_decision_value(decision),
+        "variants": question.variants,
         "policies": _policies_value(question.policies),
     }
 
@@ -481,7 +506,7 @@ def _make_matrix(
             if client.runs_on(*(target,) if target else ()):
                 for number, info in reversed(client.builds(git.versions)):
                     built = client.file if number is None else str(number)
-                    yield decide(client, client.role, built, info)
+                    yield decide(client, client.role, built, info and in_client_form(info, client.client_language))
         builds = [(str(version.number), version.info) for version in git.versions if version.info]
         for built, schema in (*builds, ("no schema", None)):
             for role in _MATRIX_ROLES:

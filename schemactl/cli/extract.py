@@ -15,13 +15,14 @@ from schemactl.classes.contract import (
     Contract,
     Reason,
     choose_versions_to_check,
+    find_other_form,
     find_rejections,
     find_unreadable_versions,
     select_versions,
 )
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.schema_input import read_file
+from schemactl.cli.schema_input import in_client_form, read_file
 from schemactl.cli.topic_selection import TOPIC_HELP, find, output_file
 from schemactl.core import atomic_files
 from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
@@ -213,9 +214,15 @@ def _check_version(
     from schemactl.comparison.changes import content_identity, same_text
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
+    from schemactl.core.schema import SchemaType
 
     name, expected = declared or (args.out, read_file(args.out, context, type_=info.type, message=_message_name(info)))
     if content_identity(expected) == content_identity(info):
+        if declared is None and args.out.endswith(".proto"):
+            expected = in_client_form(expected, "python")
+        if info.type is SchemaType.PROTOBUF_NATIVE and expected.schema != info.schema:
+            print(_explain_form(name, args.class_, expected))
+            return NEGATIVE
         docs = "" if same_text(expected, info) else "; docs, aliases or properties differ, which makes no version"
         print(f"{name} and {args.class_} are one version{docs}.")
         return 0
@@ -225,6 +232,20 @@ def _check_version(
     print("\n".join(render_differences(old, new, color=context.color)))
     print(f"\n{name} and {args.class_} are two versions.")
     return NEGATIVE
+
+
+def _explain_form(name: str, class_: str, registered: SchemaInfo) -> str:
+    """Explain that a broker takes a class for another version because Python's client sends its definition in another form."""
+    from schemactl.formats import find_rendering
+
+    rendering = find_rendering(registered)
+    form = f"as {rendering.capitalize()}'s client sends it" if rendering else "in a form that no client sends"
+    return (
+        f"{name} and {class_} have the same content, but are two versions to a broker, which compares bytes: {name} is registered "
+        f"{form}, and {class_} is sent as Python's client does.\n"
+        "  Fix: declare `protobuf: {rendering: python}` if its producers use Python, or send the registered text: "
+        "`schemactl docs protobuf-forms`"
+    )
 
 
 def _write_definition(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
@@ -372,6 +393,8 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
         reasons += find_unreadable_versions(role, schemas[role], against)
         if role == "producer" and matching_version is None:
             reasons.append(_UNAPPROVED)
+        elif role == "producer" and matching_version:
+            reasons += find_other_form(schemas[role], matching_version)
         reasons += find_rejections(role, schemas[role], contract, args.class_)
         reasons += _find_json_reasons(args, folder, role, schemas[role])
     verdict = ClientVerdict(args.class_, args.role, contract, against, matching_version, reasons)

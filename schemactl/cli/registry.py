@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options, number
 from schemactl.cli.schema_input import add_arguments as add_schema_arguments
-from schemactl.cli.schema_input import read_schema
+from schemactl.cli.schema_input import in_client_form, is_given, read_schema
 from schemactl.cli.show import definition_value, print_definition
 from schemactl.cli.target_selection import add_target, target_of
-from schemactl.cli.topic_selection import find
+from schemactl.cli.topic_selection import choose, find
 from schemactl.core.errors import (
     NEGATIVE,
     DeclarationError,
@@ -66,17 +66,20 @@ def configure_registry(parser: argparse.ArgumentParser) -> None:
         "  schemactl registry list orders --target prod --format json\n"
         "  schemactl registry test orders --file orders.avsc --target prod     exit code 100: it would be rejected\n"
         "  schemactl registry put orders --file payload.json --target local\n"
+        "  schemactl registry put clicks@0 --language go --target prod         version 0 as Git approved it, in the form of Go's client\n"
         "  schemactl registry delete orders --allow-delete --target local\n"
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, summary in _SUMMARIES.items():
         action = actions.add_parser(name, help=summary, description=f"{summary.capitalize()}.", epilog=epilog)
-        action.add_argument("topic", metavar="TOPIC", help=_TOPIC_HELP)
+        is_upload = name in ("put", "test")
+        version_help = "; TOPIC@N uploads the approved version N" if is_upload else ""
+        action.add_argument("topic", metavar="TOPIC[@N]" if is_upload else "TOPIC", help=_TOPIC_HELP + version_help)
         add_target(action)
         add_format(action)
         if name == "get":
             action.add_argument("--version", type=int, metavar="N", help="(default: the latest)")
-        if name in ("put", "test"):
+        if is_upload:
             add_schema_arguments(action)
         if name == "delete":
             how = action.add_mutually_exclusive_group()
@@ -107,6 +110,7 @@ class _RegistryTopic:
         name: the name of the topic on the target.
         stored: all versions in the registry, with tombstones, oldest first.
         checkers: the optional checkers of the brokers' configuration.
+        approved: the approved version that TOPIC@N names for an upload, as `apply` uploads it, or None.
     """
 
     args: argparse.Namespace
@@ -117,6 +121,13 @@ class _RegistryTopic:
     name: TopicName
     stored: tuple[SchemaVersion, ...]
     checkers: tuple[str, ...]
+    approved: SchemaInfo | None
+
+    def read_upload(self) -> SchemaInfo:
+        """Return the schema to upload: the approved version, or the one on the command line."""
+        if self.approved is None:
+            return read_schema(self.args, self.context, self.declared)
+        return in_client_form(self.approved, self.args.language)
 
     @property
     def live(self) -> tuple[SchemaVersion, ...]:
@@ -136,12 +147,27 @@ def _open_topic(args: argparse.Namespace, context: Context) -> Iterator[_Registr
 
     chosen = target_of(args.target, context)
     target = chosen.target
-    declared = _resolve_name(args, chosen.project, context)
+    declared, approved = _resolve_version(args, chosen.project, context)
     name = target.names.there(declared)
     with closing(chosen.open(context)) as registry:
         stored = registry.versions(name)
         checkers = known_to(registry.release, chosen.project.defaults.checkers)
-        yield _RegistryTopic(args, context, registry, target.name, declared, name, stored, checkers)
+        yield _RegistryTopic(args, context, registry, target.name, declared, name, stored, checkers, approved)
+
+
+def _resolve_version(
+    args: argparse.Namespace, project: Project, context: Context
+) -> tuple[TopicName, SchemaInfo | None]:
+    """Return the declared name of the topic, and the approved version that TOPIC@N names instead of a file."""
+    from schemactl.comparison.changes import upload
+
+    _, at, version_number = args.topic.rpartition("@")
+    if args.action not in ("put", "test") or is_given(args) or not (at and version_number.isdecimal()):
+        return _resolve_name(args, project, context), None
+    chosen = choose(args.topic, context.approved(project, topics=[args.topic]).catalog)
+    if chosen.version is None:
+        return chosen.topic.name, None
+    return chosen.topic.name, upload(chosen.version.load())
 
 
 def _resolve_name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:
@@ -215,7 +241,7 @@ def _version_value(version: SchemaVersion) -> dict[str, Any]:
 
 
 def _put(topic: _RegistryTopic) -> int:
-    info = read_schema(topic.args, topic.context, topic.declared)
+    info = topic.read_upload()
     _warn_if_undeclared(topic, info)
     # A role that may only produce can neither see nor repair the strategy.
     with suppress(NotPermitted):
@@ -274,7 +300,7 @@ def _first_line(message: str) -> str:
 def _test(topic: _RegistryTopic) -> int:
     from schemactl.comparison.compatibility import judge
 
-    info = read_schema(topic.args, topic.context, topic.declared)
+    info = topic.read_upload()
     compatibility = topic.registry.test_schema(topic.name, info)
     strategy = topic.registry.strategy(topic.name)
     verdict = judge(topic.stored, info, strategy, topic.registry.release, checkers=topic.checkers)

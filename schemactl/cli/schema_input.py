@@ -8,12 +8,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TextIO, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import TopicName
+from schemactl.core.project import ProtoRendering
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--message NAME: of a .proto: the root message's full name",
         "--reference FILE...: a file that FILE takes types from",
     )
+    add_options(
+        parser,
+        "--language LANGUAGE: give a protobuf definition the form that Pulsar's client of this language sends: java, go or python",
+        choices=get_args(ProtoRendering),
+    )
 
 
 def is_given(args: argparse.Namespace) -> bool:
@@ -90,7 +96,7 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
         return SchemaInfo(SchemaType[args.type])
     if not Path(context.directory, args.file).is_file():
         raise UsageError(f"--file {args.file}: there is no such file")
-    return read_file(
+    info = read_file(
         args.file,
         context,
         topic=topic,
@@ -98,6 +104,17 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
         message=args.message,
         references=args.reference,
     )
+    return in_client_form(info, args.language)
+
+
+def in_client_form(info: SchemaInfo, language: ProtoRendering | None) -> SchemaInfo:
+    """Return a schema as the client of a language sends it; a definition that brokers reject stays as it is."""
+    from schemactl import formats
+
+    try:
+        return formats.convert(info, language) if language else info
+    except InvalidSchema:
+        return info
 
 
 def read_file(

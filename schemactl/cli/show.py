@@ -390,6 +390,8 @@ def _value_json(value: _EffectiveValue) -> Json:
 def _list_values(
     topic: Topic, approved: History, project: Project, target: Target | None, context: Context
 ) -> Iterator[_EffectiveValue]:
+    from schemactl.core.schema import SchemaType
+
     overlays = target.overlays if target else ()
 
     def level_of(kind: str, source: Source | None) -> str:
@@ -412,6 +414,10 @@ def _list_values(
     for key in ("recursion_depth", "json_times", "integers"):
         if (setting := getattr(topic, key)) is not None:
             yield _EffectiveValue(f"generate.{key}", setting, "topic", topic.locate(f"/generate/{key}"))
+    if topic.rendering:
+        yield _EffectiveValue("protobuf.rendering", topic.rendering, "topic", topic.locate("/protobuf/rendering"))
+    elif topic.schema and topic.schema.type is SchemaType.PROTOBUF_NATIVE and project.rendering:
+        yield _EffectiveValue("protobuf.rendering", project.rendering, "project")
     for key, default in (("generation", 1), ("renamed_from", None), ("reader", "latest"), ("lifecycle", "stable")):
         if (value := getattr(topic, key)) != default:
             text = value if isinstance(value, int) else str(value)

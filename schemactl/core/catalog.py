@@ -12,7 +12,7 @@ from schemactl.core import names as topic_names
 from schemactl.core.errors import Source
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level, Policies, strategy_of
-from schemactl.core.project import Target
+from schemactl.core.project import ProtoRendering, Target
 from schemactl.core.schema import EMPTY, Locator, SchemaInfo, SchemaVersion
 
 LANGUAGES: Final = ("java", "go", "python")
@@ -188,6 +188,7 @@ class Topic:
         recursion_depth: how often a record may contain itself in its columns, or None for the depth of the project.
         json_times: the form in which times are written into JSON, or None for the form of the project.
         integers: the byte order of INT16, INT32 and INT64, or None for the order of Java's client, big.
+        rendering: the client language in whose form its `.proto` definition is registered, or None if the topic does not set it.
         deleted: in history, whether it was declared before, but is no longer.
     """
 
@@ -202,6 +203,7 @@ class Topic:
     recursion_depth: int | None = None
     json_times: Literal["number", "java"] | None = None
     integers: Literal["big", "little"] | None = None
+    rendering: ProtoRendering | None = None
     lifecycle: Literal["stable", "draft"] = "stable"
     metadata: Metadata = NO_METADATA
     clients: tuple[Client, ...] = ()
@@ -213,6 +215,15 @@ class Topic:
         """Return the source location nearest to a JSON pointer like `/schema/type`, or None if it was not read from a file."""
         return self.locator(pointer) if self.locator else self.source
 
+    def get_rendering(self, project: ProtoRendering | None) -> ProtoRendering:
+        """Return the client language in whose form `.proto` definitions are registered.
+
+        It is the topic's own setting, else that of the `project`, else the common language of the producers, else java.
+        """
+        languages = {client.client_language for client in self.clients if client.role == "producer" and client.language}
+        common_language = languages.pop() if len(languages) == 1 else None
+        return self.rendering or project or common_language or "java"
+
     def load(self) -> Topic:
         """Read the definitions of its schema and versions from Git unless they were read before, and return the topic."""
         if self.schema:
@@ -220,6 +231,14 @@ class Topic:
         for version in self.versions:
             version.load()
         return self
+
+
+_CLIENT_LANGUAGES: Mapping[str, ProtoRendering] = {
+    **dict.fromkeys(("java", "kotlin", "scala", "groovy", "clojure", "jvm"), "java"),
+    **dict.fromkeys(("go", "golang"), "go"),
+    **dict.fromkeys(("python", "python3", "py"), "python"),
+}
+"""The languages that declarations name, with the language of the Pulsar client that they use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +267,13 @@ class Client:
 
     @property
     def known_language(self) -> str:
-        """Its language, if there are rules for its clients (`LANGUAGES`), else ""."""
-        language = self.language.strip().lower()
-        language = "go" if language == "golang" else language
-        return language if language in LANGUAGES else ""
+        """The language of its Pulsar client, if that is known, else ""."""
+        return self.client_language or ""
+
+    @property
+    def client_language(self) -> ProtoRendering | None:
+        """The language of the Pulsar client that it uses, or None if that is unknown."""
+        return _CLIENT_LANGUAGES.get(self.language.strip().lower())
 
     @property
     def reads(self) -> bool:

@@ -142,6 +142,7 @@ class Project:
         severities: the severity of rules by id; "off" hides a rule.
         namespace_severities: the severities in a namespace, which take precedence.
         proto_rules: the category of buf's rules that are checked in addition to the data verdict, or None.
+        rendering: the client language in whose form `.proto` definitions are registered, or None for the producers' language.
         require_declared_namespaces: whether a topic in an undeclared namespace is an error instead of a warning.
         names: the naming styles for the rule NAME_STYLE.
         adopted: the id of the commit at which the versions of the approved history begin, or None for its first commit.
@@ -159,6 +160,7 @@ class Project:
     severities: Mapping[str, Severity | Literal["off"]] = field(default_factory=dict)
     namespace_severities: Mapping[NamespaceName, Mapping[str, Severity | Literal["off"]]] = field(default_factory=dict)
     proto_rules: ProtoCategory | None = None
+    rendering: ProtoRendering | None = None
     require_declared_namespaces: bool = False
     names: NameStyles = NameStyles()
     adopted: str | None = None

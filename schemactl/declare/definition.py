@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from schemactl.core.errors import DeclarationError, DependsOnProtoc, InvalidSchema, Problem, Source, first_of
 from schemactl.core.json_values import json_text
-from schemactl.core.project import Project
+from schemactl.core.project import Project, ProtoRendering
 from schemactl.core.schema import Locator, SchemaInfo
 from schemactl.declare.document import SchemaDeclaration
 from schemactl.declare.files import (
@@ -110,6 +110,15 @@ class Include(NamedTuple):
             if folder is not None:
                 return posixpath.normpath(posixpath.join(folder, *parts[length:]))
         return None
+
+    def find_name(self, path: str) -> str | None:
+        """Return the import name of a file by the longest folder that a prefix means, or None if it is in no such folder."""
+        names = {
+            folder: posixpath.join(prefix, posixpath.relpath(path, folder or "."))
+            for prefix, folder in sorted(self.folders.items())
+            if folder in ("", ".") or path.startswith(f"{folder}/")
+        }
+        return names[max(names, key=len)] if names else None
 
 
 NO_INCLUDE: Final = Include("", {})
@@ -199,9 +208,14 @@ class Definitions:
             raise result
         return result
 
-    def read(self, declaration: SchemaDeclaration) -> ResolvedDefinition:
-        """Read the schema of `declaration`. Whether a broker accepts it is not checked here."""
-        reader = _DefinitionReader(self, declaration)
+    def read(self, declaration: SchemaDeclaration, rendering: ProtoRendering = "java") -> ResolvedDefinition:
+        """Read the schema of `declaration`. Whether a broker accepts it is not checked here.
+
+        Args:
+            declaration: the value of `schema:`.
+            rendering: the client language in whose form a `.proto` definition is read.
+        """
+        reader = _DefinitionReader(self, declaration, rendering)
         info = reader.read()
         return ResolvedDefinition(
             None if reader.problems else info,
@@ -278,9 +292,12 @@ class Definitions:
 class _DefinitionReader:
     """Reads one declaration, and collects its problems and files."""
 
-    def __init__(self, definitions: Definitions, declaration: SchemaDeclaration) -> None:
+    def __init__(
+        self, definitions: Definitions, declaration: SchemaDeclaration, rendering: ProtoRendering = "java"
+    ) -> None:
         self.definitions = definitions
         self.declaration = declaration
+        self.rendering: ProtoRendering = rendering
         self.folder = posixpath.dirname(declaration.text.path)
         self.problems: list[Problem] = []
         self.paths: set[str] = set()
@@ -336,7 +353,7 @@ class _DefinitionReader:
         halves: dict[str, SchemaInfo] = {}
         for half, declaration in (("key", self.declaration.key), ("value", self.declaration.value)):
             if declaration is not None:
-                definition = self.definitions.read(declaration)
+                definition = self.definitions.read(declaration, self.rendering)
                 self.problems += definition.problems
                 self.paths |= definition.paths
                 self.halves[half] = definition
@@ -449,7 +466,10 @@ class _DefinitionReader:
         written = str(self.declaration.definition)
         is_set = written.endswith(DESCRIPTOR_SUFFIX)
         info = self._read_descriptor_set(written) if is_set else self._compile_proto("definition")
-        return replace(info, properties=self.declaration.properties) if info else None
+        if info is None:
+            return None
+        schema = info.schema if is_set else load("rendering").render_as(info.schema, self.rendering)
+        return replace(info, schema=schema, properties=self.declaration.properties)
 
     def _read_descriptor_set(self, written: str) -> SchemaInfo | None:
         path = self._resolve_path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX), "definition")
@@ -526,7 +546,7 @@ class _DefinitionReader:
                 if is_listed:
                     self._read_proto_text(reference)
             others = [reference for reference in references if reference != path]
-            files = gather(path, self._read_proto_text, others, self.definitions.include.find_path)
+            files = gather(path, self._read_proto_text, others, self.definitions.include, self.declaration.file_name)
         if files is None or self.problems:
             return None
         if files.ambiguous:
@@ -830,7 +850,7 @@ class ProtoFiles:
     """A `.proto` file with the files that it imports.
 
     Attributes:
-        entry: the import name of the file itself: its base name, so that moving the file changes nothing.
+        entry: the import name of the file itself.
         sources: the texts by import name.
         paths: the paths in the repository, by import name.
         used: the paths of the imported references.
@@ -856,18 +876,23 @@ def gather(
     path: str,
     read: Callable[[str], bytes],
     references: Iterable[str],
-    find_included: Callable[[str], str | None] = lambda _: None,
+    include: Include = NO_INCLUDE,
+    file_name: str = "",
 ) -> ProtoFiles:
     """Collect the files that `path` imports, directly or through others.
 
     An import means the reference whose path ends in its name: `import "common/money.proto"` finds
     `namespaces/common/money.proto`, independent of the include path of other builds. Otherwise its prefix may mean a folder.
 
+    Clients send the name of the file itself, too. It is the declared name, else its path from the folder in which the names of all its imports begin, or else
+    by the prefix of its folder, or else its base name.
+
     Args:
         path: the file.
         read: returns the text of a path, or raises DeclarationError.
         references: the paths that may be imported.
-        find_included: returns the path that an import means by its prefix, or None.
+        include: the folders that prefixes of imports mean.
+        file_name: the declared name of the file, or "".
     """
     entry = posixpath.basename(path)
     text = read(path)
@@ -892,7 +917,7 @@ def gather(
                 used.add(matches[0])
             elif not name.startswith(_PROTOC_FOLDER):
                 unlisted = True
-                if (included_path := find_included(name)) and included_path != path:
+                if (included_path := include.find_path(name)) and included_path != path:
                     included.add(included_path)
                     matches = [included_path]
             for match in matches:
@@ -903,7 +928,24 @@ def gather(
                         raise
                     continue
                 unread_texts.append(sources[name])
+    imports = {name: paths[name] for name in paths if name != entry}
+    name = file_name or _find_entry_name(path, imports) or include.find_name(path) or ""
+    if name and name not in sources:
+        sources[name], paths[name] = sources.pop(entry), paths.pop(entry)
+        entry = name
     return ProtoFiles(entry, sources, paths, frozenset(used), frozenset(included), unlisted)
+
+
+def _find_entry_name(path: str, paths: Mapping[str, str]) -> str:
+    """Return the name of the file `path` in the folder in which all imports begin, or "" if there is no such folder.
+
+    Args:
+        path: the file.
+        paths: the paths of its imports by import name.
+    """
+    folders = {imported.removesuffix(name) for name, imported in paths.items() if imported.endswith(name)}
+    folder = folders.pop() if len(folders) == 1 else None
+    return path.removeprefix(folder) if folder is not None and path.startswith(folder) else ""
 
 
 def _find_imports(text: bytes) -> Iterator[str]:

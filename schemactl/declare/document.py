@@ -55,6 +55,7 @@ class SchemaDeclaration:
         definition_source: the place of the definition.
         encoding, key, value: only for KEY_VALUE.
         proto, message: only for PROTOBUF; PROTOBUF_NATIVE has only `message`.
+        file_name: the import name of a `.proto` definition, or "" to find it by its imports.
     """
 
     type: SchemaType
@@ -71,6 +72,12 @@ class SchemaDeclaration:
     value: SchemaDeclaration | None = None
     proto: str | None = None
     message: str = ""
+    file_name: str = ""
+
+    def with_file_name(self, name: str) -> SchemaDeclaration:
+        """Return the declaration with the import name `name` of its `.proto` definitions."""
+        key, value = (half and half.with_file_name(name) for half in (self.key, self.value))
+        return replace(self, key=key, value=value, file_name=name)
 
     @property
     def is_proto(self) -> bool:
@@ -371,6 +378,7 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
         recursion_depth=value.get("generate", {}).get("recursion_depth"),
         json_times=value.get("generate", {}).get("json_times"),
         integers=value.get("generate", {}).get("integers"),
+        rendering=value.get("protobuf", {}).get("rendering"),
         lifecycle=value.get("lifecycle", "stable"),
         metadata=Metadata.parse(value),
         clients=tuple(map(_build_client, value.get("clients", ()))),
@@ -378,6 +386,8 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
         locator=locate,
     )
     schema = _build_schema(value["schema"], document.node, text, number, ("schema",)) if "schema" in value else None
+    if schema and (file_name := value.get("protobuf", {}).get("file")):
+        schema = schema.with_file_name(file_name)
     client_definitions = {}
     for index, client in enumerate(topic.clients):
         if client.file and schema:
@@ -550,6 +560,7 @@ HOMES: Final = {
     **dict.fromkeys(("recursion_depth", "json_times"), "`generate`"),
     "integers": "`generate` of a topic",
     "schema_properties": "the declaration of a namespace",
+    "rendering": "`protobuf`",
     "proto": "`schema`, with the type PROTOBUF",
     "message": "`schema`, with the type PROTOBUF_NATIVE (or PROTOBUF with `proto`)",
 }

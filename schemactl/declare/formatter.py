@@ -409,6 +409,7 @@ _ORDERS: Final[Mapping[str, Sequence[str]]] = {
         *(
             "reader",
             "generate",
+            "protobuf",
             "lifecycle",
             "owner",
             "description",

@@ -31,7 +31,7 @@ from schemactl.core.catalog import parse_day
 from schemactl.core.errors import meant
 from schemactl.core.names import NamespaceName, TopicName, parse_tenant
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Names, OneOf, Parts, Setting, Switch, Whole
-from schemactl.core.project import OPTIONAL_CHECKERS, ByteOrder, ClassKind, JsonTimes
+from schemactl.core.project import OPTIONAL_CHECKERS, ByteOrder, ClassKind, JsonTimes, ProtoRendering
 from schemactl.core.schema import SchemaType
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
@@ -384,6 +384,23 @@ class DefaultsShape(MappingShape):
     schema_validation_enforced: Flag = optional("Pulsar's own is false.")
 
 
+_Rendering = Annotated[Any, choice("rendering", get_args(ProtoRendering))]
+
+
+class TopicProtobufShape(MappingShape):
+    """How the protobuf definition of a topic is registered."""
+
+    rendering: _Rendering = optional(
+        "The client language in whose form its .proto definition is registered (default: as in the project)."
+    )
+    file: Annotated[
+        Any, text("an import name such as web/click.proto", r"^(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.proto$")
+    ] = optional(
+        "The name under which producers compile its .proto file: clients send it (default: its path from the folder in which the imports begin, else its base name).",
+        examples=["web/click.proto"],
+    )
+
+
 class ProtobufRulesShape(MappingShape):
     """How protobuf definitions are read, and what is asked of them beyond the data verdict."""
 
@@ -393,6 +410,9 @@ class ProtobufRulesShape(MappingShape):
     checkers: Annotated[
         list[Annotated[Any, ValueShape(_check_checker, {"enum": list(_CHECKERS)})]], Field(max_length=MAX_ITEMS)
     ] = optional("The optional checkers that the brokers are configured with (default: none).")
+    rendering: _Rendering = optional(
+        "The client language in whose form .proto definitions are registered (default: the language of the declared producers, else java)."
+    )
     include: Annotated[dict[str, FolderPath], Field(max_length=MAX_ITEMS)] = optional(
         "The folders that prefixes of imports in .proto files mean, from this file's folder: {etcd: .} finds etcd/api/kv.proto in api."
     )
@@ -893,6 +913,7 @@ class TopicShape(MetadataShape, TopicOverlayShape):
     generate: TopicGenerateShape = optional(
         "What `schemactl generate` writes for it, where it is not as in the project."
     )
+    protobuf: TopicProtobufShape = optional("How its protobuf definition is registered.")
     lifecycle: Annotated[Any, choice("lifecycle", ("stable", "draft"))] = optional(
         "draft: may still break; stable is the default."
     )

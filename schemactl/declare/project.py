@@ -344,6 +344,7 @@ def _build_project(path: str, value: Mapping[str, Any]) -> Project:
         severities={rule: severity for rule, severity in severities.items() if rule not in namespace_severities},
         namespace_severities={NamespaceName.parse(name): by_rule for name, by_rule in namespace_severities.items()},
         proto_rules=protobuf.get("rules"),
+        rendering=protobuf.get("rendering"),
         require_declared_namespaces=value.get("require_declared_namespaces", False),
         names=NameStyles(**value.get("names", {})),
         include={prefix: resolve(folder, path) for prefix, path in protobuf.get("include", {}).items()},

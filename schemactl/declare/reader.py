@@ -348,7 +348,7 @@ class _Builder:
             return ()
         defaults = self.schema_properties.get(topic.name.namespace_name, EMPTY)
         info, is_sound = self._read_schema(topic, document.schema.with_default_properties(defaults))
-        clients = read_clients(document.with_default_properties(defaults), self.definitions)
+        clients = read_clients(document.with_default_properties(defaults), self.definitions, self.project)
         problems = [*clients.problems]
         for client in clients.clients:
             problems += _find_schema_problems(client.schema, self.project.release) if client.schema else ()
@@ -363,7 +363,7 @@ class _Builder:
     def _read_schema(self, topic: Topic, declaration: SchemaDeclaration) -> tuple[SchemaInfo | None, bool]:
         """Return the schema of a topic, or None if it cannot be read, and whether it has neither problems nor findings."""
         name = topic.name
-        definition = self.definitions.read(declaration)
+        definition = self.definitions.read(declaration, topic.get_rendering(self.project.rendering))
         self.dependencies[name] = definition.paths
         self.written[name] = definition.written
         problems = list(definition.problems)
@@ -383,14 +383,17 @@ class ReadClients(NamedTuple):
     paths: frozenset[str] = frozenset()
 
 
-def read_clients(document: TopicDocument, definitions: Definitions) -> ReadClients:
-    """Read the clients of the topic, with their own definitions."""
+def read_clients(document: TopicDocument, definitions: Definitions, project: Project) -> ReadClients:
+    """Read the clients of the topic, with their own definitions, each in the form of the client's language."""
+    topic = document.topic
     if not document.clients:
-        return ReadClients(document.topic.clients)
-    results = {name: definitions.read(declaration) for name, declaration in document.clients.items()}
+        return ReadClients(topic.clients)
+    rendering = topic.get_rendering(project.rendering)
+    languages = {client.name: client.client_language or rendering for client in topic.clients}
+    results = {name: definitions.read(declaration, languages[name]) for name, declaration in document.clients.items()}
     clients = tuple(
         replace(client, schema=results[client.name].info) if client.name in results else client
-        for client in document.topic.clients
+        for client in topic.clients
     )
     problems = tuple(problem for result in results.values() for problem in result.problems)
     return ReadClients(clients, problems, frozenset().union(*(result.paths for result in results.values())))
@@ -721,7 +724,7 @@ def _to_values(document: Document, dependencies: tuple[str, ...]) -> tuple[Any, 
         *(str(topic.name), _policies_to_values(topic.policies), topic.metadata.values(), position),
         *(document.schema and document.schema.type.name, dependencies),
         *(topic.partitions, topic.generation, topic.renamed_from and str(topic.renamed_from)),
-        *(topic.reader, topic.recursion_depth, topic.json_times, topic.integers, topic.lifecycle),
+        *(topic.reader, topic.recursion_depth, topic.json_times, topic.integers, topic.rendering, topic.lifecycle),
         tuple(_get_client_values(client) for client in topic.clients),
     )
 
@@ -751,7 +754,7 @@ def _restore_document(
             NamespaceName.parse(name), policies, metadata, source, locator, schema_properties=schema_properties
         ), frozenset()
     type_, dependencies, partitions, generation, renamed_from, reader, *settings, lifecycle, clients = rest
-    recursion_depth, json_times, integers = settings
+    recursion_depth, json_times, integers, rendering = settings
     topic = Topic(
         TopicName.parse(name),
         DeferredInfo.of(SchemaType[type_], partial(file.definition, position)) if type_ else None,
@@ -763,6 +766,7 @@ def _restore_document(
         recursion_depth=recursion_depth,
         json_times=json_times,
         integers=integers,
+        rendering=rendering,
         lifecycle=lifecycle,
         metadata=metadata,
         clients=tuple(Client(**dict(zip(_CLIENT_ATTRIBUTES, client_values, strict=True))) for client_values in clients),

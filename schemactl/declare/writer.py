@@ -24,7 +24,7 @@ from schemactl.declare.formatter import laid_out_json
 from schemactl.declare.references import NAMED, AvroFile, named_types, own_names, qualified
 from schemactl.declare.source_location import JsonText
 from schemactl.declare.yaml_parser import Value, yaml_text
-from schemactl.formats import SPECS, pair_of, spec
+from schemactl.formats import SPECS, find_rendering, list_native_parts, pair_of, spec
 from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 from schemactl.formats.key_value import join
@@ -74,8 +74,8 @@ def declared_topic_files(
         topic: the registered topic.
         info: its definition, or None for a topic without schema.
         stem: the start of the paths.
-        printed: whether to format definitions, and to print protobuf definitions as `.proto` files. Otherwise definitions keep
-            their bytes, and protobuf definitions are written as descriptor sets.
+        printed: whether to format definitions, and to print protobuf definitions as `.proto` files, except for those in a form
+            that no client sends. Otherwise definitions keep their bytes, and protobuf definitions are written as descriptor sets.
         shared: types that are defined in files of their own, which are included in the result.
 
     Raises:
@@ -88,7 +88,10 @@ def declared_topic_files(
     values |= _policy_values(replace(topic.policies, schema_validation_enforced=None))
     files: dict[str, bytes] = {}
     if info is not None and info.type not in WITHOUT_SCHEMA:
-        values["schema"] = _build_schema(unstamped(info), stem, files, printed=printed, shared=shared)
+        schema = _build_schema(unstamped(info), stem, files, printed=printed, shared=shared)
+        if printed and (rendering := find_rendering(info)):
+            values["protobuf"] = {"rendering": rendering, **_name_proto_file(info, stem)}
+        values["schema"] = schema
     return {f"{stem}.yaml": yaml_text(values).encode(), **files}
 
 
@@ -109,7 +112,8 @@ def _build_schema(
                 files |= needed
                 values["references"] = [_make_relative(path, stem) for path in needed]
     elif kind == "protobuf":
-        values |= _print_protobuf(info, stem, files, shared) if printed else _write_descriptor_set(info, stem, files)
+        is_printed = printed and not _is_descriptor_set(info)
+        values |= _print_protobuf(info, stem, files, shared) if is_printed else _write_descriptor_set(info, stem, files)
     elif both := pair_of(info):
         values["encoding"] = both.encoding
         values["key"] = _build_schema(both.key, f"{stem}.key", files, printed=printed, shared=shared)
@@ -152,6 +156,24 @@ def _print_protobuf(
 def _make_relative(path: str, stem: str) -> str:
     """Make `path` relative to the folder of the declaration whose files start with `stem`."""
     return posixpath.relpath(path, posixpath.dirname(stem) or ".")
+
+
+def _name_proto_file(info: SchemaInfo, stem: str) -> dict[str, Value]:
+    """Return the key for the registered name of the root's file, if its name in the declaration is another one."""
+    roots = [load("definition").parse(part.schema).root for part in list_native_parts(info)]
+    names = [root.file.name for root in roots if _IMPORT_NAME.fullmatch(root.file.name)]
+    if len(names) != len(roots) or len(set(names)) != 1 or names == [f"{posixpath.basename(stem)}.proto"]:
+        return {}
+    return {"file": names[0]}
+
+
+def _is_descriptor_set(info: SchemaInfo) -> bool:
+    """Return whether a definition has no client's form, and is registered with the same bytes if its descriptor set is declared."""
+    if find_rendering(info):
+        return False
+    data, message = load("definition").descriptor_set(info.schema)
+    is_same: bool = load("protoc").read_descriptor_set(data, message, path="").schema == info.schema
+    return is_same
 
 
 def _write_descriptor_set(info: SchemaInfo, stem: str, files: dict[str, bytes]) -> dict[str, Value]:

@@ -285,6 +285,9 @@ class Planner(PlannedState):
                     )
                 case SchemaRemoved(name):
                     yield from self._note_kept_versions(name)
+        for name, topic in sorted(self.target.topics.items()):
+            if name not in rejected and not topic.deleted:
+                yield from self._note_other_forms(topic)
 
     def plan(self) -> Plan:
         """Return the plan without notes and without steps of topics that are left out."""
@@ -494,6 +497,45 @@ class Planner(PlannedState):
                 f"Git's v{version.number} would store nothing: the registry takes it for its v{answer.version}"
             )
         return PlanNote(name, PlanNoteKind.INDISTINGUISHABLE, "; ".join(texts))
+
+    def _note_other_forms(self, topic: Topic) -> Iterator[PlanNote]:
+        """Note the versions whose PROTOBUF_NATIVE definition the registry has only in another form: brokers compare bytes."""
+        contents = Contents(self.list_versions(topic.name))
+        numbers_by_forms: dict[tuple[str, str], list[int]] = {}
+        for version in live(topic.versions):
+            if version.info is None or not formats.list_native_parts(version.info):
+                continue
+            registered = contents.find(version.info)
+            if registered and registered.info and registered.info.schema != version.info.schema:
+                forms = _describe_forms(registered.info, version.info)
+                numbers_by_forms.setdefault(forms, []).append(version.number)
+        for (registered_form, declared_form), version_numbers in numbers_by_forms.items():
+            verb = "is" if len(version_numbers) == 1 else "are"
+            version_name = quote(f"{self.origin.declared_topic(topic.name).schema_id}@{version_numbers[-1]}")
+            message = (
+                f"Git's v{numbers(version_numbers)} {verb} registered {registered_form}, and declared {declared_form}: brokers without "
+                f"automatic updates reject producers that send the declared form. `schemactl registry put {version_name} "
+                f"{self.commands.on}` uploads it, and {self.commands.accept(topic.name)}, to record its number"
+            )
+            yield PlanNote(topic.name, PlanNoteKind.OTHER_FORM, message)
+
+
+def _describe_forms(registered: SchemaInfo, declared: SchemaInfo) -> tuple[str, str]:
+    """Describe the forms of two definitions with one content, by the names of their files if the forms are equal."""
+    forms = _describe_form(registered), _describe_form(declared)
+    if forms[0] != forms[1]:
+        return forms
+    names = [
+        ", ".join(name for part in formats.list_native_parts(info) for name in formats.list_proto_files(part))
+        for info in (registered, declared)
+    ]
+    return f"with {names[0]}", f"with {names[1]}"
+
+
+def _describe_form(info: SchemaInfo) -> str:
+    """Describe the form of a PROTOBUF_NATIVE definition, as the end of a clause."""
+    rendering = formats.find_rendering(info)
+    return f"as {rendering.capitalize()}'s client sends it" if rendering else "in a form that no client sends"
 
 
 def _note_unstored_text(change: TextDiffers) -> PlanNote:

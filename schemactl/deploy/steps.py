@@ -153,6 +153,7 @@ class PlanNoteKind(StrEnum):
     INDISTINGUISHABLE = "indistinguishable"
     UNKNOWN_VERSION = "unknown version"
     NUMBERS_DIFFER = "numbers differ"
+    OTHER_FORM = "other form"
     DRAFT = "draft"
     DELETION_SKIPPED = "deletion skipped"
 

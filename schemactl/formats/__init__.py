@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.project import ProtoRendering
 from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import primitive, protobuf
 from schemactl.formats.avro import AvroSpec
-from schemactl.formats.key_value import PairSpec
+from schemactl.formats.key_value import PairSpec, join
 from schemactl.formats.primitive import BytesSpec, number, time
 from schemactl.formats.protobuf import ProtobufNativeSpec
 from schemactl.formats.type_spec import SPECS, Explanation, Pair, TypeSpec, misreading_of, pair_of, spec
@@ -264,6 +265,55 @@ def same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
         return spec(left).content(left) == spec(right).content(right)
     except RecursionError:
         return left.schema == right.schema
+
+
+# The forms of PROTOBUF_NATIVE definitions
+
+
+def list_native_parts(info: SchemaInfo) -> list[SchemaInfo]:
+    """Return the PROTOBUF_NATIVE definitions in a schema: itself, or the key and value of a pair."""
+    pair = pair_of(info)
+    parts = list(pair.halves.values()) if pair else [info]
+    return [part for part in parts if part.type is SchemaType.PROTOBUF_NATIVE]
+
+
+def list_proto_files(info: SchemaInfo) -> list[str]:
+    """Return the names of the files in a PROTOBUF_NATIVE definition, in their order."""
+    names: list[str] = list(protobuf.load("definition").parse(info.schema).image.files)
+    return names
+
+
+def convert(info: SchemaInfo, rendering: ProtoRendering) -> SchemaInfo:
+    """Return a schema whose PROTOBUF_NATIVE definitions have the form that the client of a language sends.
+
+    Raises:
+        InvalidSchema: if a broker rejects one of them.
+    """
+    if not list_native_parts(info):
+        return info
+    if info.type is SchemaType.PROTOBUF_NATIVE:
+        return replace(info, schema=protobuf.load("rendering").convert(info.schema, rendering))
+    pair = pair_of(info)
+    assert pair is not None  # noqa: S101  a schema with native parts is a definition or a pair
+    halves = {half: convert(part, rendering) for half, part in pair.halves.items()}
+    joined = join(key=halves["key"], value=halves["value"], encoding=pair.encoding)
+    return replace(info, schema=joined.schema)
+
+
+def find_rendering(info: SchemaInfo) -> ProtoRendering | None:
+    """Return the language whose client sends the PROTOBUF_NATIVE definitions of a schema, or None if there is no such language.
+
+    Raises:
+        InvalidSchema: if a broker rejects one of them.
+    """
+    renderings = {protobuf.load("rendering").find_rendering(part.schema) for part in list_native_parts(info)}
+    return renderings.pop() if len(renderings) == 1 else None
+
+
+def find_variants(info: SchemaInfo, language: ProtoRendering) -> list[str]:
+    """Return why the client of a language may send other PROTOBUF_NATIVE definitions, each as a clause about the client."""
+    parts = list_native_parts(info)
+    return [text for part in parts for text in protobuf.load("rendering").find_variants(part.schema, language)]
 
 
 # Definitions from JSON

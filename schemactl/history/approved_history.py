@@ -38,7 +38,7 @@ from schemactl.core.errors import (
 from schemactl.core.findings import Waiver
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
-from schemactl.core.project import Project, Target
+from schemactl.core.project import Project, ProtoRendering, Target
 from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.declare import project as declare_project
 from schemactl.declare.definition import AvroFileCache, Definitions
@@ -412,19 +412,20 @@ class History:
             return None
         if error := self.undecided.get(name.schema_id):
             return self._read_undecided_topic(name, error)
-        versions = tuple(self._read_versions(name.schema_id))
+        step = self._cache.step if state.as_of is None else state.as_of
+        topic = Topic(name) if state.deleted else self._definitions.read_topic(step, state.path, name.schema_id)
+        rendering = topic.get_rendering(self._project.rendering)
+        versions = tuple(self._read_versions(name.schema_id, rendering))
         generation = 1 + sum(version.info is None for version in versions)
         if state.deleted:
             source = self._find_last_source(name, state.since)
             return Topic(name, versions=versions, generation=generation, deleted=True, source=source)
-        step = self._cache.step if state.as_of is None else state.as_of
-        topic = self._definitions.read_topic(step, state.path, name.schema_id)
         if not self._is_in_current_roots(name):
             return Topic(name, versions=versions, generation=generation, deleted=True, source=topic.source)
         schema = None
         if state.number is not None and (info := versions[state.number].info):
             [row] = [row for row in self._cache.versions(name.schema_id) if row.number == state.number]
-            schema = self._definitions.defer_current_info(info, row, step, state.path, name.schema_id)
+            schema = self._definitions.defer_current_info(info, row, step, state.path, name.schema_id, rendering)
         return replace(topic, schema=schema, versions=versions, generation=generation)
 
     def _read_undecided_topic(self, name: TopicName, error: HistoryError) -> Topic | None:
@@ -457,14 +458,14 @@ class History:
         step = deleting_step - 1 if state.as_of is None else state.as_of
         return self._definitions.topic(step, state.path, name.schema_id).source
 
-    def _read_versions(self, schema: str) -> Iterator[SchemaVersion]:
+    def _read_versions(self, schema: str, rendering: ProtoRendering) -> Iterator[SchemaVersion]:
         """Yield the topic's versions; the tombstones before a generation have the commit that began the generation."""
         next_number = 0
         for row in self._cache.versions(schema):
             commit = self._commit(row.step)
             for number in range(next_number, row.number):
                 yield SchemaVersion(number, None, commit)
-            info = self._definitions.defer_info(SchemaType[row.type], row.step, row.path, schema)
+            info = self._definitions.defer_info(SchemaType[row.type], row.step, row.path, schema, rendering)
             yield SchemaVersion(row.number, info, commit)
             next_number = row.number + 1
 
@@ -566,7 +567,7 @@ class DefinitionLoader:
             return document.topic
         with self._lock:
             definitions = self._definitions(step)
-            return replace(document.topic, clients=read_clients(document, definitions).clients)
+            return replace(document.topic, clients=read_clients(document, definitions, self._project).clients)
 
     def read_namespace(self, declaration: DeclarationRow) -> Namespace:
         """Read a namespace that is declared at the last step."""
@@ -575,12 +576,15 @@ class DefinitionLoader:
         namespaces = (document.namespace for document in documents if isinstance(document, NamespaceDocument))
         return next(namespace for namespace in namespaces if str(namespace.name) == declaration.name)
 
-    def defer_info(self, type_: SchemaType, step: int, path: str, schema: str) -> SchemaInfo:
-        """Create the schema that the file at `path` declared after a step; its definition is read on use."""
-        return DeferredInfo.of(type_, functools.partial(self._read_info, step, path, schema))
+    def defer_info(self, type_: SchemaType, step: int, path: str, schema: str, rendering: ProtoRendering) -> SchemaInfo:
+        """Create the schema that the file at `path` declared after a step; its definition is read on use.
+
+        A `.proto` definition is in the form `rendering`, whatever was declared then: clients are of today.
+        """
+        return DeferredInfo.of(type_, functools.partial(self._read_info, step, path, schema, rendering))
 
     def defer_current_info(
-        self, info: SchemaInfo, version: VersionRow, step: int, path: str, schema: str
+        self, info: SchemaInfo, version: VersionRow, step: int, path: str, schema: str, rendering: ProtoRendering
     ) -> SchemaInfo:
         """Create the schema that a file declares after a step; it shares the version's `info` if all files are unchanged."""
 
@@ -588,7 +592,7 @@ class DefinitionLoader:
             with self._lock:
                 entries = self._read_entries(step, path, schema)
                 is_same = entries == self._read_entries(version.step, version.path, schema)
-            return info.load() if is_same else self._read_info(step, path, schema)
+            return info.load() if is_same else self._read_info(step, path, schema, rendering)
 
         return DeferredInfo.of(info.type, read)
 
@@ -603,11 +607,11 @@ class DefinitionLoader:
         properties = json.dumps(state.schema_properties(schema.rpartition("/")[0]))
         return entries | {path: declaration.blob or state.entry(path), "": properties}
 
-    def _read_info(self, step: int, path: str, schema: str) -> SchemaInfo:
+    def _read_info(self, step: int, path: str, schema: str, rendering: ProtoRendering) -> SchemaInfo:
         with self._lock:
             properties = self._state_at(step).schema_properties(schema.rpartition("/")[0])
             declaration = self.topic(step, path, schema).with_default_properties(properties).schema
-            info = self._definitions(step).read(declaration).info if declaration else None
+            info = self._definitions(step).read(declaration, rendering).info if declaration else None
         if info is None:
             raise HistoryError(f"what {path} declared for {schema} cannot be read any more", fix=FSCK)
         return info

@@ -154,7 +154,8 @@ def _compare_files(
         elif name in of_both_sides and document.schema:
             namespace = declared.catalog.namespaces.get(name.namespace_name)
             defaults = namespace.schema_properties if namespace else EMPTY
-            definition = definitions.read(document.schema.with_default_properties(defaults))
+            schema = document.schema.with_default_properties(defaults)
+            definition = definitions.read(schema, document.topic.get_rendering(project.rendering))
             combined[name] = definition.problems[0] if definition.problems else definition.info
     settled = frozenset(
         name for name in unchanged if not any(is_among(path, paths_by_topic[name]) for path in approved_paths)

@@ -568,7 +568,7 @@ class VersionDerivation:
         definition = None
         if len(documents) == 1 and (declaration := documents[0].schema):
             inspection = self._fingerprints.inspect(declaration, definitions)
-            self._writer.depend(schema, inspection.paths | read_clients(documents[0], definitions).paths)
+            self._writer.depend(schema, inspection.paths | read_clients(documents[0], definitions, self._project).paths)
             problems += [(documents[0], problem) for problem in inspection.problems]
             if inspection.depends_on_protoc and self._is_approved:
                 self._writer.set_undecided(schema, inspection.problems[0])

@@ -71,6 +71,28 @@ def render_as(schema: bytes, rendering: ProtoRendering) -> bytes:
     return _render_files(protos, envelope[ENVELOPE_KEYS[1]], envelope[ENVELOPE_KEYS[2]], rendering)
 
 
+def convert(schema: bytes, rendering: ProtoRendering) -> bytes:
+    """Return a definition of any form in the form of a client language, with the files that the root's file reaches.
+
+    In the form of Go and in unknown forms, JSON names that equal the default count as absent from the `.proto` text.
+
+    Raises:
+        InvalidSchema: if a broker rejects it.
+    """
+    form = find_rendering(schema)
+    if form == rendering and form != "go":
+        return schema
+    definition = parse(schema)
+    root, image = definition.root, definition.image
+    protos = image.stored_protos
+    if form != "java":
+        protos = {
+            name: proto if is_shipped(name) else _copy_without_defaults(proto, keeps_json_names=form == "python")
+            for name, proto in protos.items()
+        }
+    return _render_files(protos, root.full_name, root.file.name, rendering)
+
+
 def of_class(message: type[Message]) -> bytes:
     """Return the bytes that Pulsar's Python client sends for a message class (ProtobufNativeSchema)."""
     protos: dict[str, FileDescriptorProto] = {}
@@ -295,12 +317,12 @@ def _drop_default_json_names(image: Image, name: str) -> FileDescriptorProto:
     return proto
 
 
-def _copy_without_defaults(file: FileDescriptorProto) -> FileDescriptorProto:
+def _copy_without_defaults(file: FileDescriptorProto, *, keeps_json_names: bool = False) -> FileDescriptorProto:
     """Return a copy of `file` without the JSON names that equal the default, and with protoc's texts of float defaults."""
     proto = FileDescriptorProto()
     proto.CopyFrom(file)
     for field, _ in _iterate_fields(proto):
-        if field.json_name == default_json_name(field.name):
+        if not keeps_json_names and field.json_name == default_json_name(field.name):
             field.ClearField("json_name")
         if field.HasField("default_value") and field.type in FLOAT_KINDS:
             field.default_value = print_protoc_default(field.default_value, field.type)
