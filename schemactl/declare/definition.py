@@ -248,7 +248,7 @@ class Definitions:
     def _find_proto_references(self, path: str) -> list[str]:
         paths = [other for other in self.proto_paths if other != path]
         while True:
-            result = gather(path, partial(read_bytes, self.files), paths, self.include.find_path)
+            result = gather(path, partial(read_bytes, self.files), paths, self.include)
             if result.ambiguous is None:
                 return sorted(result.used)
             name, *matches = result.ambiguous
