@@ -276,7 +276,7 @@ def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwi
             # The end of the branch has been judged already.
             continue
         # Findings point into the end of the branch, whose files can be opened.
-        schema = replace(version.info, locator=topic.schema.locator, source=topic.schema.source)
+        schema = replace(version.info, locator=topic.schema.locator, source=topic.schema.source, editor=None)
         proposal = Proposal.of(topic, schema, versions[:position], strategy, level)
         verdict = proposal.judge(run.project)
         errors = [

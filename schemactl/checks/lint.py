@@ -5,20 +5,18 @@ Rules check the written definition instead of the result of Avro's parser, which
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, Protocol
 
-import yaml
-
 from schemactl.checks.check_report import ORDER, CheckReport
 from schemactl.checks.proposal import Run
 from schemactl.core.catalog import Catalog
+from schemactl.core.edits import AddKey, DefinitionEdit, RenameKey, TextEdit, apply_edits
 from schemactl.core.environment import of_other_packages
 from schemactl.core.errors import InvalidSchema, Source, meant
 from schemactl.core.findings import Finding
@@ -28,12 +26,12 @@ from schemactl.core.rules import LINT_RULES, Rule, every_rule
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted
-from schemactl.declare.files import AVRO_SUFFIXES, Files, decode, read_bytes
+from schemactl.declare.files import Files, decode, read_bytes
 from schemactl.declare.formatter import proved
 from schemactl.declare.reader import Declared
 from schemactl.declare.references import AvroFile, own_names
-from schemactl.declare.source_location import JsonText, Tokens, key_node, nearest, pointer, tokens
-from schemactl.declare.yaml_parser import YamlPart, scalar
+from schemactl.declare.source_location import Tokens, pointer, tokens
+from schemactl.declare.text_edits import make_text_edit
 from schemactl.formats import find_misreadings, find_variants, identity, list_native_parts, pair_of, resolve, spec
 from schemactl.formats.avro.go_definitions import find_changes
 from schemactl.formats.avro.parser import problems as avro_problems
@@ -46,9 +44,6 @@ _NAMED_TYPE_KEYS: Final = ("type", "name", "namespace", "doc", "aliases")
 _LOGICAL_TYPE_KEYS: Final = ("logicalType", "precision", "scale")
 
 Kind = Literal["record", "enum", "fixed", "array", "map", "union", "primitive", "reference", "field"]
-
-Replacement = tuple[int, int, str]
-"""Start and end offsets in a text, and the new text between them."""
 
 KNOWN_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {
     "record": (*_NAMED_TYPE_KEYS, "fields", "logicalType"),
@@ -129,7 +124,8 @@ def lint(declared: Declared, project: Project, only: frozenset[TopicName]) -> tu
             for rule in enabled_rules:
                 for remark in list_remarks(rule, file):
                     locate = file.text.locate_key if remark.of_key else file.text.locate
-                    findings_of_remark = _make_finding(run, rule, name, locate(remark.parts), remark)
+                    edit = make_text_edit(file, remark.edit) if remark.edit else None
+                    findings_of_remark = _make_finding(run, rule, name, locate(remark.parts), remark, edit)
                     linted_remarks += [Linted(finding, file, remark) for finding in findings_of_remark]
     findings_of_topics = [
         finding
@@ -142,7 +138,9 @@ def lint(declared: Declared, project: Project, only: frozenset[TopicName]) -> tu
     return report, linted_remarks
 
 
-def _make_finding(run: Run, rule: str, name: TopicName, source: Source | None, remark: Remark) -> Iterator[Finding]:
+def _make_finding(
+    run: Run, rule: str, name: TopicName, source: Source | None, remark: Remark, edit: TextEdit | None = None
+) -> Iterator[Finding]:
     # A rule that is off by default gets the severity that the project sets.
     severity = run.get_severity(rule, name, run.rules[rule].severity)
     return run.make_finding(
@@ -154,6 +152,7 @@ def _make_finding(run: Run, rule: str, name: TopicName, source: Source | None, r
         field=remark.field,
         pointer=pointer(remark.parts),
         severity=None if severity == "off" else severity,
+        edit=edit,
     )
 
 
@@ -283,28 +282,8 @@ class Remark:
     fix: str = ""
     field: str = ""
     of_key: bool = False
-    edit: Edit | None = None
+    edit: DefinitionEdit | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class RenameKey:
-    """Renames the key at `parts` to `to`."""
-
-    parts: Tokens
-    to: str
-
-
-@dataclass(frozen=True, slots=True)
-class AddKey:
-    """Adds a key to the object at `parts`, after the first of `after_keys` that has its own line."""
-
-    parts: Tokens
-    after_keys: Sequence[str]
-    key: str
-    value: Any
-
-
-Edit = RenameKey | AddKey
 
 _RuleFunction = Callable[[LintedDefinition], Iterator[Remark]]
 
@@ -326,7 +305,7 @@ def check_keys(definition: LintedDefinition) -> Iterator[Remark]:
                 f"Write `{suggestion}`.",
                 part.field,
                 of_key=True,
-                edit=RenameKey(key_parts, suggestion) if suggestion in _HARMLESS_KEYS else None,
+                edit=RenameKey(pointer(key_parts), suggestion) if suggestion in _HARMLESS_KEYS else None,
             )
         if "default" in part.keys and "default" not in KNOWN_KEYS.get(part.kind, ()):
             yield Remark(
@@ -536,7 +515,7 @@ def check_optional_fields(definition: LintedDefinition) -> Iterator[Remark]:
             "without breaking readers.",
             'Add "default": null.' if is_null_first else 'Put "null" first, and add "default": null.',
             part.field,
-            edit=AddKey(part.parts, ("type", "name"), "default", None) if is_null_first else None,
+            edit=AddKey(pointer(part.parts), ("type", "name"), "default", None) if is_null_first else None,
         )
 
 
@@ -726,19 +705,18 @@ def fixed(files: Files, project: Project, declared: Declared, linted: Iterable[L
         declared: the declarations in the files.
         linted: the remarks, of which some have edits.
     """
-    edits: dict[str, set[Replacement]] = {}
+    edits: dict[str, set[TextEdit]] = {}
     for item in linted:
-        replacement = make_replacement(item.file, item.remark.edit) if item.remark.edit else None
-        if replacement:
-            edits.setdefault(item.file.path, set()).add(replacement)
+        if item.finding.edit:
+            edits.setdefault(item.file.path, set()).add(item.finding.edit)
 
-    def apply_edits(replacements_by_path: Mapping[str, Iterable[Replacement]]) -> dict[str, bytes]:
+    def edit_files(edits_by_path: Mapping[str, Iterable[TextEdit]]) -> dict[str, bytes]:
         return {
-            path: apply_replacements(decode(path, read_bytes(files, path)), changes).encode()
-            for path, changes in replacements_by_path.items()
+            path: apply_edits(decode(path, read_bytes(files, path)), file_edits).encode()
+            for path, file_edits in edits_by_path.items()
         }
 
-    contents_by_path = proved(files, project, declared, apply_edits(edits), is_harmless)
+    contents_by_path = proved(files, project, declared, edit_files(edits), is_harmless)
     accepted = {path: edits[path] for path in contents_by_path}
     # At least one edit of each remaining file is harmful, so try the edits one by one.
     remaining_edits = [
@@ -746,7 +724,7 @@ def fixed(files: Files, project: Project, declared: Declared, linted: Iterable[L
     ]
     for path, edit in remaining_edits[:_MAX_TRIED_EDITS]:
         candidate = {**accepted, path: {*accepted.get(path, ()), edit}}
-        new_contents = proved(files, project, declared, apply_edits(candidate), is_harmless)
+        new_contents = proved(files, project, declared, edit_files(candidate), is_harmless)
         if new_contents.keys() == candidate.keys():
             accepted, contents_by_path = candidate, new_contents
     return contents_by_path
@@ -762,62 +740,3 @@ def is_harmless(old_schema: SchemaInfo, new_schema: SchemaInfo) -> bool:
         for reader, writer in pairs
         for find_problems in (resolve, find_misreadings)
     )
-
-
-def make_replacement(file: AvroFile, edit: Edit) -> Replacement | None:
-    """Return the edit as a replacement in the file's text, or None if only a person can make it."""
-    if isinstance(file.text, YamlPart):
-        return _make_yaml_replacement(file.text, edit)
-    if file.path.endswith(AVRO_SUFFIXES):
-        return _make_json_replacement(file.text, edit)
-    # JSON inside a text value of a YAML file.
-    return None
-
-
-def _make_json_replacement(text: JsonText, edit: Edit) -> Replacement | None:
-    scan = text.scan()
-    if isinstance(edit, RenameKey):
-        key_number = nearest(0, edit.parts, scan.child)
-        return scan.keys[key_number], scan.key_end(key_number), json.dumps(edit.to)
-    key_number = nearest(0, (*edit.parts, edit.after_keys[0]), scan.child)
-    start, end = scan.keys[key_number], scan.stops[key_number]
-    line = text.text.rfind("\n", 0, start) + 1
-    indentation = text.text[line:start]
-    separator = f"\n{indentation}" if line and not indentation.strip() else " "
-    separator = separator.replace("\n", "\r\n") if text.text[line - 2 : line] == "\r\n" else separator
-    return end, end, f",{separator}{json.dumps(edit.key)}: {json.dumps(edit.value)}"
-
-
-def _make_yaml_replacement(part: YamlPart, edit: Edit) -> Replacement | None:
-    if isinstance(edit, RenameKey):
-        key = key_node(part.node(edit.parts[:-1]), edit.parts[-1])
-        if key is None:
-            return None
-        quote = (isinstance(key, yaml.ScalarNode) and key.style) or ""
-        return key.start_mark.index, key.end_mark.index, f"{quote}{edit.to}{quote}"
-    node, text = part.node(edit.parts), part.text.data.decode()
-    entry = f"{scalar(edit.key)}: {json.dumps(edit.value)}"
-    for name in edit.after_keys:
-        key, value = key_node(node, name), part.node((*edit.parts, name))
-        if key is None or not isinstance(node, yaml.MappingNode):
-            continue
-        end = value.end_mark.index
-        if node.flow_style:
-            return end, end, f", {entry}"
-        if key.start_mark.line == value.end_mark.line and not _is_block_scalar(value):
-            line_end = text.find("\n", end)
-            line_end = len(text) if line_end < 0 else line_end
-            line_end -= text[line_end - 1 : line_end] == "\r"
-            return line_end, line_end, f"\n{' ' * key.start_mark.column}{entry}"
-    return None
-
-
-def _is_block_scalar(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
-
-
-def apply_replacements(text: str, replacements: Iterable[Replacement]) -> str:
-    """Apply replacements, which must not overlap, to a text."""
-    for start, end, replacement_text in sorted(set(replacements), reverse=True):
-        text = text[:start] + replacement_text + text[end:]
-    return text

@@ -62,6 +62,7 @@ class CheckRequest:
         strict: whether warnings fail; then readers are also judged where the strategy does not protect them.
         today: the day in UTC on which waivers expire and deprecated topics are overdue.
         target: the target whose release and recorded version numbers judge, or None for all targets.
+        changes: other contents of files, by path from the repository's top, as if they were written already.
     """
 
     directory: str
@@ -75,6 +76,7 @@ class CheckRequest:
     strict: bool = False
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
     target: str | None = None
+    changes: Mapping[str, bytes] = field(default_factory=dict, hash=False)
 
 
 def check_project(
@@ -227,7 +229,7 @@ def _check_files(
     is_whole = not (request.topics or request.namespaces or request.paths or request.target or content.declared.broken)
     report = apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole)
 
-    is_recorded = request.staged and is_whole and not request.config
+    is_recorded = request.staged and is_whole and not request.config and not request.changes
     if is_recorded and not report.count("error") and Path.cwd() == Path(request.directory):
         check.record_success()
 
@@ -889,6 +891,10 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
         require_complete_checkout(repository, project)
         worktree = declare_files.WorktreeFiles(top, folders=project.roots)
         files = history.HashedFiles(worktree, repository.object_format)
+    if request.changes:
+        from schemactl.history.commit_files import OverlaidFiles
+
+        files = OverlaidFiles(request.changes, files, repository.object_format)
     return CheckedFiles(proposed, project, files, approved, covering)
 
 

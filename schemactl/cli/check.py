@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
@@ -25,12 +26,13 @@ from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError, did_you_
 from schemactl.core.findings import Waiver
 from schemactl.core.names import TopicName, has_visible_letter
 from schemactl.core.rules import Rule, every_rule
-from schemactl.core.terminal import on_one_line
+from schemactl.core.terminal import on_one_line, render_file_diff
 from schemactl.core.wording import counted
 from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
     from schemactl.checks.check_report import Cause, CheckReport
+    from schemactl.checks.project_check import CheckRequest
     from schemactl.core.findings import Finding
 
 
@@ -59,12 +61,25 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         "  schemactl check namespaces/shop          the topics of these files and folders\n"
         "  schemactl check --topic 'shop/sales/*'\n"
         "  schemactl check --target prod            for prod alone, not for all targets\n"
+        "  schemactl check --diff                   the edits that --fix would make\n"
+        "  schemactl check --fix                    make the fixes that only one edit makes, and report the rest\n"
+        "  schemactl check --fix --rename amount=total    the field total was called amount: it gets an alias\n"
     )
     modes = parser.add_mutually_exclusive_group()
     add_options(
         modes,
         "--staged: the index, not the working tree",
         "--base REF: judge HEAD, not the working tree, against this approved ref (default: `approved` of the project file)",
+    )
+    add_options(
+        parser,
+        "--fix: write the fixes that only one edit makes (a default, an enum default, a wider type), and report what remains",
+        "--diff: print the edits as a unified diff; without --fix nothing is written",
+    )
+    add_options(
+        parser,
+        "--rename OLD=NEW: with --fix or --diff: the field or type NEW was called OLD, and gets the alias; may be repeated",
+        action="append",
     )
     add_paths(parser)
     add_formats(parser, CHECK_FORMATS)
@@ -88,6 +103,8 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
             "--base is empty: is a variable of the CI system unset here?",
             fix="give the branch this will be merged into, such as --base origin/main, or a commit's id",
         )
+    if args.rename and not (args.fix or args.diff):
+        raise UsageError("--rename is an edit: add --fix to make it, or --diff to see it")
     outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
     try:
         return within(args.timeout, lambda deadline: _run(args, context, outputs, deadline))
@@ -113,13 +130,42 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
         args.strict,
         target=args.target,
     )
-    report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
+    if args.fix or args.diff:
+        report = _fix(request, args, context, outputs, deadline)
+    else:
+        report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
     deadline.begin("writing the report")
     write_report(partial(render_check, report), outputs, context)
     if report.is_partial:
         return SchemactlError.exit_code
     is_failing = report.count("error") or (args.strict and any(map(_fails_strict, report.findings)))
     return NEGATIVE if is_failing else 0
+
+
+def _fix(
+    request: CheckRequest, args: argparse.Namespace, context: Context, outputs: Outputs, deadline: Deadline
+) -> CheckReport:
+    """Write the fixes with --fix, print them with --diff, and return the report on the files as they are then."""
+    from schemactl.checks.fixes import find_fixes, write_fixes
+
+    fixes = find_fixes(
+        request, deadline, renames=args.rename or (), progress=context.reading_history(), note=context.note
+    )
+    paths = write_fixes(fixes, request, context.top) if args.fix else []
+    if args.diff:
+        # Only a text can follow a diff.
+        other_report = any(path is None and name != "text" for name, path in outputs)
+        for path, new_text in sorted(fixes.new_texts.items()):
+            lines = render_file_diff(path, fixes.old_texts[path], new_text, color=context.color)
+            print("\n".join(lines), file=sys.stderr if other_report else sys.stdout)
+    for path in paths:
+        context.say(f"edited {path}")
+    if paths:
+        add = f"; to commit them: `git add -- {' '.join(map(quote, paths))}`" if request.staged else ""
+        context.say(f"{counted(fixes.count, 'finding')} fixed in {counted(len(paths), 'file')}{add}")
+    elif args.fix:
+        context.say("no finding has a fix that only one edit makes; no file was edited")
+    return fixes.after if args.fix else fixes.before
 
 
 def _fails_strict(finding: Finding) -> bool:

@@ -8,6 +8,7 @@ from datetime import date
 from enum import StrEnum
 from typing import Any, Literal, Self, TypeVar
 
+from schemactl.core.edits import TextEdit
 from schemactl.core.errors import Source
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Commit
@@ -195,6 +196,7 @@ class Finding:
             that the topic feeds; `lint` for a probable mistake that breaks nothing yet.
         message: the consequences and who meets them, in full sentences.
         fix: the text to write instead, or "".
+        edit: the edit of a file that makes the fix, if only one edit does.
         field: the path of the field for messages (`Order.lines[].price`), or "".
         pointer: the JSON pointer, "" for the root.
         against: the numbers of the versions that break.
@@ -229,6 +231,7 @@ class Finding:
     waiver: Waiver | None = None
     targets: tuple[str, ...] = ()
     owner: str = ""
+    edit: TextEdit | None = None
 
     @property
     def place(self) -> Source | None:

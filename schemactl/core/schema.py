@@ -8,11 +8,12 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
+from schemactl.core.edits import DefinitionEdit, TextEdit
 from schemactl.core.errors import Source
 
 _MAX_DIGITS: Final = 64
 
-_PARTS: Final = ("schema", "properties", "source", "locator", "proto", "comments")
+_PARTS: Final = ("schema", "properties", "source", "locator", "proto", "comments", "editor")
 """The attributes of a SchemaInfo except the type."""
 
 
@@ -84,6 +85,9 @@ WITHOUT_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
 Locator = Callable[[str], Source]
 """Returns the nearest source location of a JSON pointer into a definition or declaration."""
 
+Editor = Callable[[DefinitionEdit], TextEdit | None]
+"""Returns an edit of a definition as an edit of its file, or None if only a person can make it."""
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
@@ -95,6 +99,7 @@ class SchemaInfo:
         proto: the definition that `proto:` of a PROTOBUF declaration names, as PROTOBUF_NATIVE. Pulsar does not store it, but
             wire rules and codecs use it.
         comments: returns the comments of `.proto` files, by JSON pointer.
+        editor: makes edits in the files of the definition, or None if it was not read from files.
     """
 
     type: SchemaType
@@ -104,10 +109,15 @@ class SchemaInfo:
     locator: Locator | None = field(default=None, compare=False, repr=False)
     proto: SchemaInfo | None = field(default=None, compare=False, repr=False)
     comments: Callable[[], Mapping[str, str]] = field(default=dict, compare=False, repr=False)
+    editor: Editor | None = field(default=None, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
         """Return the source location nearest to a JSON pointer, or None if the definition was not read from a file."""
         return self.locator(pointer) if self.locator else self.source
+
+    def edit(self, edit: DefinitionEdit) -> TextEdit | None:
+        """Return an edit of the definition as an edit of its file, or None if only a person can make it."""
+        return self.editor(edit) if self.editor else None
 
     def load(self) -> SchemaInfo:
         """Read the definition from Git unless it was read before, and return it."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
+from schemactl.core.edits import DefinitionEdit, TextEdit
 from schemactl.core.errors import DeclarationError, DependsOnProtoc, InvalidSchema, Problem, Source, first_of
 from schemactl.core.json_values import json_text
 from schemactl.core.project import Project, ProtoRendering
@@ -48,7 +49,18 @@ from schemactl.declare.references import (
     is_pattern,
     suggest_pattern,
 )
-from schemactl.declare.source_location import MAX_DEPTH, SCALAR, JsonSyntaxError, JsonText, Tokens, place, scan, tokens
+from schemactl.declare.source_location import (
+    MAX_DEPTH,
+    SCALAR,
+    JsonSyntaxError,
+    JsonText,
+    Tokens,
+    place,
+    pointer,
+    scan,
+    tokens,
+)
+from schemactl.declare.text_edits import make_text_edit
 from schemactl.declare.yaml_parser import YamlPart, scalar_place
 from schemactl.formats import SPECS
 from schemactl.formats.avro.json_text import without_comments
@@ -372,7 +384,12 @@ class _DefinitionReader:
                 return halves[half].locate("".join(f"/{part}" for part in rest)) or self.declaration.source
             return self.declaration.locate(*tokens(pointer))
 
+        def edit_half(edit: DefinitionEdit) -> TextEdit | None:
+            half, *rest = tokens(edit.pointer) or ("",)
+            return halves[half].edit(replace(edit, pointer=pointer(rest))) if half in halves else None
+
         info = self._build_info(joined.schema, self.declaration.source, locate)
+        info = replace(info, editor=edit_half)
         properties = {**joined.properties, **self.declaration.properties}
         return replace(info, properties=properties, comments=joined.comments)
 
@@ -400,6 +417,7 @@ class _DefinitionReader:
         if inlined.used or text is None:
             text = self._render_json(inlined.value)
         info = self._build_info(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
+        info = replace(info, editor=partial(_edit_inlined, inlined))
         return replace(info, proto=self._compile_proto("proto")) if self.declaration.proto else info
 
     def _find_missing_types(
@@ -586,7 +604,7 @@ class _DefinitionReader:
             return AvroFile(path, definition, part), None
         with self._collect_problems("definition"):
             if self.declaration.is_inline:
-                json_text = JsonText(definition, self._locate_in_text)
+                json_text = JsonText(definition, self._locate_in_text, self._find_block())
                 return AvroFile(path, read_json(json_text), json_text), definition
             file_path = self._resolve_path(definition, AVRO_SUFFIXES, "definition")
             return self.definitions.avro_file(file_path) if file_path else None
@@ -596,6 +614,12 @@ class _DefinitionReader:
         """Return the place of an offset in a definition that is JSON text in YAML."""
         text, parts = self.declaration.text, (*self.declaration.parts, "definition")
         return scalar_place(text.path, text.data, text.node(self.declaration.document, parts), offset)
+
+    def _find_block(self) -> str | None:
+        """Return the content of the YAML file if its literal block (`|`) is the definition, else None."""
+        text = self.declaration.text
+        node = text.node(self.declaration.document, (*self.declaration.parts, "definition"))
+        return text.data.decode() if getattr(node, "style", None) == "|" else None
 
     def _read_proto_text(self, path: str) -> bytes:
         data = read_bytes(self.definitions.files, path)
@@ -703,6 +727,12 @@ class _DefinitionReader:
 
     def _add_problem(self, message: str, *parts: str, fix: str = "", missing: str = "") -> None:
         self.problems.append(Problem(self.declaration.locate(*parts), message, fix, missing))
+
+
+def _edit_inlined(inlined: Inlined, edit: DefinitionEdit) -> TextEdit | None:
+    """Return the edit of a definition in the file that defines the edited part, or None if only a person can make it."""
+    file, parts = inlined.find_origin(tokens(edit.pointer))
+    return make_text_edit(file, replace(edit, pointer=pointer(parts)))
 
 
 def _explain_avro_source(written: str, path: str) -> tuple[str, str]:

@@ -81,9 +81,14 @@ class Inlined:
 
     def locate(self, parts: Tokens) -> Source:
         """Return the nearest place to `parts` of `value` in the files."""
+        file, file_parts = self.find_origin(parts)
+        return file.locate(file_parts)
+
+    def find_origin(self, parts: Tokens) -> tuple[AvroFile, Tokens]:
+        """Return the file that writes `parts` of `value`, and the tokens there."""
         length = max(n for n in range(len(parts) + 1) if parts[:n] in self.origins)
         file, start = self.origins[parts[:length]]
-        return file.locate(start + parts[length:])
+        return file, start + parts[length:]
 
 
 def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequence[AvroFile] = ()) -> Inlined:

@@ -71,10 +71,12 @@ class JsonText:
     Attributes:
         text: the JSON text, which may have comments.
         place: converts an offset in `text` to the place in the user's file.
+        block: the content of the YAML file whose literal block (`|`) the text is, or None.
     """
 
     text: str
     place: Callable[[int], Source]
+    block: str | None = None
     _scan: Scan | None = field(default=None, repr=False)
 
     def locate(self, parts: Tokens) -> Source:

@@ -22,7 +22,7 @@ from schemactl.formats.avro import AvroSpec
 from schemactl.formats.key_value import PairSpec, join
 from schemactl.formats.primitive import BytesSpec, number, time
 from schemactl.formats.protobuf import ProtobufNativeSpec
-from schemactl.formats.type_spec import SPECS, Explanation, Pair, TypeSpec, misreading_of, pair_of, spec
+from schemactl.formats.type_spec import SPECS, Explanation, Pair, Rename, TypeSpec, misreading_of, pair_of, spec
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf.protoc import Proto
@@ -191,6 +191,17 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
         )
     new, old = on_the_wire(new, old)
     return spec(new).explain(breakage, new=new, old=old)
+
+
+def find_renames(*, new: SchemaInfo, old: SchemaInfo, old_name: str, new_name: str) -> Iterator[Rename]:
+    """Yield the parts of `new` called `new_name` that may be what `old` calls `old_name`.
+
+    Raises:
+        InvalidSchema: if a definition does not parse.
+    """
+    if new.type is not old.type:
+        return iter(())
+    return spec(new).find_renames(new=new, old=old, old_name=old_name, new_name=new_name)
 
 
 ReadingAnswer = Literal["yes", "doubtful", "strict", "misread", "no"]

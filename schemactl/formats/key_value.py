@@ -25,6 +25,7 @@ from schemactl.formats.type_spec import (
     Note,
     Pair,
     ReaderFailure,
+    Rename,
     TypeSpec,
     Wire,
     misreading_of,
@@ -204,7 +205,17 @@ class PairSpec(TypeSpec):
             field=f"{half}.{explanation.field}" if explanation.field else half,
             place=_prefix_pointer(half, explanation.place),
             older=None if explanation.older is None else _prefix_pointer(half, explanation.older),
+            edit=explanation.edit
+            and replace(explanation.edit, pointer=_prefix_pointer(half, explanation.edit.pointer)),
         )
+
+    def find_renames(self, *, new: SchemaInfo, old: SchemaInfo, old_name: str, new_name: str) -> Iterator[Rename]:
+        """Yield the renames of both halves, under `/key` and `/value`; none of a half whose type changed."""
+        for name, new_half, old_half in _list_halves_of_one_type(new, old):
+            half_spec = spec(new_half)
+            for rename in half_spec.find_renames(new=new_half, old=old_half, old_name=old_name, new_name=new_name):
+                edit = replace(rename.edit, pointer=_prefix_pointer(name, rename.edit.pointer))
+                yield replace(rename, edit=edit)
 
     def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
         """Return a whole message if the encoding changed; otherwise only the key or the value that breaks."""

@@ -21,6 +21,7 @@ from itertools import islice, takewhile
 from operator import eq
 from typing import Final, Literal
 
+from schemactl.core.edits import AddAlias, DefinitionEdit
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.findings import Breakage, Counterexample, Direction, Incompatibility
 from schemactl.core.project import ProtoCategory
@@ -166,6 +167,11 @@ class TypeSpec:
         del new, old
         return Explanation("", breakage.incompatibility.message, "Give the new messages a topic of their own.")
 
+    def find_renames(self, *, new: SchemaInfo, old: SchemaInfo, old_name: str, new_name: str) -> Iterator[Rename]:
+        """Yield the parts of `new` called `new_name` that may be what `old` calls `old_name`, if the type has aliases."""
+        del new, old, old_name, new_name
+        return iter(())
+
     def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
         """Return a message that proves `breakage` and the reader's result, or None if there is none or none was found."""
         del breakage, new, old
@@ -286,6 +292,7 @@ class Explanation:
         fix: the definition to write instead.
         place: the JSON pointer of the nearest part in the new definition's text.
         older: the JSON pointer of the part in the old definition, or None if the part is not there.
+        edit: the edit of the new definition that makes the fix, if only one edit does.
     """
 
     field: str
@@ -293,6 +300,22 @@ class Explanation:
     fix: str
     place: str = ""
     older: str | None = None
+    edit: DefinitionEdit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """A field or a named type that a definition may have under a new name.
+
+    Attributes:
+        edit: the edit that adds the old name to the aliases.
+        is_done: whether it is among the aliases already.
+        is_usable: whether readers look for aliases; readers of JSON do not.
+    """
+
+    edit: AddAlias
+    is_done: bool
+    is_usable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

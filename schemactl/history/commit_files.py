@@ -19,7 +19,17 @@ from typing import Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, Problem, Source
 from schemactl.core.schema import Commit
-from schemactl.declare.files import DESCRIPTOR_SUFFIX, MAX_BYTES, SUFFIXES, Files, Kind, read_bytes, shown, too_large
+from schemactl.declare.files import (
+    DESCRIPTOR_SUFFIX,
+    MAX_BYTES,
+    SUFFIXES,
+    ChangedFiles,
+    Files,
+    Kind,
+    read_bytes,
+    shown,
+    too_large,
+)
 from schemactl.history.git import Blob, Repository
 from schemactl.history.git_environment import DIFF_INDEX, OPTIONS
 
@@ -244,6 +254,19 @@ class HashedFiles:
         except DeclarationError:
             return Entry(kind, "")
         return Entry(kind, blob_id(data, self._format))
+
+
+class OverlaidFiles(HashedFiles):
+    """The files of another state of the repository with other contents for some of them."""
+
+    def __init__(self, contents: Mapping[str, bytes], over: CommitFiles | HashedFiles, object_format: str) -> None:
+        super().__init__(ChangedFiles(contents, over), object_format)
+        self._contents = contents
+        self._over = over
+
+    def entry(self, path: str) -> Entry | None:
+        """Return the entry at `path`, or None if the path does not exist."""
+        return super().entry(path) if path in self._contents else self._over.entry(path)
 
 
 def blob_id(data: bytes, object_format: str) -> str:

@@ -29,7 +29,7 @@ from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, 
 from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.avro.parser import parse, problems
 from schemactl.formats.avro.schema import Schema, Union, alias_and_default_keys, identity_key
-from schemactl.formats.type_spec import Explanation, Note, TypeSpec, UnknownWire, Wire
+from schemactl.formats.type_spec import Explanation, Note, Rename, TypeSpec, UnknownWire, Wire
 
 NEWEST: Final = Release.R5_0
 """The release whose rules apply to a definition without a broker: it accepts the most names."""
@@ -288,6 +288,14 @@ class AvroSpec(TypeSpec):
         if self.payload == "protobuf":
             return replace(explained, reason=f"{explained.reason} {_NO_MESSAGE}")
         return explained
+
+    def find_renames(self, *, new: SchemaInfo, old: SchemaInfo, old_name: str, new_name: str) -> Iterator[Rename]:
+        """Yield the fields and types called `new_name` that may be what `old` calls `old_name`."""
+        from schemactl.formats.avro import renames
+
+        parsed = parsed_by_any(new.schema), parsed_by_any(old.schema)
+        for rename in renames.find_renames(*parsed, old_name=old_name, new_name=new_name):
+            yield replace(rename, is_usable=self.payload != "json")
 
     def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
         """Return the smallest message that the reader's side cannot read, or None if there is none or the type is PROTOBUF.

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
+from schemactl.core.edits import AddKey, DefinitionEdit, SetType
 from schemactl.core.findings import Breakage, Incompatibility
 from schemactl.formats.avro.compatibility import (
     AmbiguousAlias,
@@ -47,6 +49,9 @@ _ALIASES_UNUSED = (
 
 _PLAIN_TYPES = PRIMITIVE_TYPES | {"fixed"}
 
+_WIDER_TYPES = frozenset({("int", "long"), ("int", "double"), ("float", "double")})
+"""Pairs of types, of which the second holds every value of the first without loss."""
+
 _MAX_LEVELS = 10
 """The number of nested unions into which a reason is followed."""
 
@@ -63,7 +68,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool = 
     upgraded = breakage.direction != "old_reads_new"
     reader, writer = breakage.sides(new=new, old=old)
     case = _Case(incompatibility, reader, writer, upgraded, breakage.older_name, plain_json)
-    reason, fix = _SENTENCES[incompatibility.rule](case)
+    reason, fix, edit = _SENTENCES[incompatibility.rule](case)
     if incompatibility.strict_only:
         reason += (
             " Pulsar's Java reader decodes such messages all the same; readers that follow the specification refuse."
@@ -76,7 +81,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool = 
     if not upgraded:
         return Explanation(case.place, reason, fix, writer_pointer, reader_pointer)
     ends_in_branch = any(is_writer_branch(token) for token in trace_of(incompatibility)[-1:])
-    return Explanation(case.place, reason, fix, reader_pointer, writer_pointer if ends_in_branch else None)
+    return Explanation(case.place, reason, fix, reader_pointer, writer_pointer if ends_in_branch else None, edit)
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,15 @@ class _Case:
         return find_counterpart(trace_of(self.incompatibility), reader=self.reader, writer=self.writer)
 
 
-def _explain_missing_default(case: _Case) -> tuple[str, str]:
+class _Advice(NamedTuple):
+    """The reason and the fix of an incompatibility, and the edit that makes the fix, if only one edit does."""
+
+    reason: str
+    fix: str
+    edit: DefinitionEdit | None = None
+
+
+def _explain_missing_default(case: _Case) -> _Advice:
     field = case.walk.field
     default = suggest_default(field.schema if field else case.walk.schema)
     suggestion = f'"default": {json.dumps(default, ensure_ascii=False)}' if default is not NO_DEFAULT else ""
@@ -121,17 +134,19 @@ def _explain_missing_default(case: _Case) -> tuple[str, str]:
         reason = (
             f"{case.place} is new and has no default; messages of {case.older} do not carry it, and reading one throws."
         )
+        edit = None
         if suggestion:
             fix = f"give the field a default, for example {suggestion}"
+            edit = AddKey(case.walk.pointer.removesuffix("/type"), ("type", "name"), "default", default)
         else:
             fix = 'make it a union with null first, and "default": null'
         if renamed is None or field is None:
-            return reason, f"{fix}."
+            return _Advice(reason, f"{fix}.", edit if field else None)
         fix = f"{fix}, which loses what {renamed} holds."
         if case.plain_json:
             pair = f"keep {renamed} next to it, give both a default and write both, because readers of JSON know no aliases"
-            return reason, f"if {field.name} is {renamed} under a new name, {pair}; otherwise {fix}"
-        return (
+            return _Advice(reason, f"if {field.name} is {renamed} under a new name, {pair}; otherwise {fix}")
+        return _Advice(
             reason,
             f'if {field.name} is {renamed} under a new name, add "aliases": ["{renamed}"] to it; otherwise {fix}',
         )
@@ -139,7 +154,7 @@ def _explain_missing_default(case: _Case) -> tuple[str, str]:
     fix = f"keep the field; it can go once every reader's schema has a default for it{first}."
     if renamed is not None and field is not None:
         fix = f"if {renamed} is {field.name} under a new name, keep {field.name} next to it and write both, because an alias helps new readers only; otherwise {fix}"
-    return (
+    return _Advice(
         f"{case.place} is gone, but readers of {case.older} need it and have no default for it: they throw on every new message.",
         fix,
     )
@@ -177,7 +192,7 @@ def _can_become(reader_field: Field, writer_field: Field) -> bool:
         return False
 
 
-def _explain_type_mismatch(case: _Case) -> tuple[str, str]:
+def _explain_type_mismatch(case: _Case) -> _Advice:
     # Java's message names both types: `reader type: INT not compatible with writer type: STRING`.
     message = case.incompatibility.message.lower().removeprefix("reader type: ")
     reader_type, _, writer_type = message.partition(" not compatible with writer type: ")
@@ -190,23 +205,41 @@ def _explain_type_mismatch(case: _Case) -> tuple[str, str]:
     read, written = _add_article(reader_type), _add_article(writer_type)
     who = "the new schema expects" if case.upgraded else f"readers of {case.older} expect"
     reason = f"{case.place}: {written} is written, {who} {read}, and Avro promotes neither to the other."
+    ends_in_branch = any(is_writer_branch(token) for token in trace_of(case.incompatibility)[-1:])
+    if case.upgraded and not ends_in_branch and _can_be_widened(case.walk.schema, writer_schema):
+        fix = f"keep {written}, which holds every {read} as well."
+        return _Advice(reason, fix, SetType(case.walk.pointer, written))
     if case.upgraded:
         wider = {"int": "long", "float": "double"}.get(written)
         hint = f" ({written} may become {wider})" if wider else ""
-        return reason, f"keep {written}{hint}, or add a field of the new type with a default next to it."
+        return _Advice(reason, f"keep {written}{hint}, or add a field of the new type with a default next to it.")
     fix = f"keep {read} for as long as {case.older} is read, or add a field of the new type next to it."
-    return reason, fix
+    return _Advice(reason, fix)
 
 
-def _explain_missing_symbols(case: _Case) -> tuple[str, str]:
+def _can_be_widened(reader: Schema, writer: Schema) -> bool:
+    """Return whether the writer's type holds every value of the reader's type, which does not hold every value of the writer's."""
+    is_plain = not reader.properties.get("logicalType") and not writer.properties.get("logicalType")
+    return is_plain and (reader.type, writer.type) in _WIDER_TYPES
+
+
+def _explain_missing_symbols(case: _Case) -> _Advice:
     missing_symbols = case.incompatibility.message.strip("[]").split(", ")
     symbols, enum = _list_names(missing_symbols), case.walk.schema
     name = enum.name if isinstance(enum, Enum) else case.place
     if case.upgraded:
         suggestion = enum.symbols[0] if isinstance(enum, Enum) and enum.symbols else "OTHER"
-        return (
+        # Readers of JSON use no enum default.
+        is_usable = isinstance(enum, Enum) and enum.symbols and not case.plain_json
+        edit = (
+            AddKey(case.walk.pointer.removesuffix("/symbols"), ("symbols",), "default", suggestion)
+            if is_usable
+            else None
+        )
+        return _Advice(
             f"{case.place}: messages may hold {symbols}, which {name} no longer lists, and {name} has no default: reading one throws.",
             f'list {symbols} again, or give {name} a default, for example "default": "{suggestion}".',
+            edit,
         )
     are, them = ("are", "them") if len(missing_symbols) > 1 else ("is", "it")
     unknown = f"Readers of {case.older} do not know {them} and have no enum default"
@@ -214,12 +247,12 @@ def _explain_missing_symbols(case: _Case) -> tuple[str, str]:
         f"in two changes. First give {name} a default, beside an edit that Pulsar stores (it takes a default alone for no new "
         f"version), such as a new field with a default; once every reader has that version, list {symbols}."
     )
-    return (f"{case.place}: {symbols} {are} new in {name}. {unknown}: they throw on such a message.", fix)
+    return _Advice(f"{case.place}: {symbols} {are} new in {name}. {unknown}: they throw on such a message.", fix)
 
 
-def _explain_missing_branch(case: _Case) -> tuple[str, str]:
+def _explain_missing_branch(case: _Case) -> _Advice:
     """Explain that no branch reads the value, and why the branch with its name or type does not, through nested unions."""
-    reason, fix = _explain_no_branch(case)
+    advice = _explain_no_branch(case)
     nearest = case
     for _ in range(_MAX_LEVELS):
         inner = _find_case_in_branch(nearest) if nearest.incompatibility.rule == "MISSING_UNION_BRANCH" else None
@@ -227,14 +260,14 @@ def _explain_missing_branch(case: _Case) -> tuple[str, str]:
             break
         nearest = inner
     if nearest is case:
-        return reason, fix
+        return advice
     is_missing_branch = nearest.incompatibility.rule == "MISSING_UNION_BRANCH"
     explain_nearest = _explain_no_branch if is_missing_branch else _SENTENCES[nearest.incompatibility.rule]
-    inner_reason, fix = explain_nearest(nearest)
-    return f"{reason} {inner_reason}", fix
+    inner_reason, fix, edit = explain_nearest(nearest)
+    return _Advice(f"{advice.reason} {inner_reason}", fix, edit)
 
 
-def _explain_no_branch(case: _Case) -> tuple[str, str]:
+def _explain_no_branch(case: _Case) -> _Advice:
     kind = case.incompatibility.message.rpartition(" ")[2].lower()
     writer_schema = case.counterpart[1]
     name = f"{kind} {writer_schema.name}" if isinstance(writer_schema, Named) else kind
@@ -249,8 +282,15 @@ def _explain_no_branch(case: _Case) -> tuple[str, str]:
     else:
         reason += f"the only branch of {whose} ({branches or 'none'}) does not read it."
     if case.upgraded:
-        return reason, f"put a branch that reads the {name} back into the union."
-    return reason, f"write the {name} only when every reader's union has a branch for it."
+        narrower = [
+            (index, branch) for index, branch in enumerate(union.branches) if _can_be_widened(branch, writer_schema)
+        ]
+        if len(narrower) == 1 and case.walk.parts[-1] is union:
+            [(index, branch)] = narrower
+            fix = f"write {kind} in place of the branch {branch.type}, which it holds as well."
+            return _Advice(reason, fix, SetType(f"{case.walk.pointer}/{index}", kind))
+        return _Advice(reason, f"put a branch that reads the {name} back into the union.")
+    return _Advice(reason, f"write the {name} only when every reader's union has a branch for it.")
 
 
 def _find_case_in_branch(case: _Case) -> _Case | None:
@@ -264,40 +304,40 @@ def _find_case_in_branch(case: _Case) -> _Case | None:
     return replace(case, incompatibility=inner[0]) if inner else None
 
 
-def _explain_name_mismatch(case: _Case) -> tuple[str, str]:
+def _explain_name_mismatch(case: _Case) -> _Advice:
     writer_name = case.incompatibility.message.removeprefix("expected: ")
     named = case.walk.schema
     # If Java reads the record anyway, none of its fields gets values by an alias.
     lost = f" {_ALIASES_UNUSED}" if isinstance(named, Record) and not case.incompatibility.strict_only else ""
     if case.upgraded:
-        return (
+        return _Advice(
             f"{case.place}: the {named.type} was called {writer_name} in {case.older} and is called {named.full_name} now.{lost}",
             f'add "aliases": ["{writer_name}"] to {named.full_name}, or keep the name.',
         )
-    return (
+    return _Advice(
         f"{case.place}: the {named.type} is called {writer_name} now; readers of {case.older} know it as {named.full_name} only.{lost}",
         "keep the name: an alias helps new readers only.",
     )
 
 
-def _explain_size_mismatch(case: _Case) -> tuple[str, str]:
+def _explain_size_mismatch(case: _Case) -> _Advice:
     # Java's message has the sizes of writer and reader: `expected: 8, found: 4`.
     written, read = (part.partition(": ")[2] for part in case.incompatibility.message.split(", "))
     name = case.walk.schema.full_name
-    return (
+    return _Advice(
         f"{case.place}: {name} has {written} bytes in the messages, and {read} for the reader.",
         f"keep {written if case.upgraded else read} bytes, or add a fixed of another name next to it.",
     )
 
 
-def _explain_ambiguous_alias(case: _Case) -> tuple[str, str]:
-    return (
+def _explain_ambiguous_alias(case: _Case) -> _Advice:
+    return _Advice(
         f"{case.place}: its name and its aliases match several fields of the messages, and Java refuses to choose.",
         "remove the alias that names a field of its own.",
     )
 
 
-def _explain_changed_logical_type(case: _Case) -> tuple[str, str]:
+def _explain_changed_logical_type(case: _Case) -> _Advice:
     written, read = _get_written_and_read(case)
     whose = "the new schema" if case.upgraded else f"a reader of {case.older}"
     written_scale, read_scale = (text.rpartition(", ")[2] for text in (written, read))
@@ -305,18 +345,18 @@ def _explain_changed_logical_type(case: _Case) -> tuple[str, str]:
         is_same_scale = written.startswith("decimal(") and read.startswith("decimal(") and written_scale == read_scale
         effect = "it has not enough digits" if is_same_scale else "another value, without an error"
         reason = f"{case.place} is written as {written}, and {whose} reads the same bytes as {read}: {effect}."
-        return reason, _keep_type(case, written, read)
+        return _Advice(reason, _keep_type(case, written, read))
     if "timestamp" in written and "timestamp" in read:
         difference = "one is a moment, the other a local time"
     else:
         difference = f"only one side declares the logical type {written if read in _PLAIN_TYPES else read}"
-    return (
+    return _Advice(
         f"{case.place} is written as {written}, and {whose} reads the same bytes as {read}: {difference}.",
         f"if producers mean the same value either way, waive this; otherwise {_keep_type(case, written, read)}",
     )
 
 
-def _explain_narrower_type(case: _Case) -> tuple[str, str]:
+def _explain_narrower_type(case: _Case) -> _Advice:
     written, read = _get_written_and_read(case)
     if read == "string":
         loss = "bytes that are no UTF-8 are replaced"
@@ -324,7 +364,7 @@ def _explain_narrower_type(case: _Case) -> tuple[str, str]:
         loss = f"a number of more than {'24' if read == 'float' else '53'} bits loses its last digits"
     whose = "the new schema" if case.upgraded else f"a reader of {case.older}"
     reason = f"{case.place} is written as {written}, and {whose} reads it as {read}: {loss}."
-    return reason, _keep_type(case, written, read)
+    return _Advice(reason, _keep_type(case, written, read))
 
 
 def _get_written_and_read(case: _Case) -> tuple[str, str]:

@@ -1,0 +1,218 @@
+"""Fix findings of a check by editing files (`check --fix`): the fixes that only one edit makes, and the aliases that a person asks for.
+
+The edited files are checked again before anything is written, because an edit may make the next one possible, or show what it
+breaks. So either all files are written or none.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from schemactl.checks.check_report import CheckReport, TopicCheck
+from schemactl.checks.project_check import CheckRequest, check_project
+from schemactl.core import atomic_files
+from schemactl.core.deadline import Deadline
+from schemactl.core.edits import TextEdit, edit_contents
+from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, Source, UsageError
+from schemactl.core.schema import SchemaInfo, live
+from schemactl.declare.files import shown
+from schemactl.declare.formatter import write
+from schemactl.formats import find_renames
+
+MAX_PASSES: Final = 10
+"""The most times that the edited files are checked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixes:
+    """The edits that a check offers.
+
+    Attributes:
+        before: the report on the files as they are.
+        after: the report on the edited files.
+        old_texts: the checked text of each file to edit, by path from the repository's top.
+        new_texts: its text after all edits.
+    """
+
+    before: CheckReport
+    after: CheckReport
+    old_texts: Mapping[str, str]
+    new_texts: Mapping[str, str]
+
+    @property
+    def count(self) -> int:
+        """The number of errors and warnings that the edits fix."""
+        return max(0, _count_problems(self.before) - _count_problems(self.after))
+
+
+def _count_problems(report: CheckReport) -> int:
+    return report.count("error") + report.count("warning")
+
+
+def find_fixes(
+    request: CheckRequest,
+    deadline: Deadline,
+    *,
+    renames: Sequence[str] = (),
+    progress: Callable[[int, int | None], None] = lambda *_: None,
+    note: Callable[[object], None] = lambda _: None,
+) -> Fixes:
+    """Check the files, make the edits in memory, and check again until no edit is left.
+
+    Args:
+        request: what to check.
+        deadline: the time limit.
+        renames: `OLD=NEW` for each field or type that the change renames: NEW gets the alias OLD.
+        progress: see `check_project`.
+        note: see `check_project`.
+
+    Raises:
+        UsageError: if a rename is not in the change.
+        DeclarationError: if the files have problems.
+        SchemactlError: if the check cannot be completed.
+    """
+    pairs = [_split_rename(written) for written in renames]
+    before = after = check_project(request, deadline, progress=progress, note=note)
+    alias_edits = [edit for pair in pairs for edit in _find_alias_edits(before, *pair)]
+    old_texts: dict[str, str] = {}
+    new_texts: dict[str, str] = {}
+    for number in range(MAX_PASSES):
+        edits = alias_edits if number == 0 and alias_edits else list_edits(after)
+        texts = {**new_texts, **edit_contents(edits)}
+        if texts == new_texts:
+            break
+        contents = {path: text.encode() for path, text in texts.items()}
+        try:
+            after = check_project(replace(request, changes=contents), deadline, progress=progress)
+        except DeclarationError:
+            if edits is alias_edits:
+                raise
+            # An edit that makes a file invalid is not made.
+            break
+        for edit in edits:
+            old_texts.setdefault(edit.path, edit.content)
+        new_texts = texts
+    return Fixes(before, after, old_texts, new_texts)
+
+
+def list_edits(report: CheckReport) -> list[TextEdit]:
+    """Return the edits of the errors and warnings of a report, each once."""
+    edits = (finding.edit for finding in report.findings if finding.severity != "note")
+    return list(dict.fromkeys(edit for edit in edits if edit))
+
+
+# Aliases
+
+
+def _split_rename(written: str) -> tuple[str, str]:
+    old_name, separator, new_name = written.partition("=")
+    if not separator or not old_name or not new_name or "=" in new_name:
+        raise UsageError(
+            f"--rename {written}: expected OLD=NEW, the name in the approved version and the name now",
+            fix="write it like --rename amount=total; a field of one record is Order.total",
+        )
+    return old_name, new_name
+
+
+def _find_alias_edits(report: CheckReport, old_name: str, new_name: str) -> Iterator[TextEdit]:
+    """Yield the edits that give `new_name` the alias `old_name` in every changed definition.
+
+    Raises:
+        UsageError: if no changed definition has `new_name` in place of `old_name`, or none of their readers knows aliases.
+    """
+    option = f"--rename {old_name}={new_name}"
+    has_match, unusable_topics, uneditable = False, [], []
+    for topic_check, new, old in _list_changed_schemas(report):
+        try:
+            renames = list(find_renames(new=new, old=old, old_name=old_name, new_name=new_name))
+        except InvalidSchema:
+            continue
+        for rename in renames:
+            if not rename.is_usable:
+                unusable_topics.append(str(topic_check.topic))
+                continue
+            has_match = True
+            if not rename.is_done and (edit := new.edit(rename.edit)):
+                yield edit
+            elif not rename.is_done:
+                uneditable.append(new.locate(rename.edit.pointer))
+    if not has_match and unusable_topics:
+        raise UsageError(
+            f"{option}: {unusable_topics[0]} is a JSON topic, whose readers know no aliases",
+            fix=f"keep {old_name} next to {new_name}, and write both until no reader needs {old_name}",
+        )
+    if not has_match:
+        raise UsageError(
+            f"{option}: no changed definition has {new_name} now and had {old_name} before",
+            fix="name a field or type that this change removes, and the one that it adds for it",
+        )
+    if uneditable:
+        raise SchemactlError(
+            f"{option}: this text cannot be edited here",
+            fix=f'write "aliases": ["{old_name.rpartition(".")[2]}"] yourself',
+            source=uneditable[0],
+        )
+
+
+def _list_changed_schemas(report: CheckReport) -> Iterator[tuple[TopicCheck, SchemaInfo, SchemaInfo]]:
+    """Yield each changed topic with its new and its approved schema."""
+    for topic_check in report.topics:
+        versions = live(topic_check.versions)
+        old = topic_check.before or (versions[-1].info if versions else None)
+        if topic_check.schema and old:
+            yield topic_check, topic_check.schema, old.load()
+
+
+# Files
+
+
+def write_fixes(fixes: Fixes, request: CheckRequest, top: str) -> list[str]:
+    """Write the edited files to the working tree, and return their paths.
+
+    Args:
+        fixes: the edits.
+        request: the check that offered them.
+        top: the real path of the repository's top folder.
+
+    Raises:
+        SchemactlError: if a file of the working tree is not the checked one; then nothing is written.
+    """
+    contents = {}
+    for path in sorted(fixes.new_texts):
+        old_text, new_text = fixes.old_texts[path], fixes.new_texts[path]
+        data = atomic_files.read(Path(top, path), below=top) or b""
+        if data != old_text.encode():
+            has_other_line_ends = b"\r\n" in data and "\r\n" not in old_text
+            if not has_other_line_ends or data.replace(b"\r\n", b"\n") != old_text.encode():
+                raise _explain_other_text(path, request)
+            # Git converts line ends between the index and the working tree.
+            new_text = new_text.replace("\n", "\r\n")
+        contents[path] = new_text.encode()
+    write(top, contents)
+    return list(contents)
+
+
+def _explain_other_text(path: str, request: CheckRequest) -> SchemactlError:
+    source = Source(shown(path))
+    name = posixpath.basename(path)
+    if request.staged:
+        return SchemactlError(
+            f"{name} has unstaged changes, and --fix edits the staged text; no file was written",
+            fix="stage them with `git add`, or put them aside with `git stash --keep-index`",
+            source=source,
+        )
+    if request.base:
+        return SchemactlError(
+            f"{name} has uncommitted changes, and --fix with --base edits the text of HEAD; no file was written",
+            fix="commit them, or leave --base out",
+            source=source,
+        )
+    return SchemactlError(
+        f"{name} is not what was checked: it is checked as it will be after the merge; no file was written",
+        fix="merge the approved branch into this one first",
+        source=source,
+    )

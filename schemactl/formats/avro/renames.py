@@ -1,0 +1,77 @@
+"""Find the field or named type that a definition has under a new name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schemactl.core.edits import AddAlias
+from schemactl.formats.avro.schema import Array, Map, Named, NamedSchema, Record, Schema, Union, parts
+from schemactl.formats.type_spec import Rename
+
+
+def find_renames(new: Schema, old: Schema, *, old_name: str, new_name: str) -> Iterator[Rename]:
+    """Yield the fields and types of `new` called `new_name` for which `old` has `old_name`, as far as neither has both.
+
+    Args:
+        new: the definition with the new name.
+        old: the definition with the old name.
+        old_name: a name, or `Record.field`, with the name of the record now.
+        new_name: likewise.
+    """
+    old_types = {part.full_name: part for part in parts(old) if isinstance(part, Named)}
+    new_types = dict(_list_types(new, "", set()))
+    new_names = {named.full_name for named in new_types.values()}
+    for pointer, named in new_types.items():
+        for old_type in old_types.values():
+            is_renamed = new_name in _get_names(named) and old_name in _get_names(old_type)
+            if is_renamed and named.full_name not in old_types and old_type.full_name not in new_names:
+                alias = old_type.name if old_type.namespace == named.namespace else old_type.full_name
+                yield Rename(AddAlias(pointer, alias), is_done=old_type.full_name in named.aliases)
+        old_record = _find_old_record(named, old_types, root=old if named is new else None)
+        if not isinstance(named, Record) or old_record is None:
+            continue
+        old_field_name, new_field_name = (_get_field_name(name, named) for name in (old_name, new_name))
+        if old_field_name not in old_record.fields_by_name or old_field_name in named.fields_by_name:
+            continue
+        for index, field in enumerate(named.fields):
+            if field.name == new_field_name and field.name not in old_record.fields_by_name:
+                edit = AddAlias(f"{pointer}/fields/{index}", old_field_name)
+                yield Rename(edit, is_done=old_field_name in field.aliases)
+
+
+def _find_old_record(named: NamedSchema, old_types: dict[str, NamedSchema], root: Schema | None) -> Record | None:
+    """Return the record that `named` was, by its name, its aliases, or as the whole definition."""
+    candidates = [old_types.get(name) for name in (named.full_name, *named.aliases)]
+    records = [candidate for candidate in (*candidates, root) if isinstance(candidate, Record)]
+    return records[0] if records else None
+
+
+def _get_names(named: NamedSchema) -> tuple[str, str]:
+    return named.name, named.full_name
+
+
+def _get_field_name(name: str, record: Record) -> str:
+    """Return the name of a field without the name of its record; "" if another record is named."""
+    record_name, _, field_name = name.rpartition(".")
+    return field_name if not record_name or record_name in _get_names(record) else ""
+
+
+def _list_types(schema: Schema, pointer: str, visited: set[int]) -> Iterator[tuple[str, NamedSchema]]:
+    """Yield every named type with the JSON pointer of its definition."""
+    children: list[tuple[str, Schema]] = []
+    match schema:
+        case Union():
+            children = [(f"/{index}", branch) for index, branch in enumerate(schema.branches)]
+        case Array():
+            children = [("/items", schema.items)]
+        case Map():
+            children = [("/values", schema.values)]
+        case Named():
+            if id(schema) in visited:
+                return
+            visited.add(id(schema))
+            yield pointer, schema
+            if isinstance(schema, Record):
+                children = [(f"/fields/{index}/type", field.schema) for index, field in enumerate(schema.fields)]
+    for step, child in children:
+        yield from _list_types(child, pointer + step, visited)
