@@ -23,5 +23,6 @@ schemactl check --base "origin/$SCHEMACTL_BASE" "${formats[@]/#/--format=}" || c
 if [[ -f $reports/check.md ]]; then
   # A comment that cannot be written says why, and changes no verdict.
   python3 -I "$scripts/host.py" comment "$reports/check.md" "$reports/report.json" || true
+  python3 -I "$scripts/host.py" suggest "$reports/report.json" || true
 fi
 exit "$code"

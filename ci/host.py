@@ -2,6 +2,7 @@
 
     host.py comment FILE JSON        put FILE on the pull request, over the comment with the same first line; where the report or plan
                                      in JSON says that nothing changes, only over one that is there
+    host.py suggest JSON             add each edit of the check's report in JSON to the pull request as a suggested change (GitHub)
     host.py publish TARGET PLAN      note the digest of the plan file on the pull request's newest commit
     host.py approved TARGET COMMIT   print the digest that was noted on the pull request that made COMMIT
     host.py propose BRANCH BASE FILE make a pull request of the branch for BASE, with FILE as its text, or replace that text
@@ -12,8 +13,10 @@ A digest is noted as a commit status, which nobody edits. Needs Python alone.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import re
 import sys
 import urllib.error
 import urllib.parse
@@ -42,6 +45,9 @@ class Host(Protocol):
 
     def propose(self, branch: str, base: str, title: str, body: str) -> None:
         """Make a pull request of `branch` for `base`; if there is one, replace its text."""
+
+    def suggest(self, edits: list[Any]) -> None:
+        """Add each edit to the pull request as a suggested change, unless it is there."""
 
     def publish(self, name: str, digest: str) -> None:
         """Note `digest` under `name` on the newest commit of the pull request."""
@@ -86,6 +92,31 @@ class GitHub:
                 self._api.ask("PATCH", f"/pulls/{pull_request['number']}", {"body": body})
                 return
         self._api.ask("POST", "/pulls", {"title": title, "head": branch, "base": base, "body": body})
+
+    def suggest(self, edits: list[Any]) -> None:
+        """See `Host`."""
+        head = self._pull_request["head"]["sha"]
+        comments = f"/pulls/{self._pull_request['number']}/comments"
+        known_bodies = {comment["body"] for comment in self._api.pages(comments) if comment["user"]["type"] == "Bot"}
+        for edit in edits:
+            body = _render_suggestion(edit)
+            if body in known_bodies or not self._has_lines(edit, head):
+                continue
+            place = {"path": edit["file"], "line": edit["end_line"], "side": "RIGHT"}
+            if edit["line"] != edit["end_line"]:
+                place |= {"start_line": edit["line"], "start_side": "RIGHT"}
+            try:
+                self._api.ask("POST", comments, {"body": body, "commit_id": head, **place})
+            except HostError as error:
+                # A line that the pull request does not show takes no comment.
+                print(f"suggest: {edit['file']}:{edit['line']}: {error}", file=sys.stderr)
+
+    def _has_lines(self, edit: Any, head: str) -> bool:
+        """Return whether the newest commit has the lines of an edit: a check of its merge may see others."""
+        content = self._api.ask("GET", f"/contents/{urllib.parse.quote(edit['file'])}", ref=head)["content"]
+        lines = base64.b64decode(content).decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+        old_lines: list[str] = edit["old_lines"]
+        return lines[edit["line"] - 1 : edit["end_line"]] == old_lines
 
     def publish(self, name: str, digest: str) -> None:
         """See `Host`."""
@@ -132,6 +163,9 @@ class GitLab:
             return
         values = {"title": title, "source_branch": branch, "target_branch": base, "description": body}
         self._api.ask("POST", "/merge_requests", values)
+
+    def suggest(self, edits: list[Any]) -> None:
+        """Do nothing: the report in the comment has the edits as a diff."""
 
     def publish(self, name: str, digest: str) -> None:
         """See `Host`."""
@@ -198,6 +232,13 @@ def _first_line(text: str) -> str:
     return text.split("\n", 1)[0].strip()
 
 
+def _render_suggestion(edit: Any) -> str:
+    """Return the body of a comment with a suggested change."""
+    text = "\n".join(edit["new_lines"])
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"schemactl: this edit makes the fix.\n\n{fence}suggestion\n{text}\n{fence}"
+
+
 def _find_project_folder() -> str:
     """Return the folder of the project, quoted and relative to the top of the repository; "" at the top."""
     here = Path.cwd()
@@ -234,7 +275,7 @@ def _host() -> Host | None:
 
 def main(command: str, *arguments: str) -> int:
     """Do one of the commands above, and return the exit code."""
-    if command == "comment" and os.environ.get("SCHEMACTL_COMMENT") == "false":
+    if command in ("comment", "suggest") and os.environ.get("SCHEMACTL_COMMENT") == "false":
         return 0
     try:
         host = _host()
@@ -253,6 +294,9 @@ def main(command: str, *arguments: str) -> int:
             return 0
         if command == "note":
             host.note(_name_project(Path(arguments[0]).read_text(encoding="utf-8", errors="replace")), arguments[1])
+            return 0
+        if command == "suggest":
+            host.suggest(json.loads(Path(arguments[0]).read_bytes()).get("edits", []))
             return 0
         target, what = arguments
         folder = _find_project_folder()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from schemactl.core.catalog import Client
+from schemactl.core.edits import TextEdit
 from schemactl.core.errors import DeclarationError, SchemactlError, Source
 from schemactl.core.findings import DataState, Finding, Severity, Verdict, Waiver
 from schemactl.core.names import NamespaceName, TopicName
@@ -115,6 +116,12 @@ class CheckReport:
     def waived_causes(self) -> tuple[Cause, ...]:
         """The waived findings grouped by cause."""
         return causes(self.waived)
+
+    @property
+    def edits(self) -> tuple[TextEdit, ...]:
+        """The edits that fix errors and warnings, each once."""
+        edits = (finding.edit for finding in self.findings if finding.severity != "note")
+        return tuple(dict.fromkeys(edit for edit in edits if edit))
 
     def count(self, severity: Severity) -> int:
         """Count the causes with this severity."""

@@ -77,11 +77,11 @@ def find_fixes(
     """
     pairs = [_split_rename(written) for written in renames]
     before = after = check_project(request, deadline, progress=progress, note=note)
-    alias_edits = [edit for pair in pairs for edit in _find_alias_edits(before, *pair)]
+    alias_edits = tuple(edit for pair in pairs for edit in _find_alias_edits(before, *pair))
     old_texts: dict[str, str] = {}
     new_texts: dict[str, str] = {}
     for number in range(MAX_PASSES):
-        edits = alias_edits if number == 0 and alias_edits else list_edits(after)
+        edits = alias_edits if number == 0 and alias_edits else after.edits
         texts = {**new_texts, **edit_contents(edits)}
         if texts == new_texts:
             break
@@ -97,12 +97,6 @@ def find_fixes(
             old_texts.setdefault(edit.path, edit.content)
         new_texts = texts
     return Fixes(before, after, old_texts, new_texts)
-
-
-def list_edits(report: CheckReport) -> list[TextEdit]:
-    """Return the edits of the errors and warnings of a report, each once."""
-    edits = (finding.edit for finding in report.findings if finding.severity != "note")
-    return list(dict.fromkeys(edit for edit in edits if edit))
 
 
 # Aliases

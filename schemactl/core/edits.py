@@ -6,8 +6,8 @@ turns it into a `TextEdit` that keeps the layout of the file (see `SchemaInfo.ed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -83,27 +83,37 @@ class LineEdit:
     old_lines: tuple[str, ...]
     new_lines: tuple[str, ...]
 
-    def diff(self) -> Iterator[str]:
-        """Yield the lines of a unified diff without context."""
-        yield f"--- a/{self.path}"
-        yield f"+++ b/{self.path}"
-        yield f"@@ -{self.start},{len(self.old_lines)} +{self.start},{len(self.new_lines)} @@"
-        yield from (f"-{line}" for line in self.old_lines)
-        yield from (f"+{line}" for line in self.new_lines)
+
+def to_line_edits(edits: Iterable[TextEdit]) -> list[LineEdit]:
+    """Return the edits as replacements of whole lines, by file and line; edits of the same lines are one replacement."""
+    groups: list[tuple[int, int, list[TextEdit]]] = []
+    for edit in sorted(set(edits)):
+        start = edit.content.rfind("\n", 0, edit.start) + 1
+        end = edit.content.find("\n", edit.end)
+        end = len(edit.content) if end < 0 else end
+        if groups and groups[-1][2][0].path == edit.path and start <= groups[-1][1]:
+            group_start, group_end, group = groups[-1]
+            if not _overlaps(group[-1], edit):
+                groups[-1] = group_start, max(end, group_end), [*group, edit]
+        else:
+            groups.append((start, end, [edit]))
+    line_edits = []
+    for start, end, group in groups:
+        content = group[0].content
+        moved = [replace(edit, start=edit.start - start, end=edit.end - start) for edit in group]
+        old_lines, new_lines = _split_lines(content[start:end]), _split_lines(apply_edits(content[start:end], moved))
+        first = content.count("\n", 0, start) + 1
+        line_edits.append(LineEdit(group[0].path, first, first + len(old_lines) - 1, old_lines, new_lines))
+    return line_edits
 
 
-def to_lines(edit: TextEdit) -> LineEdit:
-    """Return the edit as a replacement of whole lines."""
-    text = edit.content
-    start = text.rfind("\n", 0, edit.start) + 1
-    end = text.find("\n", edit.end)
-    end = len(text) if end < 0 else end
-    old_text, new_text = text[start:end], text[start : edit.start] + edit.text + text[edit.end : end]
-    first = text.count("\n", 0, start) + 1
-    old_lines, new_lines = (
-        tuple(line.removesuffix("\r") for line in part.split("\n")) for part in (old_text, new_text)
-    )
-    return LineEdit(edit.path, first, first + len(old_lines) - 1, old_lines, new_lines)
+def _split_lines(text: str) -> tuple[str, ...]:
+    return tuple(line.removesuffix("\r") for line in text.split("\n"))
+
+
+def _overlaps(edit: TextEdit, later: TextEdit) -> bool:
+    """Return whether two edits of a file, in the order of their places, cannot both be made."""
+    return later.start <= edit.end or later.content != edit.content
 
 
 def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
@@ -118,7 +128,6 @@ def edit_contents(edits: Iterable[TextEdit]) -> Mapping[str, str]:
     edits_by_path: dict[str, list[TextEdit]] = {}
     for edit in sorted(set(edits)):
         file_edits = edits_by_path.setdefault(edit.path, [])
-        is_apart = not file_edits or edit.start > max(file_edits[-1].end, file_edits[-1].start)
-        if is_apart and (not file_edits or file_edits[-1].content == edit.content):
+        if not file_edits or not _overlaps(file_edits[-1], edit):
             file_edits.append(edit)
     return {path: apply_edits(file_edits[0].content, file_edits) for path, file_edits in edits_by_path.items()}

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from schemactl.checks.check_report import ORDER, Cause, CheckReport, PolicyChange, TopicCheck
 from schemactl.comparison.fingerprint import short
+from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.findings import Finding, Severity, Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.terminal import cut, on_one_line
 from schemactl.core.wording import counted, format_version, versions
+from schemactl.declare.files import shown
 from schemactl.declare.source_location import JsonSyntaxError, scan, tokens
 from schemactl.declare.source_location import nearest as nearest_node
 from schemactl.formats import spec
@@ -171,6 +173,13 @@ class ShownCause:
         of_new = finding.direction != "old_reads_new"
         return diff and diff.select_hunk(finding.pointer, check.schema if of_new else old, of_new=of_new)
 
+    @property
+    def edits(self) -> list[LineEdit]:
+        """The edits that make its fixes; none if it is waived, or if only a person can make them."""
+        if self.cause.waivers:
+            return []
+        return to_line_edits(finding.edit for finding in self.cause.findings if finding.edit)
+
     def _find_check(self, finding: Finding) -> TopicCheck | None:
         """Return the check of the topic of `finding` on its first target, or None if the topic was not checked."""
         checks, targets = self.checks.get(finding.topic, []), finding.targets[:1]
@@ -322,6 +331,19 @@ def diff_schemas(*, old: SchemaInfo, new: SchemaInfo, labels: tuple[str, str]) -
         numbers = {side: number + (sign in (" ", side)) for side, number in numbers.items()}
         hunks[-1].append(DiffRow(sign, old_number, new_number, line[1:]))
     return SchemaDiff(*labels, tuple(map(tuple, hunks))) if hunks else None
+
+
+def diff_lines(edit: LineEdit) -> SchemaDiff:
+    """Return the difference that an edit makes, with the lines that it keeps."""
+    kept = 0
+    while kept < min(len(edit.old_lines), len(edit.new_lines)) and edit.old_lines[kept] == edit.new_lines[kept]:
+        kept += 1
+    numbers = range(edit.start, edit.start + kept)
+    rows = [DiffRow(" ", number, number, line) for number, line in zip(numbers, edit.new_lines, strict=False)]
+    first = edit.start + kept
+    rows += [DiffRow("-", number, None, line) for number, line in enumerate(edit.old_lines[kept:], first)]
+    rows += [DiffRow("+", None, number, line) for number, line in enumerate(edit.new_lines[kept:], first)]
+    return SchemaDiff(f"a/{shown(edit.path)}", f"b/{shown(edit.path)}", (tuple(rows),))
 
 
 def _hunk_head(hunk: Hunk) -> str:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from schemactl.checks.check_report import Cause, CheckReport, ClientImpact, PolicyChange, TopicCheck, client_impacts
+from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.findings import Answer, Counterexample, DataState, Finding, Outcome, Severity, Verdict, Waiver
 from schemactl.core.json_values import breakage_value, client_value, waiver_value
 from schemactl.core.terminal import SHADES, on_one_line, paint, table
@@ -263,6 +264,7 @@ def render_json(report: CheckReport) -> str:
                 )
                 for finding in (*report.waived, *report.findings)
             ],
+            "edits": [_edit_json(edit) for edit in to_line_edits(report.edits)],
             "notes": list(report.notes),
             "errors": report.count("error"),
             "warnings": report.count("warning"),
@@ -394,6 +396,17 @@ def _finding_json(finding: Finding, cause: str, target: str, *, names_owner: boo
         "commit": {"id": finding.commit.id, "subject": finding.commit.subject} if finding.commit else None,
         "targets": list(finding.targets),
         "owner": finding.owner or None,
+        "edit": _edit_json(to_line_edits([finding.edit])[0]) if finding.edit else None,
+    }
+
+
+def _edit_json(edit: LineEdit) -> dict[str, Any]:
+    return {
+        "file": edit.path,
+        "line": edit.start,
+        "end_line": edit.end,
+        "old_lines": list(edit.old_lines),
+        "new_lines": list(edit.new_lines),
     }
 
 

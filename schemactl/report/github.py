@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.core.terminal import clean
+from schemactl.core.edits import LineEdit
+from schemactl.core.terminal import clean, on_one_line
 from schemactl.report.causes import ShownCause, Weight, rank_causes
 from schemactl.report.check import summary
 from schemactl.report.document import Sheet, SheetBlock
+from schemactl.report.markdown import fenced
 
 AnnotationLevel = Literal["error", "warning", "notice"]
 
@@ -48,7 +50,15 @@ def _command(level: str, annotation: ShownCause | str) -> str:
         properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
         properties |= {"endColumn": str(source.end_column)} if source.end_column else {}
     parameters = ",".join(f"{name}={_escape(value, of_property=True)}" for name, value in properties.items())
-    return f"::{level} {parameters}::{_escape(annotation.message)}"
+    message = "\n".join([annotation.message, *map(render_suggestion, annotation.edits)])
+    return f"::{level} {parameters}::{_escape(message)}"
+
+
+def render_suggestion(edit: LineEdit) -> str:
+    """Return an edit as a suggested change, as a comment on the lines of a pull request has it."""
+    lines = f"line {edit.start}" if edit.start == edit.end else f"lines {edit.start} to {edit.end}"
+    suggestion = fenced((on_one_line(line) for line in edit.new_lines), "suggestion")
+    return f"Suggested change of {lines} of {on_one_line(edit.path)}:\n{suggestion}"
 
 
 def render_documents(sheets: Sequence[Sheet]) -> str:

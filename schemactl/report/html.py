@@ -28,6 +28,7 @@ from schemactl.report.causes import (
     DiffRow,
     SchemaDiff,
     ShownCause,
+    diff_lines,
     diff_schemas,
     rank_causes,
 )
@@ -104,6 +105,7 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
         *(f"<p>{_render_prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
         render_diff(diff, _MAX_LINES) if diff else "",
         *_labelled(parts),
+        *_render_edits(cause),
         f"<p>{' · '.join(_links(cause, rule))}</p>",
         weight=cause.weight,
         is_open=is_open and cause.weight == "error",
@@ -118,6 +120,13 @@ def _labelled(parts: Sequence[CauseLine]) -> Iterator[str]:
             )
             yield f"<h4>{label}</h4>" + "".join(f'<p class="{kind}">{line}</p>' for line in shown)
     yield from (f"<p>{_escape_text(part.text)}</p>" for part in parts if part.kind == "owner")
+
+
+def _render_edits(cause: ShownCause) -> Iterator[str]:
+    """Yield the edits that make the fix, side by side."""
+    if edits := cause.edits:
+        yield "<h4>Edit</h4>"
+        yield from (render_diff(diff_lines(edit), _MAX_LINES, caption="What the fix changes") for edit in edits)
 
 
 def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:
@@ -372,7 +381,7 @@ def _wrap_table(element: str, label: str) -> str:
     return f'<div class="wide" role="region" tabindex="0" aria-label="{_escape_text(label)}">{element}</div>'
 
 
-def render_diff(diff: SchemaDiff, max_lines: int) -> str:
+def render_diff(diff: SchemaDiff, max_lines: int, *, caption: str = "What changed in the definition") -> str:
     """Return a table with both sides of a diff, cut after `max_lines` lines."""
     rows: list[str] = []
     remaining = max_lines
@@ -386,8 +395,7 @@ def render_diff(diff: SchemaDiff, max_lines: int) -> str:
             )
             break
     heads = f'<th scope="col">{_escape_text(diff.old)}</th><th scope="col">{_escape_text(diff.new)}</th>'
-    caption = "<caption>What changed in the definition</caption>"
-    return f'<table class="diff">{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return f'<table class="diff"><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 def _pair_lines(hunk: Sequence[DiffRow]) -> Iterable[tuple[DiffRow | None, DiffRow | None]]:

@@ -11,7 +11,7 @@ from schemactl.checks.check_report import CheckReport
 from schemactl.core.environment import line_link
 from schemactl.core.rules import Rule, every_rule
 from schemactl.core.terminal import cut, on_one_line
-from schemactl.report.causes import FEW, CauseLine, ShownCause, rank_causes
+from schemactl.report.causes import FEW, CauseLine, ShownCause, diff_lines, rank_causes
 from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows
 from schemactl.report.document import Sheet, SheetBlock
 
@@ -44,13 +44,16 @@ _MAX_ROWS: Final = 200
 
 _MAX_DIFF_LINES = 60
 
+_MAX_EDITS: Final = 5
+"""The most edits of a cause that are shown."""
+
 _MENTION = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(/[A-Za-z0-9][A-Za-z0-9_-]{0,99})?")
 """A user, or a team of an organization."""
 
 _CHECK_MARKS = {"waived": "🔓", "error": "❌", "warning": "⚠️", "note": "💬"}
 
-_KINDS_BELOW_DIFF = (("proof",), ("fix",), ("broker",), ("topics", "owner", "contact"), ("approve",))
-"""The kinds of lines below the diff; the lines of a tuple form one paragraph."""
+_KINDS_BELOW_EDITS = (("broker",), ("topics", "owner", "contact"), ("approve",))
+"""The kinds of lines below the diffs; the lines of a tuple form one paragraph."""
 
 _SIGNS: Final = {"+": "+", "-": "-", "~": "!", "!": "!", "=": " ", "": " "}
 """The prefixes by which a block of code in the language `diff` is colored."""
@@ -110,7 +113,9 @@ def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     body = ["  \n".join(_render_line(part) for part in parts if part.kind in ("waiver", "reason", "older"))]
     if diff := cause.diff():
         body.append(fenced(diff.lines(_MAX_DIFF_LINES), "diff"))
-    for kinds in _KINDS_BELOW_DIFF:
+    body += ["  \n".join(_render_line(part) for part in parts if part.kind == kind) for kind in ("proof", "fix")]
+    body += [fenced(diff_lines(edit).lines(_MAX_DIFF_LINES), "diff") for edit in cause.edits[:_MAX_EDITS]]
+    for kinds in _KINDS_BELOW_EDITS:
         body += ["  \n".join(_render_line(part) for part in parts if part.kind in kinds)]
     body.append(" · ".join(_cause_links(cause, rule)))
     return _render_details(title, "\n\n".join(filter(None, body)), is_open=is_open)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 from schemactl.checks.check_report import Cause, CheckReport
+from schemactl.core.edits import LineEdit
 from schemactl.core.environment import home, version
 from schemactl.core.errors import Source
 from schemactl.core.findings import Finding
@@ -90,10 +92,32 @@ def _result_json(cause: ShownCause, index: int) -> dict[str, Any]:
             }
             for number, (place, finding) in enumerate(older.items(), 1)
         ]
+    if edits := cause.edits:
+        result["fixes"] = [_fix_json(finding.fix, edits)]
     if cause.weight == "waived":
         justification = "\n".join(dict.fromkeys(map(describe_waiver, cause.cause.waivers)))
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
     return result
+
+
+def _fix_json(description: str, edits: Sequence[LineEdit]) -> dict[str, Any]:
+    changes: dict[str, list[dict[str, Any]]] = {}
+    for edit in edits:
+        region = {
+            "startLine": edit.start,
+            "startColumn": 1,
+            "endLine": edit.end,
+            "endColumn": len(edit.old_lines[-1]) + 1,
+        }
+        replacement = {"deletedRegion": region, "insertedContent": {"text": "\n".join(edit.new_lines)}}
+        changes.setdefault(edit.path, []).append(replacement)
+    return {
+        "description": {"text": description},
+        "artifactChanges": [
+            {"artifactLocation": {"uri": quote(path, errors="backslashreplace")}, "replacements": replacements}
+            for path, replacements in changes.items()
+        ],
+    }
 
 
 def fingerprint(cause: Cause) -> str:

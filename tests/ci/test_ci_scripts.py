@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -46,6 +47,8 @@ class CodeHost:
         merged: the pull requests that were merged, as the host's API says it.
         notes: the comments on commits, by commit.
         proposed: the open pull requests that scripts made.
+        suggestions: the comments on lines of the pull request.
+        contents: the files of its newest commit, by path.
         url: of the API.
     """
 
@@ -55,6 +58,8 @@ class CodeHost:
         self.merged: list[dict[str, Any]] = []
         self.notes: dict[str, list[str]] = {}
         self.proposed: list[dict[str, Any]] = []
+        self.suggestions: list[dict[str, Any]] = []
+        self.contents: dict[str, bytes] = {}
         self.url = ""
 
     def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> Any:
@@ -100,6 +105,15 @@ class CodeHost:
         pull_request.update(body)
         return pull_request
 
+    def add_suggestion(self, body: Any) -> Any:
+        """Add a comment of the bot on lines, and return it."""
+        self.suggestions.append({"user": BOT, **body})
+        return self.suggestions[-1]
+
+    def get_content(self, _body: Any, path: str) -> Any:
+        """Return a file of the newest commit."""
+        return {"content": base64.encodebytes(self.contents[path]).decode()}
+
     def add_status(self, body: Any, commit: str, creator: dict[str, Any] = BOT) -> Any:
         """Add a status of a commit, and return it."""
         statuses = self.statuses.setdefault(commit, [])
@@ -113,6 +127,9 @@ _PATHS: list[tuple[str, str, _Act]] = [
     ("GET", f"{_GITHUB}/issues/1/comments", lambda host, _: host.comments),
     ("POST", f"{_GITHUB}/issues/1/comments", CodeHost.add_comment),
     ("PATCH", rf"{_GITHUB}/issues/comments/(\d+)", CodeHost.edit_comment),
+    ("GET", f"{_GITHUB}/pulls/1/comments", lambda host, _: host.suggestions),
+    ("POST", f"{_GITHUB}/pulls/1/comments", CodeHost.add_suggestion),
+    ("GET", rf"{_GITHUB}/contents/(.+)", CodeHost.get_content),
     ("POST", rf"{_GITHUB}/statuses/(\w+)", CodeHost.add_status),
     ("GET", rf"{_GITHUB}/commits/(\w+)/statuses", lambda host, _, commit: host.statuses.get(commit, [])),
     ("GET", rf"{_GITHUB}/commits/\w+/pulls", lambda host, _: host.merged),
@@ -655,3 +672,19 @@ def test_what_a_registry_has_and_git_does_not_becomes_one_pull_request(team: Tea
     assert pull_request["title"] == "Record what prod has and Git does not"
     files = team.origin.git("diff", "--name-only", "main", "schemactl/drift-prod").split()
     assert "numbers/prod.yaml" in files
+
+
+def test_edits_of_the_report_are_suggested_once_where_the_commit_has_their_lines(team: Team) -> None:
+    text = record("id", "needed")
+    head = team.propose({"namespaces/orders.avsc": text})
+    team.host.contents["namespaces/orders.avsc"] = text.replace("\n", "\r\n").encode()
+    for _ in range(2):
+        assert team.on_github("check", head=head).code == 100
+        (suggestion,) = team.host.suggestions
+    assert (suggestion["path"], suggestion["line"], suggestion["commit_id"]) == ("namespaces/orders.avsc", 1, head)
+    assert '```suggestion\n{"type": "record"' in suggestion["body"]
+    assert '"default": ' in suggestion["body"]
+    team.host.suggestions.clear()
+    team.host.contents["namespaces/orders.avsc"] = b"{}\n"
+    team.on_github("check", head=head)
+    assert team.host.suggestions == []

@@ -230,3 +230,18 @@ def test_one_waiver_of_many_topics_is_said_once() -> None:
     text = render_check(report(waived=tuple(waived)), "text")
     assert Counter(text.split())["Waived"] == 1
     assert "3 topics:" in text
+
+
+def test_edit_of_a_finding_is_in_every_format_that_can_show_one(reports: dict[str, str]) -> None:
+    [edit] = json.loads(reports["json"])["edits"]
+    assert [finding["edit"] for finding in json.loads(reports["json"])["findings"] if finding["edit"]] == [edit]
+    assert (edit["file"], edit["new_lines"] != edit["old_lines"]) == (str(shop.ORDERS), True)
+    [error] = [line for line in reports["github"].splitlines() if line.startswith("::error")]
+    assert "```suggestion%0A" + "%0A".join(edit["new_lines"]) + "%0A```" in error
+    added = [line for line in edit["new_lines"] if line not in edit["old_lines"]]
+    assert all(f"+{line}" in reports["markdown"] for line in added)
+    assert "What the fix changes" in reports["html"]
+    [fix] = [fix for result in json.loads(reports["sarif"])["runs"][0]["results"] for fix in result.get("fixes", [])]
+    [replacement] = fix["artifactChanges"][0]["replacements"]
+    assert replacement["insertedContent"]["text"] == "\n".join(edit["new_lines"])
+    assert replacement["deletedRegion"]["startLine"] == edit["line"]
