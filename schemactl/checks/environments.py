@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemactl.checks.check import Fork
 from schemactl.core.catalog import Catalog, chosen_topics, namespaces_of
@@ -23,6 +23,7 @@ from schemactl.declare.reader import NO_OVERLAYS, Declared
 from schemactl.declare.references import is_folder
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.history import CommitFiles, Forked, History, Repository, Store, commit_files
+from schemactl.history.commit_files import FileCache
 from schemactl.history.merge import LocalChanges
 from schemactl.history.target_history import differs, effective, numbered
 
@@ -48,8 +49,28 @@ class ProjectFiles:
     waivers: tuple[Waiver, ...]
 
 
+@dataclass(slots=True)
+class CheckCache:
+    """What is kept from one check to the next in one process, such as a language server.
+
+    Attributes:
+        files: the contents of the working tree.
+        valid_files: the valid declaration files, by project.
+        declared: the declarations that were read last.
+    """
+
+    files: FileCache = field(default_factory=FileCache)
+    valid_files: dict[Any, reader.ValidationCache] = field(default_factory=dict)
+    declared: Declared | None = None
+
+
 def read_files(
-    repository: Repository, project: Project, files: CommitFiles | HashedFiles, *, allow_broken: bool = False
+    repository: Repository,
+    project: Project,
+    files: CommitFiles | HashedFiles,
+    *,
+    allow_broken: bool = False,
+    checks: CheckCache | None = None,
 ) -> ProjectFiles:
     """Read the files of a project.
 
@@ -58,20 +79,27 @@ def read_files(
         project: the project.
         files: its files.
         allow_broken: whether declarations may have problems, as long as all other files are right.
+        checks: what is kept from one check to the next in one process, or None for a single check.
 
     Raises:
         DeclarationError: if the files have problems; `problems` has all of them.
     """
     store = Store(repository.common_directory, project.path)
     release = f"{project.release}\n".encode()
-    cached = bytes(store.read("valid") or b"")
+    key = project.path, project.release, tuple(sorted(project.include.items()))
+    earlier = checks.valid_files.get(key) if checks else None
+    cached = b"" if earlier else bytes(store.read("valid") or b"")
     cache = reader.ValidationCache(
         definition.Definitions(files, include=definition.Include.of(project)),
         lambda path: _make_content_id(files, path),
         cached.removeprefix(release) if cached.startswith(release) else b"",
+        earlier=earlier,
     )
     declared = advise_restoring(repository, reader.read(files, project, cache=cache))
-    if (content := cache.content()) is not None:
+    if checks:
+        checks.valid_files[key] = cache
+        checks.declared = declared
+    if not earlier and (content := cache.content()) is not None:
         store.write("valid", release + content)
     overlays = {}
     problems: set[Problem] = set()

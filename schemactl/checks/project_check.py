@@ -23,7 +23,7 @@ from schemactl.history.early_exit import in_ci
 if TYPE_CHECKING:
     from schemactl.checks.check import Fork
     from schemactl.checks.check_report import CheckReport
-    from schemactl.checks.environments import Environment, Judge, ProjectFiles
+    from schemactl.checks.environments import CheckCache, Environment, Judge, ProjectFiles
     from schemactl.checks.proposal import MovedTopic, Run
     from schemactl.checks.waivers import WaiverKey
     from schemactl.core.catalog import Topic
@@ -63,6 +63,7 @@ class CheckRequest:
         today: the day in UTC on which waivers expire and deprecated topics are overdue.
         target: the target whose release and recorded version numbers judge, or None for all targets.
         changes: other contents of files, by path from the repository's top, as if they were written already.
+        cache: what is kept from one check to the next in one process, or None for a single check.
     """
 
     directory: str
@@ -77,6 +78,7 @@ class CheckRequest:
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
     target: str | None = None
     changes: Mapping[str, bytes] = field(default_factory=dict, hash=False)
+    cache: CheckCache | None = field(default=None, hash=False, compare=False)
 
 
 def check_project(
@@ -190,7 +192,9 @@ def _check_files(
     proposed, project, files, approved, _ = checked
     if request.target is not None:
         declare_project.choose_target(proposed, request.target, f"--target {request.target}")
-    content = read_files(repository, replace(project, targets=proposed.targets), files, allow_broken=True)
+    content = read_files(
+        repository, replace(project, targets=proposed.targets), files, allow_broken=True, checks=request.cache
+    )
     deadline.begin("reading the approved history")
     head = repository.commit("HEAD^" if request.amend else "HEAD")
     forked = history.read_forked(
@@ -891,6 +895,10 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
         require_complete_checkout(repository, project)
         worktree = declare_files.WorktreeFiles(top, folders=project.roots)
         files = history.HashedFiles(worktree, repository.object_format)
+        if request.cache:
+            from schemactl.history.commit_files import CachedFiles
+
+            files = CachedFiles(worktree, repository.object_format, request.cache.files)
     if request.changes:
         from schemactl.history.commit_files import OverlaidFiles
 

@@ -637,15 +637,38 @@ class ValidationCache:
         definitions: the definitions of that state.
         blob: returns the blob id of the file at a path, or another text that identifies its state.
         content: the result of `content` of the previous check.
+        earlier: the cache of the previous check in this process, in place of `content`.
     """
 
-    def __init__(self, definitions: Definitions, blob: Callable[[str], str], content: bytes = b"") -> None:
+    def __init__(
+        self,
+        definitions: Definitions,
+        blob: Callable[[str], str],
+        content: bytes = b"",
+        *,
+        earlier: ValidationCache | None = None,
+    ) -> None:
         self.definitions = definitions
         self._blob = blob
         self._blobs: dict[str, str] = {}
-        self._previous: dict[str, Any] = marshal.loads(content) if content else {}  # noqa: S302  the caller authenticates it
-        self._current: dict[str, Any] = {}
+        self._previous: dict[str, Any] = {}
+        # The restored files of this process, with what they were restored from.
+        self.restored_files: dict[str, tuple[Any, KnownFile]] = {}
+        # The default properties of the topics of each namespace, which restored files look up when their definitions are read.
         self.schema_properties: dict[NamespaceName, Mapping[str, str]] = {}
+        if earlier:
+            self._previous = earlier.entries
+            # Definitions that were read with other default properties are read again.
+            if not earlier.schema_properties:
+                self.restored_files, self.schema_properties = earlier.restored_files, earlier.schema_properties
+        elif content:
+            self._previous = marshal.loads(content)  # noqa: S302  the caller authenticates it
+        self._current: dict[str, Any] = {}
+
+    @property
+    def entries(self) -> dict[str, Any]:
+        """The known files, by path."""
+        return self._previous | self._current
 
     def known(self, path: str) -> KnownFile | None:
         """Return the declarations of the file, or None if it must be read and checked."""
@@ -656,8 +679,11 @@ class ValidationCache:
         if any(self._get_blob(dependency) != blob for dependency, blob in blobs):
             return None
         self._current[path] = entry
-        file = _LazyFile(self.definitions, path, self.schema_properties)
-        return KnownFile(tuple(_restore_document(file, position, values) for position, values in enumerate(documents)))
+        if path not in self.restored_files or self.restored_files[path][0] is not entry:
+            file = _LazyFile(self.definitions, path, self.schema_properties)
+            restored = (_restore_document(file, position, values) for position, values in enumerate(documents))
+            self.restored_files[path] = entry, KnownFile(tuple(restored))
+        return self.restored_files[path][1]
 
     def add(self, path: str, documents: Iterable[tuple[Document, tuple[str, ...]]]) -> None:
         """Add a valid file: its documents, each with the files of its definition."""

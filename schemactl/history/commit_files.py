@@ -8,6 +8,7 @@ make no difference to declarations that are text; in a binary definition they ar
 from __future__ import annotations
 
 import hashlib
+import os
 import posixpath
 import tempfile
 from abc import ABC, abstractmethod
@@ -26,6 +27,8 @@ from schemactl.declare.files import (
     ChangedFiles,
     Files,
     Kind,
+    WorktreeFiles,
+    check_bytes,
     read_bytes,
     shown,
     too_large,
@@ -254,6 +257,74 @@ class HashedFiles:
         except DeclarationError:
             return Entry(kind, "")
         return Entry(kind, blob_id(data, self._format))
+
+
+class FileCache:
+    """The contents of a working tree for many checks in one process: a file is read again only if its size, time or inode changed.
+
+    After `forget`, every file is looked at once; so an editor, which says which files change, calls it when one does.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry | None] = {}
+        """The entries since the files were looked at last."""
+        self._contents: dict[str, tuple[tuple[int, int, int], bytes, str]] = {}
+
+    def forget(self) -> None:
+        """Look at every file again."""
+        self.entries.clear()
+
+    def read(self, path: str, files: WorktreeFiles, object_format: str, *, is_known: bool = False) -> tuple[bytes, str]:
+        """Return the content of the file, and the id that Git gives it; with `is_known`, as it was when it was read last.
+
+        Raises:
+            OSError: if it cannot be read.
+            DeclarationError: if it is too large.
+        """
+        if is_known and (known := self._contents.get(path)):
+            return known[1], known[2]
+        status = os.lstat(f"{files.top}/{path}")
+        version = status.st_mtime_ns, status.st_size, status.st_ino
+        known = self._contents.get(path)
+        if known is None or known[0] != version:
+            data = files.read(path)
+            known = self._contents[path] = version, data, blob_id(data, object_format)
+        return known[1], known[2]
+
+
+class CachedFiles(HashedFiles):
+    """The working tree, with the contents in a cache."""
+
+    def __init__(self, files: WorktreeFiles, object_format: str, cache: FileCache) -> None:
+        super().__init__(files, object_format)
+        self._worktree = files
+        self._cache = cache
+
+    def read(self, path: str) -> bytes:
+        """Return the content of the file."""
+        return self._cache.read(path, self._worktree, self._format, is_known=path in self._cache.entries)[0]
+
+    def entry(self, path: str) -> Entry | None:
+        """Return the entry at `path`, or None if the path does not exist; the id is "" if it is not a readable file."""
+        entries = self._cache.entries
+        if path not in entries:
+            entries[path] = self._read_entry(path)
+        return entries[path]
+
+    def kind(self, path: str) -> Kind:
+        """Return the kind of the entry at `path`."""
+        known = self._cache.entries.get(path)
+        return known.kind if known else super().kind(path)
+
+    def _read_entry(self, path: str) -> Entry | None:
+        if self.kind(path) != "file":
+            return super()._read_entry(path)
+        try:
+            data, blob = self._cache.read(path, self._worktree, self._format)
+            check_bytes(path, data)
+        except (OSError, DeclarationError):
+            return Entry("file", "")
+        return Entry("file", blob)
 
 
 class OverlaidFiles(HashedFiles):
