@@ -93,6 +93,7 @@ def read_files(
         definition.Definitions(files, include=definition.Include.of(project)),
         lambda path: _make_content_id(files, path),
         cached.removeprefix(release) if cached.startswith(release) else b"",
+        project=project,
         earlier=earlier,
     )
     declared = advise_restoring(repository, reader.read(files, project, cache=cache))

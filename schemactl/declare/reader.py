@@ -637,6 +637,7 @@ class ValidationCache:
         definitions: the definitions of that state.
         blob: returns the blob id of the file at a path, or another text that identifies its state.
         content: the result of `content` of the previous check.
+        project: the project, which has the form of `.proto` definitions.
         earlier: the cache of the previous check in this process, in place of `content`.
     """
 
@@ -646,9 +647,11 @@ class ValidationCache:
         blob: Callable[[str], str],
         content: bytes = b"",
         *,
+        project: Project,
         earlier: ValidationCache | None = None,
     ) -> None:
         self.definitions = definitions
+        self._project = project
         self._blob = blob
         self._blobs: dict[str, str] = {}
         self._previous: dict[str, Any] = {}
@@ -680,7 +683,7 @@ class ValidationCache:
             return None
         self._current[path] = entry
         if path not in self.restored_files or self.restored_files[path][0] is not entry:
-            file = _LazyFile(self.definitions, path, self.schema_properties)
+            file = _LazyFile(self.definitions, path, self.schema_properties, self._project)
             restored = (_restore_document(file, position, values) for position, values in enumerate(documents))
             self.restored_files[path] = entry, KnownFile(tuple(restored))
         return self.restored_files[path][1]
@@ -706,11 +709,16 @@ class _LazyFile:
     """A declaration file that is read when a value that is not cached is used."""
 
     def __init__(
-        self, definitions: Definitions, path: str, schema_properties: Mapping[NamespaceName, Mapping[str, str]]
+        self,
+        definitions: Definitions,
+        path: str,
+        schema_properties: Mapping[NamespaceName, Mapping[str, str]],
+        project: Project,
     ) -> None:
         self.definitions = definitions
         self.path = path
         self._schema_properties = schema_properties
+        self._project = project
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
@@ -732,7 +740,8 @@ class _LazyFile:
         if isinstance(document, NamespaceDocument) or document.schema is None:
             raise DeclarationError([Problem(document.source, "the file changed while it was checked")])
         defaults = self._schema_properties.get(document.topic.name.namespace_name, EMPTY)
-        definition = self.definitions.read(document.schema.with_default_properties(defaults))
+        rendering = document.topic.get_rendering(self._project.rendering)
+        definition = self.definitions.read(document.schema.with_default_properties(defaults), rendering)
         if definition.info is None:
             raise DeclarationError(definition.problems)
         return definition.info

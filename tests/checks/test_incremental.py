@@ -105,7 +105,7 @@ class Checks:
     def cache(self, files: history.IndexFiles | history.HashedFiles) -> reader.ValidationCache:
         """Return the cached results of these files."""
         definitions = definition.Definitions(files)
-        return reader.ValidationCache(definitions, lambda path: str(files.entry(path)), self.content)
+        return reader.ValidationCache(definitions, lambda path: str(files.entry(path)), self.content, project=Project())
 
 
 @pytest.fixture
