@@ -21,6 +21,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_options, add_timeout, number
 from schemactl.cli.plan import (
     ALLOW_DATA_LOSS,
+    ALLOW_UNREADABLE,
     CREATE_TENANTS_OPTION,
     PlanRequest,
     add_arguments,
@@ -353,7 +354,11 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
         SchemactlError: if a permission is missing.
     """
     needed = needed_permissions(plan)
-    deletions = (("allow_delete", needed.delete, ""), ("force_delete", needed.force_delete, " by force"))
+    deletions = (
+        ("allow_delete", needed.delete, "deletes the schema of {}"),
+        ("force_delete", needed.force_delete, "deletes the schema of {} by force"),
+        ("allow_unreadable_messages", needed.unreadable, "makes messages of {} unreadable"),
+    )
     unused_options = [
         f"--{option.replace('_', '-')} {text}"
         for option, names, _ in deletions
@@ -368,8 +373,8 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
     if args.expect_digest is not None:
         return
     missing = [
-        f"deletes the schema of {name}{how}"
-        for option, names, how in deletions
+        effect.format(name)
+        for option, names, effect in deletions
         for name in sorted(names)
         if not any(matching(text, [name], globs=option == "allow_delete") for text in getattr(args, option))
     ]
@@ -648,6 +653,7 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
         "--force-delete TOPIC...: first delete the topic's current schema: messages written with it can then not be decoded",
         "--relax-while-replaying: register versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
         ALLOW_DATA_LOSS,
+        ALLOW_UNREADABLE,
         CREATE_TENANTS_OPTION,
         "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
         "--auto-approve, --yes, -y: do not ask before the plan is applied",
@@ -708,12 +714,17 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
     }
     lists = {**recorded_lists(applicable(git), numbers), **file_lists}
     # Topics that only the file has are named as in the file.
-    deletions = {name for name in (*git.topics, *lists) if name.schema_id in args.force_delete}
-    deletions |= {
-        target.names.there(find(text, approved.catalog, globs=False).name)
-        for text in args.force_delete
-        if text not in {name.schema_id for name in deletions}
-    }
+
+    def find_names(texts: list[str]) -> set[TopicName]:
+        found_names = {name for name in (*git.topics, *lists) if name.schema_id in texts}
+        known_ids = {name.schema_id for name in found_names}
+        return found_names | {
+            target.names.there(find(text, approved.catalog, globs=False).name)
+            for text in texts
+            if text not in known_ids
+        }
+
+    deletions = find_names(args.force_delete)
     for name in deletions:
         if name not in git.topics and name not in lists:
             raise UsageError(f"{name} is to be deleted first, but --topic or --namespace leaves it out")
@@ -722,9 +733,10 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
         relax=args.relax_while_replaying,
         create_tenants=args.create_tenants,
         lose=frozenset(addresses(args.allow_data_loss, target.names)),
+        unreadable=frozenset(find_names(args.allow_unreadable_messages)),
     )
     plan = make_rebuild(
-        observe(target.registry, scope_of(without_versions(applicable(git), lists))),
+        observe(target.registry, scope_of(without_versions(applicable(git), lists)), deletions=deletions),
         git,
         lists,
         interrupted={target.names.there(name) for name in selected.topics if approved.was_interrupted(name)},

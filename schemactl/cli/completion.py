@@ -144,7 +144,16 @@ def _list_values(action: argparse.Action, current: str, options: argparse.Namesp
     """Return the candidates for the value of an option or of a positional argument."""
     if action.choices is not None:
         return [(str(choice), "") for choice in action.choices]
-    if action.dest in ("topic", "old", "new", "node", "of", "allow_delete", "force_delete"):
+    if action.dest in (
+        "topic",
+        "old",
+        "new",
+        "node",
+        "of",
+        "allow_delete",
+        "force_delete",
+        "allow_unreadable_messages",
+    ):
         return [(name, "") for name in _shorten_names(_search_declarations(options, _TOPIC_LINE), current)]
     if action.dest == "namespace":
         return [

@@ -56,6 +56,11 @@ CREATE_TENANTS_OPTION: Final = (
 ALLOW_DATA_LOSS: Final = "--allow-data-loss ADDRESS...: set a setting although messages can be lost; the plan without it gives the ADDRESS, a namespace or topic with the setting"
 
 
+ALLOW_UNREADABLE: Final = (
+    "--allow-unreadable-messages TOPIC...: delete the topic's schemas although messages that it retains need them"
+)
+
+
 def configure_plan(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `plan`."""
     parser.description = (
@@ -105,6 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone takes the next number; a glob means all such topics",
         "--force-delete TOPIC...: the same, with all stored versions: numbering starts again at 0",
         ALLOW_DATA_LOSS,
+        ALLOW_UNREADABLE,
         "--relax-while-replaying: register approved versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
         CREATE_TENANTS_OPTION,
         "--results FILE...: for `after`: the result of another target's last apply, or a folder of TARGET.json; counts where that registry does not answer, and must not be tracked by Git",
@@ -263,6 +269,9 @@ class PlanRequest:
             relax=args.relax_while_replaying,
             create_tenants=args.create_tenants,
             lose=frozenset(addresses(args.allow_data_loss, names)),
+            unreadable=frozenset(
+                names.there(find(text, approved.catalog, globs=False).name) for text in args.allow_unreadable_messages
+            ),
         )
         git = renamed(looked_up(selected), names)
         return cls(
@@ -281,7 +290,12 @@ class PlanRequest:
         from schemactl.deploy.registry_state import observe
 
         registry = self.target.registry
-        state = observe(registry, scope_of(self.catalog), deletions=self.permissions.delete, git=self.catalog)
+        state = observe(
+            registry,
+            scope_of(self.catalog),
+            deletions=self.permissions.delete | self.permissions.force_delete,
+            git=self.catalog,
+        )
         assert registry.release  # noqa: S101  asked for here, and remembered
         return state
 
@@ -406,6 +420,7 @@ def needed_permissions(plan: Plan) -> Permissions:
         force_delete=frozenset(step.name for step in deletions if step.force),
         relax=any(isinstance(step, RelaxStrategy) and step.waiver is None for step in plan.steps),
         lose=frozenset(step.address for step in plan.steps if isinstance(step, SetPolicies) and step.loses),
+        unreadable=frozenset(step.name for step in deletions if step.unreadable),
     )
 
 
@@ -416,6 +431,7 @@ def command_for(plan: Plan, file: str) -> str:
         "allow_delete": [name.schema_id for name in sorted(needed.delete)],
         "force_delete": [name.schema_id for name in sorted(needed.force_delete)],
         "allow_data_loss": sorted(needed.lose),
+        "allow_unreadable_messages": [name.schema_id for name in sorted(needed.unreadable)],
         "relax_while_replaying": needed.relax,
     }
     return f"schemactl apply {quote(file)}{_format_options(options)}"

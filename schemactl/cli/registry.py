@@ -31,7 +31,7 @@ from schemactl.core.json_values import breakage_value
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Project
-from schemactl.core.schema import SchemaInfo, SchemaVersion, live
+from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import moment, numbers, versions
 
 if TYPE_CHECKING:
@@ -87,6 +87,9 @@ def configure_registry(parser: argparse.ArgumentParser) -> None:
                 how,
                 "--allow-delete: put a tombstone: it takes the next number",
                 "--force-delete: destroy all stored versions: numbering starts again at 0",
+            )
+            add_options(
+                action, "--allow-unreadable-messages: even if the topic retains messages that need the versions"
             )
 
 
@@ -364,6 +367,15 @@ def _delete(topic: _RegistryTopic) -> int:
         raise RegistryError(f"{topic.name} has no schema in {topic.target}; nothing was deleted")
     all_versions = versions([version.number for version in stored])
     live_numbers = [version.number for version in topic.live]
+    is_deletable = live_numbers if topic.args.allow_delete else topic.args.force_delete
+    describes_messages = any(version.info and version.info.type not in WITHOUT_SCHEMA for version in topic.live)
+    reason = topic.registry.retained(topic.name) if is_deletable and describes_messages else ""
+    if reason and not topic.args.allow_unreadable_messages:
+        way = "hidden" if topic.args.allow_delete else "destroyed"
+        raise RegistryError(
+            f"the schema of {topic.name} cannot be {way}: {reason}, whose numbers {topic.target} would no longer answer",
+            fix="let consumers read them, and retention remove them; or, if nobody needs these messages, --allow-unreadable-messages",
+        )
     if topic.args.force_delete:
         topic.registry.delete_schema(topic.name, force=True)
         text = f"{topic.name}: {all_versions} destroyed in {topic.target}; the next upload is version 0"
@@ -372,11 +384,6 @@ def _delete(topic: _RegistryTopic) -> int:
     if topic.args.allow_delete:
         if not live_numbers:
             raise RegistryError(f"the schemas of {topic.name} are deleted already, by tombstone {stored[-1].number}")
-        if reason := topic.registry.retained(topic.name):
-            raise RegistryError(
-                f"the schema of {topic.name} cannot be hidden: {reason}, whose numbers {topic.target} would no longer answer",
-                fix="let consumers read them, and retention remove them",
-            )
         number = topic.registry.delete_schema(topic.name)
         text = f"{topic.name}: {versions(live_numbers)} hidden by tombstone {number} in {topic.target}"
         topic.show(text, hidden=live_numbers, tombstone=number)

@@ -408,7 +408,7 @@ def _delete_schema(step: DeleteSchema, registry: Registry) -> None:
     topic = registry.read(Scope(frozenset(), frozenset({step.name}))).topics.get(step.name)
     if topic is None or (topic.schema is None and not step.force):
         return
-    if not step.force:
+    if not step.unreadable:
         _expect_empty(step.name, registry)
     registry.delete_schema(step.name, force=step.force)
 

@@ -24,6 +24,7 @@ from schemactl.comparison.changes import (
     TopicAdded,
     find_changes,
     last_tombstone,
+    stamp,
     unstamped,
     upload,
 )
@@ -702,9 +703,19 @@ class VersionDrift:
             f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, and neither can messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and does not show who deleted",
-            f"{fix}\n{self.advice.start_again(name)}: it deletes everything there, and restores "
-            "the numbers from before",
+            fix + self._advise_to_start_again(name, entries),
             version=tombstone,
+        )
+
+    def _advise_to_start_again(self, name: TopicName, entries: Sequence[SchemaVersion]) -> str:
+        """Return the rebuild that restores Git's numbers, or why there is none: they never were the registry's."""
+        if name in self.recorded or any(stamp(entry.info) for entry in entries):
+            return (
+                f"\n{self.advice.start_again(name)}: it deletes everything there, and restores the numbers from before"
+            )
+        return (
+            "\nleave the registry as it is: no `apply` registered these versions, so Git's numbers were never theirs, and a `rebuild` would "
+            "make the messages that carry them unreadable"
         )
 
     def _compare_missing_versions(

@@ -114,6 +114,7 @@ def step_document(step: PlanStep) -> Json:
             action, facts = "restore_strategy", {"strategy": strategy.value, "latest": latest}
         case DeleteSchema(_, versions, force):
             action, facts = "delete_schema", {"versions": list(versions), "force": force}
+            facts |= {"unreadable": step.unreadable} if step.unreadable else {}
         case TakeNumber(_, number, versions):
             action, facts = "take_number", {"number": number, "versions": list(versions)}
     return {"action": action, **name_value(step.name), **facts}

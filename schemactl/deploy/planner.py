@@ -452,10 +452,11 @@ class Planner(PlannedState):
         force = name in self.permissions.force_delete
         if not current or not (force or name in self.permissions.delete):
             return
-        if not force and (retained := self.base.retained.get(name)):
-            self.refusals.append(refusals.not_deletable(name, retained))
+        retained = self.base.retained.get(name, "")
+        if retained and name not in self.permissions.unreadable:
+            self.refusals.append(refusals.not_deletable(name, retained, self.commands, force=force))
             return
-        yield DeleteSchema(name, tuple(version.number for version in current), force)
+        yield DeleteSchema(name, tuple(version.number for version in current), force, retained)
         versions = self.versions[name.schema_id]
         tombstone = SchemaVersion(versions[-1].number + 1, None)
         self.versions[name.schema_id] = () if force else (*versions, tombstone)

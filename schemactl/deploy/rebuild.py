@@ -19,6 +19,7 @@ from schemactl.core.schema import SchemaVersion, live, next_number
 from schemactl.core.wording import numbers as listed
 from schemactl.core.wording import versions
 from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
+from schemactl.deploy import refusals
 from schemactl.deploy.planner import RELAX, Planner, applicable, settle
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
@@ -142,7 +143,11 @@ class _Rebuilder(Planner):
         registered = self.list_versions(name)
         if registered and name in self.permissions.force_delete:
             readable = tuple(version.number for version in live(registered))
-            self.steps.append(DeleteSchema(name, readable, force=True))
+            retained = self.base.retained.get(name, "")
+            if retained and name not in self.permissions.unreadable:
+                self.refusals.append(refusals.not_to_be_rebuilt(name, retained, self.commands))
+                return
+            self.steps.append(DeleteSchema(name, readable, force=True, unreadable=retained))
             self.versions[name.schema_id] = ()
         if saved:
             has_list = _has_continued(self.list_versions(name), saved) or self._restore_list(name, saved)

@@ -31,6 +31,7 @@ OPTIONS_SHAPE: Final = {
     "allow_delete": [str],
     "force_delete": [str],
     "allow_data_loss": [str],
+    "allow_unreadable_messages": [str],
     "relax_while_replaying": bool,
     "create_tenants": bool,
 }

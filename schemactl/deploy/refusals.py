@@ -70,6 +70,10 @@ class Commands:
         """Return the command that deletes what a topic has and gives it Git's versions."""
         return self.rebuild(name, f"--force-delete {self.topic(name)}", *options)
 
+    def allow_unreadable(self, name: TopicName) -> str:
+        """Return the option that allows that retained messages of a topic become unreadable."""
+        return f"--allow-unreadable-messages {self.topic(name)}"
+
     def delete(self, name: TopicName, how: str) -> str:
         """Return the deletion of a topic's schemas."""
         return f"`schemactl registry delete {self.topic(name)} {how} {self.on}`"
@@ -302,12 +306,24 @@ def unexplained(name: TopicName, unknown: Iterable[SchemaVersion], commands: Com
             )
 
 
-def not_deletable(name: TopicName, retained: str) -> PlanRefusal:
+def not_deletable(name: TopicName, retained: str, commands: Commands, *, force: bool) -> PlanRefusal:
     """Return the refusal to delete the schema of a topic that retains messages."""
+    option = f"--{'force' if force else 'allow'}-delete {commands.topic(name)}"
     return PlanRefusal(
         name,
         f"its schema cannot be deleted: {retained}, and {_NO_OLDER}",
-        "let consumers read them, and retention remove them\nkeep the schema",
+        "let consumers read them, and retention remove them\nkeep the schema\n"
+        f"{commands.apply(name, option, commands.allow_unreadable(name))}: if nobody needs these messages",
+    )
+
+
+def not_to_be_rebuilt(name: TopicName, retained: str, commands: Commands) -> PlanRefusal:
+    """Return the refusal to delete the versions of a topic that retains messages, so that Git's versions get their numbers."""
+    return PlanRefusal(
+        name,
+        f"its versions are not deleted: {retained}, and messages that carry their numbers would be unreadable, or read with other definitions",
+        "let consumers read them, and retention remove them\n"
+        f"the same command with `{commands.allow_unreadable(name)}`: if nobody needs these messages",
     )
 
 

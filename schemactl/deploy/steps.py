@@ -115,11 +115,13 @@ class DeleteSchema:
     """Delete the schema of a topic; the topic and its messages stay.
 
     With `force`, numbering starts again at 0. Otherwise a tombstone takes the next number. Clients can no longer read `versions`.
+    `unreadable` is the clause about the retained messages that become unreadable, which the user allows, or "".
     """
 
     name: TopicName
     versions: tuple[int, ...]
     force: bool
+    unreadable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +224,7 @@ class Permissions:
         relax: whether approved versions that today's strategy rejects may be registered under ALWAYS_COMPATIBLE.
         create_tenants: whether tenants that are not declared may be created.
         lose: the addresses of settings that may be set although messages can be lost.
+        unreadable: the topics whose retained messages may become unreadable.
     """
 
     delete: frozenset[TopicName] = frozenset()
@@ -229,6 +232,7 @@ class Permissions:
     relax: bool = False
     create_tenants: bool = False
     lose: frozenset[str] = frozenset()
+    unreadable: frozenset[TopicName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

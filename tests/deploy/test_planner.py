@@ -45,9 +45,10 @@ from schemactl.core.errors import RegistryError, SchemactlError, UsageError
 from schemactl.core.findings import Answer, Outcome, Waiver
 from schemactl.core.names import NamespaceName, TargetNames, TopicName
 from schemactl.core.policies import Policies
-from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.planner import make_plan, renamed, scope_of, select
+from schemactl.deploy.rebuild import make_rebuild
 from schemactl.deploy.registry_state import observe
 from schemactl.deploy.steps import (
     CreateNamespace,
@@ -417,22 +418,47 @@ def retaining() -> Iterator[Retaining]:
         yield registry
 
 
-def planned(registry: Retaining, *, force: bool = False) -> Plan:
+def planned(registry: Retaining, *, force: bool = False, unreadable: bool = False) -> Plan:
     named = frozenset({ORDERS})
     permissions = Permissions(force_delete=named) if force else Permissions(delete=named)
-    state = observe(registry, scope_of(GONE), deletions=permissions.delete)
+    permissions = replace(permissions, unreadable=named if unreadable else frozenset())
+    state = observe(registry, scope_of(GONE), deletions=named)
     return make_plan(state, GONE, origin=ORIGIN, permissions=permissions)
 
 
-def test_the_plan_is_refused_with_the_reason(retaining: Retaining) -> None:
-    plan = planned(retaining)
+@pytest.mark.parametrize("force", [False, True])
+def test_a_deletion_that_makes_messages_unreadable_is_refused_unless_it_is_allowed(
+    retaining: Retaining, *, force: bool
+) -> None:
+    plan = planned(retaining, force=force)
     assert plan.steps == ()
     (refusal,) = plan.refusals
     assert refusal.message.startswith("its schema cannot be deleted: orders retains 3 entries of messages")
+    option = "--force-delete" if force else "--allow-delete"
+    assert f"{option} shop/sales/orders --allow-unreadable-messages shop/sales/orders`" in refusal.fix
+    (step,) = planned(retaining, force=force, unreadable=True).steps
+    assert isinstance(step, DeleteSchema)
+    assert (step.force, step.unreadable) == (force, "orders retains 3 entries of messages")
+    assert (
+        apply_plan(planned(retaining, force=force, unreadable=True), retaining, progress=lambda *_: None).failure
+        is None
+    )
+    assert len(live(retaining.versions(ORDERS))) == 0
 
 
-def test_force_leaves_nothing_all_the_same(retaining: Retaining) -> None:
-    assert isinstance(planned(retaining, force=True).steps[0], DeleteSchema)
+@pytest.mark.parametrize("unreadable", [False, True])
+def test_a_rebuild_deletes_what_messages_need_only_if_it_is_allowed(retaining: Retaining, *, unreadable: bool) -> None:
+    named = frozenset({ORDERS})
+    git = orders(B)
+    state = observe(retaining, scope_of(git), deletions=named)
+    permissions = Permissions(force_delete=named, unreadable=named if unreadable else frozenset())
+    plan = make_rebuild(state, git, {}, origin=ORIGIN, permissions=permissions)
+    if unreadable:
+        assert [type(step) for step in plan.steps] == [DeleteSchema, RegisterVersion]
+    else:
+        (refusal,) = plan.refusals
+        assert "its versions are not deleted: orders retains 3 entries of messages" in refusal.message
+        assert plan.steps == ()
 
 
 def test_an_apply_looks_again(retaining: Retaining) -> None:

@@ -85,6 +85,7 @@ def test_the_file_has_the_text_and_what_the_plan_was_made_from(estate: Estate) -
         "allow_delete": ["legacy"],
         "force_delete": [],
         "allow_data_loss": [],
+        "allow_unreadable_messages": [],
         "relax_while_replaying": False,
         "create_tenants": False,
     }
