@@ -290,7 +290,7 @@ def list_differences(ours: Any, java: Any, path: str = "", *, is_raw: bool = Fal
         ours = next((member for member in ours.values() if member is not None), None)
     if isinstance(java, dict) and isinstance(ours, list) and all(isinstance(entry, dict) for entry in ours):
         # A map whose keys are not strings.
-        ours = {str(entry["key"]): entry["value"] for entry in ours}
+        ours = {_format_key(entry["key"]): entry["value"] for entry in ours}
     if ours is None or java is None:
         if ours is not None or java is not None:
             yield Difference(path, ours, java, is_initial=ours is None and java in INITIAL_VALUES)
@@ -316,6 +316,18 @@ def list_differences(ours: Any, java: Any, path: str = "", *, is_raw: bool = Fal
             yield Difference(path, ours, java)
     elif type(ours) is not type(java) or ours != java:
         yield Difference(path, ours, java)
+
+
+def _format_key(key: Any) -> str:
+    """Return the text of a key as Java's toString writes it."""
+    if not isinstance(key, datetime):
+        return str(key)
+    text = f"{key:%Y-%m-%dT%H:%M}"
+    if key.second or key.microsecond or key.tzinfo:
+        text += f":{key.second:02}"
+    if key.microsecond:
+        text += f".{key.microsecond:06}".removesuffix("000")
+    return text + ("Z" if key.tzinfo else "")
 
 
 def _count_micros(moment: datetime) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Final
 
-from .avro_schema import PrimitiveType
+from .avro_schema import PrimitiveType, Schema
 from .definition import Unreadable, Unwritable
 
 _NANOS_PER_SECOND: Final = 10**9
@@ -35,6 +35,12 @@ _DATE_TIME: Final = re.compile(
     re.ASCII,
 )
 """A date, or a date with a time, in the form of RFC 3339, whose letters have any case, as for Java."""
+
+_KEY_TIME: Final = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\dT)?(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?",
+    re.ASCII,
+)
+"""The text of a LocalTime or a LocalDateTime, as Java's toString writes it."""
 
 TEXT_CLASSES: Final = frozenset({"java.math.BigDecimal", "java.math.BigInteger"})
 """The classes whose Avro type is string, and whose JSON is a number."""
@@ -222,6 +228,37 @@ def read_characters(value: Any) -> Any:
     return [int.from_bytes(units[index : index + 2], "big") for index in range(0, len(units), 2)]
 
 
+def make_key_writer(schema: PrimitiveType) -> Callable[[int], str] | None:
+    """Make the writer of a time as the text of a map's key, or return None for types that are not times.
+
+    The function takes the number of units of the schema, raises Unwritable as `make_time_writer` does, and returns the text of Java's toString.
+    """
+    kind = schema.logical or schema.java
+    if kind == "date":
+        return lambda days: "{:04}-{:02}-{:02}".format(*_list_date_parts(days))
+    if not isinstance(kind, str) or kind.rpartition("-")[2] not in _UNITS_PER_SECOND:
+        return None
+    name, _, unit = kind.rpartition("-")
+    units_per_day = _SECONDS_PER_DAY * _UNITS_PER_SECOND[unit]
+    nanos_per_unit = _NANOS_PER_SECOND // _UNITS_PER_SECOND[unit]
+
+    def write_key(number: int) -> str:
+        days, units = divmod(number, units_per_day)
+        if name == "time" and days:
+            raise Unwritable(f"{number} is out of the range of {kind}: a day has 24 hours")
+        hour, minute, second, nanos = [*_list_time_parts(units * nanos_per_unit), 0, 0][:4]
+        text = f"{hour:02}:{minute:02}"
+        if second or nanos or name == "timestamp":
+            text += f":{second:02}"
+        if nanos:
+            text += f".{nanos:09}".removesuffix("000").removesuffix("000")
+        if name == "time":
+            return text
+        return "{:04}-{:02}-{:02}T".format(*_list_date_parts(days)) + text + ("Z" if name == "timestamp" else "")
+
+    return write_key
+
+
 def write_character(code: int) -> str:
     """Return the JSON text of a character, or the number of a code that no character of Java has."""
     return json.dumps(chr(code)) if 0 <= code < 1 << 16 else str(code)
@@ -247,14 +284,26 @@ def read_number_text(value: Any) -> Any:
     return str(value) if is_number else value
 
 
-def read_entries(value: Any, key_type: str) -> Any:
-    """Return an object as records of key and value, and any other value unchanged; `key_type` is the key's Avro type."""
+def read_entries(value: Any, key_schema: Schema) -> Any:
+    """Return an object as records of key and value, and any other value unchanged."""
     if not isinstance(value, dict):
         return value
-    return [{"key": _read_key(key, key_type), "value": item} for key, item in value.items()]
+    return [{"key": _read_key(key, key_schema), "value": item} for key, item in value.items()]
 
 
-def _read_key(key: str, key_type: str) -> Any:
+def _read_key(key: str, key_schema: Schema) -> Any:
+    """Return the value that a key of Java's maps is the text of, in a form that values of its type have."""
+    kind = (key_schema.logical or key_schema.java) if isinstance(key_schema, PrimitiveType) else ""
+    match = _KEY_TIME.fullmatch(key)
+    if isinstance(kind, str) and match and bool(match["day"]) == kind.startswith("local-timestamp-"):
+        # toString leaves seconds out if they are 0.
+        fraction = (match["fraction"] or "").ljust(9, "0")
+        time = [int(match["hour"]), int(match["minute"]), int(match["second"] or 0), int(fraction)]
+        if match["day"]:
+            return [*map(int, match["day"].rstrip("T").split("-")), *time]
+        if kind.startswith("time-"):
+            return time
+    key_type = key_schema.type
     if key_type in ("int", "long") and re.fullmatch(r"-?[0-9]{1,19}", key):
         return int(key)
     if key_type in ("float", "double") and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", key):

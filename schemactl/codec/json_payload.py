@@ -247,16 +247,16 @@ class _ReaderCompiler:
 
 def _compile_list(convert_item: Convert, schema: ArrayType) -> Convert:
     items_schema = schema.items
-    key_types = (
-        [part.schema.type for part in items_schema.fields if part.name == "key"]
+    key_schemas = (
+        [part.schema for part in items_schema.fields if part.name == "key"]
         if schema.java == json_forms.MAP and isinstance(items_schema, RecordType)
         else []
     )
     has_characters = schema.java == json_forms.CHARACTERS
 
     def convert_list(value: Any) -> Any:
-        if key_types:
-            value = json_forms.read_entries(value, key_types[0])
+        if key_schemas:
+            value = json_forms.read_entries(value, key_schemas[0])
         elif has_characters:
             value = json_forms.read_characters(value)
         if not isinstance(value, list):
@@ -496,7 +496,7 @@ class JsonWriter(ShapeWriter[str]):
 
     def _make_object_writer(self, key_shape: Leaf, value_shape: Shape) -> Callable[[Any], str]:
         """Make the function that writes records of key and value as an object, which is Java's form of a map."""
-        write_key = JsonWriter().make_writer(key_shape)
+        write_key = _KeyWriter().make_writer(key_shape)
         write_value = self.make_writer(value_shape)
 
         def write_entry(entry: Any, entries: dict[str, str]) -> None:
@@ -563,6 +563,15 @@ class JsonWriter(ShapeWriter[str]):
             if units_per_second:
                 return _make_time_writer(86_400 * units_per_second, str(logical or shape.schema.java))
         return _WRITERS[shape.schema.type]
+
+
+class _KeyWriter(JsonWriter):
+    """Writes the keys of Java's maps."""
+
+    def make_leaf_writer(self, shape: Leaf) -> Callable[[Any], str]:
+        """See ShapeWriter."""
+        write_key = json_forms.make_key_writer(shape.schema) if isinstance(shape.schema, PrimitiveType) else None
+        return super().make_leaf_writer(shape) if write_key is None else lambda number: f'"{write_key(number)}"'
 
 
 def _make_time_writer(limit: int, kind: str) -> Callable[[Any], str]:

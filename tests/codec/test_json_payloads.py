@@ -301,7 +301,7 @@ def test_a_time_that_does_not_exist_or_of_another_form_is_rejected(kind: str, te
         codec_of(make_record(["null", TIMES[kind]]), kind="JSON").decode_one(f'{{"f0":{text}}}'.encode())
 
 
-def make_entries(key: str) -> Any:
+def make_entries(key: Any) -> Any:
     """Make the schema that Java derives for a map whose keys are not strings."""
     fields = [{"name": "key", "type": key}, {"name": "value", "type": "string"}]
     return {
@@ -344,6 +344,11 @@ def test_java_classes_of_the_definition_are_read(schema: Any, text: str, expecte
         ({"type": "int", "java-class": "java.lang.Character"}, '"qq"'),
         ("int", '"5"'),
         (make_entries("int"), '{"a":"a"}'),
+        (make_entries(TIMES["time-millis"]), '{"24:00":"a"}'),
+        (make_entries(TIMES["time-millis"]), '{"2024-01-02T03:04":"a"}'),
+        (make_entries(TIMES["local-timestamp-millis"]), '{"03:04":"a"}'),
+        (make_entries(TIMES["timestamp-millis"]), '{"2024-01-02T03:04":"a"}'),
+        (make_entries("string"), '{"03:04":5}'),
     ],
 )
 def test_a_value_of_another_class_is_rejected(schema: Any, text: str) -> None:
@@ -468,6 +473,27 @@ def test_a_time_that_java_s_form_does_not_have_is_not_written(kind: str, number:
         (make_entries("double"), [{"key": 1e23, "value": "a"}], '{"1e+23":"a"}'),
         (make_entries("double"), [{"key": math.inf, "value": "a"}], '{"Infinity":"a"}'),
         (make_entries("int"), [], "{}"),
+        (make_entries({"type": "int", "java-class": "java.lang.Character"}), [{"key": 113, "value": "a"}], '{"q":"a"}'),
+        (make_entries(TIMES["date"]), [{"key": date(2024, 1, 2), "value": "a"}], '{"2024-01-02":"a"}'),
+        (make_entries(TIMES["timestamp-millis"]), [{"key": MOMENT, "value": "a"}], '{"2024-01-02T03:04:05.678Z":"a"}'),
+        (
+            make_entries(TIMES["timestamp-micros"]),
+            [{"key": datetime(1969, 12, 31, 23, 59, 0, 1, UTC), "value": "a"}],
+            '{"1969-12-31T23:59:00.000001Z":"a"}',
+        ),
+        (make_entries(TIMES["time-millis"]), [{"key": 11_040_000, "value": "a"}], '{"03:04":"a"}'),
+        (make_entries(TIMES["time-millis"]), [{"key": 11_040_001, "value": "a"}], '{"03:04:00.001":"a"}'),
+        (make_entries(TIMES["time-micros"]), [{"key": 11_045_000_000, "value": "a"}], '{"03:04:05":"a"}'),
+        (
+            make_entries(TIMES["local-timestamp-millis"]),
+            [{"key": LOCAL_MOMENT.replace(second=0, microsecond=0), "value": "a"}],
+            '{"2024-01-02T03:04":"a"}',
+        ),
+        (
+            make_entries(TIMES["local-timestamp-micros"]),
+            [{"key": LOCAL_MOMENT, "value": "a"}],
+            '{"2024-01-02T03:04:05.678":"a"}',
+        ),
     ],
 )
 def test_java_classes_of_the_definition_are_written(schema: Any, value: Any, text: str) -> None:
@@ -484,6 +510,11 @@ def test_java_classes_of_the_definition_are_written(schema: Any, value: Any, tex
             make_entries("int"),
             [{"key": 1, "value": "a"}, {"key": 1, "value": "b"}],
             r"f0\[1\]: the key \"1\" occurs twice",
+        ),
+        (
+            make_entries(TIMES["time-millis"]),
+            [{"key": 86_400_000, "value": "a"}],
+            r"f0\[0\]: 86400000 is out of the range",
         ),
         (make_entries("int"), [{"key": 1}], r"f0\[0\]: expected a key and a value"),
         (make_entries("int"), {"1": "a"}, "f0: expected a list"),

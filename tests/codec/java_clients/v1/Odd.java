@@ -1,6 +1,8 @@
 package shop;
 
 import java.math.BigDecimal;
+import java.time.Instant;
+import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.util.List;
 import java.util.Map;
@@ -12,4 +14,7 @@ public class Odd {
     public Map<Integer, String> byNumber;
     public Map<Level, Long> byLevel;
     public List<BigDecimal> bigs;
+    public Map<LocalDate, String> byDay;
+    public Map<Instant, Level> byInstant;
+    public Map<LocalDateTime, String> byLocal;
 }
