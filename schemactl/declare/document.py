@@ -38,6 +38,9 @@ _AVRO_KINDS: Final = ("avro", "protobuf")
 
 _KEY_VALUE_PROPERTIES: Final = ("key.schema.", "value.schema.", "kv.encoding.type")
 
+_INTEGERS: Final = ("INT16", "INT32", "INT64")
+"""The types whose byte order differs between clients."""
+
 _NAME_LINE: Final = re.compile(
     r"""^[\s{"']*(?P<key>topic|namespace)["']?\s*:\s*["']?(?P<name>[^\s"',{}#]+)""", re.MULTILINE
 )
@@ -278,6 +281,10 @@ def _check_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     yield from _check_properties(schema, ("schema",))
     for half in ("key", "value"):
         yield from _check_properties(schema.get(half, {}), ("schema", half))
+    types = {part.get("type") for part in (schema, schema.get("key", {}), schema.get("value", {}))}
+    if schema and "integers" in topic.get("generate", {}) and types.isdisjoint(_INTEGERS):
+        message = f"`integers` is the byte order of {', '.join(_INTEGERS)}, and the schema is {schema['type']}"
+        yield Misfit.of(("generate", "integers"), message, "remove it", of_key=True)
     if ("proto" in schema) != ("message" in schema) and SPECS[SchemaType[schema["type"]]].declared_as == "protobuf":
         present, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
         fix = f"add `{missing}`, or remove `{present}`"

@@ -62,6 +62,14 @@ def test_a_package_writes_what_the_settings_say(repository: Scratch) -> None:
         assert counts.decode_one(struct.pack("<q", -2)) == -2
 
 
+def test_pairs_of_integers_have_a_byte_order(repository: Scratch) -> None:
+    pair = "{type: KEY_VALUE, key: {type: INT32}, value: {type: STRING}}"
+    repository.write(
+        {"topics/topics.yaml": TOPICS.replace("shop/web/counts", "shop/web/pairs").replace("{type: INT64}", pair)}
+    )
+    schemactl(repository.path, "check")
+
+
 def test_commands_use_the_settings(repository: Scratch) -> None:
     payload = base64.b64encode(struct.pack("<q", 258)).decode()
     assert schemactl(repository.path, "decode", "counts", "--version", "0", "--base64", payload).out == "258\n"
@@ -79,6 +87,11 @@ def test_commands_use_the_settings(repository: Scratch) -> None:
     [
         ("integers: little", "integers: native", "native"),
         ("json_times: number", "json_times: go", "go"),
+        (
+            "{type: INT64}",
+            "{type: DOUBLE}",
+            "`integers` is the byte order of INT16, INT32, INT64, and the schema is DOUBLE",
+        ),
         ("schema: {type: INT64}", "integers: little\nschema: {type: INT64}", "`integers` does not belong here"),
     ],
 )
