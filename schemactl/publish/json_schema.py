@@ -1,7 +1,8 @@
 """Convert definitions into JSON Schemas (draft 7), for `export` and AsyncAPI documents.
 
 The schema of an AVRO topic describes its values as a JSON topic would have them: unions without the name of their
-branch, bytes as base64, decimals as numbers, other logical types as the types that they annotate.
+branch, bytes as base64, decimals as numbers, times and the classes that `java-class` names in every form that is read, other logical types as
+the types that they annotate (docs/reference/json-forms.md).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.json_text import definition_text
+from schemactl.formats.avro.logical_types import value_type_of
 from schemactl.formats.avro.parser import parse
 
 Json = dict[str, Any]
@@ -47,6 +49,21 @@ _AVRO: Final[Mapping[str, Json]] = {
     "bytes": _BASE64,
     "string": {"type": "string"},
 }
+
+_TIMES: Final[Mapping[str, Json]] = {
+    "date": {"type": ["integer", "array", "string"], "format": "date", "minItems": 3, "maxItems": 3},
+    "time": {"type": ["integer", "array"], "minimum": 0, "minItems": 2, "maxItems": 4},
+    "timestamp": {"type": ["number", "string"], "format": "date-time"},
+    "local-timestamp": {"type": ["integer", "array", "string"], "minItems": 5, "maxItems": 7},
+}
+"""The forms of dates and times, by the kind of the logical type: whole numbers, the forms of Java's classes, and text."""
+
+_JAVA_CLASSES: Final[Mapping[str, Json]] = {
+    "java.math.BigDecimal": {"type": ["number", "string"]},
+    "java.math.BigInteger": {"type": ["number", "string"]},
+    "java.lang.Character": {"type": ["integer", "string"], "minLength": 1, "maxLength": 1},
+}
+"""The forms of primitive types by the property `java-class`."""
 
 _PRIMITIVES: Final[Mapping[str, Json]] = {
     "boolean": {"type": "boolean"},
@@ -210,7 +227,7 @@ class SchemaWriter:
             case avro.Primitive():
                 return _add_logical_type(_AVRO[schema.type], schema)
             case avro.Array():
-                return {"type": "array", "items": self._avro_schema(schema.items)}
+                return self._array_schema(schema)
             case avro.Map():
                 return {"type": "object", "additionalProperties": self._avro_schema(schema.values)}
             case avro.Union():
@@ -225,6 +242,18 @@ class SchemaWriter:
             else:
                 self.types[name].update({"type": "object", **doc, **self._record_fields(schema)})
         return reference
+
+    def _array_schema(self, schema: avro.Array) -> Json:
+        """Return the schema of a list, which is a text or an object for some of Java's classes."""
+        array = {"type": "array", "items": self._avro_schema(schema.items)}
+        java_class = schema.properties.get("java-class")
+        if java_class == "[C":
+            return {**array, "type": ["array", "string"]}
+        if java_class == "java.util.Map" and isinstance(schema.items, avro.Record):
+            value = schema.items.fields_by_name.get("value")
+            if value is not None:
+                return {**array, "type": ["array", "object"], "additionalProperties": self._avro_schema(value.schema)}
+        return array
 
     def _record_fields(self, record: avro.Record) -> Json:
         properties = {field.name: _add_doc(self._avro_schema(field.schema), field.doc) for field in record.fields}
@@ -331,6 +360,13 @@ def _add_logical_type(value: Json, schema: avro.Primitive | avro.Fixed) -> Json:
     logical = schema.properties.get("logicalType")
     if logical == "decimal":
         return {"type": "number", "description": logical}
+    value_type = value_type_of(schema)
+    if value_type and value_type.kind in _TIMES:
+        limits = {} if value_type.kind == "timestamp" else _AVRO[schema.type]
+        return {**limits, **_TIMES[value_type.kind], "description": value_type.logical}
+    java_class = schema.properties.get("java-class")
+    if isinstance(java_class, str) and java_class in _JAVA_CLASSES:
+        return {**value, **_JAVA_CLASSES[java_class]}
     return {**value, "description": logical} if isinstance(logical, str) else value
 
 

@@ -61,6 +61,49 @@ def test_every_message_of_a_json_topic_is_valid(seed: int) -> None:
     make_validator(convert(definition)).validate(json.loads(payload))
 
 
+@pytest.mark.parametrize(
+    ("definition", "valid", "invalid"),
+    [
+        (
+            {"type": "long", "logicalType": "timestamp-millis"},
+            [1_704_164_645_678, 1704164645.678, "2024-01-02T03:04:05.678Z"],
+            [[2024, 1, 2, 3, 4], True, None],
+        ),
+        (
+            {"type": "long", "logicalType": "local-timestamp-micros"},
+            [1, [2024, 1, 2, 3, 4], [2024, 1, 2, 3, 4, 5, 6], "2024-01-02T03:04:05"],
+            [1.5, [2024, 1, 2], 2**63],
+        ),
+        ({"type": "int", "logicalType": "date"}, [19_724, [2024, 1, 2], "2024-01-02"], [1.5, [2024, 1], 2**31]),
+        ({"type": "int", "logicalType": "time-millis"}, [0, [3, 4], [3, 4, 5, 6]], [-1, [3], "03:04", 1.5]),
+        ({"type": "string", "java-class": "java.math.BigDecimal"}, [1.5, "1.5"], [True, [1]]),
+        ({"type": "int", "java-class": "java.lang.Character"}, [113, "q"], ["qq", "", 1.5]),
+        ({"type": "array", "items": "int", "java-class": "[C"}, [[97], "ab"], [{"a": 1}, ["a"]]),
+        (
+            {
+                "type": "array",
+                "items": {
+                    "type": "record",
+                    "name": "Entry",
+                    "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "string"}],
+                },
+                "java-class": "java.util.Map",
+            },
+            [{"7": "a"}, [{"key": 7, "value": "a"}], {}],
+            [{"7": 7}, "a"],
+        ),
+        # A logical type that Avro ignores.
+        ({"type": "long", "logicalType": "timestamp-millis", "java-class": "java.lang.Long"}, [1], [1.5, "1"]),
+        ({"type": "int", "logicalType": "timestamp-millis"}, [1], [1.5, "2024-01-02T03:04:05Z"]),
+    ],
+)
+def test_the_forms_of_all_clients_are_valid(definition: Any, valid: list[Any], invalid: list[Any]) -> None:
+    record = {"type": "record", "name": "R", "fields": [{"name": "f", "type": definition}]}
+    validator = make_validator(convert(record))
+    assert [value for value in valid if not validator.is_valid({"f": value})] == []
+    assert [value for value in invalid if validator.is_valid({"f": value})] == []
+
+
 ORDER = {
     "type": "record",
     "name": "Order",
