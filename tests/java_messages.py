@@ -1,4 +1,4 @@
-"""Messages of Pulsar's Java client, sent and received by the classes in `codec/java_clients`, beside what schemactl makes of them.
+"""Messages of Pulsar's Java client, sent and received by the classes in `codec/java_clients`, compared with the values of schemactl.
 
 Record the messages of `corpus/java_messages.jsonl.gz` again, with a broker that allows anonymous clients and the jars of its release:
 
@@ -65,7 +65,7 @@ class Row:
     Attributes:
         writer: the class that sent it: 1, 2 or 3.
         version: the schema version that it carries.
-        received: what `java1`, `java2`, `java3` and `auto` (AUTO_CONSUME) received.
+        received: the values that `java1`, `java2`, `java3` and `auto` (AUTO_CONSUME) received.
     """
 
     writer: int
@@ -295,7 +295,7 @@ def list_differences(ours: Any, java: Any, path: str = "", *, is_raw: bool = Fal
         if ours is not None or java is not None:
             yield Difference(path, ours, java, is_initial=ours is None and java in INITIAL_VALUES)
     elif isinstance(java, dict) and java.keys() == {"tree"}:
-        # AUTO_CONSUME leaves JSON as it is.
+        # AUTO_CONSUME does not convert JSON.
         return
     elif is_raw and isinstance(ours, date | Decimal) and not (isinstance(java, dict) and "moment" in java):
         if not _is_stored_as(ours, java, path):

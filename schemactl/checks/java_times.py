@@ -78,9 +78,9 @@ def _check_missing_switch(run: Run, proposal: Proposal) -> Iterator[Finding]:
             f"Version {proposal.number} of {topic.name} has a {value_type.logical} and is declared without the property {JSR310_PROPERTY}, "
             f"from which Java's consumers ({_name_java_clients(run, topic)}) take whether times are classes of java.time. Without it, a field "
             "`Instant` gets a number: a time 1,000 times too large with Pulsar 4.0, and an exception for every message with 4.2.\n"
-            "Adding the property later makes no version: registries keep the properties of the first upload. Then the ways out are @AvroSchema "
-            "at the fields of Java's classes; a new version with the property, while messages of this version stay as they are; or, where the "
-            f"topic retains no messages, `generation: {topic.generation + 1}`.",
+            "Adding the property later makes no version: registries keep the properties of the first upload. The ways out are then: annotate the "
+            "fields of Java's classes with @AvroSchema, declare a new version with the property (messages of this version do not change), or, "
+            f"if the topic retains no messages, write `generation: {topic.generation + 1}`.",
             source=proposal.schema.locate(prefix + pointer),
             pointer=prefix + pointer,
         )
@@ -130,7 +130,7 @@ def _locate_switch(run: Run, topic: Topic, pointer: str) -> Source | None:
 
 
 def _list_times(part: SchemaInfo) -> list[tuple[str, ValueType]]:
-    """Return the times of a definition with their places; none if it does not parse, which is another finding."""
+    """Return the times of a definition with their places, or an empty list if it does not parse, which is another finding."""
     with suppress(InvalidSchema):
         return [*find_times(parsed_by_any(part.schema))]
     return []

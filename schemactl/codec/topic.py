@@ -464,7 +464,7 @@ class Codec:
     ) -> bytes | None:
         """Encode the key of a SEPARATED KEY_VALUE; None if the key is null, or if the schema is of another type.
 
-        Arguments and errors are those of `encode_one`.
+        See `encode_one` for the arguments and errors.
         """
         return self._get_writer(version, json_times).encode_key(value)
 

@@ -1,8 +1,8 @@
 """Convert definitions into JSON Schemas (draft 7), for `export` and AsyncAPI documents.
 
 The schema of an AVRO topic describes its values as a JSON topic would have them: unions without the name of their
-branch, bytes as base64, decimals as numbers, times and the classes that `java-class` names in every form that is read, other logical types as
-the types that they annotate (docs/reference/json-forms.md).
+branch, bytes as base64, decimals as numbers. Times, and the classes that `java-class` names, have every form that is read
+(docs/reference/json-forms.md), and other logical types the form of the types that they annotate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of JSON forms is made of what Pulsar's clients wrote (`json_clients/forms.jsonl`) and of what schemactl reads.
+"""The page of JSON forms has the recorded JSON of Pulsar's clients (`json_clients/forms.jsonl`) and the values that schemactl reads.
 
 Run this file to write the page again.
 """
