@@ -6,6 +6,7 @@ GitPython starts the processes: confined, with English messages and a time limit
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -64,7 +65,22 @@ _WALKS: Final = {
 }
 """Options for the commits of a first-parent line, for the commits that `git rebase` applies, in its order, and for all merges."""
 
-_LOG_FORMAT: Final = ("--no-show-signature", "--encoding=UTF-8", "--format=%x01%H %ct %P%x00%s", "--end-of-options")
+_MERGE_SUBJECT: Final = re.compile(r"Merge pull request #\d+ from |Merge(?: remote-tracking)? branch |Merged in ")
+"""The subjects that GitHub, GitLab, Bitbucket and Git itself give to merge commits."""
+
+_PULL_REQUEST: Final = re.compile(r"(?:^Merge pull request |\(pull request )(#\d+)")
+
+_MERGE_REQUEST: Final = re.compile(r"^See merge request \S*?(!\d+)$")
+
+_NO_TITLE: Final = re.compile(r"[*#]|See merge request |[A-Za-z]+(?:-[A-Za-z]+)+: ")
+"""Lines in the body of a merge commit that are no title."""
+
+_LOG_FORMAT: Final = (
+    "--no-show-signature",
+    "--encoding=UTF-8",
+    "--format=%x01%H %ct %P%x00%s%x00%b",
+    "--end-of-options",
+)
 """Options that override every setting of the user that could change the output."""
 
 FSCK = "what is missing comes back with `git fetch --refetch` or a fresh clone; `git fsck` lists it"
@@ -294,14 +310,14 @@ class Repository:
             [commit_object] = self.objects([f"{ref}^{{commit}}"])
             if commit_object is None or commit_object.id in self._commits:
                 return commit_object and self._commits[commit_object.id]
-        log_format = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %ct%x00%s")
+        log_format = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %ct %P%x00%s%x00%b")
         try:
             output = self.run("log", "-1", *log_format, "--end-of-options", f"{ref}^{{commit}}", "--")
         except GitFailed:
             return None
-        facts, _, subject = output.removesuffix(b"\n").partition(b"\0")
-        commit_id, _, time_s = facts.partition(b" ")
-        return Commit(commit_id.decode(), time_of(time_s), subject.decode("utf-8", "replace"))
+        facts, subject, body = output.split(b"\0")
+        commit_id, time_s, *parents = facts.split(b" ")
+        return Commit(commit_id.decode(), time_of(time_s), _find_title(subject, body, is_merge=len(parents) > 1))
 
     def folder(self, commit_id: str, folder: str) -> bytes:
         """Return the output of `git ls-tree -z` for a folder of a commit, "" for its top. Each folder is listed once."""
@@ -433,8 +449,8 @@ def log(
                 yield logged
             # Git prints no time if it cannot read the time of the commit.
             commit_id, time_s, *parents = token[1:].decode().split(" ")
-            subject = next(tokens).decode("utf-8", "replace")
-            commit = Commit(commit_id, time_of(time_s.encode()), subject)
+            title = _find_title(next(tokens), next(tokens), is_merge=len(parents) > 1)
+            commit = Commit(commit_id, time_of(time_s.encode()), title)
             logged = LoggedCommit(commit, [], tuple(filter(None, parents)))
         elif logged and token.lstrip(b"\n").startswith(b":"):
             # `:<mode before> <mode> <id before> <id> <status>`, then the path: split at spaces, as ids have 40 or 64 digits.
@@ -444,6 +460,23 @@ def log(
             raise HistoryError(f"git log answered {token[:80]!r}, which is not of the form asked for")
     if logged:
         yield logged
+
+
+def _find_title(subject: bytes, body: bytes, *, is_merge: bool) -> str:
+    """Return the subject of a commit, or the title of the pull request that a merge commit merged, with its number.
+
+    GitHub and Bitbucket have the number in the subject and the title in the body, GitLab has both in the body.
+    """
+    text = subject.decode("utf-8", "replace")
+    if not is_merge or not _MERGE_SUBJECT.match(text):
+        return text
+    lines = [line.strip() for line in body.decode("utf-8", "replace").splitlines()]
+    title = next(filter(None, lines), "")
+    # Git itself adds lists of commits and conflicts, and trailers.
+    if not title or _NO_TITLE.match(title):
+        return text
+    number = _PULL_REQUEST.search(text) or next(filter(None, map(_MERGE_REQUEST.search, lines)), None)
+    return f"{title} ({number[1]})" if number and number[1] not in title else title
 
 
 def time_of(digits: bytes) -> int:
