@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -396,6 +396,7 @@ class _Check:
             read_approved_judge,
             read_proposed_judge,
         )
+        from schemactl.declare.reader import describe_outside_declarations
         from schemactl.history import CommitFiles
         from schemactl.history.merge import FilesAfterMerge
         from schemactl.history.target_history import expect_agreement
@@ -406,6 +407,9 @@ class _Check:
             raise DeclarationError(problems)
         for exclusion in list_unused_exclusions(self.files, self.proposed, declared, history):
             self.note(exclusion)
+        if self._selected is None and not self.request.staged:
+            for outside in describe_outside_declarations(self.files, self.proposed, self._list_paths()):
+                self.note(outside)
         expect_agreement(content.numbers.records, declared, forked)
         only = self._selected
         if only is not None:
@@ -432,6 +436,17 @@ class _Check:
             gate_findings += check_gate(changed, judge, proposed, files_at_base, self.files, self.run)
         gate_findings += [*self._changed_proto_findings(), *check_drafts(self.run)]
         return replace(report, findings=(*gate_findings, *report.findings))
+
+    def _list_paths(self) -> Iterable[str]:
+        """List the paths of the checked state; of the working tree those that Git does not ignore."""
+        from schemactl.history import CommitFiles
+
+        if isinstance(self.files, CommitFiles):
+            return self.files.below(self.proposed.folder)
+        listed = self.repository.run(
+            *("-C", str(self.repository.top), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        )
+        return [path.decode("utf-8", "surrogateescape") for path in listed.split(b"\0")[:-1]]
 
     def _judge_by(
         self, judge: Judge, approved: Judge | None, only: frozenset[TopicName] | None, waivers: WaiversAt
@@ -597,7 +612,7 @@ class _Check:
 
         forked = self.forked
         findings = (*report.findings, *check_deprecations(replace(self.run, project=project), only, self.request.today))
-        notes = [*_describe_surprises(project, report)]
+        notes = [*_describe_surprises(project, report, self.files)]
         if forked.branch and forked.branch.is_updated and forked.base is forked.approved:
             notes.append(
                 f"this branch has merged {forked.approved.ref} into itself: a fast-forward would make the branch's line the record, "
@@ -815,12 +830,16 @@ def _get_proto(declaration: SchemaDeclaration) -> tuple[str, str]:
     ), declaration.message
 
 
-def _describe_surprises(project: Project, report: CheckReport) -> Iterator[str]:
+def _describe_surprises(project: Project, report: CheckReport, files: Files) -> Iterator[str]:
     """Yield notes about surprises: another release is predicted, or nothing is declared."""
     if project.pulsar != project.release:
         yield f"{project.path} says Pulsar {project.pulsar}; predicting the answers of {project.release}, the nearest supported release"
     if not report.checked and not report.topics:
-        yield f"nothing is declared in {', '.join(root or '.' for root in project.roots)} (`roots` of {project.path})"
+        from schemactl.declare.files import describe_folders
+
+        folders = describe_folders(files, project.folder)
+        note = f"nothing is declared in {', '.join(root or '.' for root in project.roots)} (`roots` of {project.path})"
+        yield f"{note}; {folders}" if folders else note
 
 
 # The files that are checked

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -22,6 +23,11 @@ from schemactl.declare.source_location import place
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 """The largest file that is read. A broker accepts definitions of at most 5,242,710 bytes."""
+
+_MAX_LISTED_FILES: Final = 50_000
+"""How many files are listed to name the folders of a project, so that a large repository does not delay the message."""
+
+_MAX_NAMED_FOLDERS: Final = 10
 
 MAX_PROBLEMS: Final = 100
 """The maximum number of reported problems of a file."""
@@ -287,6 +293,20 @@ def folders_with_yaml(files: Files, folder: str) -> list[str]:
         path.removeprefix(prefix) for path in files.paths() if path.startswith(prefix) and path.endswith(YAML_SUFFIXES)
     )
     return sorted({prefix + path.partition("/")[0] for path in inner_paths if "/" in path and not path.startswith(".")})
+
+
+def describe_folders(files: Files, folder: str) -> str:
+    """Return the direct subfolders of `folder` as the end of a message, those with YAML files if there are any; "" without folders."""
+    prefix = f"{folder}/" if folder else ""
+    paths = [path.removeprefix(prefix) for path in islice(files.below(folder), _MAX_LISTED_FILES)]
+    inner_paths = [path for path in paths if "/" in path and not path.startswith(".")]
+    yaml_paths = [path for path in inner_paths if path.endswith(YAML_SUFFIXES)]
+    names = sorted({path.partition("/")[0] for path in yaml_paths or inner_paths})
+    if not names:
+        return ""
+    more = f" and {len(names) - _MAX_NAMED_FOLDERS} more" if len(names) > _MAX_NAMED_FOLDERS else ""
+    kind = "folders with YAML files" if yaml_paths else "existing folders"
+    return f"{kind}: {', '.join(map(shown, names[:_MAX_NAMED_FOLDERS]))}{more}"
 
 
 def read_bytes(files: Files, path: str) -> bytes:

@@ -8,10 +8,14 @@ are cached as plain values; definitions and the places of all parts are read fro
 from __future__ import annotations
 
 import marshal
+import posixpath
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
+from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -45,6 +49,8 @@ from schemactl.declare.files import (
     SUFFIXES,
     YAML_SUFFIXES,
     Files,
+    decode,
+    describe_folders,
     obstacle,
     read_bytes,
     shown,
@@ -174,6 +180,16 @@ def load(files: Files, project: Project) -> Catalog:
         DeclarationError: all problems of all files.
     """
     return load_all(files, project).catalog
+
+
+_MAX_OUTSIDE_FILES: Final = 200
+"""Maximum number of files that are read to find declarations outside of the roots."""
+
+_DECLARED_NAME: Final = re.compile(
+    r"""^(?:namespace|topic):[ ]+["']?((?:(?:non-)?persistent://)?[^\s/"'#:]+(?:/[^\s/"'#:]+){1,2})["']?[ ]*(?:\#.*)?$""",
+    re.MULTILINE,
+)
+"""A line that declares a namespace or a topic by its full name. In files of other tools, such keys have names without a slash."""
 
 
 def load_all(files: Files, project: Project) -> Declared:
@@ -484,10 +500,49 @@ def _find_empty_roots(files: Files, project: Project, paths: list[str]) -> Itera
     for index, root in enumerate(project.roots):
         if any(has_files) and not has_files[index] and root not in project.previous_roots:
             text = YamlText(project.path, read_bytes(files, project.path))
+            folders = describe_folders(files, project.folder)
             yield Problem(
                 text.locate(0, ("roots", str(index))),
                 f"there is no file in the folder `{root}`",
-                "name a folder that holds declarations, or remove the entry",
+                f"name a folder that holds declarations, or remove the entry{f'; {folders}' if folders else ''}",
+            )
+
+
+# Declarations outside of the roots
+
+
+def describe_outside_declarations(files: Files, project: Project, paths: Iterable[str]) -> Iterator[str]:
+    """Yield a note for each of the `paths` that declares topics or namespaces of the project outside of its roots.
+
+    Overlays, hidden files and files of a project in a subfolder are left out.
+    """
+    prefix = f"{project.folder}/" if project.folder else ""
+    file_name = posixpath.basename(project.path)
+    paths = sorted(path for path in paths if path.startswith(prefix))
+    other_folders = {
+        posixpath.dirname(path) for path in paths if posixpath.basename(path) == file_name and path != project.path
+    }
+    overlays = {path for target in project.targets.values() for path in target.overlays}
+    candidates = (
+        path
+        for path in paths
+        if path.endswith(YAML_SUFFIXES)
+        and not in_roots(path, project, previous=True)
+        and path not in overlays
+        and not any(part.startswith(".") for part in path.removeprefix(prefix).split("/"))
+        and not any(path.startswith(f"{folder}/") for folder in other_folders)
+    )
+    roots = ", ".join(f"`{root or '.'}`" for root in project.roots)
+    for path in islice(candidates, _MAX_OUTSIDE_FILES):
+        names: list[str] = []
+        with suppress(DeclarationError, OSError):
+            if files.kind(path) == "file":
+                names = _DECLARED_NAME.findall(decode(path, read_bytes(files, path)))
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            yield (
+                f"{shown(path)} declares {names[0]}{more} outside of the roots ({roots}), so it is not read: move the file, or add its "
+                f"folder to `roots` of {project.path}"
             )
 
 
