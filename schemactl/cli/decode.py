@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from importlib import import_module
 from itertools import islice
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from schemactl.cli.schema_input import Answer, Request
     from schemactl.cli.topic_selection import NamedDefinition
     from schemactl.codec import Definition, KeyValue, Options
+    from schemactl.core.catalog import Topic
     from schemactl.core.schema import SchemaInfo
     from schemactl.declare.target_numbers import TargetVersion
 
@@ -162,6 +163,8 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         # A message of an unknown version is rejected with any reader.
         any_schema = next((version.info for version in topic.versions if version.info), None)
         reader = (writer and writer.info) or any_schema
+    if writer and writer.info:
+        _note_absent_fields(context, {number: (schema_of(writer.info), [payload])})
     wire_options = get_wire_options(topic, setup.project.generate)
     options = Options(strict=args.strict, json_defaults=args.json_defaults, **wire_options)
     writer_text = _describe_writer(writer, number, args.target)
@@ -184,6 +187,22 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         )
     print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
     return 0
+
+
+def _note_absent_fields(
+    context: Context, messages_by_version: Mapping[int, tuple[Definition | KeyValue, list[bytes | None]]]
+) -> None:
+    """Note the fields that no message of a version has, while the messages have unknown names."""
+    from schemactl.codec.json_names import Names, collect_names, find_absent_fields, get_json_schema
+
+    for version, (definition, payloads) in sorted(messages_by_version.items()):
+        schema = get_json_schema(definition)
+        if schema is None:
+            continue
+        names: Names = {}
+        collect_names(schema, payloads, names)
+        for absent in find_absent_fields(schema, names):
+            context.note(f"version {version}: {absent.text}")
 
 
 def _describe_writer(writer: TargetVersion | None, number: int, target: str | None) -> str:
@@ -338,6 +357,8 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
     schema = schema_of(chosen.info)
     read_samples = _read_messages if args.brokers else _make_messages
     samples = list(islice(read_samples(args, context, chosen, schema), args.count))
+    if args.brokers:
+        _note_absent_fields(context, _group_by_version(chosen.topic, [message for message, _ in samples]))
     if args.out:
         _write_files(Path(context.directory, args.out), form, samples, chosen, context)
     elif form == "bytes":
@@ -348,6 +369,21 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
         for message, value in samples:
             print(json.dumps(json_value(value), ensure_ascii=False) if form == "json" else message.line(value))
     return 0
+
+
+def _group_by_version(
+    topic: Topic, messages: Iterable[SampleMessage]
+) -> dict[int, tuple[Definition | KeyValue, list[bytes | None]]]:
+    """Return the payloads of real messages by Git's version, each with the definition."""
+    from schemactl.codegen.topics import schema_of
+
+    infos = {version.number: version.info for version in topic.versions}
+    groups: dict[int, tuple[Definition | KeyValue, list[bytes | None]]] = {}
+    for message in messages:
+        info = infos.get(message.version) if message.version is not None else None
+        if info and message.version is not None:
+            groups.setdefault(message.version, (schema_of(info), []))[1].append(message.payload)
+    return groups
 
 
 def _make_messages(

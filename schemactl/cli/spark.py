@@ -35,6 +35,7 @@ from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
+    from schemactl.codec.json_names import AbsentFields
     from schemactl.codec.topic import Count
     from schemactl.codegen.topic_struct import StructOptions
     from schemactl.codegen.topics import OnTarget
@@ -558,11 +559,28 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
     if not total.messages:
         raise SchemactlError(f"{_resolve_path(args.messages, context)} has no messages of {subject.topic.name}")
     lost = total.unreadable - total.unreadable_with_approved if args.only_new_loss else total.unreadable
+    absent_fields = _find_absent_fields(approved_codec, verified)
     if args.report == "json":
-        context.report_json(**_verification_value(subject, verified, candidate=args.candidate))
+        value = _verification_value(subject, verified, candidate=args.candidate)
+        context.report_json(
+            **value, absent_fields=[{"version": number, **absent._asdict()} for number, absent in absent_fields]
+        )
     else:
         context.report(_render_verification(subject, verified, args))
+        context.note(*(f"version {number}: {absent.text}" for number, absent in absent_fields))
     return NEGATIVE if lost else 0
+
+
+def _find_absent_fields(codec: Codec, verified: Verified) -> list[tuple[int, AbsentFields]]:
+    """Return the fields of JSON messages that no message of a version has, while the messages have unknown names."""
+    from schemactl.codec.json_names import find_absent_fields, get_json_schema
+
+    return [
+        (number, absent)
+        for number, names in sorted(verified.names.items())
+        if (schema := get_json_schema(codec.schema(number))) is not None
+        for absent in find_absent_fields(schema, names)
+    ]
 
 
 def _read_candidate(subject: TopicOfMessages, context: Context) -> SchemaInfo:

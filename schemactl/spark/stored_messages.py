@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
@@ -15,6 +15,9 @@ import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 
 from ..codec import Codec
+from ..codec.avro_schema import Schema
+from ..codec.definition import CodecError
+from ..codec.json_names import Names, collect_names, get_json_schema, merge_names
 from ..codec.topic import Count, judge, summed
 from .dataframes import reduce_worker_overhead
 from .message_columns import KEYS, MESSAGE_ID, PAYLOADS, TOPIC, VERSIONS, Columns, Name, answers, message_columns
@@ -136,10 +139,17 @@ class Unread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The numbers of messages by version (without a version last), and the first unreadable ones in the order of the input."""
+    """The numbers of messages by version (without a version last), and the first unreadable ones in the order of the input.
+
+    Attributes:
+        counts: the numbers of messages.
+        first: the first unreadable messages.
+        names: the names in JSON messages, by version.
+    """
 
     counts: tuple[Count, ...]
     first: tuple[Unread, ...]
+    names: Mapping[int, Names] = field(default_factory=dict)
 
     @property
     def total(self) -> Count:
@@ -184,7 +194,11 @@ def verify(
     )
     counts = summed(count for part in parts for count in part.counts)
     order = sorted(counts, key=lambda count: (count.version is None, count.version or 0))
-    return Verified(tuple(order), tuple(unread for part in parts for unread in part.first)[:shown])
+    names: dict[int, Names] = {}
+    for part in parts:
+        for number, more in part.names.items():
+            merge_names(names.setdefault(number, {}), more)
+    return Verified(tuple(order), tuple(unread for part in parts for unread in part.first)[:shown], names)
 
 
 def _verify_part(
@@ -200,8 +214,11 @@ def _verify_part(
     reduce_worker_overhead()
     counts: list[Count] = []
     first: list[Unread] = []
+    names: dict[int, Names] = {}
+    schemas: dict[int, Schema | None] = {}
     for batch in batches:
         judged = judge(codec, *columns.of(batch), against)
+        _collect_names(codec, schemas, judged.versions, batch.column(columns.payload), names)
         counts = summed([*counts, *judged.counts()])
         is_shown = judged.reasons.is_valid()
         if only_new_loss:
@@ -213,4 +230,22 @@ def _verify_part(
         for version, reason, with_approved, payload, id_ in zip(*columns_of_rows, strict=True):
             shown_id = id_.hex() if isinstance(id_, bytes) else None if id_ is None else str(id_)
             first.append(Unread(version, reason, with_approved, payload, shown_id))
-    return Verified(tuple(counts), tuple(first))
+    return Verified(tuple(counts), tuple(first), names)
+
+
+def _collect_names(
+    codec: Codec, schemas: dict[int, Schema | None], versions: pa.Array, payloads: pa.Array, names: dict[int, Names]
+) -> None:
+    """Add the names in JSON payloads to `names`, by version; `schemas` remembers the schemas of JSON."""
+    for number in versions.unique().drop_null().to_pylist():
+        if number not in schemas:
+            try:
+                schemas[number] = get_json_schema(codec.schema(number))
+            except CodecError:
+                # Messages of an unknown version are unreadable.
+                schemas[number] = None
+        schema = schemas[number]
+        if schema is not None:
+            selected = payloads.filter(pc.equal(versions, number)).to_pylist()
+            texts = (payload.encode() if isinstance(payload, str) else payload for payload in selected)
+            collect_names(schema, texts, names.setdefault(number, {}))

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 import shop
+from command import schemactl
+from scratch import Scratch
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codec.values import decode_text
@@ -358,3 +360,38 @@ def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Pat
 def test_what_is_missing_is_said(folder: Path, arguments: list[str], message: str) -> None:
     done = shop.run(folder, "decode", *arguments, code=(1, 64))
     assert message in done.err
+
+
+BEAN = '{"type": "record", "name": "R", "fields": [{"name": "isActive", "type": %s}]}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "code", "is_noted"),
+    [
+        ('["null", "boolean"]', '{"active": true}', 0, True),
+        ('"boolean"', '{"active": true}', 100, True),
+        ('["null", "boolean"]', '{"isActive": true, "more": 1}', 0, False),
+        ('["null", "boolean"]', "{}", 0, False),
+    ],
+)
+def test_a_field_that_a_message_has_by_another_name_is_noted(
+    tmp_path: Path,
+    kind: str,
+    payload: str,
+    code: int,
+    is_noted: bool,  # noqa: FBT001  a parameter of a test
+) -> None:
+    repository = Scratch(tmp_path / "r")
+    repository.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\n",
+            "topics/bean.yaml": "topic: a/b/bean\nschema: {type: JSON, definition: bean.avsc}\n",
+            "topics/bean.avsc": BEAN % kind,
+        }
+    )
+    repository.flush()
+    file = tmp_path / "message"
+    file.write_text(payload)
+    printed = schemactl(repository.path, "decode", "bean", "--version", "0", "--file", str(file), code=code)
+    note = "note: version 0: isActive is absent in all messages, and read as null or rejected, while the messages have the unknown name active"
+    assert (note in printed.err) is is_noted

@@ -46,3 +46,20 @@ def test_messages_of_a_topic_become_samples_and_the_topic_stays_as_it_was(
             scratch.path, "sample", "orders", "--from", "pulsar://127.0.0.1:1", "--timeout", "1", code=1
         ).err
         assert f"cannot read persistent://{space.name}/orders at pulsar://127.0.0.1:1" in error
+
+
+def test_fields_that_messages_have_by_other_names_are_noted(broker: brokers.Broker, tmp_path: Path) -> None:
+    definition = json.dumps(
+        {"type": "record", "name": "Bean", "fields": [{"name": "isActive", "type": ["null", "boolean"]}]}
+    )
+    with namespace(broker, tmp_path / "log") as space:
+        space.create("beans", definition, kind="JSON")
+        space.send("beans", [b'{"active": true}', b'{"active": false}'], version=0)
+        scratch = Scratch(tmp_path / "repository")
+        topic = declared(f"{space.name}/beans", "beans.avsc").replace("AVRO", "JSON")
+        project = "version: 1\nroots: [namespaces]\n"
+        scratch.commit({"schemactl.yaml": project, "namespaces/beans.yaml": topic, "namespaces/beans.avsc": definition})
+        scratch.git("reset", "-q", "--hard")
+        printed = schemactl(scratch.path, "sample", "beans", "-n", "9", "--from", space.broker.service_url)
+        assert len(printed.out.splitlines()) == 2
+        assert "note: version 0: isActive is absent in all messages" in printed.err

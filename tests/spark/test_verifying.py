@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from spark_release import before
 
 from schemactl.codec import Codec, Definition, Version, byte_batch
+from schemactl.codec.json_names import find_absent_fields, get_json_schema
 from schemactl.codec.topic import Count
 from schemactl.spark import sink
 from schemactl.spark.message_columns import Columns
@@ -116,3 +117,24 @@ def test_values_that_no_batch_holds_are_counted_as_read(monkeypatch: pytest.Monk
     found = _verify_part([batch], codec=text, against=None, columns=columns, only_new_loss=False, shown=2)
     assert found.counts == (Count(None, messages=300, unreadable=100),)
     assert [unread.message_id for unread in found.first] == ["1", "4"]
+
+
+def test_fields_that_json_messages_have_by_other_names_are_found(spark: SparkSession) -> None:
+    record = {"type": "record", "name": "R", "fields": [{"name": "isActive", "type": ["null", "boolean"]}]}
+    codec = Codec([Version(number, Definition("JSON", json.dumps(record | {"doc": str(number)}))) for number in (0, 1)])
+    rows = [
+        (b'{"active": true}', 0),
+        (b'{"isActive": true}', 1),
+        (b'{"active": true}', 1),
+        (b"{", 0),
+        (b"{}", None),
+        (b"{}", 9),
+    ]
+    verified = verify(spark.createDataFrame(rows, "payload binary, schema_version long").repartition(3), codec)
+    schema = get_json_schema(codec.schema(0))
+    assert schema is not None
+    found = {number: find_absent_fields(schema, names) for number, names in verified.names.items()}
+    assert [absent.text for absent in found.pop(0)] == [
+        "isActive is absent in all messages, and read as null or rejected, while the messages have the unknown name active"
+    ]
+    assert found == {1: []}
