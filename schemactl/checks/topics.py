@@ -475,17 +475,16 @@ def _find_breakages(
     """Return the breakages between the client's builds and clients that are built with the proposed schema."""
     # A consumer must read new messages; all consumers must read the messages of a producer.
     strategy = CompatibilityStrategy.FORWARD if client.reads else CompatibilityStrategy.BACKWARD
-    if client.reads:
-        languages = [client.known_language]
-    else:
+    languages = [client.known_language]
+    if not client.reads:
         # Declared consumers without `schema` read its messages by the rules of their languages.
         readers = [other for other in proposal.topic.clients if other.reads and other.is_latest]
-        languages = [*dict.fromkeys(("", *(reader.known_language for reader in readers)))]
+        reader_languages = (reader.known_language for reader in readers)
+        languages = ["", *(language for language in reader_languages if has_client_rules(proposal.schema, language))]
     return [
         (build, breakage if build.number is not None else replace(breakage, older=on_one_line(client.file)))
         for build in builds
-        for language in languages
-        if not language or language == client.known_language or has_client_rules(proposal.schema, language)
+        for language in dict.fromkeys(languages)
         for breakage in find_changed_values(
             [SchemaVersion(build.number or 0, build.info)],
             proposal.schema,

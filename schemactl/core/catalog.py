@@ -316,12 +316,13 @@ class Client:
         return [ClientBuild(version.number, version.info) for version in reversed(selected) if version.info]
 
     def is_same_build(self, other: Client) -> bool:
-        """Return whether `other` is the same client, built with the same schema."""
-        return (self.name, self.role, self.versions, self.schema) == (
+        """Return whether `other` is the same client, built with the same schema, in the same language."""
+        return (self.name, self.role, self.versions, self.schema, self.known_language) == (
             other.name,
             other.role,
             other.versions,
             other.schema,
+            other.known_language,
         )
 
     def runs_on(self, *targets: str) -> bool:

@@ -182,3 +182,27 @@ def test_each_language_has_a_table_of_who_reads_whom(tmp_path: Path) -> None:
     assert topic.count("In Go: rows are reader versions") == 1
     assert topic.count("In Python: rows are reader versions") == 1
     assert "Go&#39;s client does not read as long" in topic
+
+
+def test_a_change_cannot_hide_a_break_by_another_language(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r", [INT, LONG], BILLING % "go")
+    for replacement in ("java", "cobol"):
+        text = (repository.path / "topics/orders.yaml").read_text().replace("language: go", f"language: {replacement}")
+        (repository.path / "topics/orders.yaml").write_text(text)
+        report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+        [finding] = [finding for finding in report["findings"] if finding["rule"] == "CLIENT_BREAKS"]
+        assert "which this change removes or declares otherwise" in finding["message"]
+        repository.git("checkout", "-q", "topics/orders.yaml")
+
+
+def test_a_language_that_is_declared_later_is_a_warning(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r", [INT, LONG, LONG], BILLING % "java")
+    path = repository.path / "topics/orders.yaml"
+    path.write_text(path.read_text().replace("language: java", "language: go"))
+    report = json.loads(schemactl(repository.path, "check", "--format", "json").out)
+    assert [f"{finding['rule']} {finding['severity']}" for finding in report["findings"]] == ["CLIENT_BREAKS warning"]
+    repository.git("commit", "-qam", "go")
+    # Later changes are judged by what they change.
+    wider = make_record(ID, make_field("x", "long"), make_field("n", ["null", "int"], default=None))
+    repository.write({"topics/orders.avsc": json.dumps(wider)})
+    assert json.loads(schemactl(repository.path, "check", "--format", "json").out)["findings"] == []

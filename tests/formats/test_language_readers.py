@@ -133,6 +133,10 @@ ODD = {
     *((language, schema_type, "null becomes impossible, value") for language, schema_type in CLIENTS),
     *((language, schema_type, "int or string to int") for language, schema_type in CLIENTS),
     *((language, schema_type, "null, int, string to null, int") for language, schema_type in CLIENTS),
+    # A Record makes bytes of the text, and writes base64 of no bytes as text.
+    ("python", "AVRO", "field added, default no bytes"),
+    ("python", "JSON", "field added, default no bytes"),
+    ("python", "JSON", "field added, default a of bytes"),
     # An error of the specification, which is about a message with the reader's default.
     ("go", "JSON", "fixed of another size"),
 }

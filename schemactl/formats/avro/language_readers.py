@@ -44,6 +44,9 @@ Problem = Literal["type", "nullable", "null", "union", "form", "branch", "alias"
 _MAX_PAIRS: Final = 200_000
 """The maximum number of pairs of parts to compare for two definitions."""
 
+_TIMES: Final = frozenset({"date", "timestamp", "local-timestamp"})
+"""The kinds of a point in time, which Go's client has as `time.Time` in AVRO, and as a number in JSON."""
+
 _RESOLVABLE: Final = frozenset(
     {
         "null",
@@ -161,6 +164,9 @@ PYTHON_JSON: Final = ReaderRules(
     is_json=True,
 )
 
+_PYTHON_AVRO: Final = replace(GO_AVRO, client="Python's AvroSchema", kept=PYTHON_JSON.kept, nullable_from=None)
+"""Rules that pair the fields of two definitions, to find the defaults that fastavro applies."""
+
 RULES: Final[Mapping[tuple[str, str], ReaderRules]] = {
     ("go", "avro"): GO_AVRO,
     ("go", "json"): GO_JSON,
@@ -205,6 +211,9 @@ def find_unapplied_defaults(
     *, reader: Schema, writer: Schema, language: str, payload: str
 ) -> Iterator[Incompatibility]:
     """Yield the fields of `reader` that `writer` lacks and whose default a client of the language does not apply."""
+    if (language, payload) == ("python", "avro"):
+        yield from _find_raw_defaults(reader, writer)
+        return
     rules = RULES.get((language, payload))
     if rules is None:
         return
@@ -214,7 +223,7 @@ def find_unapplied_defaults(
             default = json.dumps(way.field.default if way.field else None, ensure_ascii=False, default=str)
             message = (
                 f"{way.path} is absent from the messages, and {rules.client} does not apply its default, {default}: "
-                f"it reads {_describe_zero(way.schema)}"
+                f"it reads {_describe_zero(way.schema, is_json=rules.is_json)}"
             )
             yield replace(difference, message=message)
 
@@ -236,6 +245,25 @@ def _find_by_fastavro(reader: Schema, writer: Schema) -> Iterator[Incompatibilit
         # The value is read by the writer's logical type, so its unit and scale are known.
         if not (writer_type and reader_type and writer_type.kind and writer_type.kind == reader_type.kind):
             yield misreading
+
+
+def _find_raw_defaults(reader: Schema, writer: Schema) -> Iterator[Incompatibility]:
+    """Yield the defaults that fastavro gives as they are in the definition: numbers and texts in place of times, decimals and bytes."""
+    for difference in _find_differences(reader, writer, _PYTHON_AVRO):
+        if difference.rule != DEFAULT_NOT_APPLIED:
+            continue
+        way = walk(reader, trace_of(difference))
+        schema = way.schema.branches[0] if isinstance(way.schema, Union) else way.schema
+        value_type = value_type_of(schema)
+        default = way.field.default if way.field else None
+        is_raw = value_type and (value_type.logical or (value_type.base in ("bytes", "fixed") and default))
+        if value_type and is_raw and default is not None:
+            text = json.dumps(default, ensure_ascii=False)
+            message = (
+                f"{way.path} is absent from the messages, and Python's AvroSchema reads its default, {text}, as it is written, "
+                f"not as a value of {value_type.text}"
+            )
+            yield replace(difference, message=message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +306,7 @@ def _compare(
     def make(problem: Problem, message: str, at: Location = location, *, is_warning: bool = False) -> Incompatibility:
         return LanguageMisreading(
             CLIENT_BREAKS,
-            "".join(f"/{token}" for token in tokens(at) if isinstance(token, str) or token >= 0) or "/",
+            _get_pointer(at),
             message,
             trace=at,
             is_warning=is_warning,
@@ -384,11 +412,13 @@ def _compare_fields(
         elif reader_field.default is NO_DEFAULT:
             if "null" not in {branch.type for _, branch in _list_branches(reader_field.schema)}:
                 yield make("absent", f"absent from the messages, and {reader_field.name} has no default", at)
-        elif not rules.applies_defaults and not _is_zero(reader_field.default, reader_field.schema):
-            yield Incompatibility(DEFAULT_NOT_APPLIED, f"{_pointer(at)}", trace=at, is_warning=True)
+        elif rules is _PYTHON_AVRO or not (
+            rules.applies_defaults or _is_zero(reader_field.default, reader_field.schema, rules)
+        ):
+            yield Incompatibility(DEFAULT_NOT_APPLIED, _get_pointer(at), trace=at, is_warning=True)
 
 
-def _pointer(location: Location) -> str:
+def _get_pointer(location: Location) -> str:
     return "".join(f"/{token}" for token in tokens(location) if isinstance(token, str) or token >= 0) or "/"
 
 
@@ -422,21 +452,28 @@ def _describe(schema: Schema) -> str:
     return value_type.text if value_type else f"{schema.type} {getattr(schema, 'name', '')}".strip()
 
 
-def _is_zero(default: Any, schema: Schema) -> bool:
+def _is_zero(default: Any, schema: Schema, rules: ReaderRules) -> bool:
     """Return whether a default is the value that a Go variable has from the start."""
     match schema:
         case Union():
             return default is None
         case Record():
             return isinstance(default, Mapping) and all(
-                _is_zero(default.get(inner.name, inner.default), inner.schema) for inner in schema.fields
+                _is_zero(default.get(inner.name, inner.default), inner.schema, rules) for inner in schema.fields
             )
         case Enum():
             return False
+    kind = kind_of(schema, rules)
+    if kind == "decimal" or (kind in _TIMES and not rules.is_json):
+        # A decimal is nil or the empty text, a time is the year 1.
+        return False
+    if isinstance(schema, Fixed):
+        return not rules.is_json and isinstance(default, str) and not default.strip("\0")
     return default is None or default in (0, False, "", [], {})
 
 
-def _describe_zero(schema: Schema) -> str:
+def _describe_zero(schema: Schema, *, is_json: bool) -> str:
+    """Return the value that a Go variable has from the start."""
     match schema:
         case Union():
             return "nil"
@@ -447,9 +484,14 @@ def _describe_zero(schema: Schema) -> str:
         case Record():
             return "a record of empty values"
     value_type = value_type_of(schema)
-    if value_type and value_type.kind in ("date", "timestamp", "local-timestamp"):
+    kind = value_type.kind if value_type else ""
+    if kind == "decimal":
+        return "no number"
+    if kind in _TIMES and not is_json:
         return "the year 1"
-    return {"boolean": "false", "string": '""', "enum": '""', "bytes": "no bytes"}.get(schema.type, "0")
+    return {"boolean": "false", "string": '""', "enum": '""', "bytes": "no bytes", "fixed": "no bytes"}.get(
+        schema.type, "0"
+    )
 
 
 # Explanations
@@ -478,12 +520,12 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
             kept_name, added_name = (written_name, read_name) if is_upgraded else (read_name, written_name)
             reason = (
                 f"{place}: the value is written as {written_name}, and {client} knows no aliases: it reads "
-                f"{_describe_zero(way.schema)} as {read_name}, and the value of {written_name} is lost."
+                f"{_describe_zero(way.schema, is_json=misreading.is_json)} as {read_name}, and the value of {written_name} is lost."
             )
             fix = f"keep the field {kept_name}, and add {added_name} next to it: producers write both until no reader needs {kept_name}."
         case "absent":
             read_name = way.field.name if way.field else place
-            reason = f"{place} is absent from the messages and has no default in {whose}: {client} reads {_describe_zero(way.schema)}, which nobody wrote."
+            reason = f"{place} is absent from the messages and has no default in {whose}: {client} reads {_describe_zero(way.schema, is_json=misreading.is_json)}, which nobody wrote."
             fix = (
                 'make it a union with null first, and "default": null.'
                 if is_upgraded
@@ -525,10 +567,15 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
         name = misreading.message.removeprefix("written as ").partition(",")[0]
         message_tokens[-1] = name
         writer_end = _get_field(writer, writer_pointer) or writer_end
-        result = f"{client} reads {way.field.name if way.field else 'the field'} as {_describe_zero(way.schema)}"
+        result = f"{client} reads {way.field.name if way.field else 'the field'} as {_describe_zero(way.schema, is_json=misreading.is_json)}"
     elif problem == "absent":
         datum = samples.make_smallest(writer) if samples.is_small(writer) else None
-        return _show(writer, datum, misreading, f"{client} reads {way.path} as {_describe_zero(way.schema)}")
+        return _show(
+            writer,
+            datum,
+            misreading,
+            f"{client} reads {way.path} as {_describe_zero(way.schema, is_json=misreading.is_json)}",
+        )
     else:
         result = f"{client} {_describe_result(misreading, way.schema, writer_end)}"
     if not samples.is_small(writer_end):
