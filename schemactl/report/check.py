@@ -339,7 +339,7 @@ def _client_json(impact: ClientImpact) -> dict[str, Any]:
     return {
         **client_value(impact.client),
         "versions": list(impact.built),
-        "fine": impact.is_fine,
+        "fine": impact.is_fine and not impact.unread,
         "reason": impact.breaks or None,
         "unread": impact.unread or None,
     }

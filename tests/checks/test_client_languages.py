@@ -206,3 +206,12 @@ def test_a_language_that_is_declared_later_is_a_warning(tmp_path: Path) -> None:
     wider = make_record(ID, make_field("x", "long"), make_field("n", ["null", "int"], default=None))
     repository.write({"topics/orders.avsc": json.dumps(wider)})
     assert json.loads(schemactl(repository.path, "check", "--format", "json").out)["findings"] == []
+
+
+def test_the_report_has_what_a_client_reads_once_it_is_upgraded(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r", [SYMBOLS, FEWER], BILLING % "go")
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    [client] = report["topics"][0]["clients"]
+    assert (client["fine"], client["reason"]) == (False, None)
+    assert client["unread"].startswith("Order.x: messages may hold B")
+    assert "cannot read earlier messages" in schemactl(repository.path, "check", code=100).out
