@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +191,27 @@ def test_recursive_definitions_and_deep_unions_end() -> None:
         assert [error.pointer for error in errors] == (
             ["/fields/1/type"] if (language, schema_type) == ("go", "AVRO") else []
         )
+
+
+@pytest.mark.go
+@pytest.mark.slow
+def test_go_fails_on_the_message_of_a_finding_with_its_words(tmp_path: Path) -> None:
+    pairs = [(writer, reader) for writer, reader, _ in CASES.values()]
+    schemas = [schema for _, schema, _ in KINDS.values()]
+    pairs += [(make_field(writer), make_field(reader)) for writer in schemas for reader in schemas]
+    pairs += [(make_field(schema), make_field(["null", schema])) for schema in schemas]
+    wrong = []
+    with start_go_client(tmp_path) as client:
+        read = client.make_reader("AVRO", is_strict=True)
+        for writer, reader in pairs:
+            new, old = make_info("AVRO", reader), make_info("AVRO", writer)
+            for error in list_errors("go", "AVRO", reader=reader, writer=writer):
+                shown = counterexample(Breakage(error, "new_reads_old", 0), new=new, old=old)
+                assert shown is not None
+                [result] = read(writer, reader, [shown.data])
+                # The errors spell out the fields of a struct.
+                result = re.sub(r"struct \{.*?\" \}", "struct", result).replace("avro record", "Avro record")
+                _, fails, words = shown.result.partition("fails: ")
+                if fails and words not in result:
+                    wrong.append((writer, reader, words, result))
+    assert wrong == []

@@ -25,7 +25,7 @@ from schemactl.formats.avro.compatibility import (
     trace_of,
     walk,
 )
-from schemactl.formats.avro.counterexample import ONES, SampleMessages, encode, to_json
+from schemactl.formats.avro.counterexample import ONES, SampleMessages, UnionValue, encode, to_json
 from schemactl.formats.avro.logical_types import ValueType, compare_value_types, value_type_of
 from schemactl.formats.avro.logical_types import find_misreadings as find_changed_logical_types
 from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Schema, Union
@@ -581,6 +581,10 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
     if not samples.is_small(writer_end):
         return None
     sample = samples.make_smallest(writer_end)
+    if isinstance(writer_end, Union) and problem != "null":
+        # Null is read in every form.
+        index, branch = next((index, part) for index, part in enumerate(writer_end.branches) if part.type != "null")
+        sample = UnionValue(index, samples.make_smallest(branch)) if samples.is_small(branch) else None
     if problem == "symbols" and isinstance(writer_end, Enum) and isinstance(way.schema, Enum):
         sample = next(symbol for symbol in writer_end.symbols if symbol not in way.schema.symbols)
         result = f"{client} reads {sample}, which the reader does not list"
@@ -597,25 +601,62 @@ def _describe_result(misreading: LanguageMisreading, reader: Schema, writer: Sch
     written, _, read = misreading.message.removeprefix("written as ").partition(", read as ")
     if misreading.problem == "form":
         return "has the value in another form"
+    if misreading.problem == "branch":
+        return f"reads {written}, which the reader's union does not list"
     if misreading.is_json:
         return f"does not read {written} as {read}"
-    go_type = _GO_TYPES.get(reader.type, reader.type)
-    return f"fails: {go_type} is unsupported for Avro {writer.type}"
+    if not isinstance(reader, Union) and not _fails(reader, writer):
+        return f"does not read {written} as {read}"
+    return f"fails: {_name_go_type(reader)} is unsupported for Avro {writer.type}"
 
 
-_GO_TYPES: Final = {
+_GO_TYPES: Final[Mapping[Kind, str]] = {
     "boolean": "bool",
     "int": "int32",
     "long": "int64",
     "float": "float32",
     "double": "float64",
     "bytes": "[]uint8",
-    "union": "a pointer",
-    "record": "a struct",
+    "string": "string",
+    "uuid": "string",
     "enum": "string",
-    "map": "a map",
-    "array": "a slice",
+    "date": "time.Time",
+    "timestamp": "time.Time",
+    "local-timestamp": "time.Time",
+    "time": "time.Duration",
+    "decimal": "*big.Rat",
+    "duration": "avro.LogicalDuration",
 }
+"""Go's types by the kind of a reader."""
+
+_LENIENT: Final = frozenset({*_TIMES, "time", "decimal"})
+"""The kinds of readers that also take values of other types, as other values."""
+
+
+def _name_go_type(schema: Schema) -> str:
+    """Return Go's type, as the errors of its client have it; `struct` for every record."""
+    match schema:
+        case Array():
+            return f"[]{_name_go_type(schema.items)}"
+        case Map():
+            return f"map[string]{_name_go_type(schema.values)}"
+        case Record():
+            return "struct"
+        case Union():
+            values = [branch for branch in schema.branches if branch.type != "null"]
+            return f"*{_name_go_type(values[0])}" if len(values) == 1 else "any"
+    kind = kind_of(schema, GO_AVRO)
+    return f"[{schema.size}]uint8" if isinstance(schema, Fixed) and kind == "fixed" else _GO_TYPES.get(kind, kind)
+
+
+def _fails(reader: Schema, writer: Schema) -> bool:
+    """Return whether Go's client fails on a type, instead of reading another value."""
+    reader_kind, writer_kind = kind_of(reader, GO_AVRO), kind_of(writer, GO_AVRO)
+    if (writer_kind, reader_kind) in (("array", "bytes"), ("record", "duration")) or reader_kind in _LENIENT:
+        return False
+    if writer_kind in _LENIENT and reader_kind in ("int", "long"):
+        return False
+    return not (reader_kind == "enum" and writer_kind in ("string", "uuid"))
 
 
 def _show(writer: Schema, datum: Any, misreading: LanguageMisreading, result: str) -> Counterexample | None:
