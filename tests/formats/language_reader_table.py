@@ -207,6 +207,7 @@ CASES: Final[Mapping[str, tuple[Json, Json, Json]]] = {
         _make_record(_field(["long", "string"])),
         {"f": 2**53 + 1},
     ),
+    "int to long or string": (_ONE, _make_record(_field(["long", "string"])), {"f": 5}),
     "record to one of two": (
         _make_record(_field(_RECORD)),
         _make_record(_field([_RECORD, _OTHER_RECORD])),

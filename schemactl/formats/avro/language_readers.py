@@ -326,7 +326,10 @@ def _compare(
         return
     if len(reader_values) > 1:
         for index, branch in writer_values:
-            if not isinstance(reader, Union) or find_branch(branch, reader) is None:
+            # A value of JSON has no branch: any variable takes it.
+            kept_kinds = rules.kept.get(kind_of(branch, rules), frozenset()) if rules.is_json else frozenset()
+            is_kept = any(kind_of(value, rules) in kept_kinds for _, value in reader_values)
+            if not isinstance(reader, Union) or (find_branch(branch, reader) is None and not is_kept):
                 at: Location = (location, ~index) if isinstance(writer, Union) else location
                 yield make("branch", f"written as {_describe(branch)}, read as {read}", at)
                 return

@@ -248,11 +248,17 @@ func render(value reflect.Value) string {
 		return hex.EncodeToString(known)
 	}
 	switch value.Kind() {
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Pointer:
 		if value.IsNil() {
 			return "null"
 		}
 		return render(value.Elem())
+	case reflect.Interface:
+		// The reader has to know the type that it gets.
+		if value.IsNil() {
+			return "null"
+		}
+		return fmt.Sprintf("%s(%s)", value.Elem().Type(), render(value.Elem()))
 	case reflect.Struct:
 		parts := []string{}
 		for index := range value.NumField() {
