@@ -65,6 +65,7 @@ NEEDED_BY_FIXTURE = {
     "console": "spark",
     "broker": "broker",
     "java": "java",
+    "go_program": "go",
     "url": "network",
     "store": "network",
 }
@@ -196,3 +197,11 @@ def broker() -> brokers.Broker:
 def java() -> Iterator[java_avro.JavaAvro]:
     """The Avro that PySpark brings, in a Java of its own."""
     yield from java_avro.running()
+
+
+@pytest.fixture(scope="session")
+def go_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pulsar's Go client as a program that reads and writes for tests."""
+    from language_reader_table import build_go_client
+
+    return build_go_client(tmp_path_factory.mktemp("go"))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from language_reader_table import GoClient, make_logical, start_go_client
+from language_reader_table import GoClient, build_go_client, make_logical, start_go_client
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import SchemaInfo, SchemaType
@@ -276,7 +276,7 @@ def main() -> None:
     """Write the recorded results."""
     import tempfile
 
-    with tempfile.TemporaryDirectory() as folder, start_go_client(Path(folder)) as client:
+    with tempfile.TemporaryDirectory() as folder, start_go_client(build_go_client(Path(folder))) as client:
         results = {name: register(client, definition) for name, definition in DEFINITIONS.items()}
     RECORDED.write_text(yaml.safe_dump(results, sort_keys=False, allow_unicode=True, width=150))
 

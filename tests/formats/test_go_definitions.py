@@ -27,26 +27,23 @@ def test_a_definition_has_a_finding_if_go_registers_another(name: str) -> None:
         assert change.message
 
 
-@pytest.mark.go
 @pytest.mark.slow
-def test_go_registers_as_recorded(tmp_path: Path) -> None:
-    with start_go_client(tmp_path) as client:
+def test_go_registers_as_recorded(go_program: Path) -> None:
+    with start_go_client(go_program) as client:
         assert {name: register(client, definition) for name, definition in DEFINITIONS.items()} == MEASURED
 
 
-@pytest.mark.go
 @pytest.mark.slow
-def test_random_definitions_have_a_finding_if_go_registers_another(tmp_path: Path) -> None:
-    with start_go_client(tmp_path) as client:
+def test_random_definitions_have_a_finding_if_go_registers_another(go_program: Path) -> None:
+    with start_go_client(go_program) as client:
         for seed in range(1_000):
             definition = RandomDefinitions(seed).make()
             assert bool([*find_changes(definition)]) is (register(client, definition) != "same"), json.dumps(definition)
 
 
-@pytest.mark.go
 @pytest.mark.slow
-def test_go_writes_some_numbers_in_the_other_byte_order(tmp_path: Path) -> None:
-    with start_go_client(tmp_path) as client:
+def test_go_writes_some_numbers_in_the_other_byte_order(go_program: Path) -> None:
+    with start_go_client(go_program) as client:
         payloads = {
             name: client.ask({"encode": name, "number": 1})["text"]
             for name in ("INT8", "INT16", "INT32", "INT64", "FLOAT", "DOUBLE")
@@ -61,10 +58,9 @@ def test_go_writes_some_numbers_in_the_other_byte_order(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.go
 @pytest.mark.slow
-def test_go_has_the_types_of_the_rule(tmp_path: Path) -> None:
-    with start_go_client(tmp_path) as client:
+def test_go_has_the_types_of_the_rule(go_program: Path) -> None:
+    with start_go_client(go_program) as client:
         types = {
             type_.name for type_ in SchemaType if type_.value > 0 and client.ask({"has": type_.value})["text"] == "true"
         }

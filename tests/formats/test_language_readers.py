@@ -32,22 +32,20 @@ MEASURED: Any = yaml.safe_load(RECORDED.read_text())
 CLIENTS = [("go", "AVRO"), ("go", "JSON"), ("python", "AVRO"), ("python", "JSON")]
 
 
-@pytest.mark.go
 @pytest.mark.slow
-def test_clients_read_as_recorded(tmp_path: Path) -> None:
-    with start_go_client(tmp_path) as client:
+def test_clients_read_as_recorded(go_program: Path) -> None:
+    with start_go_client(go_program) as client:
         assert measure(client) == MEASURED
 
 
-@pytest.mark.go
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(GO_STRUCTS))
-def test_go_does_not_read_a_nullable_struct_into_a_struct(tmp_path: Path, kind: str) -> None:
+def test_go_does_not_read_a_nullable_struct_into_a_struct(go_program: Path, kind: str) -> None:
     _, schema, [value] = KINDS[kind]
     writer, reader = make_field(["null", schema]), make_field(schema)
     from language_reader_table import _write
 
-    with start_go_client(tmp_path) as client:
+    with start_go_client(go_program) as client:
         read = client.make_reader("AVRO", is_strict=False)
         [expected] = read(reader, reader, [_write("AVRO", reader, {"f": value}) or b""])
         try:
@@ -193,15 +191,14 @@ def test_recursive_definitions_and_deep_unions_end() -> None:
         )
 
 
-@pytest.mark.go
 @pytest.mark.slow
-def test_go_fails_on_the_message_of_a_finding_with_its_words(tmp_path: Path) -> None:
+def test_go_fails_on_the_message_of_a_finding_with_its_words(go_program: Path) -> None:
     pairs = [(writer, reader) for writer, reader, _ in CASES.values()]
     schemas = [schema for _, schema, _ in KINDS.values()]
     pairs += [(make_field(writer), make_field(reader)) for writer in schemas for reader in schemas]
     pairs += [(make_field(schema), make_field(["null", schema])) for schema in schemas]
     wrong = []
-    with start_go_client(tmp_path) as client:
+    with start_go_client(go_program) as client:
         read = client.make_reader("AVRO", is_strict=True)
         for writer, reader in pairs:
             new, old = make_info("AVRO", reader), make_info("AVRO", writer)
