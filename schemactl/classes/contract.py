@@ -136,8 +136,13 @@ def select_versions(text: str, contract: Contract) -> tuple[SchemaVersion, ...]:
     return tuple(versions_by_number[number] for number in sorted(map(int, set(numbers))))
 
 
-def find_unreadable_versions(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) -> Iterator[Reason]:
-    """Yield why the class cannot read the versions, or why their readers cannot read it; newest version first."""
+def find_unreadable_versions(
+    role: Role, info: SchemaInfo, against: Sequence[SchemaVersion], *, language: str = ""
+) -> Iterator[Reason]:
+    """Yield why the class cannot read the versions, or why their readers cannot read it; newest version first.
+
+    A consumer with a class of the client in a `language` reads by the rules of that client.
+    """
     from schemactl.comparison.compatibility import find_changed_values
     from schemactl.core.policies import CompatibilityStrategy
     from schemactl.formats import explain
@@ -145,7 +150,8 @@ def find_unreadable_versions(role: Role, info: SchemaInfo, against: Sequence[Sch
     direction = "BACKWARD" if role == "consumer" else "FORWARD"
     strategy = CompatibilityStrategy[f"{direction}_TRANSITIVE"]
     versions_by_number = {version.number: version for version in against}
-    for breakage in find_changed_values(against, info, strategy, by_any_release=True):
+    rules = language if role == "consumer" else ""
+    for breakage in find_changed_values(against, info, strategy, by_any_release=True, language=rules):
         version = versions_by_number[breakage.against]
         if version.info is not None:
             explanation = explain(breakage, new=info, old=version.info)

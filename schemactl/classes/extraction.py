@@ -128,7 +128,7 @@ def extract(
     if _is_message(kind):
         _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
         return SchemaInfo(SchemaType.PROTOBUF_NATIVE, protobuf.load("rendering").of_class(kind))
-    if _is_pulsar_record(kind):
+    if is_client_record(kind):
         _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)
         if java != _NO_OPTIONS:
             raise SchemactlError(
@@ -183,7 +183,7 @@ class JsonDifference(NamedTuple):
 
 def find_json_differences(kind: type) -> Iterator[JsonDifference]:
     """Yield the fields that `JsonSchema` of Python's client writes as other JSON than other clients; none of other classes."""
-    if _is_pulsar_record(kind):
+    if is_client_record(kind):
         yield from _find_json_differences(kind, kind.__name__, frozenset())
 
 
@@ -195,7 +195,7 @@ def _find_json_differences(kind: Any, path: str, outer_kinds: frozenset[Any]) ->
             place += "[]" if hasattr(part, "array_type") else "{}"
             part = inner
         part_kind = part if isinstance(part, type) else type(part)
-        if _is_pulsar_record(part_kind):
+        if is_client_record(part_kind):
             if part_kind not in outer_kinds:
                 yield from _find_json_differences(part_kind, place, outer_kinds | {kind})
             continue
@@ -234,7 +234,8 @@ def _require_type(kind: type, description: str, schema_type: SchemaType | None, 
         )
 
 
-def _is_pulsar_record(kind: type) -> bool:
+def is_client_record(kind: type) -> bool:
+    """Return whether a class is a `pulsar.schema.Record`, which Pulsar's Python client reads and writes itself."""
     return any(base.__module__ == "pulsar.schema.definition" and base.__name__ == "Record" for base in kind.__mro__)
 
 

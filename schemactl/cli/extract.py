@@ -371,6 +371,7 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
 
 def run_verify_client(args: argparse.Namespace, context: Context) -> int:
     """Compare the class with the approved versions; return 100 if it cannot read or write their messages, else 0."""
+    from schemactl.classes.extraction import is_client_record, load_class
     from schemactl.comparison.changes import Contents
     from schemactl.formats import pair_of
 
@@ -388,9 +389,10 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
     schemas = {role: _extract_schema(args, folder, release, role, expected=infos) for role in _ROLES}
     matching_version = Contents(contract.versions).find(schemas["producer"])
     against = select_versions(args.against or choose_versions_to_check(contract, matching_version), contract)
+    language = "python" if is_client_record(load_class(args.class_, folder)) else ""
     reasons: list[Reason] = []
     for role in _ROLES if args.role == "both" else (args.role,):
-        reasons += find_unreadable_versions(role, schemas[role], against)
+        reasons += find_unreadable_versions(role, schemas[role], against, language=language)
         if role == "producer" and matching_version is None:
             reasons.append(_UNAPPROVED)
         elif role == "producer" and matching_version:

@@ -506,3 +506,55 @@ def test_an_approved_definition_keeps_its_spelling(
             "orders.avsc: unchanged\n"
         )
         schemactl(tmp_path, "extract", f"{module}:Order", "--out", str(out), "--check")
+
+
+RENAMED = """
+from dataclasses import dataclass
+from pulsar.schema import Record, String
+
+class Line(Record):
+    sku = String(required=True)
+
+class Order(Record):
+    line = Line(required=True)
+
+@dataclass
+class LineOfOrder:
+    sku: str
+    __avro__ = {"name": "Line"}
+
+@dataclass
+class PlainOrder:
+    line: LineOfOrder
+    __avro__ = {"name": "Order"}
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("Order", 100), ("PlainOrder", 0)])
+def test_a_record_reads_as_pythons_client_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+) -> None:
+    module_name = f"renamed_{next(numbers)}"
+    (tmp_path / f"{module_name}.py").write_text(RENAMED)
+    monkeypatch.chdir(tmp_path)
+    definition = {
+        "type": "record",
+        "name": "Order",
+        "fields": [
+            {"name": "line", "type": {"type": "record", "name": "Row", "fields": [{"name": "sku", "type": "string"}]}}
+        ],
+    }
+    repository = Scratch(tmp_path / "schemas")
+    repository.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\n",
+            "topics/orders.yaml": "topic: a/b/orders\nschema: {type: AVRO, definition: orders.avsc}\n",
+            "topics/orders.avsc": json.dumps(definition),
+        }
+    )
+    repository.flush()
+    arguments = ("verify-client", f"{module_name}:{name}", "--topic", "orders", "--role", "consumer")
+    # Java's resolution, which the generated package follows, decodes a renamed record; AvroSchema fails on it.
+    printed = schemactl(repository.path, *arguments, code=code)
+    assert "NAME_MISMATCH" in printed.out
+    sys.modules.pop(module_name, None)
