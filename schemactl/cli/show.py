@@ -171,7 +171,20 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
         numbers = _list_numbers_outside(chosen, gaps)
         lines.append(f"  {verb} {versions(numbers)}" if numbers else f"  {verb} no version")
         lines += [f"  {negated} " + "\n  ".join(gap.lines()) for gap in gaps]
+    for language in _list_client_languages(chosen, info):
+        gaps = _find_gaps(chosen, info, role="reader", language=language)
+        numbers, client = _list_numbers_outside(chosen, gaps), f"a consumer in {language.capitalize()}"
+        lines.append(f"  {client} reads {versions(numbers)}" if numbers else f"  {client} reads no version")
+        lines += [f"  {client} cannot read " + "\n  ".join(gap.lines()) for gap in gaps]
     return "\n".join(lines)
+
+
+def _list_client_languages(chosen: NamedDefinition, info: SchemaInfo) -> list[str]:
+    """Return the languages of declared consumers that read otherwise than Java's clients."""
+    from schemactl.formats import has_client_rules
+
+    languages = dict.fromkeys(client.known_language for client in chosen.topic.clients if client.reads)
+    return [language for language in languages if has_client_rules(info, language)]
 
 
 def _describe_definition(history: History, chosen: NamedDefinition) -> str:
@@ -195,6 +208,10 @@ def _definition_report(history: History, chosen: NamedDefinition, info: SchemaIn
     topic = chosen.topic
     unreadable = _find_gaps(chosen, info, role="reader")
     unread_by = _find_gaps(chosen, info, role="writer")
+    unreadable_by_language = {
+        language: [gap.value() for gap in _find_gaps(chosen, info, role="reader", language=language)]
+        for language in _list_client_languages(chosen, info)
+    }
     commit = None
     if chosen.version:
         commit = chosen.version.commit
@@ -215,6 +232,7 @@ def _definition_report(history: History, chosen: NamedDefinition, info: SchemaIn
         "read_by": _list_numbers_outside(chosen, unread_by),
         "unreadable": [gap.value() for gap in unreadable],
         "unread_by": [gap.value() for gap in unread_by],
+        **({"unreadable_by_language": unreadable_by_language} if unreadable_by_language else {}),
     }
 
 
@@ -276,9 +294,12 @@ def reason_value(incompatibility: Incompatibility) -> dict[str, Any]:
     }
 
 
-def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role) -> list[Gap]:
-    """Return the versions of the topic that `info` cannot read (role `reader`), or that cannot read it (role `writer`)."""
-    from schemactl.formats import find_misreadings, resolve
+def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role, language: str = "") -> list[Gap]:
+    """Return the versions of the topic that `info` cannot read (role `reader`), or that cannot read it (role `writer`).
+
+    With a language, readers are Pulsar's clients in this language.
+    """
+    from schemactl.formats import find_client_misreadings, find_misreadings, resolve
 
     number = chosen.number_or_next
     rows: list[list[tuple[SchemaVersion, list[Incompatibility]]]] = []
@@ -286,10 +307,14 @@ def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role) -> list
         if version.info is None:
             continue
         reader, writer = (info, version.info) if role == "reader" else (version.info, info)
-        incompatibilities = list(resolve(reader=reader, writer=writer))
-        incompatibilities += [
-            misreading for misreading in find_misreadings(reader=reader, writer=writer) if misreading.is_error
-        ]
+        if language:
+            misreadings = find_client_misreadings(reader=reader, writer=writer, language=language)
+            incompatibilities = [misreading for misreading in misreadings if misreading.is_error]
+        else:
+            incompatibilities = list(resolve(reader=reader, writer=writer))
+            incompatibilities += [
+                misreading for misreading in find_misreadings(reader=reader, writer=writer) if misreading.is_error
+            ]
         if not incompatibilities:
             continue
         # A row continues with the next version on the same side of the definition if the same readers fail.

@@ -215,3 +215,18 @@ def test_the_report_has_what_a_client_reads_once_it_is_upgraded(tmp_path: Path) 
     assert (client["fine"], client["reason"]) == (False, None)
     assert client["unread"].startswith("Order.x: messages may hold B")
     assert "cannot read earlier messages" in schemactl(repository.path, "check", code=100).out
+
+
+def test_show_has_what_each_language_reads(tmp_path: Path) -> None:
+    clients = f"{BILLING % 'go'}, {{name: audit, role: reader, language: java}}, {{name: mail, role: reader, language: python}}"
+    repository = make_repository(tmp_path / "r", [INT, LONG, LONG], clients)
+    lines = [line.strip() for line in schemactl(repository.path, "show", "orders@1").err.splitlines()]
+    assert "reads versions 0-1" in lines
+    assert "a consumer in Go reads version 1" in lines
+    [gap] = [line for line in lines if line.startswith("a consumer in Go cannot read version 0")]
+    assert lines[lines.index(gap) + 1].startswith("CLIENT_BREAKS: Order.x: int is written, which Go's client")
+    assert "a consumer in Python reads versions 0-1" in lines
+    report = json.loads(schemactl(repository.path, "show", "orders@1", "--format", "json").out)
+    unreadable = report["unreadable_by_language"]
+    assert [gap["versions"] for gap in unreadable["go"]] == [[0]]
+    assert unreadable["python"] == []
