@@ -396,6 +396,7 @@ class _Check:
             read_approved_judge,
             read_proposed_judge,
         )
+        from schemactl.checks.topics import check_project_rendering
         from schemactl.declare.reader import describe_outside_declarations
         from schemactl.history import CommitFiles
         from schemactl.history.merge import FilesAfterMerge
@@ -434,6 +435,11 @@ class _Check:
             proposed = read_proposed_judge(self.proposed, content, merged_files, self.approved.project)
             report = join_judgments(report, self._judge_by(proposed, judge, only, waivers))
             gate_findings += check_gate(changed, judge, proposed, files_at_base, self.files, self.run)
+            gate_findings += [
+                finding
+                for finding in check_project_rendering(self.run, self.approved.project, self.proposed)
+                if only is None or finding.topic in only
+            ]
         gate_findings += [*self._changed_proto_findings(), *check_drafts(self.run)]
         return replace(report, findings=(*gate_findings, *report.findings))
 

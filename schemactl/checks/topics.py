@@ -23,6 +23,7 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, DataState, Finding, Verdict
 from schemactl.core.names import TopicName
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy
+from schemactl.core.project import Project
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
@@ -116,13 +117,19 @@ def _classify_other_change(
 
 
 def _is_same_declaration(approved_topic: Topic, declared_topic: Topic) -> bool:
-    """Return whether both declare the same schema, reader, generation and lifecycle."""
+    """Return whether both declare the same schema in the same form, reader, generation and lifecycle."""
     return (
         is_same_schema(approved_topic.schema, declared_topic.schema)
         and approved_topic.reader == declared_topic.reader == "latest"
         and approved_topic.generation == declared_topic.generation
         and not (approved_topic.lifecycle == "draft" and declared_topic.lifecycle == "stable")
+        and _list_native_texts(approved_topic.schema) == _list_native_texts(declared_topic.schema)
     )
+
+
+def _list_native_texts(schema: SchemaInfo | None) -> list[bytes]:
+    """Return the bytes of the PROTOBUF_NATIVE definitions in a schema, in the form that is registered."""
+    return [part.schema for part in list_native_parts(schema)] if schema else []
 
 
 def _has_approved_proto(run: Run, name: TopicName, approved_schema: SchemaInfo | None) -> bool:
@@ -380,15 +387,7 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
         if has_other_form and not any(
             _has_other_form(proposal, other, approved_topic) for other in approved_clients if other.name == client.name
         ):
-            language = client.language.capitalize()
-            yield from make_finding(
-                "CLIENT_FORM_DIFFERS",
-                source=proposal.topic.locate(f"/clients/{index}/language"),
-                message=f"{subject} sends the definition of {proposal.topic.name} as Pulsar's client of {language} renders it, and another form is registered. "
-                "A broker compares bytes: it rejects the producer, or stores its form as a further version.",
-                fix=f"Write `protobuf: {{rendering: {client.client_language}}}` if all producers use this client, or send the registered text: "
-                "`schemactl docs protobuf-forms`.",
-            )
+            yield from _report_other_form(run, proposal.topic, index)
         rejection = None if has_other_form else _find_rejection(run, proposal, client)
         if rejection and (is_new or not _find_rejection(run, proposal, client, is_approved_state=True)):
             built = on_one_line(client.file) or f"version {client.built}"
@@ -399,6 +398,34 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
                 f"after this change ({rejection.row}).\nIt says: {on_one_line(rejection.first_line or rejection.error)}",
                 source=proposal.topic.locate(f"/clients/{index}/schema"),
             )
+
+
+def check_project_rendering(run: Run, approved: Project, proposed: Project) -> Iterator[Finding]:
+    """Yield a finding for each producer whose form is registered under the approved project and not under the proposed one."""
+    for topic in run.target.topics.values():
+        old_form, new_form = (topic.get_rendering(project.rendering) for project in (approved, proposed))
+        if old_form == new_form or topic.schema is None or not list_native_parts(topic.schema.load()):
+            continue
+        for index, client in enumerate(topic.clients):
+            if client.role == "producer" and client.client_language == old_form:
+                yield from _report_other_form(run, topic, index)
+
+
+def _report_other_form(run: Run, topic: Topic, index: int) -> Iterator[Finding]:
+    """Yield the finding for the producer at `index` of the topic's clients."""
+    client = topic.clients[index]
+    return run.make_finding(
+        "CLIENT_FORM_DIFFERS",
+        topic,
+        f"The producer {on_one_line(client.who)} sends the definition of {topic.name} as Pulsar's client of {client.language.capitalize()} "
+        "renders it, and another form is registered. A broker compares bytes: it rejects the producer, or stores its form as a further "
+        "version.",
+        source=topic.locate(f"/clients/{index}/language"),
+        fix=f"Write `protobuf: {{rendering: {client.client_language}}}` if all producers use this client, or send the registered text: "
+        "`schemactl docs protobuf-forms`.",
+        owner=client.owner,
+        targets=_select_targets(run, client),
+    )
 
 
 def _has_other_form(proposal: Proposal, client: Client, approved_topic: Topic | None = None) -> bool:

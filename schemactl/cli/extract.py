@@ -395,7 +395,7 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
         reasons += find_unreadable_versions(role, schemas[role], against, language=language)
         if role == "producer" and matching_version is None:
             reasons.append(_UNAPPROVED)
-        elif role == "producer" and matching_version:
+        elif role == "producer" and matching_version and not args.package:
             reasons += find_other_form(schemas[role], matching_version)
         reasons += find_rejections(role, schemas[role], contract, args.class_)
         reasons += _find_json_reasons(args, folder, role, schemas[role])

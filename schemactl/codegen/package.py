@@ -15,6 +15,7 @@ import keyword
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -55,8 +56,8 @@ from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.json_values import laid_out
 from schemactl.core.names import TopicName
 from schemactl.core.project import Generate
-from schemactl.core.schema import EMPTY, Commit, Release, SchemaInfo
-from schemactl.formats import pair_of, spec
+from schemactl.core.schema import EMPTY, Commit, Release, SchemaInfo, SchemaType
+from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import json_text as avro_text
 from schemactl.formats.primitive import CHARSET
 
@@ -410,7 +411,12 @@ def _format_definition(info: SchemaInfo) -> str:
     """Return the definition as JSON on several lines, without comments, or "" if the type has no definition."""
     if spec(info).language not in ("avro", "protobuf"):
         return ""
-    value = avro_text.read(avro_text.without_comments(avro_text.decode(info.schema)))
+    schema = info.schema
+    if info.type is SchemaType.PROTOBUF_NATIVE:
+        # A package does not depend on the form that is registered.
+        with suppress(InvalidSchema):
+            schema = protobuf.load("rendering").normalize(schema)
+    value = avro_text.read(avro_text.without_comments(avro_text.decode(schema)))
     return laid_out(value, _WIDTH) + "\n"
 
 

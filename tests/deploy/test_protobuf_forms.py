@@ -335,3 +335,31 @@ def test_class_of_python_is_the_version_in_pythons_form_alone(shop: Shop, monkey
         for role in ("producer", "consumer"):
             is_fine = is_same or role == "consumer"
             shop.run("verify-client", class_, "--topic", "clicks", "--role", role, code=0 if is_fine else 100)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "clients", "warnings"),
+    [
+        ("", "protobuf: {rendering: python}\n", produce("go"), 1),
+        ("protobuf: {rendering: go}\n", "", produce("go", "java"), 1),
+        ("protobuf: {rendering: go}\n", "protobuf: {rendering: python}\n", produce("java"), 0),
+        ("", "protobuf: {rendering: go}\n", produce("go"), 0),
+        ("", "protobuf: {rendering: python}\n", "protobuf: {rendering: go}\n" + produce("go"), 0),
+    ],
+)
+def test_check_warns_where_the_project_changes_the_form_under_a_producer(
+    shop: Shop, old: str, new: str, clients: str, warnings: int
+) -> None:
+    shop.declare(clients, project=old)
+    shop.declare(clients, project=new)
+    findings = json.loads(shop.run("check", "--base", "HEAD^", "--format", "json"))["findings"]
+    assert [finding["rule"] for finding in findings].count("CLIENT_FORM_DIFFERS") == warnings
+
+
+def test_generated_package_does_not_depend_on_the_form(shop: Shop) -> None:
+    generate = "generate: {package: forms_of_clicks, classes: dataclass}\n"
+    shop.declare(project=generate)
+    shop.run("generate")
+    for rendering in LANGUAGES:
+        shop.declare(f"protobuf: {{rendering: {rendering}}}\n", project=generate)
+        assert "0 stale" in shop.run("generate", "--check")

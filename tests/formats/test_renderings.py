@@ -10,6 +10,7 @@ import base64
 import gzip
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -18,8 +19,15 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from schemactl.core.project import ProtoRendering
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import identity
+from schemactl.formats.protobuf.definition import parse
+from schemactl.formats.protobuf.descriptor import (
+    FLOAT_KINDS,
+    normalize_float_default,
+    print_go_default,
+    print_python_default,
+)
 from schemactl.formats.protobuf.protoc import Proto, compile_proto, read_descriptor_set
-from schemactl.formats.protobuf.rendering import find_rendering, find_variants, render_as
+from schemactl.formats.protobuf.rendering import find_rendering, find_variants, normalize, render_as
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "native_renderings.jsonl.gz"
 RECORDS = [json.loads(line) for line in gzip.decompress(CORPUS.read_bytes()).splitlines()]
@@ -93,6 +101,15 @@ def test_forms_are_one_version(record: Any) -> None:
 
 
 @EACH_SET
+def test_forms_have_one_normalized_text(record: Any) -> None:
+    schema = compile_record(record).schema
+    texts = {normalize(render_as(schema, language)) for language in LANGUAGES}
+    # Each form has its own contents of protobuf's files that differ between releases.
+    assert len(texts) == 1 or list(find_variants(schema, "python"))
+    assert all(normalize(text) == text for text in texts)
+
+
+@EACH_SET
 def test_form_is_found_in_what_a_client_sent(record: Any) -> None:
     for language in ("java", "python"):
         if record[language]:
@@ -112,6 +129,34 @@ def test_descriptor_set_keeps_its_own_files_and_order(record: Any) -> None:
         stored = json.loads(info.schema)
         assert base64.b64decode(stored["fileDescriptorSet"]) == data
         assert identity(info) == identity(compile_record(record))
+
+
+def test_texts_of_float_defaults_of_all_clients_are_protocs_text() -> None:
+    random = Random(1)  # noqa: S311
+    values = [
+        0.1,
+        1 / 3,
+        5e-324,
+        1e-45,
+        1e22,
+        16777217.0,
+        *(random.random() * 10 ** random.randint(-40, 38) for _ in range(500)),
+    ]
+    fields = "".join(
+        f"optional {type_} f{number}_{type_} = {number + 10_000 * (type_ == 'float')} [default = {value!r}];"
+        for number, value in enumerate(values, start=1)
+        for type_ in ("double", "float")
+    )
+    info = compile_proto(Proto.of_text(f'syntax = "proto2"; message M {{ {fields} }}', "M"))
+    for field in parse(info.schema).root.fields().values():
+        text, kind = field.proto.default_value, field.proto.type
+        for client_text in (text, print_go_default(text, kind), print_python_default(text, kind)):
+            assert normalize_float_default(client_text, kind) == text
+
+
+@pytest.mark.parametrize("text", ["1.0", "+1", "0x10", "1f", " 1", "infinity", "", "x"])
+def test_texts_that_no_client_writes_stay(text: str) -> None:
+    assert normalize_float_default(text, FLOAT_KINDS[0]) == text
 
 
 @pytest.mark.parametrize(

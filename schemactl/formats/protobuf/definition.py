@@ -25,7 +25,6 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, Final, NoReturn, TypeAlias
@@ -68,7 +67,7 @@ from schemactl.formats.protobuf.descriptor import (
     Span,
     default_json_name,
     is_map_entry,
-    print_protoc_default,
+    normalize_float_default,
 )
 from schemactl.formats.protobuf.java_descriptors import RejectedDefinition, check_definition, check_files
 from schemactl.formats.protobuf.python_runtime import adapt_files
@@ -482,9 +481,7 @@ def _serialize_content(file: FileDescriptorProto) -> bytes:
         if field.json_name == default_json_name(field.name):
             field.ClearField("json_name")
         if field.type in FLOAT_KINDS and field.HasField("default_value"):
-            # Clients print floats in several ways. A default that does not parse stays.
-            with suppress(ValueError):
-                field.default_value = print_protoc_default(field.default_value, field.type)
+            field.default_value = normalize_float_default(field.default_value, field.type)
     return copy.SerializeToString(deterministic=True)
 
 

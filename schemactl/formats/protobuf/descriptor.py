@@ -944,12 +944,26 @@ def _escape(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+_MIN_NORMAL_FLOAT = 2.0**-126
+
+
 def print_protoc_default(text: str, kind: Kind) -> str:
     """Return the default of a float or double field as protoc writes it (SimpleFtoa, SimpleDtoa), from any text of the value."""
     value = to_float32(float(text)) if kind == FLOAT else float(text)
     short = f"{value:.6g}" if kind == FLOAT else f"{value:.15g}"
     is_exact = (to_float32(float(short)) if kind == FLOAT else float(short)) == value
+    # strtof reports an error for denormal numbers, so protoc does not try their short text.
+    is_exact &= kind != FLOAT or value == 0 or abs(value) >= _MIN_NORMAL_FLOAT
     return short if is_exact or math.isnan(value) else print_python_default(text, kind)
+
+
+def normalize_float_default(text: str, kind: Kind) -> str:
+    """Return protoc's text of a float or double default if `text` is the text of a client for the value, else `text`."""
+    try:
+        client_texts = print_go_default(text, kind), print_python_default(text, kind)
+    except ValueError:
+        return text
+    return print_protoc_default(text, kind) if text in client_texts else text
 
 
 def print_go_default(text: str, kind: Kind) -> str:

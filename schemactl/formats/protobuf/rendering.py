@@ -33,8 +33,8 @@ from schemactl.formats.protobuf.descriptor import (
     ProtoMessage,
     SourceMap,
     default_json_name,
+    normalize_float_default,
     print_go_default,
-    print_protoc_default,
     print_python_default,
 )
 
@@ -91,6 +91,23 @@ def convert(schema: bytes, rendering: ProtoRendering) -> bytes:
             for name, proto in protos.items()
         }
     return _render_files(protos, root.full_name, root.file.name, rendering)
+
+
+def normalize(schema: bytes) -> bytes:
+    """Return the same bytes for each form that a client sends: all JSON names, the files sorted by name. Other definitions stay.
+
+    Raises:
+        InvalidSchema: if a broker rejects it.
+    """
+    if find_rendering(schema) is None:
+        return schema
+    definition = parse(schema)
+    files = [_copy_without_defaults(file) for _, file in sorted(definition.image.stored_protos.items())]
+    for file in files:
+        for field, _ in _iterate_fields(file):
+            field.json_name = field.json_name or default_json_name(field.name)
+    data = FileDescriptorSet(file=files).SerializeToString(deterministic=True)
+    return _render_envelope(data, definition.root.full_name, definition.root.file.name, "java")
 
 
 def of_class(message: type[Message]) -> bytes:
@@ -325,7 +342,7 @@ def _copy_without_defaults(file: FileDescriptorProto, *, keeps_json_names: bool 
         if not keeps_json_names and field.json_name == default_json_name(field.name):
             field.ClearField("json_name")
         if field.HasField("default_value") and field.type in FLOAT_KINDS:
-            field.default_value = print_protoc_default(field.default_value, field.type)
+            field.default_value = normalize_float_default(field.default_value, field.type)
     return proto
 
 
