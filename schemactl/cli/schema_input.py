@@ -230,10 +230,20 @@ def _build_catalog(path: Path, name: str, data: bytes, context: Context) -> Decl
     files = _open_files(folder, context)
     top = files.top
     document = declare_document.read_documents((folder.relative_to(top) / name).as_posix(), data)
-    declared = reader.build([document], files, Project())
+    declared = reader.build([document], files, Project(rendering=_read_rendering(context)))
     if declared.problems:
         raise DeclarationError(declared.problems)
     return declared
+
+
+def _read_rendering(context: Context) -> ProtoRendering | None:
+    """Return the client language in whose form the project registers protobuf definitions, or None if it does not set it."""
+    from schemactl.declare import project as declare_project
+
+    try:
+        return declare_project.load_project(context.directory, context.config)[0].rendering
+    except SchemactlError:
+        return None
 
 
 def _open_files(folder: Path, context: Context) -> WorktreeFiles:

@@ -134,7 +134,7 @@ def _make_definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo 
         return type(answer)(answer.what, fix=answer.fix, source=place or source)
     read_root = partial(_read_root, answer, proto.message, proto.entry)
     try:
-        schema = render(read_root())
+        schema = render(read_root(), proto.sources)
     except InvalidSchema as error:
         return _add_source(error, source)
     paths = {name: proto.paths.get(name, name) for name in proto.sources}

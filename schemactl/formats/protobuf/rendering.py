@@ -31,7 +31,6 @@ from schemactl.formats.protobuf.descriptor import (
     FLOAT_KINDS,
     Image,
     ProtoMessage,
-    SourceMap,
     default_json_name,
     normalize_float_default,
     print_go_default,
@@ -44,18 +43,23 @@ _USUAL_PACKAGE: Final = re.compile(r"[A-Za-z0-9_.]*")
 _JSON_NAME: Final = FieldDescriptorProto.JSON_NAME_FIELD_NUMBER
 
 
-def render(root: ProtoMessage) -> bytes:
-    """Return the bytes that Pulsar's Java client sends for the message `root` in the answer of protoc, with source info."""
+def render(root: ProtoMessage, sources: Mapping[str, bytes]) -> bytes:
+    """Return the bytes that Pulsar's Java client sends for the message `root` in the answer of protoc, with source info.
+
+    Args:
+        root: the message.
+        sources: the texts of the files by name; protoc's own files may be missing.
+    """
     image = root.file.image
     names = _list_imports_first(image.stored_protos, root.file.name)
-    protos = {name: _drop_default_json_names(image, name) for name in names}
+    protos = {name: _drop_default_json_names(image, name, sources.get(name, b"")) for name in names}
     return _render_files(protos, root.full_name, root.file.name, "java")
 
 
 def render_set(root: ProtoMessage) -> bytes:
     """Return the bytes for the message `root` in a descriptor set: its own files in their order, without source info."""
     data = FileDescriptorSet(file=root.file.image.stored_protos.values()).SerializeToString(deterministic=True)
-    return _render_envelope(data, root.full_name, root.file.name, "java")
+    return _render_envelope(data, root.full_name, root.file.stored_proto, "java")
 
 
 def render_as(schema: bytes, rendering: ProtoRendering) -> bytes:
@@ -107,7 +111,7 @@ def normalize(schema: bytes) -> bytes:
         for field, _ in _iterate_fields(file):
             field.json_name = field.json_name or default_json_name(field.name)
     data = FileDescriptorSet(file=files).SerializeToString(deterministic=True)
-    return _render_envelope(data, definition.root.full_name, definition.root.file.name, "java")
+    return _render_envelope(data, definition.root.full_name, definition.root.file.stored_proto, "java")
 
 
 def of_class(message: type[Message]) -> bytes:
@@ -216,12 +220,12 @@ def _render_files(
         print_file = _print_like_go if rendering == "go" else _print_like_python
         files = [print_file(protos[name]) for name in names]
     data = FileDescriptorSet(file=files).SerializeToString(deterministic=True)
-    return _render_envelope(data, root_name, file_name, rendering)
+    return _render_envelope(data, root_name, protos[file_name], rendering)
 
 
-def _render_envelope(data: bytes, root_name: str, file_name: str, rendering: ProtoRendering) -> bytes:
+def _render_envelope(data: bytes, root_name: str, file: FileDescriptorProto, rendering: ProtoRendering) -> bytes:
     def render_json(root_name: str) -> bytes:
-        values = (base64.b64encode(data).decode(), root_name, file_name)
+        values = (base64.b64encode(data).decode(), root_name, file.name)
         envelope = dict(zip(ENVELOPE_KEYS, values, strict=True))
         if rendering == "python":
             return json.dumps(envelope, indent=True).encode()
@@ -232,19 +236,14 @@ def _render_envelope(data: bytes, root_name: str, file_name: str, rendering: Pro
         return text.encode()
 
     schema = render_json(root_name)
-    package = _read_package(data, file_name)
-    if _USUAL_PACKAGE.fullmatch(package):
+    if _USUAL_PACKAGE.fullmatch(file.package):
         return schema
     # A broker uses the package as a regular expression, with which the full name may not match.
     try:
         parse(schema)
     except InvalidSchema:
-        return render_json(root_name.removeprefix(f"{package}."))
+        return render_json(root_name.removeprefix(f"{file.package}."))
     return schema
-
-
-def _read_package(data: bytes, file_name: str) -> str:
-    return next(proto.package for proto in FileDescriptorSet.FromString(data).file if proto.name == file_name)
 
 
 # The order of files
@@ -319,18 +318,20 @@ def _read_runtime_file(name: str) -> FileDescriptorProto:
     return proto
 
 
-def _drop_default_json_names(image: Image, name: str) -> FileDescriptorProto:
+def _drop_default_json_names(image: Image, name: str, text: bytes) -> FileDescriptorProto:
     """Return a file of protoc's answer with only the JSON names that its text sets, as protoc writes it into generated classes."""
     file = image.files[name]
     proto = FileDescriptorProto()
     proto.CopyFrom(file.stored_proto)
-    places: SourceMap = file.places
     if name in (java_files := _read_java_files()):
         return java_files[name]
     # The runtimes have protoc's own files with all JSON names.
     for field, path in () if is_shipped(name) else _iterate_fields(proto):
-        if field.HasField("json_name") and places.span((*path, _JSON_NAME)) is None:
-            field.ClearField("json_name")
+        if field.json_name == default_json_name(field.name):
+            # Few texts set the default, and the places of a text are many.
+            is_set = b"json_name" in text and file.places.span((*path, _JSON_NAME)) is not None
+            if not is_set:
+                field.ClearField("json_name")
     return proto
 
 
