@@ -187,3 +187,11 @@ def test_texts_that_no_client_writes_stay(text: str) -> None:
 def test_variants_are_announced(name: str, language: ProtoRendering, variants: list[str]) -> None:
     record = next(record for record in RECORDS if record["name"] == name)
     assert list(find_variants(compile_record(record).schema, language)) == variants
+
+
+def test_newer_editions_are_announced_for_go() -> None:
+    info = compile_proto(Proto.of_text('edition = "2024"; package p; message M { string a_b = 1; }', "p.M"))
+    assert list(find_variants(info.schema, "go")) == [
+        "it does not send the visibility and the imports for options of edition 2024"
+    ]
+    assert list(find_variants(info.schema, "python")) == []

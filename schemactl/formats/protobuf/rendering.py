@@ -21,7 +21,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import (
+    EDITION_2023,
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
 from google.protobuf.message import Message
 
 from schemactl.core.errors import InvalidSchema
@@ -169,6 +175,8 @@ def find_variants(schema: bytes, language: ProtoRendering) -> Iterator[str]:
         yield f"it sends the {len(protos)} files of the definition in random order"
     if versioned_files := sorted(protos.keys() & _read_java_files().keys()):
         yield f"it sends {', '.join(versioned_files)} of its own release of protobuf"
+    if language == "go" and any(proto.edition > EDITION_2023 for proto in protos.values()):
+        yield "it does not send the visibility and the imports for options of edition 2024"
     if language == "go" and any(map(_has_several_custom_options, protos.values())):
         yield "it sends several custom options of one element in random order"
 
