@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +29,14 @@ from schemactl.formats.protobuf.descriptor import (
     print_python_default,
 )
 from schemactl.formats.protobuf.protoc import Proto, compile_proto, read_descriptor_set
-from schemactl.formats.protobuf.rendering import find_rendering, find_variants, normalize, render_as
+from schemactl.formats.protobuf.rendering import (
+    fill_buckets,
+    find_rendering,
+    find_variants,
+    normalize,
+    order_like_java,
+    render_as,
+)
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "native_renderings.jsonl.gz"
 RECORDS = [json.loads(line) for line in gzip.decompress(CORPUS.read_bytes()).splitlines()]
@@ -195,3 +204,23 @@ def test_newer_editions_are_announced_for_go() -> None:
         "it does not send the visibility and the imports for options of edition 2024"
     ]
     assert list(find_variants(info.schema, "python")) == []
+
+
+@pytest.mark.java
+def test_files_have_the_order_of_a_hash_map_of_java() -> None:
+    if shutil.which("java") is None:
+        pytest.skip("no Java")
+    random = Random(3)  # noqa: S311
+    lines = []
+    for _ in range(2_000):
+        # `Aa` and `BB` have the same hash.
+        parts = random.choice([["Aa", "BB"], [*"abcdeäß日😀/_-"]])
+        count = random.choice([1, 2, 5, 8, 11, 12, 13, 14, 20, 24, 25, 30, 48, 49, 60, 97, 150])
+        names = ["".join(random.choices(parts, k=random.randint(1, 12 if len(parts) > 2 else 4))) for _ in range(count)]
+        lines.append(list(dict.fromkeys(names)))
+    program = Path(__file__).parent / "renderings" / "HashMapOrder.java"
+    text = "\n".join("\t".join(line) for line in lines)
+    result = subprocess.run(["java", program], input=text, capture_output=True, encoding="utf-8", check=True)
+    for line, ordered in zip(lines, result.stdout.splitlines(), strict=True):
+        if max(map(len, fill_buckets(line))) <= 8:
+            assert order_like_java(line) == ordered.split("\t")

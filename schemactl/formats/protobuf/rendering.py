@@ -170,6 +170,8 @@ def find_variants(schema: bytes, language: ProtoRendering) -> Iterator[str]:
     if language == "java":
         if any(proto.syntax == "editions" for proto in protos.values()):
             yield "it has protobuf-java 3.25, which does not support editions"
+        if any(len(bucket) > _TREE_THRESHOLD for bucket in fill_buckets(protos)):
+            yield f"it orders files by a HashMap, of which more than {_TREE_THRESHOLD} names have one bucket"
         return
     if language == "go" and len(protos) > 1:
         yield f"it sends the {len(protos)} files of the definition in random order"
@@ -223,7 +225,7 @@ def _render_files(
     """Return the bytes for the files that `file_name` reaches."""
     names = _list_imports_first(protos, file_name)
     if rendering == "java":
-        files = [protos[name] for name in _order_like_java(names)]
+        files = [protos[name] for name in order_like_java(names)]
     else:
         print_file = _print_like_go if rendering == "go" else _print_like_python
         files = [print_file(protos[name]) for name in names]
@@ -277,8 +279,16 @@ _MIN_TREE_CAPACITY: Final = 64
 _TREE_THRESHOLD: Final = 8
 
 
-def _order_like_java(names: Iterable[str]) -> list[str]:
-    """Return the names in the order of a java.util.HashMap to which they were added in this order."""
+def order_like_java(names: Iterable[str]) -> list[str]:
+    """Return the names in the order of a java.util.HashMap to which they were added in this order.
+
+    A bucket that is a tree, with more than eight names, has another order.
+    """
+    return [name for bucket in fill_buckets(names) for name in bucket]
+
+
+def fill_buckets(names: Iterable[str]) -> list[list[str]]:
+    """Return the buckets of a java.util.HashMap to which the names were added in this order."""
     buckets: list[list[str]] = [[] for _ in range(16)]
 
     def grow(buckets: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -296,7 +306,7 @@ def _order_like_java(names: Iterable[str]) -> list[str]:
             buckets = grow(buckets)
         if size > len(buckets) * 3 // 4:
             buckets = grow(buckets)
-    return [name for bucket in buckets for name in bucket]
+    return buckets
 
 
 def _spread_hash(text: str) -> int:
