@@ -23,6 +23,8 @@ from schemactl.formats.protobuf.protoc import Proto, compile_proto, read_descrip
 from schemactl.formats.protobuf.rendering import convert, render_as
 from schemactl.registry.embedded import EmbeddedRegistry
 
+pytestmark = pytest.mark.slow
+
 CLICKS = TopicName("shop", "web", "clicks")
 CLICK = 'syntax = "proto3"; package web; import "common.proto"; message Click { string user_id = 1; User user = 2; }'
 COMMON = 'syntax = "proto3"; package web; message User { string full_name = 1; }'

@@ -38,6 +38,8 @@ from schemactl.formats.protobuf.rendering import (
     render_as,
 )
 
+pytestmark = pytest.mark.slow
+
 CORPUS = Path(__file__).parents[1] / "corpus" / "native_renderings.jsonl.gz"
 RECORDS = [json.loads(line) for line in gzip.decompress(CORPUS.read_bytes()).splitlines()]
 LANGUAGES: tuple[ProtoRendering, ...] = ("java", "go", "python")
