@@ -38,7 +38,9 @@ ONLY = {("declare", "registry"): "schemactl.registry.url", ("declare", "comparis
 IMPORTERS: dict[str, set[str]] = {
     "git": {"history"},
     "pydantic": {"declare"},
-    "yaml": {"checks", "declare", "publish"},
+    "yaml": {"checks", "declare", "lsp", "publish"},
+    "pygls": {"lsp"},
+    "lsprotocol": {"lsp"},
     "fastavro": set(),
     "google": {"formats", "codec"},
     "grpc_tools": {"formats"},

@@ -100,6 +100,9 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
             counterexample=counterexample(breakage, new=proposal.schema, old=old) if has_counterexample else None,
             fingerprint=proposal.make_fingerprint(problem.rule, problem.pointer, direction, against=against),
             edit=None if is_approved or explanation.edit is None else proposal.schema.edit(explanation.edit),
+            alternatives=()
+            if is_approved
+            else tuple(filter(None, map(proposal.schema.edit, explanation.alternatives))),
         )
         for finding in findings:
             # An approved version made this change, and it was approved then.

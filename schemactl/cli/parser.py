@@ -73,6 +73,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "demo": CommandEntry("tools", "init", "play through the main job, on the embedded registry and a local Spark"),
     "verify-client": CommandEntry("tools", "extract", "check whether a service's class reads and writes what is approved"),
     "docs": CommandEntry("tools", "docs", "show a page of the documentation, or find the pages on some words"),
+    "lsp": CommandEntry("tools", "lsp", "serve an editor: findings while typing, quick fixes, hover, definitions, completion"),
     "completion": CommandEntry("tools", "completion", "print a completion script for bash, zsh or fish"),
 }  # fmt: skip
 """Every command, in the order of `--help`."""

@@ -197,6 +197,7 @@ class Finding:
         message: the consequences and who meets them, in full sentences.
         fix: the text to write instead, or "".
         edit: the edit of a file that makes the fix, if only one edit does.
+        alternatives: the edits among which a person chooses, if there are several.
         field: the path of the field for messages (`Order.lines[].price`), or "".
         pointer: the JSON pointer, "" for the root.
         against: the numbers of the versions that break.
@@ -232,6 +233,7 @@ class Finding:
     targets: tuple[str, ...] = ()
     owner: str = ""
     edit: TextEdit | None = None
+    alternatives: tuple[TextEdit, ...] = ()
 
     @property
     def place(self) -> Source | None:

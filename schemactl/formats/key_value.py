@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final, Literal, cast
 
+from schemactl.core.edits import DefinitionEdit
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
@@ -205,8 +206,8 @@ class PairSpec(TypeSpec):
             field=f"{half}.{explanation.field}" if explanation.field else half,
             place=_prefix_pointer(half, explanation.place),
             older=None if explanation.older is None else _prefix_pointer(half, explanation.older),
-            edit=explanation.edit
-            and replace(explanation.edit, pointer=_prefix_pointer(half, explanation.edit.pointer)),
+            edit=explanation.edit and _move_edit(explanation.edit, half),
+            alternatives=tuple(_move_edit(edit, half) for edit in explanation.alternatives),
         )
 
     def find_renames(self, *, new: SchemaInfo, old: SchemaInfo, old_name: str, new_name: str) -> Iterator[Rename]:
@@ -298,6 +299,10 @@ def _list_halves_of_one_type(reader: SchemaInfo, writer: SchemaInfo) -> Iterator
     for name, reader_half in split(reader).halves.items():
         if reader_half.type is writer_halves[name].type:
             yield name, reader_half, writer_halves[name]
+
+
+def _move_edit(edit: DefinitionEdit, half: Half) -> DefinitionEdit:
+    return replace(edit, pointer=_prefix_pointer(half, edit.pointer))
 
 
 def _prefix_pointer(half: Half, pointer: str) -> str:

@@ -293,6 +293,7 @@ class Explanation:
         place: the JSON pointer of the nearest part in the new definition's text.
         older: the JSON pointer of the part in the old definition, or None if the part is not there.
         edit: the edit of the new definition that makes the fix, if only one edit does.
+        alternatives: the edits among which a person chooses, if there are several.
     """
 
     field: str
@@ -301,6 +302,7 @@ class Explanation:
     place: str = ""
     older: str | None = None
     edit: DefinitionEdit | None = None
+    alternatives: tuple[DefinitionEdit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from schemactl.core.edits import AddKey, DefinitionEdit, SetType
+from schemactl.core.edits import AddAlias, AddKey, DefinitionEdit, SetType
 from schemactl.core.findings import Breakage, Incompatibility
 from schemactl.formats.avro.compatibility import (
     AmbiguousAlias,
@@ -68,7 +68,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool = 
     upgraded = breakage.direction != "old_reads_new"
     reader, writer = breakage.sides(new=new, old=old)
     case = _Case(incompatibility, reader, writer, upgraded, breakage.older_name, plain_json)
-    reason, fix, edit = _SENTENCES[incompatibility.rule](case)
+    reason, fix, edit, alternatives = _SENTENCES[incompatibility.rule](case)
     if incompatibility.strict_only:
         reason += (
             " Pulsar's Java reader decodes such messages all the same; readers that follow the specification refuse."
@@ -81,7 +81,9 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool = 
     if not upgraded:
         return Explanation(case.place, reason, fix, writer_pointer, reader_pointer)
     ends_in_branch = any(is_writer_branch(token) for token in trace_of(incompatibility)[-1:])
-    return Explanation(case.place, reason, fix, reader_pointer, writer_pointer if ends_in_branch else None, edit)
+    return Explanation(
+        case.place, reason, fix, reader_pointer, writer_pointer if ends_in_branch else None, edit, alternatives
+    )
 
 
 @dataclass(frozen=True)
@@ -118,11 +120,12 @@ class _Case:
 
 
 class _Advice(NamedTuple):
-    """The reason and the fix of an incompatibility, and the edit that makes the fix, if only one edit does."""
+    """The reason and the fix of an incompatibility, and the edit that makes the fix, or the edits to choose from."""
 
     reason: str
     fix: str
     edit: DefinitionEdit | None = None
+    alternatives: tuple[DefinitionEdit, ...] = ()
 
 
 def _explain_missing_default(case: _Case) -> _Advice:
@@ -134,7 +137,7 @@ def _explain_missing_default(case: _Case) -> _Advice:
         reason = (
             f"{case.place} is new and has no default; messages of {case.older} do not carry it, and reading one throws."
         )
-        edit = None
+        edit: DefinitionEdit | None = None
         if suggestion:
             fix = f"give the field a default, for example {suggestion}"
             edit = AddKey(case.walk.pointer.removesuffix("/type"), ("type", "name"), "default", default)
@@ -146,9 +149,14 @@ def _explain_missing_default(case: _Case) -> _Advice:
         if case.plain_json:
             pair = f"keep {renamed} next to it, give both a default and write both, because readers of JSON know no aliases"
             return _Advice(reason, f"if {field.name} is {renamed} under a new name, {pair}; otherwise {fix}")
+        edits: tuple[DefinitionEdit, ...] = (
+            AddAlias(case.walk.pointer.removesuffix("/type"), renamed),
+            *([edit] if edit else []),
+        )
         return _Advice(
             reason,
             f'if {field.name} is {renamed} under a new name, add "aliases": ["{renamed}"] to it; otherwise {fix}',
+            alternatives=edits,
         )
     first = f" (publish {suggestion} first)" if suggestion else ""
     fix = f"keep the field; it can go once every reader's schema has a default for it{first}."
@@ -263,8 +271,8 @@ def _explain_missing_branch(case: _Case) -> _Advice:
         return advice
     is_missing_branch = nearest.incompatibility.rule == "MISSING_UNION_BRANCH"
     explain_nearest = _explain_no_branch if is_missing_branch else _SENTENCES[nearest.incompatibility.rule]
-    inner_reason, fix, edit = explain_nearest(nearest)
-    return _Advice(f"{advice.reason} {inner_reason}", fix, edit)
+    inner_advice = explain_nearest(nearest)
+    return inner_advice._replace(reason=f"{advice.reason} {inner_advice.reason}")
 
 
 def _explain_no_branch(case: _Case) -> _Advice:
@@ -313,6 +321,7 @@ def _explain_name_mismatch(case: _Case) -> _Advice:
         return _Advice(
             f"{case.place}: the {named.type} was called {writer_name} in {case.older} and is called {named.full_name} now.{lost}",
             f'add "aliases": ["{writer_name}"] to {named.full_name}, or keep the name.',
+            alternatives=(AddAlias(case.walk.pointer.removesuffix("/name"), writer_name),),
         )
     return _Advice(
         f"{case.place}: the {named.type} is called {writer_name} now; readers of {case.older} know it as {named.full_name} only.{lost}",

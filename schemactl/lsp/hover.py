@@ -1,0 +1,180 @@
+"""Explain what the cursor is on: the versions of a topic, since when a field exists and who reads it, and the keys of a declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from schemactl import history
+from schemactl.checks.lint import DefinitionPart, LintedDefinition
+from schemactl.core.catalog import Client, Topic
+from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import counted
+from schemactl.declare.files import YAML_SUFFIXES
+from schemactl.formats.type_spec import outline
+from schemactl.lsp.cursor import Cursor
+from schemactl.lsp.declaration_keys import describe_key
+from schemactl.lsp.workspace import Workspace
+
+_MAX_TOPICS: Final = 5
+"""The most topics that are described for a shared type."""
+
+_MAX_VERSIONS: Final = 10
+"""The most versions of a topic that are listed."""
+
+
+def hover(workspace: Workspace, cursor: Cursor) -> str:
+    """Return Markdown about what the cursor is on, or "".
+
+    Raises:
+        SchemactlError: if the files or the approved history cannot be read.
+    """
+    if cursor.avro is not None:
+        return _describe_part(workspace, cursor)
+    if cursor.path.endswith(YAML_SUFFIXES):
+        return _describe_declaration(workspace, cursor)
+    if cursor.message and cursor.is_key:
+        # A field of protobuf is its number.
+        uses = _describe_uses(workspace, cursor.path, [f"{cursor.message} {cursor.number}"])
+        return "\n".join([f"**{cursor.message}.{cursor.value}**", "", *uses])
+    return ""
+
+
+# Parts of definitions
+
+
+def _describe_part(workspace: Workspace, cursor: Cursor) -> str:
+    with suppress(DeclarationError):
+        file = workspace.read_definition(cursor)
+        part = find_part(workspace, cursor)
+        if file and part:
+            keys = _list_keys(part)
+            title = f"**{part.field}**" if part.kind == "field" else f"**{part.full_name or part.kind}**"
+            doc = part.keys.get("doc")
+            lines = [title, *(["", on_one_line(doc)] if isinstance(doc, str) else []), ""]
+            return "\n".join([*lines, *_describe_uses(workspace, cursor.path, keys)])
+    return ""
+
+
+def find_part(workspace: Workspace, cursor: Cursor) -> DefinitionPart | None:
+    """Return the innermost field or named type of the definition around the cursor, or the type that it refers to."""
+    file = workspace.read_definition(cursor)
+    if file is None or cursor.avro is None:
+        return None
+    _, project = workspace.open_files()
+    tokens = cursor.avro
+    around = [
+        part
+        for part in LintedDefinition.of(file, project).parts
+        if part.kind in ("field", "record", "enum", "fixed", "reference") and tokens[: len(part.parts)] == part.parts
+    ]
+    return max(around, key=lambda part: len(part.parts), default=None)
+
+
+def _list_keys(part: DefinitionPart) -> list[str]:
+    """Return the names that the outline of a definition may have for a part."""
+    if part.kind != "field":
+        return [part.full_name, part.full_name.rpartition(".")[2]]
+    record, name = part.inside[-1], str(part.keys.get("name"))
+    return [f"{record}.{name}", f"{record.rpartition('.')[2]}.{name}"]
+
+
+def _describe_uses(workspace: Workspace, path: str, keys: Sequence[str]) -> Iterator[str]:
+    """Yield lines about each topic that uses the file: since when the part exists, and who reads it."""
+    declared = workspace.declared
+    names = sorted(name for name in declared.find_topics_at([path]) if name in declared.catalog.topics)
+    versions_by_topic = _read_versions(workspace, names[:_MAX_TOPICS])
+    for name, versions in versions_by_topic.items():
+        topic = declared.catalog.topics[name]
+        since = _find_first(versions, keys)
+        yield f"* `{name}`: {f'since {_describe_version(since)}' if since else 'new in this change'}"
+        for client in topic.clients:
+            if client.reads:
+                yield f"  * {_describe_reader(client, versions, keys)}"
+    if len(names) > _MAX_TOPICS:
+        yield f"* and {counted(len(names) - _MAX_TOPICS, 'more topic')}"
+
+
+def _find_first(versions: Sequence[SchemaVersion], keys: Sequence[str]) -> SchemaVersion | None:
+    """Return the first of the latest versions that all have the part, or None if the latest has not."""
+    first = None
+    for version in reversed(versions):
+        if version.info is None or not _has_part(version.info, keys):
+            break
+        first = version
+    return first
+
+
+def _has_part(schema: SchemaInfo, keys: Sequence[str]) -> bool:
+    try:
+        names = outline(schema.load())
+    except InvalidSchema:
+        return False
+    # The parts of a key and of a value have its name in front.
+    return any(name.rpartition(": ")[2] in keys for name in names)
+
+
+def _describe_reader(client: Client, versions: Sequence[SchemaVersion], keys: Sequence[str]) -> str:
+    who = f"read by {on_one_line(client.who)}, built with {client.built}"
+    schemas = [build.info for build in client.builds(versions)]
+    lacks = any(schema and not _has_part(schema, keys) for schema in schemas)
+    return f"{who}, which does not have it" if lacks else who
+
+
+# Declarations
+
+
+def _describe_declaration(workspace: Workspace, cursor: Cursor) -> str:
+    if cursor.parts == ("topic",) or (cursor.parts[-1:] in (("use",), ("renamed_from",)) and not cursor.is_key):
+        with suppress(ValueError):
+            return _describe_topic(workspace, TopicName.parse(cursor.value))
+    if not cursor.parts:
+        return ""
+    return describe_key(workspace, cursor)
+
+
+def _describe_topic(workspace: Workspace, name: TopicName) -> str:
+    topic = workspace.declared.catalog.topics.get(name)
+    versions = _read_versions(workspace, [name])[name]
+    lines = [f"**{name}**", ""]
+    if topic and topic.metadata.description:
+        lines += [on_one_line(topic.metadata.description), ""]
+    lines += [f"* {_describe_version(version)}" for version in reversed(versions[-_MAX_VERSIONS:])]
+    if len(versions) > _MAX_VERSIONS:
+        lines.append(f"* {counted(len(versions) - _MAX_VERSIONS, 'older version')}")
+    if not versions:
+        lines.append("* no version is approved yet")
+    return "\n".join([*lines, *_describe_clients(topic)])
+
+
+def _describe_clients(topic: Topic | None) -> Iterator[str]:
+    if topic and topic.clients:
+        yield ""
+        yield from (f"* {client.role} {on_one_line(client.who)}, built with {client.built}" for client in topic.clients)
+
+
+def _describe_version(version: SchemaVersion) -> str:
+    if version.commit is None:
+        return f"version {version.number}"
+    day = datetime.fromtimestamp(version.commit.time_s, UTC).date()
+    return f"version {version.number} (`{version.commit.short}` {on_one_line(version.commit.subject)}, {day})"
+
+
+def _read_versions(workspace: Workspace, names: Sequence[TopicName]) -> dict[TopicName, tuple[SchemaVersion, ...]]:
+    """Return the approved versions of each topic; none if there is no approved history."""
+    _, project = workspace.open_files()
+    try:
+        with history.Repository.open(workspace.directory) as repository:
+            catalog = history.read(repository, project).catalog
+            topics = {name: catalog.topics.get(name) for name in names}
+            return {
+                name: tuple(version.load() for version in live(topic.versions)) if topic else ()
+                for name, topic in topics.items()
+            }
+    except SchemactlError:
+        return dict.fromkeys(names, ())

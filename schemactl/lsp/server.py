@@ -1,0 +1,327 @@
+"""Serve the Language Server Protocol on standard input and output, on pygls.
+
+All work on the project is done by one thread, because a repository and its caches belong to one. A document is checked a moment
+after the last keystroke; an answer that is out of date by then is not published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from schemactl.core.edits import TextEdit
+from schemactl.core.environment import version
+from schemactl.core.errors import SchemactlError, Source
+from schemactl.lsp.completion import Completion, complete
+from schemactl.lsp.cursor import find_cursor
+from schemactl.lsp.definition import find_definition
+from schemactl.lsp.hover import hover
+from schemactl.lsp.workspace import Diagnostic, QuickFix, Workspace
+
+T = TypeVar("T")
+
+_DELAY_S: Final = 0.2
+"""The time without a keystroke after which a document is checked."""
+
+_SEVERITIES: Final = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "note": types.DiagnosticSeverity.Information,
+}
+
+_COMPLETION_KINDS: Final = {
+    "key": types.CompletionItemKind.Property,
+    "type": types.CompletionItemKind.Class,
+    "topic": types.CompletionItemKind.Reference,
+    "file": types.CompletionItemKind.File,
+    "value": types.CompletionItemKind.EnumMember,
+}
+
+_WATCHED: Final = ("**/*.yaml", "**/*.yml", "**/*.avsc", "**/*.json", "**/*.proto")
+
+
+@dataclass(slots=True)
+class _State:
+    """The state of a server.
+
+    Attributes:
+        workspace: the project, or None before the client has named a folder.
+        diagnostics: the published diagnostics, by path.
+        edits: the number of changes so far, by which an outdated check is recognized.
+        failure: the last message about the approved history.
+    """
+
+    workspace: Workspace | None = None
+    diagnostics: dict[str, list[Diagnostic]] = field(default_factory=dict)
+    edits: int = 0
+    failure: str = ""
+    executor: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "schemactl"))
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run `work` in the thread of the project."""
+        return await asyncio.get_running_loop().run_in_executor(self.executor, work)
+
+
+def serve(directory: str, config: str | None) -> None:
+    """Serve an editor until it disconnects.
+
+    Args:
+        directory: the folder of the project, unless the editor names one.
+        config: the path of the project file, or None for the nearest one.
+    """
+    make_server(directory, config).start_io()
+
+
+def make_server(directory: str, config: str | None) -> LanguageServer:
+    """Return a server with all features; see `serve`."""
+    server = LanguageServer("schemactl", version(), text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
+    state = _State()
+
+    @server.feature(types.INITIALIZED)
+    async def on_initialized(_params: types.InitializedParams) -> None:
+        folder = server.workspace.root_path or directory
+        state.workspace = Workspace(folder, config)
+        await _register_watchers(server)
+        await check(at_once=True)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    async def on_open(params: types.DidOpenTextDocumentParams) -> None:
+        update_buffer(params.text_document.uri)
+        await check(at_once=True)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    async def on_change(params: types.DidChangeTextDocumentParams) -> None:
+        update_buffer(params.text_document.uri)
+        await check()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def on_save(_params: types.DidSaveTextDocumentParams) -> None:
+        if state.workspace:
+            state.workspace.look_again()
+        await check()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    async def on_close(params: types.DidCloseTextDocumentParams) -> None:
+        path = find_path(params.text_document.uri)
+        if state.workspace and path is not None:
+            buffers = {other: data for other, data in state.workspace.buffers.items() if other != path}
+            state.workspace.buffers = buffers
+            state.workspace.look_again()
+        await check()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def on_watched_files(_params: types.DidChangeWatchedFilesParams) -> None:
+        if state.workspace:
+            state.workspace.look_again()
+        await check()
+
+    def find_path(uri: str) -> str | None:
+        """Return the path of a document from the repository's top, or None if it is outside."""
+        file = to_fs_path(uri)
+        if file is None or state.workspace is None:
+            return None
+        path = os.path.relpath(os.path.realpath(file), state.workspace.top).replace(os.sep, "/")
+        return None if path.startswith("../") else path
+
+    def update_buffer(uri: str) -> None:
+        path = find_path(uri)
+        if state.workspace and path is not None:
+            text = server.workspace.get_text_document(uri).source
+            # Every check has a mapping of its own, because the checks share what they have read.
+            state.workspace.buffers = {**state.workspace.buffers, path: text.encode("utf-8", "replace")}
+
+    async def check(*, at_once: bool = False) -> None:
+        """Check all documents, unless another change comes first, and publish what has changed."""
+        workspace = state.workspace
+        if workspace is None:
+            return
+        state.edits += 1
+        edits = state.edits
+        if not at_once:
+            await asyncio.sleep(_DELAY_S)
+        if edits != state.edits:
+            return
+        try:
+            diagnostics = await state.run(workspace.diagnose)
+        except SchemactlError as error:
+            show_failure(str(error))
+            return
+        if edits != state.edits:
+            return
+        show_failure(workspace.failure)
+        for path in state.diagnostics.keys() | diagnostics.keys():
+            if diagnostics.get(path) != state.diagnostics.get(path):
+                publish(workspace, path, diagnostics.get(path, []))
+        state.diagnostics = diagnostics
+
+    def show_failure(message: str) -> None:
+        """Tell the editor once why the files are not compared with the approved history."""
+        if message and message != state.failure:
+            server.window_log_message(types.LogMessageParams(types.MessageType.Warning, message))
+        state.failure = message
+
+    def publish(workspace: Workspace, path: str, diagnostics: list[Diagnostic]) -> None:
+        text = workspace.read_text(path) or ""
+        server.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(
+                make_uri(workspace, path), [to_diagnostic(text, diagnostic) for diagnostic in diagnostics]
+            )
+        )
+
+    def to_diagnostic(text: str, diagnostic: Diagnostic) -> types.Diagnostic:
+        return types.Diagnostic(
+            range=to_range(text, diagnostic.source),
+            message=diagnostic.message,
+            severity=_SEVERITIES[diagnostic.severity],
+            code=diagnostic.code,
+            code_description=types.CodeDescription(diagnostic.link) if "://" in diagnostic.link else None,
+            source="schemactl",
+        )
+
+    def make_uri(workspace: Workspace, path: str) -> str:
+        return from_fs_path(str(Path(workspace.top, path))) or ""
+
+    def to_range(text: str, source: Source) -> types.Range:
+        lines = text.split("\n")
+        line = lines[source.line - 1].removesuffix("\r") if source.line <= len(lines) else ""
+        end = source.end_column or max(source.column, len(line) + 1)
+        start_units, end_units = (count_units(line[: column - 1]) for column in (source.column, end))
+        return types.Range(types.Position(source.line - 1, start_units), types.Position(source.line - 1, end_units))
+
+    def to_position(text: str, offset: int) -> types.Position:
+        start = text.rfind("\n", 0, offset) + 1
+        return types.Position(text.count("\n", 0, offset), count_units(text[start:offset]))
+
+    def to_offset(text: str, position: types.Position) -> int:
+        lines = text.split("\n")
+        if position.line >= len(lines):
+            return len(text)
+        line, column = lines[position.line], 0
+        while column < len(line) and count_units(line[: column + 1]) <= position.character:
+            column += 1
+        return sum(len(other) + 1 for other in lines[: position.line]) + column
+
+    def count_units(text: str) -> int:
+        """Count the units of the position encoding that client and server agreed on."""
+        encoding = server.server_capabilities.position_encoding or types.PositionEncodingKind.Utf16
+        if encoding == types.PositionEncodingKind.Utf8:
+            return len(text.encode("utf-8", "surrogatepass"))
+        if encoding == types.PositionEncodingKind.Utf32:
+            return len(text)
+        return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+    def to_text_edit(text_edit: TextEdit) -> types.TextEdit:
+        start, end = (to_position(text_edit.content, offset) for offset in (text_edit.start, text_edit.end))
+        return types.TextEdit(types.Range(start, end), text_edit.text)
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
+    )
+    async def on_code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+        workspace, path = state.workspace, find_path(params.text_document.uri)
+        if workspace is None or path is None:
+            return []
+        text = server.workspace.get_text_document(params.text_document.uri).source
+        actions = []
+        for diagnostic in state.diagnostics.get(path, []):
+            shown = to_diagnostic(text, diagnostic)
+            is_inside = shown.range.start <= params.range.end and params.range.start <= shown.range.end
+            if is_inside:
+                actions += [to_action(workspace, shown, fix) for fix in diagnostic.fixes]
+        return actions
+
+    def to_action(workspace: Workspace, diagnostic: types.Diagnostic, fix: QuickFix) -> types.CodeAction:
+        uri = make_uri(workspace, fix.edit.path)
+        return types.CodeAction(
+            title=fix.title,
+            kind=types.CodeActionKind.QuickFix,
+            diagnostics=[diagnostic],
+            is_preferred=fix.is_preferred,
+            edit=types.WorkspaceEdit(changes={uri: [to_text_edit(fix.edit)]}),
+        )
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def on_hover(params: types.HoverParams) -> types.Hover | None:
+        workspace, path = state.workspace, find_path(params.text_document.uri)
+        if workspace is None or path is None:
+            return None
+        text = server.workspace.get_text_document(params.text_document.uri).source
+        offset = to_offset(text, params.position)
+
+        def answer() -> str:
+            cursor = find_cursor(path, text, offset)
+            return hover(workspace, cursor) if cursor else ""
+
+        markdown = await ask(answer, "")
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, markdown)) if markdown else None
+
+    @server.feature(types.TEXT_DOCUMENT_DEFINITION)
+    async def on_definition(params: types.DefinitionParams) -> types.Location | None:
+        workspace, path = state.workspace, find_path(params.text_document.uri)
+        if workspace is None or path is None:
+            return None
+        text = server.workspace.get_text_document(params.text_document.uri).source
+        offset = to_offset(text, params.position)
+        line = text.split("\n")[params.position.line] if params.position.line < text.count("\n") + 1 else ""
+
+        def answer() -> Source | None:
+            cursor = find_cursor(path, text, offset)
+            return find_definition(workspace, cursor, line) if cursor else None
+
+        source = await ask(answer, None)
+        if source is None:
+            return None
+        target = text if source.path == path else workspace.read_text(source.path) or ""
+        return types.Location(make_uri(workspace, source.path), to_range(target, source))
+
+    @server.feature(
+        types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=['"', ":", " ", "/", "-"])
+    )
+    async def on_completion(params: types.CompletionParams) -> types.CompletionList:
+        workspace, path = state.workspace, find_path(params.text_document.uri)
+        if workspace is None or path is None:
+            return types.CompletionList(is_incomplete=False, items=[])
+        text = server.workspace.get_text_document(params.text_document.uri).source
+        offset = to_offset(text, params.position)
+        completions = await ask(lambda: complete(workspace, path, text, offset), list[Completion]())
+        items = [
+            types.CompletionItem(
+                label=completion.label,
+                kind=_COMPLETION_KINDS[completion.kind],
+                detail=completion.detail or None,
+                insert_text=completion.insert or None,
+            )
+            for completion in completions
+        ]
+        return types.CompletionList(is_incomplete=False, items=items)
+
+    async def ask(answer: Callable[[], T], otherwise: T) -> T:
+        """Return the answer about the project, or `otherwise` if its files cannot be read."""
+        try:
+            return await state.run(answer)
+        except SchemactlError as error:
+            show_failure(str(error))
+            return otherwise
+
+    return server
+
+
+async def _register_watchers(server: LanguageServer) -> None:
+    """Ask the editor to tell about changed files, if it can."""
+    capabilities = server.client_capabilities.workspace
+    watched = capabilities.did_change_watched_files if capabilities else None
+    if not (watched and watched.dynamic_registration):
+        return
+    watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in _WATCHED]
+    options = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
+    registration = types.Registration("schemactl-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+    await server.client_register_capability_async(types.RegistrationParams([registration]))

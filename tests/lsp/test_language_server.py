@@ -1,0 +1,288 @@
+"""`schemactl lsp`, with a real client: diagnostics while typing, quick fixes, hover, definitions and completion."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+if "CI" not in os.environ:
+    pytest.importorskip("pygls", reason="pygls, of the extra `lsp`, is not installed")
+from editor import Editor, apply, run_editor
+
+PROJECT = "version: 1\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"
+YAML = "namespaces/orders.yaml"
+AVSC = "namespaces/orders.avsc"
+MONEY = "namespaces/money.avsc"
+PROTO = "namespaces/click.proto"
+TOPIC = """\
+topic: shop/sales/orders
+description: What customers buy
+clients:
+  - {name: billing, role: consumer, team: finance, schema: 0}
+  - {name: shop, role: producer}
+schema:
+  type: AVRO
+  definition: orders.avsc
+  references: [money.avsc]
+---
+topic: shop/sales/refunds
+renamed_from: shop/sales/orders
+schema: {type: STRING}
+"""
+ORDER = """\
+{
+  "type": "record",
+  "name": "Order",
+  "namespace": "shop",
+  "fields": [
+    {"name": "id", "type": "long"},
+    {"name": "price", "type": "Money"}
+  ]
+}
+"""
+NOTED = ORDER.replace('"long"},\n', '"long"},\n    {"name": "note", "type": "string", "default": ""},\n')
+MONEY_TEXT = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "cents", "type": "long"}]}\n'
+WEB = "namespaces/web.yaml"
+CLICK = """\
+syntax = "proto3";
+package web;
+
+message Click {
+  string url = 1;
+  Place place = 2;
+}
+
+message Place {
+  int32 x = 1;
+}
+"""
+
+
+MISSING_DEFAULT = ("READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE")
+"""The codes of a new field without a default."""
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """Approve two versions of a topic."""
+    scratch = Scratch(tmp_path_factory.mktemp("editor") / "shop")
+    topic = TOPIC.replace("renamed_from: shop/sales/orders\n", "")
+    scratch.commit({"schemactl.yaml": PROJECT, YAML: topic, AVSC: ORDER, MONEY: MONEY_TEXT}, "Orders")
+    scratch.commit({AVSC: NOTED}, "Add a note")
+    scratch.commit(
+        {
+            WEB: "topic: shop/web/clicks\nschema: {type: PROTOBUF_NATIVE, definition: click.proto, message: web.Click}\n",
+            PROTO: CLICK,
+        },
+        "Clicks",
+    )
+    scratch.flush()
+    return scratch
+
+
+@pytest.fixture(scope="module")
+def editor(repository: Scratch) -> Iterator[Editor]:
+    with run_editor(repository.path) as editor:
+        for path in (YAML, AVSC, MONEY, WEB, PROTO):
+            editor.open(path)
+        yield editor
+
+
+@pytest.fixture(autouse=True)
+def _saved_texts(editor: Editor, repository: Scratch) -> Iterator[None]:
+    yield
+    for path in (YAML, AVSC, MONEY, WEB, PROTO):
+        editor.write(path, (repository.path / path).read_text())
+    for path in (YAML, AVSC, MONEY, WEB, PROTO):
+        assert editor.diagnostics(path) == []
+
+
+def test_definition_is_checked_while_it_is_typed(editor: Editor, repository: Scratch) -> None:
+    broken = NOTED.replace('"type": "long"}', '"type": "long"},\n    {"name": "total", "type": "double"}')
+    editor.write(AVSC, broken)
+    diagnostics = editor.diagnostics(AVSC, *MISSING_DEFAULT)
+    [diagnostic] = [diagnostic for diagnostic in diagnostics if diagnostic.code == MISSING_DEFAULT[0]]
+    assert (diagnostic.range.start.line, diagnostic.range.start.character) == (6, 4)
+    assert "Order.total is new and has no default" in diagnostic.message
+    [fix] = editor.fixes(AVSC, diagnostic).values()
+    assert (fix.title, fix.is_preferred) == ('Write "default": 0.0', True)
+    editor.write(AVSC, apply(broken, fix))
+    assert editor.diagnostics(AVSC) == []
+    assert (repository.path / AVSC).read_text() == NOTED
+
+
+def test_rename_has_two_quick_fixes(editor: Editor) -> None:
+    renamed = NOTED.replace('"name": "note", "type": "string", "default": ""', '"name": "remark", "type": "string"')
+    editor.write(AVSC, renamed)
+    diagnostics = editor.diagnostics(AVSC, *MISSING_DEFAULT)
+    [diagnostic] = [diagnostic for diagnostic in diagnostics if diagnostic.code == MISSING_DEFAULT[0]]
+    fixes = editor.fixes(AVSC, diagnostic)
+    assert {*fixes} == {'Write "aliases": ["note"]', 'Write "default": ""'}
+    assert not any(fix.is_preferred for fix in fixes.values())
+
+
+PROBLEMS = [
+    (YAML, "description:", "descripton:", ["NOT_DECIDED"], (1, 0), "Write description"),
+    (AVSC, '"default": ""', '"defualt": ""', ["KEY_IGNORED"], (6, 39), 'Write "default"'),
+    (AVSC, '"long"}', '"long"', ["NOT_DECIDED"], (6, 4), None),
+    (PROTO, "string url = 1;", "string url = ;", ["NOT_DECIDED"], (4, 15), None),
+    (PROTO, "string url", "int32 url", ["FIELD_WIRE_COMPATIBLE_TYPE"], (4, 2), None),
+]
+
+
+@pytest.mark.parametrize(("path", "old", "new", "codes", "place", "title"), PROBLEMS)
+def test_problem_is_shown_at_its_place(
+    editor: Editor,
+    repository: Scratch,
+    path: str,
+    old: str,
+    new: str,
+    codes: list[str],
+    place: tuple[int, int],
+    title: str | None,
+) -> None:
+    text = (repository.path / path).read_text()
+    editor.write(path, text.replace(old, new, 1))
+    [diagnostic] = [diagnostic for diagnostic in editor.diagnostics(path, *codes) if diagnostic.code == codes[0]]
+    assert (diagnostic.range.start.line, diagnostic.range.start.character) == place
+    assert title is None or title in editor.fixes(path, diagnostic)
+
+
+def test_position_counts_utf_16(editor: Editor) -> None:
+    text = TOPIC.replace("renamed_from: shop/sales/orders\n", "").replace("What customers buy", "🛒")
+    editor.write(YAML, text.replace("role: producer", "role: producer, tem: shop").replace("name: shop,", "name: 🛒,"))
+    [diagnostic] = editor.diagnostics(YAML, "NOT_DECIDED")
+    start, end = diagnostic.range.start, diagnostic.range.end
+    assert (start.line, start.character, end.character) == (4, 31, 34)
+
+
+def test_hover_says_since_when_a_field_exists_and_who_reads_it(editor: Editor) -> None:
+    line = NOTED.split("\n").index('    {"name": "note", "type": "string", "default": ""},')
+    text = editor.hover(AVSC, line, 14)
+    assert text.startswith("**Order.note**")
+    assert "* `persistent://shop/sales/orders`: since version 1 (" in text
+    assert "Add a note" in text
+    assert "read by billing (team finance), built with 0, which does not have it" in text
+    assert "since version 0" in editor.hover(AVSC, line - 1, 14)
+    assert "`persistent://shop/sales/orders`: since version 0" in editor.hover(MONEY, 0, MONEY_TEXT.index("cents"))
+    assert "since version 0" in editor.hover(PROTO, 4, 10)
+
+
+def test_hover_of_a_topic_lists_its_versions(editor: Editor) -> None:
+    text = editor.hover(YAML, 0, 10)
+    assert text.index("version 1") < text.index("version 0")
+    assert "What customers buy" in text
+    assert "consumer billing (team finance), built with 0" in text
+    assert "Pulsar's schema type" in editor.hover(YAML, 6, 4)
+    assert editor.hover(YAML, 9, 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "target"),
+    [
+        (AVSC, "Money", (MONEY, 0, MONEY_TEXT.index('"Money"'))),
+        (YAML, "orders.avsc", (AVSC, 0, 0)),
+        (YAML, "money.avsc", (MONEY, 0, 0)),
+        (WEB, "click.proto", (PROTO, 0, 0)),
+        (PROTO, "Place place", (PROTO, 8, 8)),
+        (AVSC, '"long"', None),
+    ],
+)
+def test_name_leads_to_its_definition(
+    editor: Editor, repository: Scratch, path: str, text: str, target: tuple[str, int, int] | None
+) -> None:
+    before = (repository.path / path).read_text().partition(text)[0]
+    line, character = before.count("\n"), len(before) - before.rfind("\n") - 1
+    assert editor.definition(path, line, character + 1) == target
+
+
+def test_topic_leads_to_its_declaration(editor: Editor) -> None:
+    editor.write(YAML, TOPIC)
+    assert editor.definition(YAML, 11, 20) == (YAML, 0, 7)
+
+
+COMPLETIONS = [
+    (YAML, "topic: shop/web/a\nsch", {"schema", "schema_compatibility_strategy"}, {"topic", "tenants"}),
+    (YAML, "topic: shop/web/a\nschema:\n  ty", {"type", "definition", "references"}, {"schema"}),
+    (YAML, "topic: shop/web/a\nschema:\n  type: A", {"AVRO", "JSON", "STRING", "KEY_VALUE"}, set()),
+    (YAML, "topic: shop/web/a\nschema: {type: PROTOBUF_NATIVE, ", {"definition", "message"}, {"type", "encoding"}),
+    (YAML, "topic: shop/web/a\nschema: {type: KEY_VALUE, encoding: ", {"INLINE", "SEPARATED"}, set()),
+    (YAML, "topic: shop/web/a\nschema_compatibility_strategy: ", {"FULL_TRANSITIVE", "UNDEFINED"}, set()),
+    (YAML, "topic: shop/web/a\nrenamed_from: ", {"persistent://shop/sales/orders"}, set()),
+    (YAML, "topic: shop/web/a\nclients:\n  - name: a\n    ", {"role", "team", "schema"}, {"name", "topic"}),
+    (YAML, "topic: shop/web/a\nclients:\n  - name: a\n    role: ", {"producer", "consumer", "reader"}, set()),
+    (YAML, "topic: shop/web/a\nschema:\n  type: AVRO\n  definition: ", {"orders.avsc", "money.avsc"}, set()),
+    (YAML, "topic: shop/web/a\nschema:\n  type: AVRO\n  references:\n    - ", {"money.avsc"}, set()),
+    (YAML, "namespace: shop/web\n", {"schema_validation_enforced"}, {"schema", "partitions"}),
+    (AVSC, '{"type": "record", "name": "A", "', {"fields", "doc", "namespace"}, {"type", "symbols"}),
+    (
+        AVSC,
+        '{"type": "record", "name": "A", "fields": [{"name": "a", ',
+        {"type", "default", "aliases"},
+        {"name", "fields"},
+    ),
+    (
+        AVSC,
+        '{"type": "record", "name": "A", "fields": [{"name": "a", "type": "',
+        {"long", "shop.Money", "array"},
+        set(),
+    ),
+    (
+        AVSC,
+        '{"type": "record", "name": "A", "fields": [{"name": "a", "type": ["null", "',
+        {"string", "shop.Money"},
+        set(),
+    ),
+    (AVSC, '{"type": "array", "items": ', {"string", "shop.Money"}, set()),
+    (AVSC, '{"type": "long", "logicalType": "', {"timestamp-millis", "decimal"}, set()),
+    (PROTO, 'syntax = "proto3";\nmessage A {}\nmessage B {\n  ', {"string", "A", "optional"}, set()),
+]
+
+
+@pytest.mark.parametrize(("path", "text", "offered", "missing"), COMPLETIONS)
+def test_text_that_does_not_parse_is_completed(
+    editor: Editor, path: str, text: str, offered: set[str], missing: set[str]
+) -> None:
+    editor.write(path, text)
+    lines = text.split("\n")
+    labels = {*editor.completions(path, len(lines) - 1, len(lines[-1]))}
+    assert offered <= labels
+    assert not missing & labels
+
+
+def test_key_is_inserted_with_its_colon(editor: Editor) -> None:
+    editor.write(AVSC, '{"type": "record", ')
+    assert editor.completions(AVSC, 0, 19)["fields"].insert_text == '"fields": '
+    editor.write(AVSC, '{"type": "record", "')
+    assert editor.completions(AVSC, 0, 20)["fields"].insert_text == "fields"
+
+
+def test_folder_without_repository_still_shows_problems(tmp_path: Path) -> None:
+    (tmp_path / "namespaces").mkdir()
+    (tmp_path / "schemactl.yaml").write_text("version: 1\n")
+    (tmp_path / "namespaces/a.yaml").write_text("topic: a/b/c\npartition: 3\n")
+    with run_editor(tmp_path) as editor:
+        editor.open("namespaces/a.yaml")
+        editor.diagnostics("namespaces/a.yaml", "NOT_DECIDED")
+        assert any("repository" in message for message in editor.log)
+
+
+def test_ci_is_ignored(repository: Scratch) -> None:
+    with run_editor(repository.path, CI="true") as editor:
+        editor.open(AVSC)
+        editor.write(AVSC, NOTED.replace('"type": "long"', '"type": "int"'))
+        editor.diagnostics(AVSC, "TYPE_MISMATCH", "BROKER_INCOMPATIBLE")
+
+
+def test_missing_extra_is_named_with_the_line_to_type(tmp_path: Path) -> None:
+    with patch.dict(sys.modules, {"pygls.lsp.server": None, "schemactl.lsp.server": None}):
+        sys.modules.pop("schemactl.lsp.server")
+        printed = schemactl(tmp_path, "lsp", code=1)
+    assert 'pip install "pulsar-schemactl[lsp]"' in printed.err
