@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +15,7 @@ from schemactl.checks.declarations import check_relaxed_strategy
 from schemactl.checks.proposal import Proposal, Run, find_number_in_force
 from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.fingerprint import broker_fingerprint
+from schemactl.core.edits import AddReserved
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Answer, Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy
@@ -39,6 +41,9 @@ _MAX_COUNTEREXAMPLES: Final = 100
 
 _MAX_MESSAGE_LENGTH: Final = 300
 """Maximum length of a broker's message, which may quote both definitions, in characters."""
+
+_RESERVED: Final = re.compile(r'without reserving the (?:number "(-?[0-9]+)"|name ("\w+"))\.')
+"""The end of a message about a deleted part, with the number or the name to reserve."""
 
 _LATEST_ONLY: Final = {
     CompatibilityStrategy.BACKWARD_TRANSITIVE: (
@@ -72,6 +77,7 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
         has_counterexample = number < _MAX_COUNTEREXAMPLES and not problem.strict_only
         old = proposal.get_schema(breakage.against)
         explanation = explain(breakage, new=proposal.schema, old=old)
+        judged, _ = on_the_wire(proposal.schema, old)
         # A type that is used twice breaks at one place of the definition.
         against = tuple(sorted({similar.against for similar in group}))
         source, older = locate_breakage(proposal, breakage, explanation, old)
@@ -99,10 +105,8 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
             older=older,
             counterexample=counterexample(breakage, new=proposal.schema, old=old) if has_counterexample else None,
             fingerprint=proposal.make_fingerprint(problem.rule, problem.pointer, direction, against=against),
-            edit=None if is_approved or explanation.edit is None else proposal.schema.edit(explanation.edit),
-            alternatives=()
-            if is_approved
-            else tuple(filter(None, map(proposal.schema.edit, explanation.alternatives))),
+            edit=None if is_approved or explanation.edit is None else judged.edit(explanation.edit),
+            alternatives=() if is_approved else tuple(filter(None, map(judged.edit, explanation.alternatives))),
         )
         for finding in findings:
             # An approved version made this change, and it was approved then.
@@ -185,6 +189,8 @@ def check_buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[
     }
     for violation in spec(new).buf_violations(category, new=new, old=old):
         if (violation.rule, violation.pointer) not in known_problems:
+            reserved = _RESERVED.search(violation.message)
+            edit = AddReserved(violation.pointer, reserved[1] or reserved[2]) if reserved else None
             yield from run.apply_severity(
                 Finding(
                     rule=violation.rule,
@@ -193,7 +199,8 @@ def check_buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[
                     topic=proposal.topic.name,
                     source=new.locate(violation.pointer),
                     message=f"buf's {category} on version {proposal.number} of {proposal.topic.name}: {violation.message}",
-                    fix=run.rules[violation.rule].fix,
+                    fix=f"Write `reserved {edit.text};` in its place." if edit else run.rules[violation.rule].fix,
+                    edit=new.edit(edit) if edit else None,
                     pointer=violation.pointer,
                     against=(latest[0].number,),
                     fingerprint=proposal.make_fingerprint(

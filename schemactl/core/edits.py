@@ -45,7 +45,19 @@ class SetType:
     name: str
 
 
-DefinitionEdit = RenameKey | AddKey | AddAlias | SetType
+@dataclass(frozen=True, slots=True)
+class AddReserved:
+    """Adds `reserved TEXT;` to the message or enum of protobuf that has, or had, the part at `pointer`."""
+
+    pointer: str
+    text: str
+
+
+AvroEdit = RenameKey | AddKey | AddAlias | SetType
+"""The edits of Avro definitions."""
+
+DefinitionEdit = AvroEdit | AddReserved
+"""All edits. Of protobuf, they are SetType, for the scalar type of a field, and AddReserved."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -60,7 +60,7 @@ from schemactl.declare.source_location import (
     scan,
     tokens,
 )
-from schemactl.declare.text_edits import make_text_edit
+from schemactl.declare.text_edits import make_proto_edit, make_text_edit
 from schemactl.declare.yaml_parser import YamlPart, scalar_place
 from schemactl.formats import SPECS
 from schemactl.formats.avro.json_text import without_comments
@@ -504,7 +504,10 @@ class _DefinitionReader:
         proto = self.read_proto()
         with self._collect_problems(key):
             try:
-                return self.definitions.compile(proto) if proto is not None else None
+                if proto is None:
+                    return None
+                info = self.definitions.compile(proto)
+                return replace(info, editor=partial(_edit_proto, proto, info))
             except InvalidSchema as error:
                 match = _MISSING_IMPORT.fullmatch(error.what)
                 if match is None or match[1] in proto.sources or match[1].startswith(_PROTOC_FOLDER):
@@ -733,6 +736,15 @@ def _edit_inlined(inlined: Inlined, edit: DefinitionEdit) -> TextEdit | None:
     """Return the edit of a definition in the file that defines the edited part, or None if only a person can make it."""
     file, parts = inlined.find_origin(tokens(edit.pointer))
     return make_text_edit(file, replace(edit, pointer=pointer(parts)))
+
+
+def _edit_proto(proto: Any, info: SchemaInfo, edit: DefinitionEdit) -> TextEdit | None:
+    """Return the edit of a compiled definition in its `.proto` file, or None if only a person can make it."""
+    source = info.locate(edit.pointer)
+    for name, path in proto.paths.items():
+        if source and shown(path) == source.path and name in proto.sources:
+            return make_proto_edit(path, proto.sources[name].decode(), source, edit)
+    return None
 
 
 def _explain_avro_source(written: str, path: str) -> tuple[str, str]:

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import yaml
 
-from schemactl.core.edits import AddAlias, AddKey, DefinitionEdit, RenameKey, TextEdit
+from schemactl.core.edits import AddAlias, AddKey, AddReserved, AvroEdit, DefinitionEdit, RenameKey, SetType, TextEdit
+from schemactl.core.errors import Source
 from schemactl.declare.files import AVRO_SUFFIXES
 from schemactl.declare.references import AvroFile
 from schemactl.declare.source_location import JsonSyntaxError, JsonText, Scan, Tokens, key_node, tokens
@@ -37,6 +38,8 @@ def make_text_edit(file: AvroFile, edit: DefinitionEdit) -> TextEdit | None:
     Only a person edits JSON that YAML has in quotes, and a part that the file does not have.
     """
     text = file.text
+    if isinstance(edit, AddReserved):
+        return None
     if isinstance(text, YamlPart):
         replacement = _edit_yaml(text, edit)
         content = text.text.data.decode()
@@ -55,7 +58,7 @@ def make_text_edit(file: AvroFile, edit: DefinitionEdit) -> TextEdit | None:
 # JSON
 
 
-def _edit_json(text: JsonText, edit: DefinitionEdit) -> _Replacement | None:
+def _edit_json(text: JsonText, edit: AvroEdit) -> _Replacement | None:
     try:
         values = text.scan()
     except JsonSyntaxError:
@@ -160,10 +163,50 @@ def _move_into_block(text: JsonText, content: str, replacement: _Replacement) ->
     return offsets[0], offsets[1], new_text.replace("\n", f"{line_end}{indentation}")
 
 
+# `.proto`
+
+_PROTO_TYPE: Final = re.compile(r"(?:(?:optional|required|repeated)\s+)?(?P<type>\w+)\s+\w+\s*=")
+_PROTO_BLOCK: Final = re.compile(r"(?P<indentation>[ \t]*)(?:message|enum)\s+\w+\s*\{")
+_EDITION: Final = re.compile(r"^\s*edition\s*=", re.MULTILINE)
+
+
+def make_proto_edit(path: str, content: str, place: Source, edit: DefinitionEdit) -> TextEdit | None:
+    """Return the edit of a `.proto` file, or None if only a person can make it.
+
+    Args:
+        path: the file.
+        content: its text.
+        place: the place of the field, or of the message or enum.
+        edit: the edit.
+    """
+    line_start = sum(len(line) + 1 for line in content.split("\n")[: place.line - 1])
+    start = line_start + place.column - 1
+    if isinstance(edit, SetType):
+        field = _PROTO_TYPE.match(content, start)
+        return TextEdit(path, field.start("type"), field.end("type"), edit.name, content) if field else None
+    block = _PROTO_BLOCK.match(content, start)
+    if not isinstance(edit, AddReserved) or block is None:
+        return None
+    reserved = edit.text.strip('"') if _EDITION.search(content) else edit.text
+    rest = content[block.end() :].partition("\n")
+    if rest[0].strip() or not rest[1]:
+        # The block begins on this line.
+        return TextEdit(path, block.end(), block.end(), f" reserved {reserved};", content)
+    next_line = rest[2].partition("\n")[0]
+    indentation = re.match(r"[ \t]*", content[line_start:])
+    indent = re.match(r"[ \t]*", next_line)
+    outer, inner = indentation[0] if indentation else "", indent[0] if indent else ""
+    if len(inner) <= len(outer):
+        inner = f"{outer}  "
+    end = block.end() + len(rest[0].removesuffix("\r"))
+    line_end = "\r\n" if rest[0].endswith("\r") else "\n"
+    return TextEdit(path, end, end, f"{line_end}{inner}reserved {reserved};", content)
+
+
 # YAML
 
 
-def _edit_yaml(part: YamlPart, edit: DefinitionEdit) -> _Replacement | None:
+def _edit_yaml(part: YamlPart, edit: AvroEdit) -> _Replacement | None:
     parts = tokens(edit.pointer)
     node = _find_node(part, parts)
     if node is None:

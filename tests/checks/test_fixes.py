@@ -390,3 +390,43 @@ def test_link_is_not_written_through(repository: Scratch, tmp_path: Path) -> Non
     (repository.path / AVSC).symlink_to(outside)
     schemactl(repository.path, "check", "--fix", code=1)
     assert outside.read_text() == NEW
+
+
+# `.proto`
+
+
+CLICK = "namespaces/click.proto"
+CLICKS = "topic: shop/web/clicks\nschema: {type: PROTOBUF_NATIVE, definition: click.proto, message: Click}\n"
+PROTO_EDITS = {
+    "narrower type": (
+        'syntax = "proto3";\nmessage Click {\n  repeated  int64 n = 1; // clicks\n}\n',
+        'syntax = "proto3";\nmessage Click {\n  repeated  int32 n = 1; // clicks\n}\n',
+        'syntax = "proto3";\nmessage Click {\n  repeated  int64 n = 1; // clicks\n}\n',
+    ),
+    "deleted field": (
+        'syntax = "proto3";\r\nmessage Click {\r\n\tint64 n = 1;\r\n\tstring url = 2;\r\n}\r\n',
+        'syntax = "proto3";\r\nmessage Click {\r\n\tint64 n = 1;\r\n}\r\n',
+        'syntax = "proto3";\r\nmessage Click {\r\n\treserved 2;\r\n\treserved "url";\r\n\tint64 n = 1;\r\n}\r\n',
+    ),
+    "deleted field of a message on one line": (
+        'syntax = "proto3"; message Click { Inner i = 1; message Inner { int32 a = 1; int32 b = 2; } }\n',
+        'syntax = "proto3"; message Click { Inner i = 1; message Inner { int32 a = 1; } }\n',
+        'syntax = "proto3"; message Click { Inner i = 1; message Inner { reserved 2; reserved "b"; int32 a = 1; } }\n',
+    ),
+    "deleted enum value": (
+        'syntax = "proto3";\nmessage Click {\n  enum Kind {\n    A = 0;\n    B = 1;\n  }\n  Kind kind = 1;\n}\n',
+        'syntax = "proto3";\nmessage Click {\n  enum Kind {\n    A = 0;\n  }\n  Kind kind = 1;\n}\n',
+        'syntax = "proto3";\nmessage Click {\n  enum Kind {\n    reserved 1;\n    reserved "B";\n    A = 0;\n  }\n  Kind kind = 1;\n}\n',
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), PROTO_EDITS.values(), ids=PROTO_EDITS)
+def test_proto_file_is_edited(repository: Scratch, old: str, new: str, expected: str) -> None:
+    project = f"{PROJECT}protobuf: {{rules: WIRE_JSON}}\n"
+    repository.commit({"schemactl.yaml": project, YAML: CLICKS, CLICK: old})
+    repository.flush()
+    (repository.path / CLICK).write_bytes(new.encode())
+    schemactl(repository.path, "check", "--fix")
+    assert read(repository, CLICK) == expected
+    assert "findings" not in schemactl(repository.path, "check", "--fix").err

@@ -240,7 +240,7 @@ def _explain_missing_symbols(case: _Case) -> _Advice:
         # Readers of JSON use no enum default.
         is_usable = isinstance(enum, Enum) and enum.symbols and not case.plain_json
         edit = (
-            AddKey(case.walk.pointer.removesuffix("/symbols"), ("symbols",), "default", suggestion)
+            AddKey(case.walk.pointer.removesuffix("/symbols"), ("symbols", "name", "type"), "default", suggestion)
             if is_usable
             else None
         )

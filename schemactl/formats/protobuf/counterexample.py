@@ -13,6 +13,7 @@ from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from schemactl.core.edits import SetType
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import SchemaInfo
 from schemactl.formats.protobuf import descriptor
@@ -270,6 +271,10 @@ def _to_text(value: Any) -> str:
 # Explanation of an incompatibility
 
 
+_WIDER_TYPES: Final = frozenset({("int32", "int64"), ("uint32", "uint64"), ("sint32", "sint64")})
+"""Pairs of types with the same bytes for a value, of which the second holds every value of the first."""
+
+
 def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
     """Explain which field changed, the effect on messages, and the fix."""
     incompatibility = breakage.incompatibility
@@ -281,13 +286,25 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     if not is_provable(incompatibility, reader=reader, writer=writer):
         sentence += " No message can be shown: each would have to contain itself, or be too large."
     pointer = incompatibility.pointer
+    fix, edit = _FIXES[incompatibility.rule].format(number=number), None
+    if incompatibility.rule == "NARROWER_TYPE" and not is_older:
+        written, read = _get_written_and_read(incompatibility)
+        if (read, written) in _WIDER_TYPES:
+            fix, edit = f"Write {written}, which holds every {read} as well.", SetType(pointer, written)
     return Explanation(
         field_path(pointer, new_root, old_root),
         f"{sentence} {_CONSEQUENCES[incompatibility.rule]}",
-        _FIXES[incompatibility.rule].format(number=number),
+        fix,
         _translate_pointer(pointer, reader=reader, writer=writer) if is_older else pointer,
         pointer if is_older else None,
+        edit,
     )
+
+
+def _get_written_and_read(incompatibility: Incompatibility) -> tuple[str, str]:
+    """Return the types in the message of a narrower type: `field 1 (n) of A is written as int64 and read as int32`."""
+    written, _, read = incompatibility.message.rpartition(" is written as ")[2].partition(" and read as ")
+    return written, read
 
 
 def is_provable(incompatibility: Incompatibility, *, reader: ProtoMessage, writer: ProtoMessage) -> bool:
