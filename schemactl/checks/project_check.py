@@ -896,6 +896,9 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
             )
         files = history.CommitFiles(repository, head) if head else history.IndexFiles(repository)
         proposed, top = declare_project.load_project(request.directory, request.config, files=files)
+    elif request.changes:
+        changed = declare_files.ChangedFiles(request.changes, declare_files.WorktreeFiles(str(repository.top)))
+        proposed, top = declare_project.load_project(request.directory, request.config, files=changed)
     else:
         proposed, top = declare_project.load_project(request.directory, request.config)
     if not request.base and in_ci():

@@ -21,6 +21,7 @@ from pygls.uris import from_fs_path, to_fs_path
 from schemactl.core.edits import TextEdit
 from schemactl.core.environment import version
 from schemactl.core.errors import SchemactlError, Source
+from schemactl.declare.project import PROJECT_FILE
 from schemactl.lsp.completion import Completion, complete
 from schemactl.lsp.cursor import find_cursor
 from schemactl.lsp.definition import find_definition
@@ -49,26 +50,21 @@ _COMPLETION_KINDS: Final = {
 _WATCHED: Final = ("**/*.yaml", "**/*.yml", "**/*.avsc", "**/*.json", "**/*.proto")
 
 
-@dataclass(slots=True)
-class _State:
-    """The state of a server.
+@dataclass(slots=True, eq=False)
+class _Project:
+    """A project that has an open document.
 
     Attributes:
-        workspace: the project, or None before the client has named a folder.
+        workspace: its files.
         diagnostics: the published diagnostics, by path.
         edits: the number of changes so far, by which an outdated check is recognized.
         failure: the last message about the approved history.
     """
 
-    workspace: Workspace | None = None
+    workspace: Workspace
     diagnostics: dict[str, list[Diagnostic]] = field(default_factory=dict)
     edits: int = 0
     failure: str = ""
-    executor: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "schemactl"))
-
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run `work` in the thread of the project."""
-        return await asyncio.get_running_loop().run_in_executor(self.executor, work)
 
 
 def serve(directory: str, config: str | None) -> None:
@@ -84,90 +80,108 @@ def serve(directory: str, config: str | None) -> None:
 def make_server(directory: str, config: str | None) -> LanguageServer:
     """Return a server with all features; see `serve`."""
     server = LanguageServer("schemactl", version(), text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
-    state = _State()
+    projects: dict[str, _Project] = {}
+    # The projects take turns in one thread.
+    executor = ThreadPoolExecutor(1, "schemactl")
 
     @server.feature(types.INITIALIZED)
     async def on_initialized(_params: types.InitializedParams) -> None:
-        folder = server.workspace.root_path or directory
-        state.workspace = Workspace(folder, config)
         await _register_watchers(server)
-        await check(at_once=True)
+        folders = [to_fs_path(uri) for uri in server.workspace.folders] or [server.workspace.root_path or directory]
+        for folder in filter(None, folders):
+            if config or _find_project_folder(folder) is not None:
+                await check(open_project(folder), at_once=True)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     async def on_open(params: types.DidOpenTextDocumentParams) -> None:
-        update_buffer(params.text_document.uri)
-        await check(at_once=True)
+        if project := update_buffer(params.text_document.uri):
+            await check(project, at_once=True)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     async def on_change(params: types.DidChangeTextDocumentParams) -> None:
-        update_buffer(params.text_document.uri)
-        await check()
+        if project := update_buffer(params.text_document.uri):
+            await check(project)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def on_save(_params: types.DidSaveTextDocumentParams) -> None:
-        if state.workspace:
-            state.workspace.look_again()
-        await check()
+        await look_again()
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     async def on_close(params: types.DidCloseTextDocumentParams) -> None:
-        path = find_path(params.text_document.uri)
-        if state.workspace and path is not None:
-            buffers = {other: data for other, data in state.workspace.buffers.items() if other != path}
-            state.workspace.buffers = buffers
-            state.workspace.look_again()
-        await check()
+        if place := find_place(params.text_document.uri):
+            project, path = place
+            buffers = project.workspace.buffers
+            project.workspace.buffers = {other: data for other, data in buffers.items() if other != path}
+        await look_again()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def on_watched_files(_params: types.DidChangeWatchedFilesParams) -> None:
-        if state.workspace:
-            state.workspace.look_again()
-        await check()
+        await look_again()
 
-    def find_path(uri: str) -> str | None:
-        """Return the path of a document from the repository's top, or None if it is outside."""
+    async def look_again() -> None:
+        """Check every project again, with the files as they are on disk now."""
+        for project in projects.values():
+            project.workspace.look_again()
+        await asyncio.gather(*(check(project) for project in projects.values()))
+
+    async def run(work: Callable[[], T]) -> T:
+        """Run `work` in the thread of the projects."""
+        return await asyncio.get_running_loop().run_in_executor(executor, work)
+
+    def open_project(folder: str) -> _Project:
+        """Return the project that a folder belongs to."""
+        project_folder = (None if config else _find_project_folder(folder)) or directory
+        if project_folder not in projects:
+            projects[project_folder] = _Project(Workspace(project_folder, config))
+        return projects[project_folder]
+
+    def find_place(uri: str) -> tuple[_Project, str] | None:
+        """Return the project of a document, and its path from the repository's top; None outside of a repository."""
         file = to_fs_path(uri)
-        if file is None or state.workspace is None:
+        if file is None:
             return None
-        path = os.path.relpath(os.path.realpath(file), state.workspace.top).replace(os.sep, "/")
-        return None if path.startswith("../") else path
+        project = open_project(os.path.dirname(file))  # noqa: PTH120  as `relpath` below
+        path = os.path.relpath(os.path.realpath(file), project.workspace.top).replace(os.sep, "/")
+        return None if path.startswith("../") else (project, path)
 
-    def update_buffer(uri: str) -> None:
-        path = find_path(uri)
-        if state.workspace and path is not None:
-            text = server.workspace.get_text_document(uri).source
-            # Every check has a mapping of its own, because the checks share what they have read.
-            state.workspace.buffers = {**state.workspace.buffers, path: text.encode("utf-8", "replace")}
+    def update_buffer(uri: str) -> _Project | None:
+        """Take over the text of a document, and return its project."""
+        place = find_place(uri)
+        if place is None:
+            return None
+        project, path = place
+        text = server.workspace.get_text_document(uri).source
+        # Every check has a mapping of its own, because the checks share what they have read.
+        project.workspace.buffers = {**project.workspace.buffers, path: text.encode("utf-8", "replace")}
+        return project
 
-    async def check(*, at_once: bool = False) -> None:
-        """Check all documents, unless another change comes first, and publish what has changed."""
-        workspace = state.workspace
-        if workspace is None:
-            return
-        state.edits += 1
-        edits = state.edits
+    async def check(project: _Project, *, at_once: bool = False) -> None:
+        """Check all documents of a project, unless another change comes first, and publish what has changed."""
+        workspace = project.workspace
+        project.edits += 1
+        edits = project.edits
         if not at_once:
             await asyncio.sleep(_DELAY_S)
-        if edits != state.edits:
+        if edits != project.edits:
             return
         try:
-            diagnostics = await state.run(workspace.diagnose)
+            diagnostics = await run(workspace.diagnose)
         except SchemactlError as error:
-            show_failure(str(error))
+            show_failure(project, str(error))
             return
-        if edits != state.edits:
+        if edits != project.edits:
             return
-        show_failure(workspace.failure)
-        for path in state.diagnostics.keys() | diagnostics.keys():
-            if diagnostics.get(path) != state.diagnostics.get(path):
+        show_failure(project, workspace.failure)
+        for path in project.diagnostics.keys() | diagnostics.keys():
+            if diagnostics.get(path) != project.diagnostics.get(path):
                 publish(workspace, path, diagnostics.get(path, []))
-        state.diagnostics = diagnostics
+        project.diagnostics = diagnostics
 
-    def show_failure(message: str) -> None:
+    def show_failure(project: _Project, message: str) -> None:
         """Tell the editor once why the files are not compared with the approved history."""
-        if message and message != state.failure:
+        if message and message != project.failure:
             server.window_log_message(types.LogMessageParams(types.MessageType.Warning, message))
-        state.failure = message
+        project.failure = message
 
     def publish(workspace: Workspace, path: str, diagnostics: list[Diagnostic]) -> None:
         text = workspace.read_text(path) or ""
@@ -227,16 +241,17 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
         types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
     )
     async def on_code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
-        workspace, path = state.workspace, find_path(params.text_document.uri)
-        if workspace is None or path is None:
+        place = find_place(params.text_document.uri)
+        if place is None:
             return []
+        project, path = place
         text = server.workspace.get_text_document(params.text_document.uri).source
         actions = []
-        for diagnostic in state.diagnostics.get(path, []):
+        for diagnostic in project.diagnostics.get(path, []):
             shown = to_diagnostic(text, diagnostic)
             is_inside = shown.range.start <= params.range.end and params.range.start <= shown.range.end
             if is_inside:
-                actions += [to_action(workspace, shown, fix) for fix in diagnostic.fixes]
+                actions += [to_action(project.workspace, shown, fix) for fix in diagnostic.fixes]
         return actions
 
     def to_action(workspace: Workspace, diagnostic: types.Diagnostic, fix: QuickFix) -> types.CodeAction:
@@ -251,48 +266,51 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def on_hover(params: types.HoverParams) -> types.Hover | None:
-        workspace, path = state.workspace, find_path(params.text_document.uri)
-        if workspace is None or path is None:
+        place = find_place(params.text_document.uri)
+        if place is None:
             return None
+        project, path = place
         text = server.workspace.get_text_document(params.text_document.uri).source
         offset = to_offset(text, params.position)
 
         def answer() -> str:
             cursor = find_cursor(path, text, offset)
-            return hover(workspace, cursor) if cursor else ""
+            return hover(project.workspace, cursor) if cursor else ""
 
-        markdown = await ask(answer, "")
+        markdown = await ask(project, answer, "")
         return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, markdown)) if markdown else None
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     async def on_definition(params: types.DefinitionParams) -> types.Location | None:
-        workspace, path = state.workspace, find_path(params.text_document.uri)
-        if workspace is None or path is None:
+        place = find_place(params.text_document.uri)
+        if place is None:
             return None
+        project, path = place
         text = server.workspace.get_text_document(params.text_document.uri).source
         offset = to_offset(text, params.position)
         line = text.split("\n")[params.position.line] if params.position.line < text.count("\n") + 1 else ""
 
         def answer() -> Source | None:
             cursor = find_cursor(path, text, offset)
-            return find_definition(workspace, cursor, line) if cursor else None
+            return find_definition(project.workspace, cursor, line) if cursor else None
 
-        source = await ask(answer, None)
+        source = await ask(project, answer, None)
         if source is None:
             return None
-        target = text if source.path == path else workspace.read_text(source.path) or ""
-        return types.Location(make_uri(workspace, source.path), to_range(target, source))
+        target = text if source.path == path else project.workspace.read_text(source.path) or ""
+        return types.Location(make_uri(project.workspace, source.path), to_range(target, source))
 
     @server.feature(
         types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=['"', ":", " ", "/", "-"])
     )
     async def on_completion(params: types.CompletionParams) -> types.CompletionList:
-        workspace, path = state.workspace, find_path(params.text_document.uri)
-        if workspace is None or path is None:
+        place = find_place(params.text_document.uri)
+        if place is None:
             return types.CompletionList(is_incomplete=False, items=[])
+        project, path = place
         text = server.workspace.get_text_document(params.text_document.uri).source
         offset = to_offset(text, params.position)
-        completions = await ask(lambda: complete(workspace, path, text, offset), list[Completion]())
+        completions = await ask(project, lambda: complete(project.workspace, path, text, offset), list[Completion]())
         items = [
             types.CompletionItem(
                 label=completion.label,
@@ -304,15 +322,21 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
         ]
         return types.CompletionList(is_incomplete=False, items=items)
 
-    async def ask(answer: Callable[[], T], otherwise: T) -> T:
+    async def ask(project: _Project, answer: Callable[[], T], otherwise: T) -> T:
         """Return the answer about the project, or `otherwise` if its files cannot be read."""
         try:
-            return await state.run(answer)
+            return await run(answer)
         except SchemactlError as error:
-            show_failure(str(error))
+            show_failure(project, str(error))
             return otherwise
 
     return server
+
+
+def _find_project_folder(folder: str) -> str | None:
+    """Return the nearest folder with a project file, from `folder` upwards, or None."""
+    path = Path(folder)
+    return next((str(parent) for parent in (path, *path.parents) if (parent / PROJECT_FILE).is_file()), None)
 
 
 async def _register_watchers(server: LanguageServer) -> None:

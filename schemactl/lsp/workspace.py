@@ -135,7 +135,8 @@ class Workspace:
         Raises:
             SchemactlError: if there is no project, or its file has problems.
         """
-        project, top = declare_project.load_project(self.directory, self.config)
+        changed = ChangedFiles(self._list_changes(), WorktreeFiles(self.top))
+        project, top = declare_project.load_project(self.directory, self.config, files=changed)
         worktree = WorktreeFiles(top, folders=project.roots)
         return ChangedFiles(self._list_changes(), worktree), project
 
@@ -190,7 +191,11 @@ class Workspace:
         declared = self._cache.declared
         if declared is None:
             return
-        files, project = self.open_files()
+        try:
+            files, project = self.open_files()
+        except SchemactlError:
+            # The check has reported it.
+            return
         for path in self.buffers:
             topics = sorted(declared.find_topics_at([path]))
             sources = [declared.catalog.topics[name].source for name in topics if name in declared.catalog.topics]
@@ -291,8 +296,7 @@ class Workspace:
     def read_text(self, path: str) -> str | None:
         """Return the text of a file or an open document, or None if it cannot be read."""
         try:
-            files, _ = self.open_files()
-            return decode(path, read_bytes(files, path))
+            return decode(path, read_bytes(ChangedFiles(self.buffers, WorktreeFiles(self.top)), path))
         except SchemactlError:
             return None
 

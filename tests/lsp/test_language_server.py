@@ -274,6 +274,22 @@ def test_folder_without_repository_still_shows_problems(tmp_path: Path) -> None:
         assert any("repository" in message for message in editor.log)
 
 
+def test_each_document_belongs_to_the_nearest_project(tmp_path: Path) -> None:
+    repository = Scratch(tmp_path / "monorepo")
+    files = {"namespaces/orders.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n", "schemactl.yaml": PROJECT}
+    repository.commit({f"{name}/{path}": text for name in ("a", "b") for path, text in files.items()})
+    repository.flush()
+    with run_editor(repository.path) as editor:
+        for name in ("a", "b"):
+            editor.open(f"{name}/namespaces/orders.yaml")
+            editor.write(f"{name}/namespaces/orders.yaml", "topic: shop/sales/orders\npartitons: 1\n")
+            editor.diagnostics(f"{name}/namespaces/orders.yaml", "NOT_DECIDED")
+        editor.open("a/schemactl.yaml")
+        editor.write("a/schemactl.yaml", PROJECT + "rotos: [namespaces]\n")
+        [diagnostic] = editor.diagnostics("a/schemactl.yaml", "NOT_DECIDED")
+        assert "Write roots" in editor.fixes("a/schemactl.yaml", diagnostic)
+
+
 def test_ci_is_ignored(repository: Scratch) -> None:
     with run_editor(repository.path, CI="true") as editor:
         editor.open(AVSC)
