@@ -102,30 +102,40 @@ def _add_json_key(values: Scan, number: int, edit: AddKey) -> _Replacement | Non
     stop = values.stops[anchor]
     colon = _COLON.fullmatch(text, values.key_end(anchor), values.offsets[anchor])
     entry = f"{json.dumps(edit.key)}{colon[0] if colon else ': '}{json.dumps(edit.value, ensure_ascii=False)}"
-    separator = _find_separator(values, number, members, members.index(anchor))
-    comment = _COMMENT_AFTER.match(text, stop) if "\n" in separator else None
-    if comment is None:
-        return stop, stop, f"{separator}{entry}"
-    # The comment belongs to the key before it.
-    comma = "," if comment["comma"] else ""
-    return stop, comment.end(), f",{comment['comment']}{separator.replace(',', '', 1)}{entry}{comma}"
-
-
-def _find_separator(values: Scan, number: int, members: list[int], index: int) -> str:
-    """Return the comma and the blanks before a key that follows the member at `index` of an object."""
-    text = values.text
     begins = [values.keys[member] for member in members]
-    ends = [values.stops[member] for member in members]
+    separator = _find_separator(values, number, begins, members.index(anchor))
+    return _insert_after(values.text, stop, separator, entry)
+
+
+def _find_separator(values: Scan, number: int, begins: list[int], index: int) -> str:
+    """Return the comma and the blanks before a member that follows the one at `index` of an object or list.
+
+    `begins` has the offsets at which the members begin.
+    """
+    text = values.text
+    ends = [values.stops[member] for member in values.members_of(number)]
     for left, right in ((index, index + 1), (index - 1, index)):
-        gap = _SEPARATOR.fullmatch(text, ends[left], begins[right]) if left >= 0 and right < len(members) else None
+        gap = _SEPARATOR.fullmatch(text, ends[left], begins[right]) if left >= 0 and right < len(begins) else None
         if gap:
             return gap[0]
     line = text.rfind("\n", 0, begins[index]) + 1
     indentation = text[line : begins[index]]
-    if line <= values.offsets[number] or indentation.strip():
+    if line <= values.offsets[number] or indentation.strip() not in ("", ","):
         return ", "
     line_end = "\r\n" if text[line - 2 : line] == "\r\n" else "\n"
-    return f",{line_end}{indentation}"
+    return f"{line_end}{indentation}" if indentation.strip() else f",{line_end}{indentation}"
+
+
+def _insert_after(text: str, stop: int, separator: str, entry: str) -> _Replacement:
+    """Return the replacement that adds a member after the one that ends at `stop`, below the comment on its line."""
+    comment = _COMMENT_AFTER.match(text, stop) if "\n" in separator else None
+    if comment is None:
+        return stop, stop, f"{separator}{entry}"
+    # The comment belongs to the member before it.
+    if separator.index("\n") < separator.index(","):
+        return stop, comment.end(), f"{comment['comma'] or ''}{comment['comment']}{separator}{entry}"
+    comma = "," if comment["comma"] else ""
+    return stop, comment.end(), f",{comment['comment']}{separator.replace(',', '', 1)}{entry}{comma}"
 
 
 def _add_json_item(values: Scan, number: int, name: str) -> _Replacement | None:
@@ -138,9 +148,8 @@ def _add_json_item(values: Scan, number: int, name: str) -> _Replacement | None:
         return values.offsets[number] + 1, values.offsets[number] + 1, written
     if any(json.loads(text[values.offsets[item] : values.stops[item]]) == name for item in items):
         return None
-    stop = values.stops[items[-1]]
-    gap = _SEPARATOR.fullmatch(text, values.stops[items[-2]], values.offsets[items[-1]]) if len(items) > 1 else None
-    return stop, stop, f"{gap[0] if gap else ', '}{written}"
+    separator = _find_separator(values, number, [values.offsets[item] for item in items], len(items) - 1)
+    return _insert_after(text, values.stops[items[-1]], separator, written)
 
 
 def _move_into_block(text: JsonText, content: str, replacement: _Replacement) -> _Replacement | None:
