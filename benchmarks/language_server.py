@@ -1,4 +1,4 @@
-"""What an edit of one definition costs the language server: check and lint of a repository of 2,000 topics.
+"""The cost of an edit of one definition in the language server: check and lint of a repository of 2,000 topics.
 
     python benchmarks/language_server.py [TOPICS] [--folder DIR] [--commits N] [--rounds N]
 
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def measure(work: Callable[[], object]) -> float:
-    """Return the CPU time of `work` in seconds, with that of the processes that it has ended."""
+    """Return the CPU time of `work` in seconds, including processes that have ended."""
     before = _read_cpu_s()
     work()
     return _read_cpu_s() - before

@@ -51,7 +51,7 @@ class ProjectFiles:
 
 @dataclass(slots=True)
 class CheckCache:
-    """What is kept from one check to the next in one process, such as a language server.
+    """The files and declarations that one process, such as a language server, keeps from one check to the next.
 
     Attributes:
         files: the contents of the working tree.
@@ -79,7 +79,7 @@ def read_files(
         project: the project.
         files: its files.
         allow_broken: whether declarations may have problems, as long as all other files are right.
-        checks: what is kept from one check to the next in one process, or None for a single check.
+        checks: the files and declarations of the previous check in this process, or None for a single check.
 
     Raises:
         DeclarationError: if the files have problems; `problems` has all of them.

@@ -32,7 +32,7 @@ class Fixes:
     """The edits that a check offers.
 
     Attributes:
-        before: the report on the files as they are.
+        before: the report on the files before the edits.
         after: the report on the edited files.
         old_texts: the checked text of each file to edit, by path from the repository's top.
         new_texts: its text after all edits.
@@ -142,7 +142,7 @@ def _find_alias_edits(report: CheckReport, old_name: str, new_name: str) -> Iter
     if not has_match:
         raise UsageError(
             f"{option}: no changed definition has {new_name} now and had {old_name} before",
-            fix="name a field or type that this change removes, and the one that it adds for it",
+            fix="name a field or type that this change removes, and the new field or type for it",
         )
     if uneditable:
         raise SchemactlError(

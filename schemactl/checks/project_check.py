@@ -63,7 +63,7 @@ class CheckRequest:
         today: the day in UTC on which waivers expire and deprecated topics are overdue.
         target: the target whose release and recorded version numbers judge, or None for all targets.
         changes: other contents of files, by path from the repository's top, as if they were written already.
-        cache: what is kept from one check to the next in one process, or None for a single check.
+        cache: the files and declarations of the previous check in this process, or None for a single check.
     """
 
     directory: str

@@ -145,7 +145,7 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
 def _fix(
     request: CheckRequest, args: argparse.Namespace, context: Context, outputs: Outputs, deadline: Deadline
 ) -> CheckReport:
-    """Write the fixes with --fix, print them with --diff, and return the report on the files as they are then."""
+    """Write the fixes with --fix, print them with --diff, and return the report on the files after that."""
     from schemactl.checks.fixes import find_fixes, write_fixes
 
     fixes = find_fixes(

@@ -15,8 +15,8 @@ _MODULES = ("pygls", "lsprotocol", "cattrs", "attrs")
 def configure_lsp(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `lsp`."""
     parser.description = (
-        "Serve the Language Server Protocol on standard input and output: findings of `check` and `lint` while you type, with quick "
-        "fixes; since when a field exists and who reads it; go to definition; completion. Editors start it."
+        "Serve the Language Server Protocol on standard input and output, for editors. Shows the findings of `check` and `lint` while "
+        "you type, with quick fixes, and the versions and readers of a field. Finds definitions, and completes keys, types and topics."
     )
     parser.epilog = "examples:\n  schemactl lsp          what an editor runs, in the folder of the project\n"
     # Editors add it by habit.
@@ -38,7 +38,7 @@ def run_lsp(args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(
             f"lsp needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[lsp]"'
         ) from error
-    # What an editor checks is not a pull request, wherever it runs.
+    # An editor checks no pull request, wherever it runs.
     os.environ.pop("CI", None)
     serve(context.directory, context.config)
     return 0

@@ -105,7 +105,7 @@ def to_line_edits(edits: Iterable[TextEdit]) -> list[LineEdit]:
         end = len(edit.content) if end < 0 else end
         if groups and groups[-1][2][0].path == edit.path and start <= groups[-1][1]:
             group_start, group_end, group = groups[-1]
-            if not _overlaps(group[-1], edit):
+            if not _has_overlap(group[-1], edit):
                 groups[-1] = group_start, max(end, group_end), [*group, edit]
         else:
             groups.append((start, end, [edit]))
@@ -123,7 +123,7 @@ def _split_lines(text: str) -> tuple[str, ...]:
     return tuple(line.removesuffix("\r") for line in text.split("\n"))
 
 
-def _overlaps(edit: TextEdit, later: TextEdit) -> bool:
+def _has_overlap(edit: TextEdit, later: TextEdit) -> bool:
     """Return whether two edits of a file, in the order of their places, cannot both be made."""
     return later.start <= edit.end or later.content != edit.content
 
@@ -140,6 +140,6 @@ def edit_contents(edits: Iterable[TextEdit]) -> Mapping[str, str]:
     edits_by_path: dict[str, list[TextEdit]] = {}
     for edit in sorted(set(edits)):
         file_edits = edits_by_path.setdefault(edit.path, [])
-        if not file_edits or not _overlaps(file_edits[-1], edit):
+        if not file_edits or not _has_overlap(file_edits[-1], edit):
             file_edits.append(edit)
     return {path: apply_edits(file_edits[0].content, file_edits) for path, file_edits in edits_by_path.items()}

@@ -710,7 +710,7 @@ class ValidationCache:
         self._blob = blob
         self._blobs: dict[str, str] = {}
         self._previous: dict[str, Any] = {}
-        # The restored files of this process, with what they were restored from.
+        # The restored files of this process, with their cached entries.
         self.restored_files: dict[str, tuple[Any, KnownFile]] = {}
         # The default properties of the topics of each namespace, which restored files look up when their definitions are read.
         self.schema_properties: dict[NamespaceName, Mapping[str, str]] = {}

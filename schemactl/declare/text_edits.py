@@ -127,7 +127,7 @@ def _find_separator(values: Scan, number: int, begins: list[int], index: int) ->
 
 
 def _insert_after(text: str, stop: int, separator: str, entry: str) -> _Replacement:
-    """Return the replacement that adds a member after the one that ends at `stop`, below the comment on its line."""
+    """Return the replacement that adds a member after the member that ends at `stop`, below the comment on its line."""
     comment = _COMMENT_AFTER.match(text, stop) if "\n" in separator else None
     if comment is None:
         return stop, stop, f"{separator}{entry}"
@@ -139,7 +139,7 @@ def _insert_after(text: str, stop: int, separator: str, entry: str) -> _Replacem
 
 
 def _add_json_item(values: Scan, number: int, name: str) -> _Replacement | None:
-    """Return the replacement that appends a text to the list with this number, or None if that is no list or has the text."""
+    """Return the replacement that appends a text to the list with this number, or None if it is not a list, or has the text."""
     text, written = values.text, json.dumps(name, ensure_ascii=False)
     if text[values.offsets[number]] != "[":
         return None

@@ -211,7 +211,7 @@ class PairSpec(TypeSpec):
         )
 
     def find_renames(self, *, new: SchemaInfo, old: SchemaInfo, old_name: str, new_name: str) -> Iterator[Rename]:
-        """Yield the renames of both halves, under `/key` and `/value`; none of a half whose type changed."""
+        """Yield the renames of both halves, under `/key` and `/value`, except for a half whose type changed."""
         for name, new_half, old_half in _list_halves_of_one_type(new, old):
             half_spec = spec(new_half)
             for rename in half_spec.find_renames(new=new_half, old=old_half, old_name=old_name, new_name=new_name):

@@ -275,21 +275,21 @@ class FileCache:
         self.entries.clear()
 
     def read(self, path: str, files: WorktreeFiles, object_format: str, *, is_known: bool = False) -> tuple[bytes, str]:
-        """Return the content of the file, and the id that Git gives it; with `is_known`, as it was when it was read last.
+        """Return the content of the file, and the id that Git gives it; with `is_known`, the content that was read last.
 
         Raises:
             OSError: if it cannot be read.
             DeclarationError: if it is too large.
         """
-        if is_known and (known := self._contents.get(path)):
-            return known[1], known[2]
+        if is_known and (content := self._contents.get(path)):
+            return content[1], content[2]
         status = os.lstat(f"{files.top}/{path}")
         version = status.st_mtime_ns, status.st_size, status.st_ino
-        known = self._contents.get(path)
-        if known is None or known[0] != version:
+        content = self._contents.get(path)
+        if content is None or content[0] != version:
             data = files.read(path)
-            known = self._contents[path] = version, data, blob_id(data, object_format)
-        return known[1], known[2]
+            content = self._contents[path] = version, data, blob_id(data, object_format)
+        return content[1], content[2]
 
 
 class CachedFiles(HashedFiles):
@@ -313,8 +313,8 @@ class CachedFiles(HashedFiles):
 
     def kind(self, path: str) -> Kind:
         """Return the kind of the entry at `path`."""
-        known = self._cache.entries.get(path)
-        return known.kind if known else super().kind(path)
+        entry = self._cache.entries.get(path)
+        return entry.kind if entry else super().kind(path)
 
     def _read_entry(self, path: str) -> Entry | None:
         if self.kind(path) != "file":

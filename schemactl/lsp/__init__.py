@@ -1,1 +1,1 @@
-"""How does an editor get diagnostics, fixes, explanations and completions? `server` speaks the protocol, the rest does not know it."""
+"""Diagnostics, fixes, explanations and completions for editors. Only `server` knows the protocol."""

@@ -46,8 +46,8 @@ class Completion:
 
     Attributes:
         label: the text.
-        kind: what it names.
-        detail: what it means, or "".
+        kind: the kind of thing that it names.
+        detail: its description, or "".
         insert: the text to insert, with the colon of a key.
     """
 
@@ -58,7 +58,7 @@ class Completion:
 
 
 def complete(workspace: Workspace, path: str, text: str, offset: int) -> list[Completion]:
-    """Return what may follow at `offset` of a file with this text.
+    """Return the texts that may follow at `offset` of a file with this text.
 
     Raises:
         SchemactlError: if the project cannot be read.

@@ -27,7 +27,7 @@ _PROTO_FIELD: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """What a position of a file is on.
+    """The part of a file at a position.
 
     Attributes:
         path: the file.
@@ -51,12 +51,12 @@ class Cursor:
 
 
 def find_cursor(path: str, text: str, offset: int) -> Cursor | None:
-    """Return what is at `offset` of a file with this text, or None if it is nothing, or the file does not parse."""
+    """Return the part at `offset` of a file with this text, or None if there is no part, or the file does not parse."""
     if path.endswith(PROTO_SUFFIX):
         return _find_in_proto(path, text, offset)
     if path.endswith(AVRO_SUFFIXES):
-        found = _find_in_json(text, offset)
-        return Cursor(path, avro=found[0], value=found[1], is_key=found[2]) if found else None
+        json_part = _find_in_json(text, offset)
+        return Cursor(path, avro=json_part[0], value=json_part[1], is_key=json_part[2]) if json_part else None
     if path.endswith(YAML_SUFFIXES):
         return _find_in_yaml(path, text, offset)
     return None
@@ -113,17 +113,17 @@ def _find_in_yaml(path: str, text: str, offset: int) -> Cursor | None:
             scalar = value.value if isinstance(value, yaml.ScalarNode) else ""
             return Cursor(path, number, parts, value=scalar, is_key=is_key)
         if isinstance(value, yaml.ScalarNode) and value.style == "|" and index == len(parts) - 1:
-            found = _find_in_json(value.value, _find_block_offset(text, value, offset))
-            if found is None:
+            json_part = _find_in_json(value.value, _find_block_offset(text, value, offset))
+            if json_part is None:
                 return Cursor(path, number, parts)
-            return Cursor(path, number, parts, avro=found[0], value=found[1], is_key=found[2])
+            return Cursor(path, number, parts, avro=json_part[0], value=json_part[1], is_key=json_part[2])
         scalar = value.value if isinstance(value, yaml.ScalarNode) else ""
         return Cursor(path, number, parts[: index + 1], avro=parts[index + 1 :], value=scalar, is_key=is_key)
     return None
 
 
 def _descend(node: yaml.Node, offset: int) -> tuple[Tokens, yaml.Node, bool]:
-    """Return the place of the innermost node at `offset`, the node, and whether its key is there."""
+    """Return the place of the innermost node at `offset`, the node, and whether the offset is in its key."""
     parts: list[str] = []
     while True:
         for token, key, child in _list_children(node):

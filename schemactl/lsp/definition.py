@@ -16,11 +16,11 @@ from schemactl.lsp.workspace import Workspace
 
 
 def find_definition(workspace: Workspace, cursor: Cursor, line: str) -> Source | None:
-    """Return the place of what the name at the cursor means, or None if it is not defined in the project.
+    """Return the place of the definition of the name at the cursor, or None if the project does not define it.
 
     Args:
         workspace: the project.
-        cursor: what the cursor is on.
+        cursor: the part at the cursor.
         line: the text of its line.
     """
     if cursor.path.endswith(PROTO_SUFFIX):

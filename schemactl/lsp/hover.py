@@ -1,4 +1,4 @@
-"""Explain what the cursor is on: the versions of a topic, since when a field exists and who reads it, and the keys of a declaration."""
+"""Explain the part at the cursor: the versions of a topic, since when a field exists and who reads it, and the keys of a declaration."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _MAX_VERSIONS: Final = 10
 """The most versions of a topic that are listed."""
 
 
-def hover(workspace: Workspace, cursor: Cursor) -> str:
-    """Return Markdown about what the cursor is on, or "".
+def describe(workspace: Workspace, cursor: Cursor) -> str:
+    """Return Markdown about the part at the cursor, or "".
 
     Raises:
         SchemactlError: if the files or the approved history cannot be read.
@@ -166,7 +166,7 @@ def _describe_version(version: SchemaVersion) -> str:
 
 
 def _read_versions(workspace: Workspace, names: Sequence[TopicName]) -> dict[TopicName, tuple[SchemaVersion, ...]]:
-    """Return the approved versions of each topic; none if there is no approved history."""
+    """Return the approved versions of each topic, or () without an approved history."""
     _, project = workspace.open_files()
     try:
         with history.Repository.open(workspace.directory) as repository:

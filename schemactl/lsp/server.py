@@ -25,7 +25,7 @@ from schemactl.declare.project import PROJECT_FILE
 from schemactl.lsp.completion import Completion, complete
 from schemactl.lsp.cursor import find_cursor
 from schemactl.lsp.definition import find_definition
-from schemactl.lsp.hover import hover
+from schemactl.lsp.hover import describe
 from schemactl.lsp.workspace import Diagnostic, QuickFix, Workspace
 
 T = TypeVar("T")
@@ -119,7 +119,7 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
         await look_again()
 
     async def look_again() -> None:
-        """Check every project again, with the files as they are on disk now."""
+        """Read the files on disk again, and check every project."""
         for project in projects.values():
             project.workspace.look_again()
         await asyncio.gather(*(check(project) for project in projects.values()))
@@ -151,7 +151,7 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
             return None
         project, path = place
         text = server.workspace.get_text_document(uri).source
-        # Every check has a mapping of its own, because the checks share what they have read.
+        # Each check gets another mapping, because the checks share the files that they have read.
         project.workspace.buffers = {**project.workspace.buffers, path: text.encode("utf-8", "replace")}
         return project
 
@@ -248,10 +248,12 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
         text = server.workspace.get_text_document(params.text_document.uri).source
         actions = []
         for diagnostic in project.diagnostics.get(path, []):
-            shown = to_diagnostic(text, diagnostic)
-            is_inside = shown.range.start <= params.range.end and params.range.start <= shown.range.end
+            lsp_diagnostic = to_diagnostic(text, diagnostic)
+            is_inside = (
+                lsp_diagnostic.range.start <= params.range.end and params.range.start <= lsp_diagnostic.range.end
+            )
             if is_inside:
-                actions += [to_action(project.workspace, shown, fix) for fix in diagnostic.fixes]
+                actions += [to_action(project.workspace, lsp_diagnostic, fix) for fix in diagnostic.fixes]
         return actions
 
     def to_action(workspace: Workspace, diagnostic: types.Diagnostic, fix: QuickFix) -> types.CodeAction:
@@ -273,11 +275,11 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
         text = server.workspace.get_text_document(params.text_document.uri).source
         offset = to_offset(text, params.position)
 
-        def answer() -> str:
+        def describe_part() -> str:
             cursor = find_cursor(path, text, offset)
-            return hover(project.workspace, cursor) if cursor else ""
+            return describe(project.workspace, cursor) if cursor else ""
 
-        markdown = await ask(project, answer, "")
+        markdown = await ask(project, describe_part, "")
         return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, markdown)) if markdown else None
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
@@ -290,11 +292,11 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
         offset = to_offset(text, params.position)
         line = text.split("\n")[params.position.line] if params.position.line < text.count("\n") + 1 else ""
 
-        def answer() -> Source | None:
+        def find_source() -> Source | None:
             cursor = find_cursor(path, text, offset)
             return find_definition(project.workspace, cursor, line) if cursor else None
 
-        source = await ask(project, answer, None)
+        source = await ask(project, find_source, None)
         if source is None:
             return None
         target = text if source.path == path else project.workspace.read_text(source.path) or ""

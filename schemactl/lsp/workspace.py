@@ -1,4 +1,4 @@
-"""Check the project of an editor: the files on disk, with the contents of open documents in place of those that are saved."""
+"""Check the project of an editor: the files on disk, with the contents of open documents in place of the saved ones."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class QuickFix:
     """A fix that a person may choose.
 
     Attributes:
-        title: what it does, as an imperative.
+        title: its effect, as an imperative.
         edit: the edit that makes it.
         is_preferred: whether it is the only one.
     """
@@ -148,7 +148,7 @@ class Workspace:
         self._cache.files.forget()
 
     def diagnose(self) -> dict[str, list[Diagnostic]]:
-        """Check all topics, and lint those of open documents; return the diagnostics by path."""
+        """Check all topics, lint the topics of open documents, and return the diagnostics by path."""
         if self._checked is None:
             self._load()
         diagnostics = [*self._check(), *self._lint()]

@@ -175,7 +175,7 @@ class ShownCause:
 
     @property
     def edits(self) -> list[LineEdit]:
-        """The edits that make its fixes; none if it is waived, or if only a person can make them."""
+        """The edits that make its fixes, unless it is waived, or only a person can make them."""
         if self.cause.waivers:
             return []
         return to_line_edits(finding.edit for finding in self.cause.findings if finding.edit)
@@ -335,14 +335,17 @@ def diff_schemas(*, old: SchemaInfo, new: SchemaInfo, labels: tuple[str, str]) -
 
 def diff_lines(edit: LineEdit) -> SchemaDiff:
     """Return the difference that an edit makes, with the lines that it keeps."""
-    kept = 0
-    while kept < min(len(edit.old_lines), len(edit.new_lines)) and edit.old_lines[kept] == edit.new_lines[kept]:
-        kept += 1
-    numbers = range(edit.start, edit.start + kept)
+    kept_count = 0
+    while (
+        kept_count < min(len(edit.old_lines), len(edit.new_lines))
+        and edit.old_lines[kept_count] == edit.new_lines[kept_count]
+    ):
+        kept_count += 1
+    numbers = range(edit.start, edit.start + kept_count)
     rows = [DiffRow(" ", number, number, line) for number, line in zip(numbers, edit.new_lines, strict=False)]
-    first = edit.start + kept
-    rows += [DiffRow("-", number, None, line) for number, line in enumerate(edit.old_lines[kept:], first)]
-    rows += [DiffRow("+", None, number, line) for number, line in enumerate(edit.new_lines[kept:], first)]
+    first = edit.start + kept_count
+    rows += [DiffRow("-", number, None, line) for number, line in enumerate(edit.old_lines[kept_count:], first)]
+    rows += [DiffRow("+", None, number, line) for number, line in enumerate(edit.new_lines[kept_count:], first)]
     return SchemaDiff(f"a/{shown(edit.path)}", f"b/{shown(edit.path)}", (tuple(rows),))
 
 

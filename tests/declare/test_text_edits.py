@@ -94,7 +94,7 @@ def edit(file: AvroFile, change: DefinitionEdit) -> TextEdit:
 
 
 def check_line_edit(text_edit: TextEdit) -> None:
-    """The same edit of whole lines makes the same text."""
+    """Check that the edit of whole lines makes the same text."""
     [line_edit] = to_line_edits([text_edit])
     lines = text_edit.content.replace("\r\n", "\n").split("\n")
     assert tuple(lines[line_edit.start - 1 : line_edit.end]) == line_edit.old_lines

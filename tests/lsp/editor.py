@@ -1,4 +1,4 @@
-"""An editor: pygls's client of language servers, and `schemactl lsp` in a process of its own."""
+"""An editor: pygls's client of language servers, and `schemactl lsp` in another process."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Editor:
         """Wait until the diagnostics of a file have exactly these codes, and return them."""
 
         async def wait() -> list[types.Diagnostic]:
-            while sorted(str(each.code) for each in self._diagnostics.get(self.uri(path), [])) != sorted(rules):
+            while sorted(str(item.code) for item in self._diagnostics.get(self.uri(path), [])) != sorted(rules):
                 self._published.clear()
                 await self._published.wait()
             return self._diagnostics.get(self.uri(path), [])
@@ -103,7 +103,7 @@ class Editor:
         return target.as_posix(), start.line, start.character
 
     def completions(self, path: str, line: int, character: int) -> dict[str, types.CompletionItem]:
-        """Return what may follow, by label."""
+        """Return the completions, by label."""
         params = types.CompletionParams(types.TextDocumentIdentifier(self.uri(path)), types.Position(line, character))
         answer = self.run(self._client.text_document_completion_async(params))
         items = answer.items if isinstance(answer, types.CompletionList) else answer or []
