@@ -7,13 +7,13 @@ breaks. So either all files are written or none.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from schemactl.checks.check_report import CheckReport, TopicCheck
-from schemactl.checks.project_check import CheckRequest, check_project
+from schemactl.checks.project_check import CheckRequest, check_project, find_checked_files
 from schemactl.core import atomic_files
 from schemactl.core.deadline import Deadline
 from schemactl.core.edits import TextEdit, edit_contents
@@ -22,6 +22,7 @@ from schemactl.core.schema import SchemaInfo, live
 from schemactl.declare.files import shown
 from schemactl.declare.formatter import write
 from schemactl.formats import find_renames
+from schemactl.history import Repository
 
 MAX_PASSES: Final = 10
 """The most times that the edited files are checked again."""
@@ -78,10 +79,16 @@ def find_fixes(
     pairs = [_split_rename(written) for written in renames]
     before = after = check_project(request, deadline, progress=progress, note=note)
     alias_edits = tuple(edit for pair in pairs for edit in _find_alias_edits(before, *pair))
+    merged_paths = _find_merged_paths(request, (*alias_edits, *before.edits))
+    for path in merged_paths:
+        note(
+            f"{shown(path)} is not edited, because the approved branch has changed it, too, since this work began: merge it first"
+        )
     old_texts: dict[str, str] = {}
     new_texts: dict[str, str] = {}
     for number in range(MAX_PASSES):
-        edits = alias_edits if number == 0 and alias_edits else after.edits
+        possible_edits = alias_edits if number == 0 and alias_edits else after.edits
+        edits = [edit for edit in possible_edits if edit.path not in merged_paths]
         texts = {**new_texts, **edit_contents(edits)}
         if texts == new_texts:
             break
@@ -89,7 +96,7 @@ def find_fixes(
         try:
             after = check_project(replace(request, changes=contents), deadline, progress=progress)
         except DeclarationError:
-            if edits is alias_edits:
+            if possible_edits is alias_edits:
                 raise
             # An edit that makes a file invalid is not made.
             break
@@ -97,6 +104,16 @@ def find_fixes(
             old_texts.setdefault(edit.path, edit.content)
         new_texts = texts
     return Fixes(before, after, old_texts, new_texts)
+
+
+def _find_merged_paths(request: CheckRequest, edits: Iterable[TextEdit]) -> list[str]:
+    """Return the paths of edits in a text that the files do not have: it was checked as the merge will make it."""
+    texts = {edit.path: edit.content for edit in edits}
+    if not texts:
+        return []
+    with Repository.open(request.directory) as repository:
+        files = find_checked_files(request, repository).files
+        return sorted(path for path, text in texts.items() if files.read(path) != text.encode())
 
 
 # Aliases
@@ -206,7 +223,5 @@ def _explain_other_text(path: str, request: CheckRequest) -> SchemactlError:
             source=source,
         )
     return SchemactlError(
-        f"{name} is not what was checked: it is checked as it will be after the merge; no file was written",
-        fix="merge the approved branch into this one first",
-        source=source,
+        f"{name} was changed while it was checked; no file was written", fix="run it again", source=source
     )

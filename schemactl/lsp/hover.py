@@ -92,7 +92,8 @@ def _describe_uses(workspace: Workspace, path: str, keys: Sequence[str]) -> Iter
     for name, versions in versions_by_topic.items():
         topic = declared.catalog.topics[name]
         since = _find_first(versions, keys)
-        yield f"* `{name}`: {f'since {_describe_version(since)}' if since else 'new in this change'}"
+        latest = f"; the latest version is {versions[-1].number}" if versions else ""
+        yield f"* `{name}`: {f'since {_describe_version(since)}' if since else 'new in this change'}{latest}"
         for client in topic.clients:
             if client.reads:
                 yield f"  * {_describe_reader(client, versions, keys)}"

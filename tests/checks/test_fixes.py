@@ -343,6 +343,15 @@ def test_fix_of_a_pull_request_edits_what_is_committed(repository: Scratch) -> N
     assert read(repository) == FIXED
 
 
+def test_fix_of_a_branch_edits_its_own_text(repository: Scratch) -> None:
+    base = repository.commit({"schemactl.yaml": PROJECT, YAML: TOPIC, AVSC: record(ID)})
+    repository.commit({AVSC: record(ID, '{"name": "late", "type": "string", "default": ""}')})
+    repository.commit({AVSC: NEW}, branch="work", start=base)
+    repository.git("checkout", "-q", "work")
+    schemactl(repository.path, "check", "--fix")
+    assert read(repository) == FIXED
+
+
 def test_diff_goes_to_standard_error_beside_another_format(repository: Scratch) -> None:
     change(repository, record(ID), NEW)
     printed = schemactl(repository.path, "check", "--diff", "--format", "json", code=100)
