@@ -29,6 +29,9 @@ from typing import IO, Any, Final, Protocol
 _PAGE: Final = 100
 _TIMEOUT_S: Final = 30.0
 
+_MAX_SUGGESTIONS: Final = 20
+"""The most suggested changes of a report, so that a large change does not bury its reviewers."""
+
 
 class HostError(Exception):
     """The host refuses, gives no answer, or has not what is asked for."""
@@ -98,7 +101,7 @@ class GitHub:
         head = self._pull_request["head"]["sha"]
         comments = f"/pulls/{self._pull_request['number']}/comments"
         known_bodies = {comment["body"] for comment in self._api.pages(comments) if comment["user"]["type"] == "Bot"}
-        for edit in edits:
+        for edit in edits[:_MAX_SUGGESTIONS]:
             body = _render_suggestion(edit)
             if body in known_bodies or not self._has_lines(edit, head):
                 continue

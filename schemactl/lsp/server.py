@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -32,6 +33,9 @@ T = TypeVar("T")
 
 _DELAY_S: Final = 0.2
 """The time without a keystroke after which a document is checked."""
+
+_LOOK_INTERVAL_S: Final = 10.0
+"""The time after which files are read again, if the editor does not tell which files change on disk."""
 
 _SEVERITIES: Final = {
     "error": types.DiagnosticSeverity.Error,
@@ -59,12 +63,14 @@ class _Project:
         diagnostics: the published diagnostics, by path.
         edits: the number of changes so far, by which an outdated check is recognized.
         failure: the last message about the approved history.
+        looked_s: the time at which the files on disk were read last, by the monotonic clock.
     """
 
     workspace: Workspace
     diagnostics: dict[str, list[Diagnostic]] = field(default_factory=dict)
     edits: int = 0
     failure: str = ""
+    looked_s: float = field(default_factory=time.monotonic)
 
 
 def serve(directory: str, config: str | None) -> None:
@@ -122,6 +128,7 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
         """Read the files on disk again, and check every project."""
         for project in projects.values():
             project.workspace.look_again()
+            project.looked_s = time.monotonic()
         await asyncio.gather(*(check(project) for project in projects.values()))
 
     async def run(work: Callable[[], T]) -> T:
@@ -137,7 +144,7 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
 
     def find_place(uri: str) -> tuple[_Project, str] | None:
         """Return the project of a document, and its path from the repository's top; None outside of a repository."""
-        file = to_fs_path(uri)
+        file = to_fs_path(uri) if uri.startswith("file:") else None
         if file is None:
             return None
         project = open_project(os.path.dirname(file))  # noqa: PTH120  as `relpath` below
@@ -164,6 +171,9 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
             await asyncio.sleep(_DELAY_S)
         if edits != project.edits:
             return
+        if not _is_watching(server) and time.monotonic() - project.looked_s > _LOOK_INTERVAL_S:
+            workspace.look_again()
+            project.looked_s = time.monotonic()
         try:
             diagnostics = await run(workspace.diagnose)
         except SchemactlError as error:
@@ -341,11 +351,16 @@ def _find_project_folder(folder: str) -> str | None:
     return next((str(parent) for parent in (path, *path.parents) if (parent / PROJECT_FILE).is_file()), None)
 
 
-async def _register_watchers(server: LanguageServer) -> None:
-    """Ask the editor to tell about changed files, if it can."""
+def _is_watching(server: LanguageServer) -> bool:
+    """Return whether the editor tells about files that change on disk."""
     capabilities = server.client_capabilities.workspace
     watched = capabilities.did_change_watched_files if capabilities else None
-    if not (watched and watched.dynamic_registration):
+    return bool(watched and watched.dynamic_registration)
+
+
+async def _register_watchers(server: LanguageServer) -> None:
+    """Ask the editor to tell about changed files, if it can."""
+    if not _is_watching(server):
         return
     watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in _WATCHED]
     options = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
