@@ -7,7 +7,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # If this package itself was found there, as in its own checkout, its modules are still found.
     del sys.path[0]
 
-from schemactl.core.deadline import DEFAULT_S, OutOfTime, interrupted_after
+from schemactl.core.deadline import DEFAULT_S, OutOfTime, interrupted_after, start_command
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as in shells."""
@@ -15,6 +15,7 @@ INTERRUPTED = 130
 
 def main() -> int:
     """Run the command line and return its exit code."""
+    start_command()
     try:
         if sys.argv[1:] == ["check", "--staged"]:
             from schemactl.history import early_exit

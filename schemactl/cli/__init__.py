@@ -15,6 +15,7 @@ from typing import Any, TextIO, cast
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import COMMANDS, build_parser, command_of, expand_help, load
+from schemactl.core.deadline import within
 from schemactl.core.errors import CHANGES as CHANGES
 from schemactl.core.errors import NEGATIVE as NEGATIVE
 from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
@@ -74,8 +75,12 @@ def _run(arguments: list[str]) -> int:
         )
         if isinstance(sys.stdout, CleanStream):
             sys.stdout.styled = context.color
+        run = load(args.command).run
         with closing(context):
-            code = load(args.command).run(args, context)
+            if getattr(args, "limits_command", False):
+                code = within(args.timeout, lambda _: run(args, context))
+            else:
+                code = run(args, context)
         print(end="", flush=True)
     except SchemactlError as error:
         _print_traceback(debug=debug)

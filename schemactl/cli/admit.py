@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_format, add_options, number
+from schemactl.cli.parser import add_command_timeout, add_format, add_options, number
 from schemactl.cli.schema_input import Answer, Request, in_client_form, is_given, read_schema
 from schemactl.cli.schema_input import add_arguments as add_schema_arguments
 from schemactl.cli.target_selection import add_target, target_of
@@ -81,6 +81,7 @@ def configure_admit(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--consumers N: the same, not counting AUTO_CONSUME consumers", type=number(0), default=0)
     add_options(parser, "--has-data: the topic holds messages")
     add_format(parser)
+    add_command_timeout(parser)
     add_options(parser, "--jsonl: answer questions on standard input")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import Parser, add_options, number, seconds
+from schemactl.cli.parser import Parser, add_command_timeout, add_options, number, seconds
 from schemactl.cli.target_selection import EnvironmentTarget
 from schemactl.cli.topic_selection import (
     STATE_HELP,
@@ -108,6 +108,7 @@ def configure_decode(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, "--key-base64 TEXT: the message's key, of a SEPARATED KEY_VALUE")
     add_numbers_of(parser)
+    add_command_timeout(parser)
     add_options(
         parser,
         STRICT_OPTION,

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, get_args
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_options
+from schemactl.cli.parser import add_command_timeout, add_options
 from schemactl.cli.target_selection import add_target, approved_target, shown_target
 from schemactl.cli.topic_selection import (
     VERSION_HELP,
@@ -89,6 +89,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         "else Git's numbers)",
         from_environment=False,
     )
+    add_command_timeout(parser)
     add_recursion_depth(parser)
     add_filters(parser)
 

@@ -14,7 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_options
+from schemactl.cli.parser import add_command_timeout, add_options
 from schemactl.cli.target_selection import approved_target
 from schemactl.cli.topic_selection import add_selection, parse_namespaces
 from schemactl.core.errors import HistoryError, SchemactlError, UsageError, first_of
@@ -62,6 +62,7 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
         "--one-commit: commit the latest version of everything at once",
         "--commit-each-version: a commit for each version that can be read, in order of their upload and with its time",
     )
+    add_command_timeout(parser)
 
 
 def run_import(args: argparse.Namespace, context: Context) -> int:

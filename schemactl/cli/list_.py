@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_format, add_options, number
+from schemactl.cli.parser import add_command_timeout, add_format, add_options, number
 from schemactl.cli.target_selection import reviewed_project, target_of
 from schemactl.cli.topic_selection import TOPIC_HELP, add_filters, add_selection, find
 from schemactl.core.errors import NEGATIVE, DeclarationError, UsageError, did_you_mean
@@ -420,6 +420,7 @@ def configure_clients(parser: argparse.ArgumentParser) -> None:
         "--role", choices=("producer", "consumer"), help="with --expect, only producers, or only consumers and readers"
     )
     add_format(parser)
+    add_command_timeout(parser)
 
 
 class _ConnectedClient(NamedTuple):

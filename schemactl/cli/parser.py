@@ -457,6 +457,12 @@ def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -
     )
 
 
+def add_command_timeout(parser: argparse.ArgumentParser) -> None:
+    """Add the option --timeout for the whole command, whose time `main` limits."""
+    add_timeout(parser)
+    parser.set_defaults(limits_command=True)
+
+
 def seconds(text: str) -> float:
     """Parse an option's number of seconds; raise ArgumentTypeError if it is not a number, not positive, or too large."""
     with suppress(ValueError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_format, add_options, number
+from schemactl.cli.parser import add_command_timeout, add_format, add_options, number
 from schemactl.cli.schema_input import add_arguments as add_schema_arguments
 from schemactl.cli.schema_input import in_client_form, is_given, read_schema
 from schemactl.cli.show import definition_value, print_definition
@@ -77,6 +77,7 @@ def configure_registry(parser: argparse.ArgumentParser) -> None:
         action.add_argument("topic", metavar="TOPIC[@N]" if is_upload else "TOPIC", help=_TOPIC_HELP + version_help)
         add_target(action)
         add_format(action)
+        add_command_timeout(action)
         if name == "get":
             action.add_argument("--version", type=int, metavar="N", help="(default: the latest)")
         if is_upload:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli.context import Context, select_notes
-from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.parser import add_command_timeout, add_format, add_options
 from schemactl.cli.target_selection import ChosenTarget, EnvironmentTarget, add_target, approved_target, target_of
 from schemactl.cli.topic_selection import (
     STATE_HELP,
@@ -513,6 +513,7 @@ def configure_log(parser: argparse.ArgumentParser) -> None:
     )
     add_target(parser, "show this target's version numbers next to Git's, where they differ", from_environment=False)
     add_format(parser)
+    add_command_timeout(parser)
 
 
 def run_log(args: argparse.Namespace, context: Context) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import Parser, add_format, add_options, number
+from schemactl.cli.parser import Parser, add_command_timeout, add_format, add_options, number
 from schemactl.cli.topic_selection import (
     STRICT_OPTION,
     TOPIC_HELP,
@@ -117,6 +117,7 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
         )
         add_options(action, "--master URL: the Spark to use (default: local[*])", default="local[*]")
         add_numbers_of(action)
+        add_command_timeout(action)
         add_options(action, STRICT_OPTION)
         add_recursion_depth(action)
         configure = configure_land if name == "land" else configure_verify

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from schemactl.cli.context import Context, select_notes
 from schemactl.cli.parser import add_options
-from schemactl.core.deadline import OutOfTime, Worker
+from schemactl.core.deadline import OutOfTime, Worker, describe_wait
 from schemactl.core.errors import MissingCredentials, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -565,14 +565,17 @@ def side_by_side(works: Sequence[Callable[[], T]], *, stop: Stop | None = None) 
     workers = [Worker(partial(run, number, work)) for number, work in enumerate(works)]
     for worker in workers:
         worker.start()
-    cancellation = _wait_for_workers(workers, stop)
+    interrupt = _wait_for_workers(workers, stop)
     if bugs:
         raise bugs[0]
-    return [results.get(number, cancellation) for number in range(len(works))]
+    return [
+        results[number] if number in results else _to_target_error(interrupt, worker)
+        for number, worker in enumerate(workers)
+    ]
 
 
-def _wait_for_workers(workers: Sequence[Worker], stop: Stop | None) -> SchemactlError:
-    """Wait until all workers have ended, or `stop` cancels the rest; return the error of the canceled ones."""
+def _wait_for_workers(workers: Sequence[Worker], stop: Stop | None) -> KeyboardInterrupt | OutOfTime | None:
+    """Wait until all workers have ended, or `stop` cancels the rest; return the interrupt, or None."""
     while running := [worker for worker in workers if not worker.has_ended]:
         try:
             running[0].wait(_POLL_INTERVAL_S)
@@ -580,8 +583,8 @@ def _wait_for_workers(workers: Sequence[Worker], stop: Stop | None) -> Schemactl
             if stop is None:
                 raise
             if not stop(error):
-                return _to_target_error(error)
-    return SchemactlError("it gave no answer")
+                return error
+    return None
 
 
 def _run_one(work: Callable[[], T], stop: Stop | None) -> T | SchemactlError:
@@ -600,8 +603,15 @@ def _call(work: Callable[[], T]) -> T | SchemactlError:
         return error
 
 
-def _to_target_error(error: KeyboardInterrupt | OutOfTime) -> SchemactlError:
-    return SchemactlError(error.what, fix=error.fix) if isinstance(error, OutOfTime) else SchemactlError("interrupted")
+def _to_target_error(error: KeyboardInterrupt | OutOfTime | None, worker: Worker | None = None) -> SchemactlError:
+    """Return the error of a target whose work was interrupted, in the thread of `worker` if it has one."""
+    if error is None:
+        return SchemactlError("it gave no answer")
+    if not isinstance(error, OutOfTime):
+        return SchemactlError("interrupted")
+    if worker is not None and (wait := describe_wait(worker.thread)):
+        error = OutOfTime(error.seconds, "waiting", wait)
+    return SchemactlError(error.what, fix=error.fix)
 
 
 def worst(codes: Iterable[int]) -> int:

@@ -38,15 +38,56 @@ _HARD_S = 15.0
 class OutOfTime(BaseException):
     """The time is used up. It is not an `Exception`, so that `except Exception` does not catch it.
 
+    Args:
+        seconds: the time limit.
+        doing: the step that takes so long, such as "reading the declared files".
+        wait: the response that is missing; by default the one for which a thread waits longest.
+
     Attributes:
+        seconds: the time limit.
         what: the message.
         fix: the next step.
     """
 
-    def __init__(self, seconds: float, doing: str) -> None:
+    def __init__(self, seconds: float, doing: str, wait: str = "") -> None:
+        self.seconds = seconds
         self.what = f"gave up after {seconds:g} s while {doing}"
         self.fix = "give it more time with `--timeout SECONDS`; with GIT_TRACE=1 git logs what it does"
+        if wait := wait or describe_wait():
+            self.what = f"gave up after {seconds:g} s while waiting for {wait}"
+            self.fix = "check that the server responds, or give it more time with `--timeout SECONDS`"
         super().__init__(f"{self.what}\n  Fix: {self.fix}")
+
+
+_waits: dict[object, tuple[int, Callable[[], str]]] = {}
+"""The missing responses, oldest first: a thread, and a function that describes the response, by a key."""
+
+
+def begin_wait(key: object, thread: int, describe: Callable[[], str]) -> None:
+    """Record that a thread waits for a response, so that `OutOfTime` names it; `end_wait` ends that."""
+    _waits[key] = thread, describe
+
+
+def end_wait(key: object) -> None:
+    """Record that a response has come, or is not waited for any longer."""
+    _waits.pop(key, None)
+
+
+def describe_wait(thread: int | None = None) -> str:
+    """Describe the response for which a thread, or any thread, waits longest; return "" without one."""
+    for owner, describe in list(_waits.values()):
+        if thread in (None, owner):
+            return describe()
+    return ""
+
+
+_command_started_s: float | None = None
+
+
+def start_command() -> None:
+    """Count the time limit of the command of this process from now on, so that it includes imports."""
+    global _command_started_s  # noqa: PLW0603  the process has one command
+    _command_started_s = time.monotonic()
 
 
 def within(seconds: float | None, work: Callable[[Deadline], T]) -> T:
@@ -58,16 +99,19 @@ def within(seconds: float | None, work: Callable[[Deadline], T]) -> T:
     if seconds is None:
         return work(Deadline(float("inf"), "starting"))
     try:
-        return interrupted_after(seconds, "starting", work)
+        return interrupted_after(seconds, "starting", work, _command_started_s)
     except OutOfTime as error:
         from schemactl.core.errors import SchemactlError
 
         raise SchemactlError(error.what, fix=error.fix) from error
 
 
-def interrupted_after(seconds: float, doing: str, work: Callable[[Deadline], T]) -> T:
-    """Run `work`, whose first step is `doing`, and return its result; raise OutOfTime if it takes longer."""
-    deadline = Deadline(seconds, doing)
+def interrupted_after(seconds: float, doing: str, work: Callable[[Deadline], T], started_s: float | None = None) -> T:
+    """Run `work`, whose first step is `doing`, and return its result; raise OutOfTime if it takes longer.
+
+    The time counts from `started_s`, by the monotonic clock, or from now.
+    """
+    deadline = Deadline(seconds, doing, started_s)
     try:
         deadline.set()
         return work(deadline)
@@ -87,11 +131,11 @@ class Deadline:
         is_over: whether it was removed.
     """
 
-    def __init__(self, seconds: float, doing: str) -> None:
+    def __init__(self, seconds: float, doing: str, started_s: float | None = None) -> None:
         self.is_over = False
         self._seconds = seconds
         self._doing = doing
-        self._ends_s = time.monotonic() + seconds
+        self._ends_s = (time.monotonic() if started_s is None else started_s) + seconds
         self._old_handler: Any = None
 
     def begin(self, doing: str) -> None:
@@ -173,6 +217,11 @@ class Worker:
         self._work = work
         self._ended = Event()
         self._thread = Thread(target=self._run, daemon=True)
+
+    @property
+    def thread(self) -> int:
+        """The identifier of the started thread."""
+        return self._thread.ident or 0
 
     def start(self) -> None:
         """Start the thread."""

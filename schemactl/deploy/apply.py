@@ -44,7 +44,7 @@ PARALLEL: Final = 8
 
 _MOST_LISTED: Final = 8
 _TICK_S: Final = 0.2
-_GRACE_S: Final = 5.0
+_GRACE_S: Final = 0.5
 """The time that an interrupted apply waits for running steps."""
 
 _RESTORE_ATTEMPTS: Final = 3

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from threading import Event, Lock, RLock, Thread, get_ident, local
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 
+from schemactl.core.deadline import OutOfTime, Worker, begin_wait, end_wait
 from schemactl.core.errors import NotPermitted, RegistryError
 from schemactl.core.json_values import shape_error
 from schemactl.core.terminal import on_one_line
@@ -80,6 +83,9 @@ _NO_CERTIFICATE: Final = ("HANDSHAKE_FAILURE", "BAD_CERTIFICATE", "CERTIFICATE_R
 
 
 HostPort = tuple[str, int]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 class NoResponseError(RegistryError):
@@ -192,7 +198,21 @@ class AdminConnection:
         """
         what = f"{method} {path}"
         with self._watch.watch(what, time.monotonic() + max(_READ_S, self._deadline_s)) as request:
-            return self._send_with_retries(method, path, body, done, request)
+            begin_wait(request, self._owner, partial(self._describe_wait, request))
+            try:
+                return self._send_with_retries(method, path, body, done, request)
+            finally:
+                end_wait(request)
+
+    @property
+    def _owner(self) -> int:
+        """The thread for which the calling thread sends requests."""
+        owner: int = getattr(self._local, "owner", get_ident())
+        return owner
+
+    def _describe_wait(self, request: SlowRequest) -> str:
+        reason = request.why or f"no response for {time.monotonic() - request.since_s:.1f} s"
+        return f"{self.url}: {request.what} ({self._credentials.redact(reason)})"
 
     def _send_with_retries(
         self, method: str, path: str, body: Any, done: Callable[[], Reply | None], request: SlowRequest
@@ -271,18 +291,45 @@ class AdminConnection:
         """Return the broker's message without secrets."""
         return self._credentials.redact(error_message(reply))
 
-    @contextmanager
-    def threads(self) -> Iterator[ThreadPoolExecutor]:
-        """Provide a thread for each concurrent request. After an exception, no further request is sent."""
-        executor = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="pulsar")
+    def map_in_threads(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+        """Yield the result of `function` for each item, in order, from several threads.
+
+        After an exception, no further request is sent. An interrupt does not wait for the requests in progress.
+        """
+        futures: list[Future[_Result]] = []
+        pending: deque[tuple[Future[_Result], _Item]] = deque()
+        for item in items:
+            futures.append(Future())
+            pending.append((futures[-1], item))
+        owner = self._owner
+
+        def run_items() -> None:
+            self._local.owner = owner
+            while True:
+                try:
+                    future, item = pending.popleft()
+                except IndexError:
+                    return
+                try:
+                    future.set_result(function(item))
+                except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
+                    future.set_exception(error)
+
+        # Daemon threads, because the threads of ThreadPoolExecutor keep the process from ending.
+        workers = [Worker(run_items) for _ in range(min(CONNECTIONS, len(futures)))]
+        for worker in workers:
+            worker.start()
         try:
-            yield executor
-        except BaseException:
+            for future in futures:
+                yield future.result()
+        except BaseException as error:
             self._stopped.set()
+            pending.clear()
+            if not isinstance(error, (KeyboardInterrupt, OutOfTime)):
+                for worker in workers:
+                    worker.wait(_READ_S)
+                self._stopped.clear()
             raise
-        finally:
-            executor.shutdown(cancel_futures=True)
-            self._stopped.clear()
 
     def _sleep(self, seconds: float) -> None:
         if self._only_thread == get_ident():
