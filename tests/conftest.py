@@ -55,7 +55,7 @@ def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 LONGEST = (
     *("spark", "commands", "test_hook.py", "test_example.py", "test_mixtures_on_pulsar.py", "test_timeout.py", "test_hostile_registry.py"),
-    *("test_troubles.py", "test_compare_command.py", "test_rules.py", "test_avro_hostile.py", "test_pulsar_faults.py", "test_several_targets.py"),
+    *("test_troubles.py", "test_compare_command.py", "test_rules.py", "test_avro_hostile.py", "test_pulsar_faults.py", "test_several_targets.py", "test_time_limits.py"),
     *("test_gate.py", "test_apply_record.py", "test_waived_checks.py", "pulsar", "checks", "history", "deploy"),
 )  # fmt: skip
 """What begins first, so that no worker idles at the end: files and folders of tests that wait for other processes, or work longest."""
