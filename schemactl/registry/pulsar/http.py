@@ -59,6 +59,8 @@ _MAX_MESSAGE = 500
 _MAX_CLUSTERS = 64
 _REDIRECTS = frozenset({307, 308})
 _UNAUTHORIZED = 401
+_UNKNOWN_CLUSTER: Final = "Invalid cluster id: "
+"""The beginning of a broker's message about replication to a cluster that it does not know."""
 _MESSAGE_VERSION: Final = "X-Pulsar-Base64-schema-version"
 _FORBIDDEN = frozenset({401, 403})
 
@@ -280,6 +282,9 @@ class AdminConnection:
             reason, fix = self._credentials.why_rejected()
             raise RegistryError(f"{what}{f' ({message})' if message else ''}: {reason}", fix=fix)
         what = f"{what}{': ' if message else ''}{message}"
+        if message.startswith(_UNKNOWN_CLUSTER):
+            # Brokers answer 403, which is not about the role.
+            raise RegistryError(what, fix="name only clusters that `pulsar-admin clusters list` shows")
         if reply.status not in _FORBIDDEN:
             raise RegistryError(what)
         raise NotPermitted(

@@ -13,7 +13,11 @@ import admin_servers
 import brokers
 import pytest
 
-CLUSTERS = {"replication_clusters": ["standalone"]}
+from schemactl.core.errors import NotPermitted, RegistryError
+from schemactl.core.names import NamespaceName
+from schemactl.core.policies import Policies
+from schemactl.registry.pulsar.registry import PulsarRegistry
+
 ZERO_LIMIT = (
     "Invalid retention policy: Setting a single time or size limit to 0 is invalid when one of the limits has a non-zero value. "
     "Use the value of -1 instead of 0 to ignore a specific limit. To disable retention both limits must be set to 0."
@@ -353,6 +357,18 @@ def test_other_policies_cannot_be_set(admin: Admin, topic: str) -> None:
         assert admin.call("DELETE", path).status == 204
         missing_path = path.replace(namespace, f"{namespace}x").replace(topic, f"{topic}x")
         assert admin.call(method, missing_path, 1).status == 404
+
+
+def test_unknown_cluster_is_not_reported_as_a_missing_permission(admin: Admin) -> None:
+    name = NamespaceName.parse(admin.create_namespace().removeprefix("/namespaces/"))
+    policies = Policies(settings={"replication_clusters": ["nowhere", "standalone"]})
+    with (
+        closing(PulsarRegistry(admin.server.url)) as registry,
+        pytest.raises(RegistryError, match="Invalid cluster id: nowhere") as raised,
+    ):
+        registry.set_namespace_policies(name, policies)
+    assert not isinstance(raised.value, NotPermitted)
+    assert raised.value.fix == "name only clusters that `pulsar-admin clusters list` shows"
 
 
 def test_properties_of_a_namespace(admin: Admin) -> None:
