@@ -43,7 +43,7 @@ from schemactl.codec.record_classes import (
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import protobuf
-from schemactl.formats.avro.go_definitions import find_default_changes
+from schemactl.formats.avro.go_definitions import find_changes, find_default_changes
 
 Json = Any
 
@@ -147,9 +147,13 @@ def extract(
         _require_type(kind, "a class with annotations", type_, SchemaType.AVRO, SchemaType.JSON)
         from schemactl.declare.formatter import laid_out_json
 
-        text = laid_out_json(
-            _to_json(_Definer(java, role, is_portable=is_portable, on_note=on_note).define_record(kind, ""))
-        )
+        definition = _Definer(java, role, is_portable=is_portable, on_note=on_note).define_record(kind, "")
+        if is_portable and on_note:
+            # Attributes and defaults that the class itself spells out stay as they are.
+            for change in find_changes(definition):
+                place = f"{name_of(kind)} at /{'/'.join(change.parts)}"
+                on_note(f"{place}: Go's client registers another definition, for {change.message}. {change.fix}")
+        text = laid_out_json(_to_json(definition))
     else:
         raise SchemactlError(
             f"no definition can be taken from {name_of(kind)}",

@@ -203,6 +203,21 @@ def test_a_default_that_go_registers_otherwise_is_left_out(
     assert json.loads(extract(kept, release=Release.R4_0).schema)["fields"][0]["default"] == exact
 
 
+def test_what_the_class_spells_out_stays_with_a_note() -> None:
+    notes: list[str] = []
+    annotation = Annotated[str, '{"weight": 1.0}']
+    kind = make_dataclass("Holder", [("x", annotation), ("y", bytes, field(metadata={"avro": {"default": "a"}}))])
+    fields = json.loads(extract(kind, release=Release.R4_0, on_note=notes.append).schema)["fields"]
+    assert fields == [
+        {"name": "x", "type": {"type": "string", "weight": 1.0}},
+        {"name": "y", "type": "bytes", "default": "a"},
+    ]
+    assert [note.partition(": ")[0].rpartition(" at ")[2] for note in notes] == [
+        "/fields/0/type/weight",
+        "/fields/1/default",
+    ]
+
+
 def test_a_scale_of_0_is_left_out() -> None:
     assert field_of(Annotated[Decimal, "decimal(12, 0)"])["type"] == {
         "type": "bytes",
