@@ -59,6 +59,10 @@ ERRORS = [
 ]
 
 WARNINGS = [
+    ("string", decimal(9, 2)),
+    ("string", logical("bytes", "big-decimal")),
+    ("bytes", logical("string", "uuid")),
+    (decimal(9, 2), "string"),
     ("long", MILLIS),
     (MILLIS, "long"),
     ("int", logical("int", "date")),

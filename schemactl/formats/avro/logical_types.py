@@ -426,6 +426,11 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema, plain_json: 
     if reader_type is None or writer_type is None:
         return None
     sample = _make_sample(reader_type, writer_type, writer_part.size if isinstance(writer_part, Fixed) else None)
+    # The sample is a value of the side with the logical type, and text is promoted to bytes and back.
+    if writer_type.base == "string" and isinstance(sample, bytes):
+        sample = sample.decode("utf-8", "replace")
+    elif writer_type.base == "bytes" and isinstance(sample, str):
+        sample = sample.encode()
     datum = None if sample is None else SampleMessages(writer).make_along(writer, message_tokens, sample)
     if datum is None:
         return None
