@@ -36,6 +36,7 @@ from schemactl.formats.avro.schema import (
     Array,
     Enum,
     Field,
+    Fixed,
     JavaException,
     JsonValue,
     Map,
@@ -369,6 +370,9 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
         return _make_misreading("union", location, message)
     if reader_kind == writer_kind == "decimal":
         return None if _has_digits_for(reader_type, writer_type) else _make_misreading("digits", location, message)
+    if isinstance(reader, Fixed) and isinstance(writer, Fixed) and reader.size != writer.size:
+        # An incompatibility by Avro's rules.
+        return None
     changed = compare_value_types(reader=reader_type, writer=writer_type)
     if changed is None:
         return None
