@@ -52,7 +52,7 @@ KINDS: Final[Mapping[str, tuple[str, Json, list[Any]]]] = {
     "int": ("number", "int", [5, -7]),
     "long": ("number", "long", [5, 2**40]),
     "float": ("number", "float", [1.5, 0.25]),
-    "double": ("number", "double", [1.5, 0.1]),
+    "double": ("number", "double", [1.5, 0.1, 1e300]),
     "string": ("text", "string", ["a", "AQID", "B"]),
     "uuid": ("text", make_logical("string", "uuid"), [UUID("00000000-0000-0001-0000-000000000002")]),
     "enum": ("text", _ENUM, ["B"]),

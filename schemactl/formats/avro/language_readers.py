@@ -69,12 +69,12 @@ _RESOLVABLE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ReaderRules:
-    """How the class of a reader takes the values of a message.
+    """The rules by which the class of a reader takes the values of a message.
 
     Attributes:
         client: the client, as the subject of a sentence.
         kept: by the kind that is written, the kinds of readers that get the same value.
-        renamed_units: whether times of another unit, and decimals of another scale, are read as the same value.
+        converts_units: whether times of another unit, and decimals of another scale, are read as the same value.
         same_number: pairs of written and read kinds where the reader gets the number or the bytes without their meaning.
         nullable_from: the kinds of plain values that a nullable field reads; None for all.
         applies_defaults: whether an absent field has its default.
@@ -84,7 +84,7 @@ class ReaderRules:
 
     client: str
     kept: Mapping[Kind, frozenset[Kind]]
-    renamed_units: bool
+    converts_units: bool
     same_number: frozenset[tuple[Kind, Kind]]
     nullable_from: frozenset[Kind] | None
     applies_defaults: bool
@@ -105,13 +105,13 @@ _NUMBERS: Final[Mapping[Kind, frozenset[Kind]]] = {
     "int": frozenset({"int", "long", "float", "double"}),
     "long": frozenset({"long", "float", "double"}),
     "float": frozenset({"float", "double"}),
-    "double": frozenset({"float", "double"}),
+    "double": frozenset({"double"}),
 }
 
 GO_AVRO: Final = ReaderRules(
     client="Go's client",
     kept={**{kind: frozenset({kind}) for kind in _PLAIN}, **_TEXTS},
-    renamed_units=True,
+    converts_units=True,
     same_number=frozenset(
         {
             *(("timestamp", "long"), ("local-timestamp", "long"), ("date", "int"), ("decimal", "bytes")),
@@ -133,7 +133,7 @@ GO_JSON: Final = ReaderRules(
         "bytes": frozenset({"bytes", "fixed"}),
         "fixed": frozenset({"bytes", "fixed"}),
     },
-    renamed_units=False,
+    converts_units=False,
     same_number=frozenset(
         {
             *(("int", "date"), ("date", "int"), ("int", "time"), ("time", "int"), ("time", "long"), ("long", "time")),
@@ -152,11 +152,13 @@ PYTHON_JSON: Final = ReaderRules(
     kept={
         **{kind: frozenset({kind}) for kind in _PLAIN},
         **_NUMBERS,
+        # Python has one type for both.
+        "double": frozenset({"float", "double"}),
         "string": frozenset({"string"}),
         "uuid": frozenset({"uuid", "string"}),
         "enum": frozenset({"enum", "string"}),
     },
-    renamed_units=False,
+    converts_units=False,
     same_number=GO_JSON.same_number,
     nullable_from=None,
     applies_defaults=True,
@@ -373,7 +375,7 @@ def _compare(
             yield make("size", message, (location, "size"))
         case _:
             reader_type, writer_type = value_type_of(reader), value_type_of(writer)
-            if reader_type and writer_type and not rules.renamed_units and reader_kind == writer_kind:
+            if reader_type and writer_type and not rules.converts_units and reader_kind == writer_kind:
                 changed = _compare_logical(reader_type, writer_type)
                 if changed is not None:
                     yield make("type", message, is_warning=changed)
@@ -528,7 +530,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
             fix = f"keep the field {kept_name}, and add {added_name} next to it: producers write both until no reader needs {kept_name}."
         case "absent":
             read_name = way.field.name if way.field else place
-            reason = f"{place} is absent from the messages and has no default in {whose}: {client} reads {_describe_zero(way.schema, is_json=misreading.is_json)}, which nobody wrote."
+            reason = f"{place} is absent from the messages and has no default in {whose}: {client} reads {_describe_zero(way.schema, is_json=misreading.is_json)}, which no producer wrote."
             fix = (
                 'make it a union with null first, and "default": null.'
                 if is_upgraded
