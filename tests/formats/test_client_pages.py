@@ -57,6 +57,8 @@ func main() {
 	for _, schema := range []pulsar.Schema{pulsar.NewStringSchema(nil), pulsar.NewInt8Schema(nil), pulsar.NewInt64Schema(nil), pulsar.NewDoubleSchema(nil)} {
 		fmt.Printf("%%q ", schema.GetSchemaInfo().Schema)
 	}
+	pulsar.NewAvroSchema(`{"type": "record", "name": "R", "fields": [{"name": "größe", "type": "int"}]}`, nil)
+	fmt.Println("the process goes on")
 }
 """
 
@@ -69,6 +71,7 @@ def test_go_code_and_statements_of_the_page(go_program: Path, tmp_path: Path) ->
         shutil.copy(PROGRAM / name, tmp_path / name)
     (tmp_path / "main.go").write_text(PAGE_TEST % code)
     done = subprocess.run(["go", "run", "."], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
     assert done.stdout.splitlines() == [
         "<nil> true false",
         "<nil> 8",
