@@ -437,21 +437,23 @@ def _has_other_form(proposal: Proposal, client: Client, approved_topic: Topic | 
     if client.reads or language is None or not list_native_parts(proposal.schema):
         return False
     versions = proposal.versions
-    if approved_topic is None and not proposal.known:
-        versions = (*versions, SchemaVersion(proposal.number, proposal.schema))
-    elif approved_topic is None:
-        # After the change, every version has the declared form.
-        form = find_rendering(proposal.schema)
-        versions = tuple(
-            replace(version, info=convert(version.info, form)) if version.info and form else version
-            for version in versions
-        )
-    contents = Contents(versions)
-    for build in client.builds(versions):
-        info = convert(build.info, language)
-        version = contents.find(info)
-        if version and version.info and version.info.schema != info.schema:
-            return True
+    try:
+        if approved_topic is None and not proposal.known:
+            versions = (*versions, SchemaVersion(proposal.number, proposal.schema))
+        elif approved_topic is None and (form := find_rendering(proposal.schema)):
+            # After the change, every version has the declared form.
+            versions = tuple(
+                replace(version, info=convert(version.info, form)) if version.info else version for version in versions
+            )
+        contents = Contents(versions)
+        for build in client.builds(versions):
+            info = convert(build.info, language)
+            version = contents.find(info)
+            if version and version.info and version.info.schema != info.schema:
+                return True
+    except InvalidSchema:
+        # Brokers reject one of the definitions, which has a finding.
+        return False
     return False
 
 

@@ -365,3 +365,38 @@ def test_generated_package_does_not_depend_on_the_form(shop: Shop) -> None:
     for rendering in LANGUAGES:
         shop.declare(f"protobuf: {{rendering: {rendering}}}\n", project=generate)
         assert "0 stale" in shop.run("generate", "--check")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"fileDescriptorSet": [1]}', "{}", "no JSON", '{"fileDescriptorSet": "AAAA", "rootMessageTypeName": "a"}']
+)
+def test_text_that_is_not_a_definition_stays(shop: Shop, text: str) -> None:
+    shop.declare()
+    payload = {"type": "PROTOBUF_NATIVE", "schema": text, "properties": {}}
+    (shop.scratch.path / "payload.json").write_text(json.dumps(payload))
+    shop.scratch.flush()
+    for language in LANGUAGES:
+        arguments = (
+            "admit",
+            "producer",
+            "clicks",
+            "--file",
+            "payload.json",
+            "--language",
+            language,
+            "--format",
+            "json",
+        )
+        answer = json.loads(shop.run(*arguments, code=100))
+        assert (answer["allowed"], answer["variants"]) == (False, [])
+
+
+def test_options_are_converted_between_the_forms() -> None:
+    text = (
+        'syntax = "proto3"; package web; import "google/protobuf/descriptor.proto";'
+        "extend google.protobuf.FieldOptions { bool secret = 50001; } message Click { string a_b = 1 [(secret) = true]; }"
+    )
+    schema = compile_proto(Proto("web.Click", "click.proto", {"click.proto": text.encode()})).schema
+    for start in LANGUAGES:
+        for end in LANGUAGES:
+            assert convert(render_as(schema, start), end) == render_as(schema, end)

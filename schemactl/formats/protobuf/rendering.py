@@ -28,7 +28,7 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
     FileDescriptorSet,
 )
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.project import ProtoRendering
@@ -76,8 +76,7 @@ def render_as(schema: bytes, rendering: ProtoRendering) -> bytes:
     if rendering == "java":
         return schema
     envelope, protos = _read_envelope(schema)
-    for name in protos.keys() & _read_java_files().keys():
-        protos[name] = _read_runtime_file(name)
+    protos |= _find_versioned_files(protos, rendering)
     return _render_files(protos, envelope[ENVELOPE_KEYS[1]], envelope[ENVELOPE_KEYS[2]], rendering)
 
 
@@ -100,6 +99,7 @@ def convert(schema: bytes, rendering: ProtoRendering) -> bytes:
             name: proto if is_shipped(name) else _copy_without_defaults(proto, keeps_json_names=form == "python")
             for name, proto in protos.items()
         }
+    protos |= _find_versioned_files(protos, rendering)
     return _render_files(protos, root.full_name, root.file.name, rendering)
 
 
@@ -150,8 +150,8 @@ def find_rendering(schema: bytes) -> ProtoRendering | None:
         return None
     forms: tuple[ProtoRendering, ...] = ("java", "python", "go")
     # A `.proto` text may set a JSON name to the default, so the second attempt keeps all names.
-    for normalize in (_copy_without_defaults, lambda proto: proto):
-        protos = {name: proto if is_shipped(name) else normalize(proto) for name, proto in image.stored_protos.items()}
+    for prepare in (_copy_without_defaults, lambda proto: proto):
+        protos = {name: proto if is_shipped(name) else prepare(proto) for name, proto in image.stored_protos.items()}
         for rendering in forms:
             rendered = _render_files(protos, root.full_name, root.file.name, rendering)
             if rendered == schema or (rendering == "go" and _has_same_files(rendered, schema)):
@@ -163,10 +163,13 @@ def find_variants(schema: bytes, language: ProtoRendering) -> Iterator[str]:
     """Yield why a client may send another text than the form of its language, each as a clause about the client ("it ...").
 
     Args:
-        schema: the definition in the form of any language.
+        schema: the definition in the form of any language; nothing is known of other texts.
         language: the client's language.
     """
-    _, protos = _read_envelope(schema)
+    try:
+        _, protos = _read_envelope(schema)
+    except (ValueError, TypeError, KeyError, DecodeError):
+        return
     if language == "java":
         if any(proto.syntax == "editions" for proto in protos.values()):
             yield "it has protobuf-java 3.25, which does not support editions"
@@ -326,6 +329,16 @@ def _read_java_files() -> dict[str, FileDescriptorProto]:
     """Return the files of protobuf-java 3.25.5, which Pulsar's clients use, that differ from those of newer releases, by name."""
     data = Path(__file__).with_name("java_files.binpb").read_bytes()
     return {proto.name: proto for proto in FileDescriptorSet.FromString(data).file}
+
+
+def _find_versioned_files(names: Iterable[str], rendering: ProtoRendering) -> dict[str, FileDescriptorProto]:
+    """Return the files among `names` whose content depends on the release of protobuf, as clients of a language send them."""
+    java_files = _read_java_files()
+    return {
+        name: java_files[name] if rendering == "java" else _read_runtime_file(name)
+        for name in names
+        if name in java_files
+    }
 
 
 def _read_runtime_file(name: str) -> FileDescriptorProto:
