@@ -108,7 +108,7 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
 
 
 def in_client_form(info: SchemaInfo, language: ProtoRendering | None) -> SchemaInfo:
-    """Return a schema as the client of a language sends it; a definition that brokers reject stays as it is."""
+    """Return a schema as the client of a language sends it; a definition that brokers reject is not changed."""
     from schemactl import formats
 
     try:

@@ -218,7 +218,7 @@ class Topic:
     def get_rendering(self, project: ProtoRendering | None) -> ProtoRendering:
         """Return the client language in whose form `.proto` definitions are registered.
 
-        It is the topic's own setting, else that of the `project`, else the common language of the producers, else java.
+        It is the setting of the topic, else of the `project`, else the common language of the producers, else java.
         """
         languages = {client.client_language for client in self.clients if client.role == "producer" and client.language}
         common_language = languages.pop() if len(languages) == 1 else None

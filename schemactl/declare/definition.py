@@ -926,7 +926,7 @@ def gather(
     An import means the reference whose path ends in its name: `import "common/money.proto"` finds
     `namespaces/common/money.proto`, independent of the include path of other builds. Otherwise its prefix may mean a folder.
 
-    Clients send the name of the file itself, too. It is the declared name, else its path from the folder in which the names of all its imports begin, or else
+    Clients also send the name of the file itself. It is the declared name, else its path from the folder in which the names of all its imports begin, or else
     by the prefix of its folder, or else its base name.
 
     Args:

@@ -388,7 +388,7 @@ _Rendering = Annotated[Any, choice("rendering", get_args(ProtoRendering))]
 
 
 class TopicProtobufShape(MappingShape):
-    """How the protobuf definition of a topic is registered."""
+    """The registered form of the protobuf definition of a topic."""
 
     rendering: _Rendering = optional(
         "The client language in whose form its .proto definition is registered (default: as in the project)."

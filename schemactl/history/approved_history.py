@@ -579,7 +579,7 @@ class DefinitionLoader:
     def defer_info(self, type_: SchemaType, step: int, path: str, schema: str, rendering: ProtoRendering) -> SchemaInfo:
         """Create the schema that the file at `path` declared after a step; its definition is read on use.
 
-        A `.proto` definition is in the form `rendering`, whatever was declared then: clients are of today.
+        A `.proto` definition is in the form `rendering`, which follows from the current declaration: clients are of today.
         """
         return DeferredInfo.of(type_, functools.partial(self._read_info, step, path, schema, rendering))
 

@@ -1,4 +1,4 @@
-"""A `.proto` definition is registered in the form of a client language, and a registry with another form is left as it is."""
+"""A `.proto` definition is registered in the form of a client language, and a registry with another form is not changed."""
 
 from __future__ import annotations
 

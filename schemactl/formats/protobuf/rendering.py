@@ -137,7 +137,7 @@ def of_class(message: type[Message]) -> bytes:
 
 
 def find_rendering(schema: bytes) -> ProtoRendering | None:
-    """Return the language whose client sends the definition for classes that protoc generates, or None if there is none.
+    """Return the language whose client sends the definition for generated classes, or None if no client does.
 
     The order of files does not count for Go, where it is random. A definition in which nothing differs is Java's.
 
@@ -326,7 +326,7 @@ def _spread_hash(text: str) -> int:
 
 @cache
 def _read_java_files() -> dict[str, FileDescriptorProto]:
-    """Return the files of protobuf-java 3.25.5, which Pulsar's clients use, that differ from those of newer releases, by name."""
+    """Return the files of protobuf-java 3.25.5, which Pulsar's clients use, that differ from newer releases, by name."""
     data = Path(__file__).with_name("java_files.binpb").read_bytes()
     return {proto.name: proto for proto in FileDescriptorSet.FromString(data).file}
 
