@@ -40,7 +40,7 @@ def describe(workspace: Workspace, cursor: Cursor) -> str:
         return _describe_declaration(workspace, cursor)
     if cursor.message and cursor.is_key:
         # A field of protobuf is its number.
-        uses = _describe_uses(workspace, cursor.path, [f"{cursor.message} {cursor.number}"])
+        uses = _describe_uses(workspace, cursor, [f"{cursor.message} {cursor.number}"])
         return "\n".join([f"**{cursor.message}.{cursor.value}**", "", *uses])
     return ""
 
@@ -57,7 +57,7 @@ def _describe_part(workspace: Workspace, cursor: Cursor) -> str:
             title = f"**{part.field}**" if part.kind == "field" else f"**{part.full_name or part.kind}**"
             doc = part.keys.get("doc")
             lines = [title, *(["", on_one_line(doc)] if isinstance(doc, str) else []), ""]
-            return "\n".join([*lines, *_describe_uses(workspace, cursor.path, keys)])
+            return "\n".join([*lines, *_describe_uses(workspace, cursor, keys)])
     return ""
 
 
@@ -84,13 +84,12 @@ def _list_keys(part: DefinitionPart) -> list[str]:
     return [f"{record}.{name}", f"{record.rpartition('.')[2]}.{name}"]
 
 
-def _describe_uses(workspace: Workspace, path: str, keys: Sequence[str]) -> Iterator[str]:
-    """Yield lines about each topic that uses the file: since when the part exists, and who reads it."""
-    declared = workspace.declared
-    names = sorted(name for name in declared.find_topics_at([path]) if name in declared.catalog.topics)
+def _describe_uses(workspace: Workspace, cursor: Cursor, keys: Sequence[str]) -> Iterator[str]:
+    """Yield lines about each topic that uses the definition: since when the part exists, and who reads it."""
+    names = workspace.find_topics(cursor)
     versions_by_topic = _read_versions(workspace, names[:_MAX_TOPICS])
     for name, versions in versions_by_topic.items():
-        topic = declared.catalog.topics[name]
+        topic = workspace.declared.catalog.topics[name]
         since = _find_first(versions, keys)
         latest = f"; the latest version is {versions[-1].number}" if versions else ""
         yield f"* `{name}`: {f'since {_describe_version(since)}' if since else 'new in this change'}{latest}"

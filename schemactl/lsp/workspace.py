@@ -266,6 +266,18 @@ class Workspace:
         json_text = JsonText(value, lambda offset: scalar_place(cursor.path, yaml_text.data, node, offset))
         return AvroFile(cursor.path, read_json(json_text), json_text)
 
+    def find_topics(self, cursor: Cursor) -> list[TopicName]:
+        """Return the declared topics of the YAML document that the cursor is in, or that use the file."""
+        declared, names = self.declared, set[TopicName]()
+        text = self.read_text(cursor.path)
+        if not cursor.path.endswith(YAML_SUFFIXES):
+            names = {*declared.find_topics_at([cursor.path])}
+        elif text is not None:
+            with suppress(DeclarationError, ValueError, IndexError):
+                documents, _ = read_yaml(cursor.path, text.encode())
+                names = {TopicName.parse(str(get_value(documents[cursor.document].value, ("topic",))))}
+        return sorted(name for name in names if name in declared.catalog.topics)
+
     def list_topic_names(self) -> list[TopicName]:
         """Return the names of the declared and of the approved topics."""
         names = {*self.declared.catalog.topics}

@@ -69,6 +69,36 @@ MISSING_DEFAULT = ("READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE")
 """The codes of a new field without a default."""
 
 
+INLINE = "namespaces/inline.yaml"
+INLINE_TEXT = """\
+topic: shop/inline/a
+schema:
+  type: AVRO
+  definition:
+    type: record
+    name: A
+    fields:
+      - {name: first, type: {type: enum, name: Kind, symbols: [X]}}
+      - name: second
+        type: Kind
+---
+topic: shop/inline/b
+schema:
+  type: KEY_VALUE
+  encoding: INLINE
+  key: {type: STRING}
+  value:
+    type: AVRO
+    definition: |
+      {"type": "record", "name": "B", "fields": [
+        {"name": "third", "type": "long"}
+      ]}
+"""
+
+
+PATHS = (YAML, AVSC, MONEY, WEB, PROTO, INLINE)
+
+
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     """Approve two versions of a topic."""
@@ -83,6 +113,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
         },
         "Clicks",
     )
+    scratch.commit({INLINE: INLINE_TEXT}, "Definitions in YAML")
     scratch.flush()
     return scratch
 
@@ -90,7 +121,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 @pytest.fixture(scope="module")
 def editor(repository: Scratch) -> Iterator[Editor]:
     with run_editor(repository.path) as editor:
-        for path in (YAML, AVSC, MONEY, WEB, PROTO):
+        for path in PATHS:
             editor.open(path)
         yield editor
 
@@ -98,9 +129,9 @@ def editor(repository: Scratch) -> Iterator[Editor]:
 @pytest.fixture(autouse=True)
 def _saved_texts(editor: Editor, repository: Scratch) -> Iterator[None]:
     yield
-    for path in (YAML, AVSC, MONEY, WEB, PROTO):
+    for path in PATHS:
         editor.write(path, (repository.path / path).read_text())
-    for path in (YAML, AVSC, MONEY, WEB, PROTO):
+    for path in PATHS:
         assert editor.diagnostics(path) == []
 
 
@@ -175,6 +206,25 @@ def test_hover_says_since_when_a_field_exists_and_who_reads_it(editor: Editor) -
     assert "since version 0" in editor.hover(PROTO, 4, 10)
 
 
+@pytest.mark.parametrize(("field", "topic", "name"), [("second", "a", "A.second"), ("third", "b", "B.third")])
+def test_hover_in_yaml_is_about_its_document(editor: Editor, field: str, topic: str, name: str) -> None:
+    lines = INLINE_TEXT.split("\n")
+    [(number, character)] = [(number, line.index(field)) for number, line in enumerate(lines) if field in line]
+    text = editor.hover(INLINE, number, character)
+    assert text.startswith(f"**{name}**")
+    assert [line for line in text.split("\n") if "since version 0" in line and f"shop/inline/{topic}" in line]
+    assert text.count("persistent://") == 1
+
+
+def test_quick_fix_edits_json_in_a_block_of_yaml(editor: Editor) -> None:
+    broken = INLINE_TEXT.replace('"long"}\n', '"long"},\n        {"name": "new", "type": "string"}\n')
+    editor.write(INLINE, broken)
+    diagnostics = editor.diagnostics(INLINE, *MISSING_DEFAULT)
+    [diagnostic] = [diagnostic for diagnostic in diagnostics if diagnostic.code == MISSING_DEFAULT[0]]
+    [fix] = editor.fixes(INLINE, diagnostic).values()
+    assert apply(broken, fix) == broken.replace('"type": "string"}', '"type": "string", "default": ""}')
+
+
 def test_hover_of_a_topic_lists_its_versions(editor: Editor) -> None:
     text = editor.hover(YAML, 0, 10)
     assert text.index("version 1") < text.index("version 0")
@@ -193,6 +243,7 @@ def test_hover_of_a_topic_lists_its_versions(editor: Editor) -> None:
         (WEB, "click.proto", (PROTO, 0, 0)),
         (PROTO, "Place place", (PROTO, 8, 8)),
         (AVSC, '"long"', None),
+        (INLINE, "Kind\n", (INLINE, 7, 47)),
     ],
 )
 def test_name_leads_to_its_definition(
