@@ -640,11 +640,18 @@ def check_client_languages(declared: Declared, project: Project, only: Collectio
                 client = on_one_line(topic.clients[index].name)
                 message = f"{who}: {client} connects to {name} without a schema, and reads and writes bytes."
                 yield "CLIENT_TYPE_UNSUPPORTED", name, topic.locate(f"/clients/{index}/language"), Remark((), message)
-        if "go" in languages and schema.type.name in ("INT16", "INT32", "INT64"):
+        is_number = schema.type.name in ("INT16", "INT32", "INT64")
+        other_languages = languages.keys() - {"go", ""}
+        has_other_order = bool(other_languages) if topic.integers == "little" else "go" in languages
+        if is_number and has_other_order:
             message = (
                 f"Go's client writes and reads the {schema.type.name} of {name} with the least significant byte first, "
-                "all other clients and readers with the most significant one: 1 of the one is another number to the other."
+                "all other clients with the most significant one: 1 of the one is another number to the other."
             )
+            if topic.integers == "little":
+                message += (
+                    " The topic has `generate: {integers: little}`, so that packages read what Go's client writes."
+                )
             yield "GO_BYTE_ORDER", name, topic.locate("/schema/type"), Remark(("schema", "type"), message)
         if "go" in languages and schema.type.name in ("AVRO", "JSON", "PROTOBUF"):
             for file in declared.written.get(name, ()):
