@@ -12,6 +12,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import sys
 import time
+from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,13 +60,20 @@ class OutOfTime(BaseException):
         super().__init__(f"{self.what}\n  Fix: {self.fix}")
 
 
-_waits: dict[object, tuple[int, Callable[[], str]]] = {}
-"""The missing responses, oldest first: a thread, and a function that describes the response, by a key."""
+_waits: dict[object, tuple[int, int, Callable[[], str]]] = {}
+"""The missing responses, oldest first: the thread that waits, the thread for which it does, and a function that describes the response."""
 
 
-def begin_wait(key: object, thread: int, describe: Callable[[], str]) -> None:
-    """Record that a thread waits for a response, so that `OutOfTime` names it; `end_wait` ends that."""
-    _waits[key] = thread, describe
+def begin_wait(key: object, describe: Callable[[], str], owner: int | None = None) -> None:
+    """Record that this thread waits for a response, so that `OutOfTime` names it; `end_wait` ends that.
+
+    Args:
+        key: any object, for `end_wait`.
+        describe: returns a description of the response.
+        owner: the thread for which this thread waits, if it is another one.
+    """
+    thread = get_ident()
+    _waits[key] = thread, owner or thread, describe
 
 
 def end_wait(key: object) -> None:
@@ -74,11 +82,14 @@ def end_wait(key: object) -> None:
 
 
 def describe_wait(thread: int | None = None) -> str:
-    """Describe the response for which a thread, or any thread, waits longest; return "" without one."""
-    for owner, describe in list(_waits.values()):
-        if thread in (None, owner):
-            return describe()
-    return ""
+    """Describe the response for which a thread, or any thread, waits longest; return "" without one.
+
+    If that response waits for another one, such as a token, describe the other one.
+    """
+    waits = list(_waits.values())
+    waiting = next((waiting for waiting, owner, _ in waits if thread in (None, owner)), None)
+    descriptions = [describe for other, _, describe in waits if other == waiting]
+    return descriptions[-1]() if descriptions else ""
 
 
 _command_started_s: float | None = None

@@ -19,6 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
+from schemactl.core.deadline import begin_wait, end_wait
 from schemactl.core.errors import MissingCredentials, RegistryError
 from schemactl.core.terminal import on_one_line
 from schemactl.registry.pulsar import responses
@@ -232,6 +233,10 @@ class _OAuth2:
     def _request_json(self, method: str, url: str, form: str | None = None) -> dict[str, Any]:
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         plain_url, started_s = url.partition("?")[0][:_MAX_SHOWN], time.monotonic()
+        wait = object()
+        begin_wait(
+            wait, lambda: f"a token: {method} {plain_url} (no response for {time.monotonic() - started_s:.1f} s)"
+        )
         try:
             reply = self._http.request(method, url, body=form, headers=headers, preload_content=False)
             try:
@@ -243,6 +248,8 @@ class _OAuth2:
             reason_text = responses.limit_reached(error) or type(error).__name__
             responses.audit_request(method, plain_url, reason_text, started_s)
             raise self._error(f"{plain_url} cannot be reached ({reason_text})") from None
+        finally:
+            end_wait(wait)
         responses.audit_request(method, plain_url, str(reply.status), started_s)
         try:
             value = Reply(reply.status, body=data).json()

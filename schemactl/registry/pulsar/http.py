@@ -200,7 +200,7 @@ class AdminConnection:
         """
         what = f"{method} {path}"
         with self._watch.watch(what, time.monotonic() + max(_READ_S, self._deadline_s)) as request:
-            begin_wait(request, self._owner, partial(self._describe_wait, request))
+            begin_wait(request, partial(self._describe_wait, request), self._owner)
             try:
                 return self._send_with_retries(method, path, body, done, request)
             finally:

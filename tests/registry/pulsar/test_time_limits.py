@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -109,10 +109,10 @@ def run_proxy(target: str, stop_at: bytes) -> Iterator[str]:
         server.shutdown()
 
 
-def make_repository(folder: Path, registries: dict[str, str]) -> Path:
+def make_repository(folder: Path, registries: dict[str, str], credentials: Mapping[str, object] | None = None) -> Path:
     """Return a repository with three declared topics in as many namespaces, and these targets."""
     scratch = Scratch(folder)
-    targets = {name: {"registry": url} for name, url in registries.items()}
+    targets = {name: {"registry": url, **(credentials or {})} for name, url in registries.items()}
     files = {f"namespaces/{name}.yaml": f"topic: a/{name}/c\nschema: {{type: STRING}}\n" for name in ("b", "b2", "b3")}
     project = json.dumps({"version": 1, "targets": targets, "generate": {"package": "shop", "out": "generated"}})
     scratch.commit({"schemactl.yaml": project, **files})
@@ -129,11 +129,12 @@ sys.exit(main())
 """The command line, which also hears SIGINT if the shell runs the tests in the background."""
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
     """Start a command in a new process."""
     command = [sys.executable, "-P", "-c", PROGRAM, *arguments]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stdout=pipe, stderr=pipe, text=True)
+    environment = {**ENVIRONMENT, **variables}
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +159,17 @@ def test_command_ends_at_its_time_limit(tmp_path: Path, arguments: tuple[str, ..
     assert f"gave up after {LIMIT_S:g} s while waiting for {url}: GET " in " ".join(text.split())
     assert "Traceback" not in err
     assert "GIT_TRACE" not in text
+
+
+def test_silent_issuer_of_tokens_is_named(tmp_path: Path) -> None:
+    with run_slow_server("silent") as issuer:
+        credentials = {"oauth2": {"issuer": issuer, "audience": "a", "client_id": "b", "client_secret_env": "SECRET"}}
+        repository = make_repository(tmp_path / "repository", {"live": "http://127.0.0.1:1"}, credentials)
+        process = start(repository, *COMMANDS[0], "--timeout", f"{LIMIT_S:g}", SECRET="the-secret")  # noqa: S106  opens nothing
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"while waiting for a token: GET {issuer}/.well-known/openid-configuration (no response" in err
+    assert "the-secret" not in err
 
 
 def test_status_has_a_row_for_each_silent_target(tmp_path: Path) -> None:
