@@ -1,7 +1,7 @@
 # make demo     a real example end to end: Git, checks, registry, Spark
 # make test     the tests, without those of make live
 # make test-fast  the tests that start no JVM, no broker and no server: at most a minute on two cores
-# make live     the tests that need several releases of the broker, a cluster or an object store
+# make live     the tests that need several releases of the broker, a cluster or an object store; Pulsar 5.0 needs Java 21 or newer
 # make soak     long runs of random tests, in full
 # make install  .venv with everything, pinned by constraints.txt
 # make lint     ruff and mypy
@@ -64,6 +64,7 @@ $(STAMP): pip.txt constraints.txt pyproject.toml
 broker:
 	sh tests/broker_recipe/broker.sh jars
 	PULSAR_VERSION=4.2.4 sh tests/broker_recipe/broker.sh jars
+	PULSAR_VERSION=5.0.1 sh tests/broker_recipe/broker.sh jars
 
 # Go checks them against go.sum.
 go-modules:

@@ -12,6 +12,7 @@ import hmac
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -20,6 +21,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,15 @@ FOLDER = "SCHEMACTL_TEST_BROKERS"
 """The environment variable with the folder of this run's brokers; workers inherit it."""
 
 RELEASES = {"4.0": "4.0.7", "4.2": "4.2.4"}
+"""The releases on which all live tests run, and whose Java clients run on Java 17."""
 
-EACH_RELEASE = [pytest.param("4.0"), pytest.param("4.2", marks=pytest.mark.live)]
+VERSIONS = {**RELEASES, "5.0": "5.0.1"}
+"""All releases that tests start. Only tests of predictions, plans, drift and imports run on 5.0, to limit the time of `make live`."""
+
+EACH_CLIENT_RELEASE = [pytest.param("4.0"), pytest.param("4.2", marks=pytest.mark.live)]
+"""The releases as parameters of a test of their Java clients."""
+
+EACH_RELEASE = [*EACH_CLIENT_RELEASE, pytest.param("5.0", marks=pytest.mark.live)]
 """The releases as parameters of a test or fixture; another broker than 4.0 belongs to the live tests."""
 markers: frozenset[str] = frozenset()
 """The markers of the test that runs: `broker` for whoever needs one, `live` for another than the shared 4.0."""
@@ -72,11 +81,11 @@ def token(subject: str, *, key: bytes = KEY, **claims: object) -> str:
 
 
 def running(kind: str) -> Broker:
-    """The run's broker of `kind`: "4.0" or "4.2", a release; "token" or "token-4.2", which checks tokens and permissions.
+    """The run's broker of `kind`: "4.0", "4.2" or "5.0", a release; "token", "token-4.2" or "token-5.0", which checks permissions.
 
-    The test is skipped where there is no Java or the jars were not fetched.
+    The test is skipped without a Java that runs it, or if the jars were not fetched.
     """
-    version = RELEASES[kind.removeprefix("token").lstrip("-") or "4.0"]
+    version = VERSIONS[kind.removeprefix("token").lstrip("-") or "4.0"]
     jars(version)
     assert kind == "4.0" or "live" in markers, "mark the test: pytest.mark.live"
     folder = Path(os.environ[FOLDER])
@@ -104,6 +113,7 @@ def _started(folder: Path, version: str, *, checks_tokens: bool = False, cluster
         "SCHEMACTL_BROKER_PORT": str(binary),
         "PULSAR_VERSION": version,
         "SCHEMACTL_CLUSTER": cluster,
+        "JAVA": find_java(version) or "java",
     }
     if checks_tokens:
         folder.mkdir(parents=True)
@@ -144,9 +154,33 @@ def jars(version: str = RELEASES["4.0"]) -> Path:
     assert "broker" in markers, "mark the test: pytest.mark.broker"
     cache = Path(os.environ.get("SCHEMACTL_BROKER_CACHE") or RECIPE.parent.parent.parent / ".broker")
     folder = cache / f"lib-{version}"
-    if not (folder / ".complete").exists() or shutil.which("java") is None:
-        pytest.skip(f"no Java, or no jars of Pulsar {version}: make broker")
+    if not (folder / ".complete").exists():
+        pytest.skip(f"no jars of Pulsar {version}: make broker")
+    if find_java(version) is None:
+        pytest.skip(
+            f"no Java that runs Pulsar {version}: it needs Java {17 if version < '5' else 21}; set SCHEMACTL_JAVA21 to its folder"
+        )
     return folder
+
+
+@cache
+def find_java(version: str) -> str | None:
+    """Return the `java` that runs this Pulsar, or None: for 5.0 of $SCHEMACTL_JAVA21, $JAVA_HOME, or the newest in /usr/lib/jvm."""
+    if version < "5":
+        return shutil.which("java")
+    homes = [Path(os.environ[name]) for name in ("SCHEMACTL_JAVA21", "JAVA_HOME") if os.environ.get(name)]
+    homes += sorted(Path("/usr/lib/jvm").glob("*"), key=_read_java_release, reverse=True)
+    return next((str(home / "bin/java") for home in homes if _read_java_release(home) >= 21), None)
+
+
+def _read_java_release(home: Path) -> int:
+    """Return the release of the Java in the folder `home`, such as 21, or 0 if its file `release` does not state it."""
+    try:
+        text = (home / "release").read_text()
+    except OSError:
+        return 0
+    match = re.search(r'^JAVA_VERSION="(\d+)', text, re.MULTILINE)
+    return int(match[1]) if match and (home / "bin/java").exists() else 0
 
 
 @contextmanager

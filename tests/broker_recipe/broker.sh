@@ -1,7 +1,8 @@
 #!/bin/sh
 # broker.sh jars|start|stop|status: one Pulsar broker with one bookie in one Java process, on loopback, for tests.
 #
-#   jars    the broker's jars are in the cache, fetched by Maven coordinates (pom.xml) if need be; prints the folder.
+#   jars    the broker's jars are in the cache, fetched by Maven coordinates (pom-VERSION.xml with each jar, or pom.xml) if need be;
+#           prints the folder.
 #           Each has the SHA-256 that jars-VERSION.sha256 records, or this fails
 #   start   the same, and the broker answers; prints the URL of its admin API
 #   stop    the broker that `start` started has ended
@@ -9,7 +10,7 @@
 #
 # Environment
 #   SCHEMACTL_BROKER_CACHE   folder for jars, kept between runs   [.broker in the checkout]
-#   PULSAR_VERSION           version of pulsar-broker             [that of pom.xml]
+#   PULSAR_VERSION           4.0.7, 4.2.4 or 5.0.1                [that of pom.xml]
 #   SCHEMACTL_BROKER_DATA    folder for state, log and pid        [cache/run-HTTP_PORT]
 #   SCHEMACTL_HTTP_PORT      admin API                            [8080]
 #   SCHEMACTL_BROKER_PORT    clients                              [6650]
@@ -22,7 +23,7 @@
 #   SCHEMACTL_START_TIMEOUT  seconds                              [90]
 #   MVN, JAVA, CURL          commands
 #
-# Needs Java 17, Maven and curl. Start to ready takes 6 to 17 s, and 250 to 450 MB.
+# Needs Java 17 (21 or newer for Pulsar 5.0), Maven and curl. Start to ready takes 6 to 17 s, and 250 to 450 MB.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cmd=${1:-start}
@@ -50,9 +51,10 @@ jars() {
   [ -f "$lib/.complete" ] && return 0
   echo "fetching the jars of pulsar-broker $version with Maven into $lib (about 140 MB)" >&2
   rm -rf "$lib.part"; mkdir -p "$lib.part"
+  pom=$here/pom.xml goal=dependency:copy-dependencies
+  [ -f "$here/pom-$version.xml" ] && pom=$here/pom-$version.xml goal=dependency:copy
   n=3
-  until $MVN -q -B -C -f "$here/pom.xml" "-Dpulsar.version=$version" dependency:copy-dependencies \
-    -DincludeScope=runtime "-DoutputDirectory=$lib.part" >&2; do
+  until $MVN -q -B -C -f "$pom" "-Dpulsar.version=$version" $goal -DincludeScope=runtime "-DoutputDirectory=$lib.part" >&2; do
     n=$((n - 1)); [ $n -gt 0 ] || { echo "Maven could not fetch them" >&2; exit 1; }
     echo "trying once more: networks hiccup" >&2; sleep 5
   done

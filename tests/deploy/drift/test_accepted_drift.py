@@ -277,6 +277,23 @@ targets:
 
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+@pytest.mark.parametrize(("enforced", "messages"), [(None, 0), (True, 0), (False, 1)])
+def test_enforcement_of_a_topic_is_drift_only_if_it_is_set(
+    tmp_path: Path, release: str, *, enforced: bool | None, messages: int
+) -> None:
+    """Brokers answer `false` for a topic without policies; 5.0 for every topic without this one."""
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.running(release))
+    estate.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\nschema_validation_enforced: true\n"})
+    estate.run("apply", "--yes")
+    if enforced is not None:
+        with estate.registry() as registry:
+            registry.set_topic_policies(estate.topic, Policies(schema_validation_enforced=enforced))
+    found = json.loads(estate.run("drift", "--format", "json", code={0, 100}).out)["differences"]
+    assert len([item for item in found if "schema_validation_enforced" in item["message"]]) == messages
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_a_brokers_drift_is_accepted(tmp_path: Path, release: str) -> None:
     estate = EstateOnPulsar(tmp_path / "shop", brokers.running(release))
     estate.scratch.commit({"namespaces/raw.yaml": "topic: shop/sales/raw\n"})

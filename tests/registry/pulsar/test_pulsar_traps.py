@@ -42,9 +42,9 @@ def registry(broker: brokers.Broker) -> Iterator[PulsarRegistry]:
 @pytest.mark.parametrize(
     ("definition", "accepted_by"),
     [
-        ('{"type": "record", "name": "Order$Line", "fields": []}', {"4.2"}),
+        ('{"type": "record", "name": "Order$Line", "fields": []}', {"4.2", "5.0"}),
         ('{"type": "record", "name": "Order", "namespace": "a-b", "fields": []}', {"4.0"}),
-        ('{"type": "record", "name": "Order", "fields": []}', {"4.0", "4.2"}),
+        ('{"type": "record", "name": "Order", "fields": []}', {"4.0", "4.2", "5.0"}),
         ('["null", "string"]', set[str]()),
     ],
     ids=["dollar", "namespace", "plain", "union"],
