@@ -117,6 +117,9 @@ _GIT_LINES: Final = {".gitignore": ".schemactl/", ".gitattributes": "*.avsc diff
 
 _DRIVER_COMMAND: Final = "git config diff.schemactl.textconv 'schemactl show --textconv'"
 
+_COMMAND_WIDTH: Final = 35
+"""The width of the commands that come next, up to the column of their meanings."""
+
 _EXAMPLES: Final = {
     "shop": """\
 A shop's schemas: three namespaces, sixteen topics, nineteen commits.
@@ -212,19 +215,34 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     _write_new({name: text.encode() for name, text in files.items()} | schemas, context)
     _add_git_lines(context)
     _add_hook(context)
-    print("\nNext:")
-    if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
-        print("  git init                            its history determines the version numbers")
-    print(
-        "  schemactl check                     what would be approved?\n"
-        "  git add . && git commit             approves it\n"
-        "  schemactl plan --target local       what would be registered?\n"
-        "  schemactl apply --target local      registers it\n"
-        "  pre-commit install                  checks every commit from now on\n"
-        f"  {_DRIVER_COMMAND}\n"
-        "                                      shows .avsc field by field in `git diff`"
+    has_repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
+    _print_next_commands(
+        *([] if has_repository else [("git init", "its history determines the version numbers")]),
+        ("schemactl check", "what would be approved?"),
+        (_format_commit_command(context), "approves it"),
+        ("schemactl plan --target local", "what would be registered?"),
+        ("schemactl apply --target local", "registers it"),
+        ("pre-commit install", "checks every commit from now on"),
+        (_DRIVER_COMMAND, "shows .avsc field by field in `git diff`"),
     )
     return 0
+
+
+def _print_next_commands(*commands: tuple[str, str]) -> None:
+    """Print commands with their meanings in a second column, below a command that reaches into it."""
+    print("\nNext:")
+    for command, meaning in commands:
+        if len(command) <= _COMMAND_WIDTH:
+            print(f"  {command:<{_COMMAND_WIDTH}} {meaning}")
+        else:
+            print(f"  {command}\n  {'':<{_COMMAND_WIDTH}} {meaning}")
+
+
+def _format_commit_command(context: Context) -> str:
+    """Return the command that commits the files of `init`; the hook of a project below the top of its repository lies above it."""
+    hook_file = os.path.relpath(Path(context.top, _HOOK_FILE), Path(context.directory).resolve())
+    paths = "." if hook_file == _HOOK_FILE else f". {shlex.quote(hook_file)}"
+    return f"git add {paths} && git commit"
 
 
 def find_spark_release() -> str:
@@ -239,8 +257,8 @@ def find_spark_release() -> str:
 
 def _format_generate(folder: Path) -> str:
     """Return the `generate` key of a project in this folder, after which the package is named."""
-    package = re.sub(r"\W+", "_", folder.name.lower()).strip("_")
-    return _GENERATE.format(package=f"{package or 'my'}_schemas", spark=find_spark_release())
+    name = re.sub(r"\W+", "_", folder.name.lower()).strip("_").removesuffix("schemas").strip("_")
+    return _GENERATE.format(package=f"{name or 'my'}_schemas", spark=find_spark_release())
 
 
 def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
@@ -270,13 +288,12 @@ def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
         print("The project is complete: nothing was changed.")
         return 0
     targets = [f" --target {shlex.quote(name)}" for name in project.targets]
-    print(
-        "\nNext:\n"
-        "  schemactl check                     what would be approved?\n"
-        "  git add . && git commit             approves it\n"
-        "  schemactl generate                  the package with which Spark and Python read the topics\n"
-        f"  schemactl plan{targets[0] if targets else '':<22} what would be registered?\n"
-        "  pre-commit install                  checks every commit from now on"
+    _print_next_commands(
+        ("schemactl check", "what would be approved?"),
+        (_format_commit_command(context), "approves it"),
+        ("schemactl generate", "the package with which Spark and Python read the topics"),
+        (f"schemactl plan{targets[0] if targets else ''}", "what would be registered?"),
+        ("pre-commit install", "checks every commit from now on"),
     )
     return 0
 
@@ -364,7 +381,10 @@ def _write_schemas(schemas: Mapping[str, bytes], context: Context) -> int:
 def _make_example(folder: Path, name: str) -> int:
     """Make the repository of an example in the folder, which has to be empty."""
     if any(folder.iterdir()):
-        raise SchemactlError(f"{folder} is not empty: nothing was written", fix="name an empty folder with -C DIR")
+        raise SchemactlError(
+            f"{folder} is not empty: nothing was written",
+            fix=f"make a folder for the example, which has its own Git repository: mkdir {name} && schemactl -C {name} init --example {name}",
+        )
     _import_example(f"{name}.history").make(folder)
     print(_EXAMPLES[name])
     return 0

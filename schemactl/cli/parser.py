@@ -81,6 +81,9 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
 EVERYDAY: Final = ("init", "new", "check", "diff", "log", "plan", "apply", "drift", "generate", "explain")
 """The commands of the first help; `--help --all` has every command."""
 
+_MOST_LISTED_CHOICES: Final = 4
+"""A list of choices up to this length is also printed next to a suggestion."""
+
 _MAX_DIGITS: Final = 18
 
 _MAX_TIMEOUT_S: Final = 1_000_000.0
@@ -147,6 +150,17 @@ def build_parser(commands: Sequence[str], arguments: Sequence[str] = ()) -> Pars
     return parser
 
 
+def _find_commands_with_subcommand(word: str) -> list[str]:
+    """Return the commands that have the subcommand `word`, such as ["spark"] for `land`."""
+    names = []
+    for name in COMMANDS:
+        command = Parser(prog=name)
+        load(name).configure(command)
+        if word in command.subcommands:
+            names.append(name)
+    return names
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser without abbreviations, with suggestions for mistyped words and the exit code 64 of `sysexits.h`.
 
@@ -205,7 +219,11 @@ class Parser(argparse.ArgumentParser):
         name = option.removeprefix("--").upper()
         if name in (action.metavar for action in self.positionals()):
             return f"; give the {name} without it"
-        return self._suggest_word(option, self._option_string_actions)
+        if option in self.renamed:
+            return self._suggest_word(option, ())
+        # Without the hyphens, which all options have in common.
+        options = {known.removeprefix("--"): known for known in self._option_string_actions if known.startswith("--")}
+        return did_you_mean(option.removeprefix("--"), options, shown=options)
 
     @property
     def subcommands(self) -> Mapping[str, Parser]:
@@ -233,7 +251,7 @@ class Parser(argparse.ArgumentParser):
         """Return the end of a message that suggests a replacement for `word`, or "" without one."""
         if word in self.renamed:
             return f"; did you mean `{self.renamed[word]}`?"
-        return did_you_mean(word, [choice for choice in choices if len(choice) > 2 or not choice.startswith("-")])
+        return did_you_mean(word, choices)
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Return the value of an option or argument; one of `choices` may be written in other letter cases and with hyphens."""
@@ -247,12 +265,17 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         choices = [str(choice) for choice in action.choices]
-        listed = (
-            "`schemactl --help --all` lists the commands"
-            if action.dest == "command"
-            else f"choose from {', '.join(choices)}"
-        )
-        suggestion = self._suggest_word(str(value), choices) or f"; {listed}"
+        if action.dest == "command":
+            parents = [f"`schemactl {name} {value}`" for name in _find_commands_with_subcommand(str(value))]
+            suggestion = (
+                f"; did you mean {' or '.join(parents)}?" if parents else self._suggest_word(str(value), choices)
+            )
+            suggestion = suggestion or "; `schemactl --help --all` lists the commands"
+        else:
+            # A similar word may be a coincidence: `orders` is as similar to `reader` as many a slip.
+            suggestion = self._suggest_word(str(value), choices)
+            if not suggestion or len(choices) <= _MOST_LISTED_CHOICES:
+                suggestion += f"{';' if not suggestion else ''} choose from {', '.join(choices)}"
         raise argparse.ArgumentError(action, f"{value!r} is unknown{suggestion}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from schemactl.core.atomic_files import reject_links
-from schemactl.core.errors import DeclarationError, Problem, SchemactlError, Source, UsageError, did_you_mean, meant
+from schemactl.core.errors import (
+    DeclarationError,
+    Problem,
+    SchemactlError,
+    Source,
+    UsageError,
+    did_you_mean,
+    first_of,
+    meant,
+)
 from schemactl.core.names import NamespaceName, parse_tenant
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy
 from schemactl.core.project import OPTIONAL_CHECKERS, Generate, NameStyles, Project, Target
@@ -89,8 +99,19 @@ def load_project(directory: str, config: str | None = None, *, files: Files | No
             break
     raise SchemactlError(
         f"there is no {PROJECT_FILE} in {here}" + (" or above it" if here != top else ""),
-        fix="start a project with `schemactl init`, or name its folder with -C",
+        fix=_suggest_project_folder(here),
     )
+
+
+def _suggest_project_folder(folder: Path) -> str:
+    """Return the fix for a folder without a project: the option `-C` with a project at most two folders below it, or `init`."""
+    paths = sorted(
+        path.parent.relative_to(folder) for pattern in ("*", "*/*") for path in folder.glob(f"{pattern}/{PROJECT_FILE}")
+    )
+    options = [f"-C {shlex.quote(str(path))}" for path in paths if not any(part.startswith(".") for part in path.parts)]
+    if not options:
+        return "start a project with `schemactl init`, or name its folder with -C"
+    return f"name the folder of the project: {first_of(options, most=3)}"
 
 
 def _read_with_roots(files: Files, name: str, top: Path) -> tuple[Project, str]:

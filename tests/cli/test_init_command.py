@@ -109,6 +109,40 @@ def test_the_hook_names_any_folder(tmp_path: Path, folder: str) -> None:
     assert schemactl(scratch.path / folder, "init").out == "The project is complete: nothing was changed.\n"
 
 
+@pytest.mark.parametrize(
+    ("folder", "package"),
+    [
+        ("shop", "shop_schemas"),
+        ("schemas", "my_schemas"),
+        ("Shop-Schemas", "shop_schemas"),
+        ("shop.2", "shop_2_schemas"),
+    ],
+)
+def test_the_package_is_named_after_the_folder(tmp_path: Path, folder: str, package: str) -> None:
+    (tmp_path / folder).mkdir()
+    schemactl(tmp_path / folder, "init", "--bare")
+    assert yaml.safe_load((tmp_path / folder / "schemactl.yaml").read_text())["generate"]["package"] == package
+
+
+@pytest.mark.parametrize(
+    ("projects", "fix"),
+    [
+        ([], "start a project with `schemactl init`, or name its folder with -C"),
+        ([".cache"], "start a project with `schemactl init`, or name its folder with -C"),
+        (["a/b/c"], "start a project with `schemactl init`, or name its folder with -C"),
+        (["shop"], "name the folder of the project: -C shop"),
+        (["web data", "platform/schemas"], "name the folder of the project: -C platform/schemas, -C 'web data'"),
+    ],
+)
+def test_a_command_above_a_project_names_its_folder(tmp_path: Path, projects: list[str], fix: str) -> None:
+    scratch = Scratch(tmp_path / "mono")
+    scratch.write({f"{project}/schemactl.yaml": "version: 1\n" for project in projects})
+    assert (
+        schemactl(scratch.path, "plan", code=1).err
+        == f"schemactl: there is no schemactl.yaml in {scratch.path}\n  Fix: {fix}\n"
+    )
+
+
 @pytest.mark.slow
 def test_the_hooks_of_two_projects_below_the_top_judge_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -118,7 +152,9 @@ def test_the_hooks_of_two_projects_below_the_top_judge_their_own(
     scratch.commit({"README.md": "A repository.\n"})
     (scratch.path / "web data").mkdir()
     (scratch.path / "shop").mkdir()
-    assert "wrote ../.pre-commit-config.yaml" in schemactl(scratch.path / "shop", "init").out
+    first_output = schemactl(scratch.path / "shop", "init").out
+    assert "wrote ../.pre-commit-config.yaml" in first_output
+    assert "  git add . ../.pre-commit-config.yaml && git commit\n" in first_output
     printed = schemactl(scratch.path / "web data", "init").out
     hook = printed.partition("the hook would be:\n\n")[2].partition("\nNext:")[0]
     assert "and at its top" not in hook
@@ -356,7 +392,9 @@ def test_init_makes_the_repositories_of_three_environments(tmp_path: Path) -> No
 
 def test_init_writes_no_example_where_files_are(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    assert "is not empty: nothing was written" in schemactl(tmp_path, "init", "--example", code=1).err
+    error = schemactl(tmp_path, "init", "--example", code=1).err
+    assert "is not empty: nothing was written" in error
+    assert "mkdir shop && schemactl -C shop init --example shop" in error
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
