@@ -389,6 +389,9 @@ class TopicAndPolicyDrift:
                 expected, declarer = space.policies.get(policy) if space else None, "its namespace"
                 if expected in (None, CompatibilityStrategy.UNDEFINED) and policy in SCHEMA_POLICIES and self.defaults:
                     expected, declarer = getattr(self.defaults, policy), "`defaults` of the project file"
+                    # The brokers' own enforcement counts in addition to that of a topic.
+                    if policy == "schema_validation_enforced" and not value:
+                        continue
                 if self._is_override(name, topic, policy, value, expected):
                     yield self._make_override(name, policy, value, expected, declarer)
 
@@ -418,13 +421,17 @@ class TopicAndPolicyDrift:
             if policy in SCHEMA_POLICIES and policy != "schema_compatibility_strategy"
             else f"approve `{policy}: {undefined}` for the {level}: `apply` removes the {level}'s own value"
         )
+        ways = f"approve `{policy}: {shown}` for the {level}, if it is right\n{remove}\naccept it: {self.advice.accept(name)}"
+        if isinstance(name, TopicName) and policy == "schema_validation_enforced":
+            # Only namespaces declare it, and no request removes it.
+            ways = f"set it to {wanted} at the registry, as files declare it only for namespaces\naccept it: {self.advice.accept(name)}"
         effect = _OVERRIDE_EFFECTS.get(policy, "what is kept of its messages is decided by it")
         return DriftItem(
             name,
             DriftKind.POLICY_OVERRIDDEN,
             f"{policy} of the {level} is {shown}, which Git does not declare; it wins over {wanted} of {declarer}: {effect}",
             "something other than `apply` set it: the registry keeps no history of policies",
-            f"approve `{policy}: {shown}` for the {level}, if it is right\n{remove}\naccept it: {self.advice.accept(name)}",
+            ways,
             state=Acceptance(policies=Policies.of({policy: value})),
         )
 

@@ -331,6 +331,19 @@ def test_policies_that_are_not_given_stay(registry: Registry, orders: TopicName)
     assert catalog.topics[orders].policies == Policies(S.FULL, schema_validation_enforced=False)
 
 
+def test_only_a_value_of_the_topic_itself_switches_enforcement_off(registry: Registry, orders: TopicName) -> None:
+    sales = orders.namespace_name
+    notes = TopicName.parse(f"{orders}-notes")
+    registry.set_namespace_policies(sales, Policies(schema_validation_enforced=True))
+    for name in (orders, notes):
+        registry.create_topic(name, None)
+    # With one value in the namespace, the policies of every topic are read.
+    registry.set_topic_policies(orders, Policies(S.FULL, schema_validation_enforced=False))
+    topics = registry.read(Scope(frozenset({sales}), frozenset({orders, notes}))).topics
+    assert topics[orders].policies.schema_validation_enforced is False
+    assert topics[notes].policies.schema_validation_enforced is None
+
+
 def test_an_unset_strategy_reads_as_undefined(registry: Registry, orders: TopicName) -> None:
     sales = orders.namespace_name
     registry.create_topic(orders, None)

@@ -176,7 +176,16 @@ class PulsarRegistry(Relaxing):
 
         def read_topic(name: TopicName) -> Topic | None:
             namespace = name.namespace_name
-            return self._read_topic(name, existing[namespace, name.domain], common.get(namespace), scope.asked(name))
+            topic = self._read_topic(name, existing[namespace, name.domain], common.get(namespace), scope.asked(name))
+            is_enforced = namespace not in namespaces or namespaces[namespace].policies.schema_validation_enforced
+            if topic is None or topic.policies.schema_validation_enforced is not False or not is_enforced:
+                return topic
+            # Brokers answer false for a topic without a value of its own, too. With `applied`, such a topic has its namespace's value.
+            if not self._connection.get(
+                f"{_path(name)}/schemaValidationEnforced?applied=true", bool | None, absent=None
+            ):
+                return topic
+            return replace(topic, policies=replace(topic.policies, schema_validation_enforced=None))
 
         topics = {}
         for number, topic in enumerate(self._map_in_threads(read_topic, topics_here), 1):

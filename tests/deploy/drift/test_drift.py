@@ -384,6 +384,12 @@ def test_the_advised_commands_work_on_a_target_with_other_names(estate: Estate, 
             Policies(settings={"message_ttl_in_seconds": 60}),
             "is 60, which Git",
         ),
+        (
+            "schema_validation_enforced: true",
+            "topic",
+            Policies(schema_validation_enforced=False),
+            "schema_validation_enforced of the topic is false, which Git does not declare; it wins over true of its namespace",
+        ),
         # What equals the declared value, or what no level declares, is left alone.
         ("schema_compatibility_strategy: BACKWARD", "topic", Policies(CompatibilityStrategy.BACKWARD), ""),
         ("schema_compatibility_strategy: BACKWARD", "topic", Policies(settings={"message_ttl_in_seconds": 60}), ""),
