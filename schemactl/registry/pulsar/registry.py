@@ -444,10 +444,6 @@ class PulsarRegistry(Relaxing):
         path = _path(name)
         own = self._connection.get(f"{path}/schemaCompatibilityStrategy", str | None, absent=None)
         enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
-        if enforced is False:
-            # The answer, too, for a topic without policies (4.0.7, 4.2.4), or without this one (5.0.1), where the namespace's true counts.
-            in_force = self._connection.get(f"{path}/schemaValidationEnforced?applied=true", bool | None, absent=None)
-            enforced = None if in_force else False
         values = pulsar_settings.read_topic_settings(self._connection, path, settings)
         return Policies(strategy_named(own), schema_validation_enforced=enforced, settings=values)
 
