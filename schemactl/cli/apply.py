@@ -234,7 +234,13 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
     # Read the file, and open the target that it names.
     shaping = ("topic", "namespace", "create_tenants")
     expect_no_options(args, context, shaping, ": give it to `schemactl plan`")
-    receipt = read_receipt(relative_path(args.plan, context))
+    plan_path = relative_path(args.plan, context)
+    if not plan_path.exists() and args.plan in context.project()[0].targets:
+        raise UsageError(
+            f"apply {args.plan}: `apply` takes the file of a plan, or applies to a target",
+            fix=f"schemactl apply --target {quote(args.plan)}",
+        )
+    receipt = read_receipt(plan_path)
     if receipt.proposed:
         raise SchemactlError(
             f"{args.plan} says what a merge would do, which is not approved yet; nothing was changed",

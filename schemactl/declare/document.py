@@ -592,7 +592,15 @@ def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
 def _describe_type(schema: Any, *, is_half: bool) -> Message:
     """Return the message for a `type` that selects no model."""
     if not isinstance(schema, dict):
-        return f"expected a mapping with a `type`, found {found(schema)}", "write {type: STRING}, for example"
+        fix = "write {type: STRING}, for example"
+        if isinstance(schema, str) and schema in SchemaType.__members__:
+            fix = f"write {{type: {schema}}}"
+        elif isinstance(schema, str) and re.fullmatch(r"[\w./-]+", schema):
+            if schema.endswith(AVRO_SUFFIXES):
+                fix = f"write {{type: AVRO, definition: {schema}}}"
+            elif schema.endswith(PROTO_FILES):
+                fix = f"write {{type: PROTOBUF_NATIVE, definition: {schema}, message: PACKAGE.NAME}}"
+        return f"expected a mapping with a `type`, found {found(schema)}", fix
     if "type" not in schema:
         return "the key `type` is missing", "write the schema's type: AVRO, JSON, STRING, ..."
     name = schema["type"]

@@ -175,6 +175,7 @@ COMMANDS_THAT_FAIL = (
     "explain NAME_MISMATHC",
     "plan prod",
     "plan local",
+    "apply local",
     "plan --target locl",
     "plan --topic nothing*",
     "plan show",
