@@ -437,5 +437,7 @@ def choose_target(project: Project, name: str | None, shown: str) -> Target:
             f"--target is needed: {project.path} has {names}", fix="--target NAME, or SCHEMACTL_TARGET=NAME"
         )
     if name not in project.targets:
-        raise UsageError(f"{shown}: {project.path} has {names}{did_you_mean(name, project.targets)}")
+        suggestion = did_you_mean(name, project.targets)
+        fix = "" if suggestion else f"name one of these, or add `{name}` to `targets` in {project.path}"
+        raise UsageError(f"{shown}: {project.path} has {names}{suggestion}", fix=fix)
     return project.targets[name]

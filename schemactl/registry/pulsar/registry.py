@@ -180,7 +180,7 @@ class PulsarRegistry(Relaxing):
             is_enforced = namespace not in namespaces or namespaces[namespace].policies.schema_validation_enforced
             if topic is None or topic.policies.schema_validation_enforced is not False or not is_enforced:
                 return topic
-            # Brokers answer false for a topic without a value of its own, too. With `applied`, such a topic has its namespace's value.
+            # Brokers also answer false for a topic without the policy. With `applied`, they answer with the value of its namespace.
             if not self._connection.get(
                 f"{_path(name)}/schemaValidationEnforced?applied=true", bool | None, absent=None
             ):
