@@ -716,7 +716,9 @@ class VersionDrift:
 
     def _advise_to_start_again(self, name: TopicName, entries: Sequence[SchemaVersion]) -> str:
         """Return the rebuild that restores Git's numbers, or why there is none: they never were the registry's."""
-        if name in self.recorded or any(stamp(entry.info) for entry in entries):
+        # A broker shows nothing from before a tombstone: without later versions, nobody knows who had registered those.
+        readable = live(entries)
+        if name in self.recorded or not readable or any(stamp(entry.info) for entry in readable):
             return (
                 f"\n{self.advice.start_again(name)}: it deletes everything there, and restores the numbers from before"
             )

@@ -88,7 +88,7 @@ def test_json_is_a_line_for_each_target(estate: Estate) -> None:
     assert [len(plans[name]["steps"]) for name in ("dev", "stage")] == [5, 5]
     assert "does not answer" in plans["prod"]["problem"]
     documents = lines(estate.run("drift", "--all-targets", "--format", "json", code=1).out)
-    assert {item["kind"] for item in documents["dev"]["differences"]} == {"namespace missing", "topic missing"}
+    assert {item["kind"] for item in documents["dev"]["pending"]} == {"namespace missing", "topic missing"}
     # Of one target it is the document that other commands read.
     assert len(estate.run("plan", "--target", "dev", "--format", "json").out.splitlines()) > 20
 
