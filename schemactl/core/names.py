@@ -62,12 +62,15 @@ class NamespaceName:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TopicName:
-    """`domain://tenant/namespace/topic`. The key in the registry is `schema_id`: both domains share one list of versions."""
+    """`domain://tenant/namespace/topic`. The key in the registry is `schema_id`: all domains share one list of versions.
+
+    Only registries have names of the domain "topic", the scalable topics of Pulsar 5.0.
+    """
 
     tenant: str
     namespace: str
     topic: str
-    domain: Literal["persistent", "non-persistent"] = "persistent"
+    domain: Literal["persistent", "non-persistent", "topic"] = "persistent"
 
     @classmethod
     @lru_cache(maxsize=16_384)  # a history contains the same names many times
@@ -80,6 +83,8 @@ class TopicName:
         domain, separator, rest = text.partition("://")
         if not separator:
             domain, rest = "persistent", text
+        if domain == "topic":
+            raise ValueError(f"{text!r} is a scalable topic of Pulsar 5.0: schemactl does not manage scalable topics")
         if domain not in ("persistent", "non-persistent"):
             raise ValueError(f"{domain!r} is not a topic domain: expected persistent or non-persistent")
         parts = rest.split("/", 2)
@@ -109,6 +114,11 @@ class TopicName:
         """The same topic in the other domain, which shares the registry's list of versions."""
         is_persistent = self.domain == "persistent"
         return replace(self, domain="non-persistent" if is_persistent else "persistent")
+
+    @property
+    def scalable(self) -> TopicName:
+        """The scalable topic (Pulsar 5.0) of this name, which shares the registry's list of versions."""
+        return replace(self, domain="topic")
 
     def __str__(self) -> str:
         return f"{self.domain}://{self.schema_id}"

@@ -152,6 +152,8 @@ def named(
 
 def _suggest_topic(text: str) -> str:
     """Return the fix for an invalid topic name, or "" if none is likely."""
+    if text.startswith("topic://"):
+        return "leave it out: only persistent and non-persistent topics can be declared"
     rest = re.sub(r"-partition-\d+$", "", text.partition("://")[2] or text)
     missing = ("TENANT", "NAMESPACE")[: max(2 - rest.count("/"), 0)]
     with suppress(ValueError):

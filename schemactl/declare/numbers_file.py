@@ -110,7 +110,8 @@ class _NumbersReader:
             try:
                 name = parse_name(key.value)
             except ValueError as error:
-                self._report(key, str(error), "write persistent://tenant/namespace/topic, or tenant/namespace")
+                fix = "write persistent://tenant/namespace/topic, or tenant/namespace"
+                self._report(key, str(error), "remove it" if key.value.startswith("topic://") else fix)
                 continue
             items = [*self._iterate_items(value_node, value, "version numbers")]
             entries = dict(self._read_entries(items, is_topic=isinstance(name, TopicName)))

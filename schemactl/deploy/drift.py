@@ -29,7 +29,7 @@ from schemactl.comparison.changes import (
     upload,
 )
 from schemactl.comparison.fingerprint import fingerprint
-from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.catalog import Catalog, Namespace, Topic, only
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Outcome
 from schemactl.core.names import NamespaceName, TopicName
@@ -48,7 +48,15 @@ from schemactl.core.wording import (
 )
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, NumberEntry, TargetNumbers
 from schemactl.deploy.planner import applicable, inherit, scope_of, without_namespaces
-from schemactl.deploy.refusals import HALF_DELETED, Commands, finish_deletion, lost_schemas, wrong_partitions
+from schemactl.deploy.refusals import (
+    HALF_DELETED,
+    Commands,
+    describe_scalable,
+    finish_deletion,
+    list_scalable_fixes,
+    lost_schemas,
+    wrong_partitions,
+)
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal
 from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart, lost_numbers, pair_up
@@ -69,6 +77,7 @@ class DriftKind(StrEnum):
     PARTITIONS = "partitions"
     NAMESPACE_MISSING = "namespace missing"
     TOPIC_MISSING = "topic missing"
+    SCALABLE_TOPIC = "scalable topic"
     NO_LONGER_DECLARED = "no longer declared"
     RELAXED = "relaxed"
     WEDGED = "wedged"
@@ -174,7 +183,9 @@ def find(
         applied: what Git had approved at the last `apply` that left a trace, or None if none did.
         defaults: what the project file says of the brokers.
     """
-    approved = applicable(git)
+    applicable_part = applicable(git)
+    scalable = [name for name in applicable_part.topics if name.scalable in state.scalable]
+    approved = only(applicable_part, lambda name: name not in scalable)
     apart = find_apart(approved, state.catalog, numbers)
     lost = lost_numbers(approved, state.catalog, numbers)
     refusals: dict[TopicName, list[PlanRefusal]] = {}
@@ -183,6 +194,7 @@ def find(
             refusals.setdefault(refusal.name, []).append(refusal)
     advice = Advice(plan.origin, lost, refusals)
     items = (
+        *(_make_scalable_item(name, state) for name in sorted(scalable) if not applicable_part.topics[name].deleted),
         *TopicAndPolicyDrift(approved, state, advice, applied, defaults).find_differences(),
         *VersionDrift(approved, state, advice, commit, apart, numbers, applied).find_differences(),
         *_find_unmanaged(git, state, advice),
@@ -203,6 +215,13 @@ def find(
         apart,
         dict(_find_unused_acceptances(relevant, items)),
     )
+
+
+def _make_scalable_item(name: TopicName, state: RegistryState) -> DriftItem:
+    """Return the only difference of a declared topic whose name a scalable topic has: nothing else of it is compared."""
+    message = describe_scalable(name, is_migrated=state.has_topic(name))
+    cause = "the registry does not show who created or migrated it"
+    return DriftItem(name, DriftKind.SCALABLE_TOPIC, message, cause, list_scalable_fixes())
 
 
 def _apply_acceptance(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
@@ -530,7 +549,11 @@ def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Itera
         fix = f"`schemactl import {advice.on} --namespace {quote(str(space))}`\nleave it: {advice.accept(space, unmanaged=True)}"
         yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True))
     for name, topic in sorted(state.catalog.topics.items()):
-        if name.schema_id not in declared:
+        if name.domain == "topic" and name.schema_id not in declared:
+            message = "a scalable topic of Pulsar 5.0: schemactl does not manage scalable topics"
+            fix = "leave it: nothing declares or changes it"
+            yield DriftItem(name, DriftKind.SCALABLE_TOPIC, message, cause, fix)
+        elif name.schema_id not in declared:
             readable = live(topic.versions)
             types = ", ".join(sorted({version.info.type.name for version in readable if version.info}))
             content = f"{_format_versions(readable)} ({types})" if readable else "no schema"

@@ -262,6 +262,7 @@ class Planner(PlannedState):
                 case SchemaRemoved(name):
                     deletions += self._plan_deletion(name)
         self.steps += deletions
+        self.refuse_scalable_topics()
 
     def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
         """Yield the differences that remain after all steps; `apart` has the numbers that differ from Git's."""
@@ -288,6 +289,9 @@ class Planner(PlannedState):
         for name, topic in sorted(self.target.topics.items()):
             if name not in rejected and not topic.deleted:
                 yield from self._note_other_forms(topic)
+                if name.scalable in self.base.scalable:
+                    message = refusals.describe_scalable(name, is_migrated=self.base.has_topic(name))
+                    yield PlanNote(name, PlanNoteKind.SCALABLE_TOPIC, message)
 
     def plan(self) -> Plan:
         """Return the plan without notes and without steps of topics that are left out."""
@@ -305,6 +309,22 @@ class Planner(PlannedState):
             apart=find_apart(self.git, self.catalog(), self.numbers),
             apart_now=any(not topic.recorded for topic in find_apart(self.git, self.base.catalog, self.numbers)),
         )
+
+    def refuse_scalable_topics(self) -> None:
+        """Leave out the changes of every topic whose name a scalable topic has, for this reason only."""
+
+        def is_scalable(name: NamespaceName | TopicName) -> bool:
+            return isinstance(name, TopicName) and name.scalable in self.base.scalable
+
+        changes = (*self.steps, *self.refusals, *self.losses)
+        changed_ids = {change.name.schema_id for change in changes if isinstance(change.name, TopicName)}
+        self.refusals = [refusal for refusal in self.refusals if not is_scalable(refusal.name)]
+        self.losses = [refusal for refusal in self.losses if not is_scalable(refusal.name)]
+        self.refusals += [
+            refusals.scalable(name, is_migrated=self.base.has_topic(name))
+            for name in self.target.topics
+            if is_scalable(name) and name.schema_id in changed_ids
+        ]
 
     def _add_policies(self, step: SetPolicies) -> None:
         """Add a step for the schema policies and one for each setting, or a refusal for a setting that could lose messages."""

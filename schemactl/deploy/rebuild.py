@@ -77,6 +77,7 @@ def make_rebuild(
             topic = approved.topics.get(name)
             versions_of_git = topic.versions if topic and topic.schema else ()
             rebuilder.restore(name, lists.get(name, ()), versions_of_git, interrupted=name in interrupted)
+        rebuilder.refuse_scalable_topics()
         return rebuilder
 
     plan = settle(others, compute).plan()

@@ -273,6 +273,29 @@ def elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRef
     )
 
 
+def describe_scalable(name: TopicName, *, is_migrated: bool) -> str:
+    """Return what the scalable topic of the same name means for a topic, which exists only if it was migrated."""
+    if is_migrated:
+        return (
+            f"the topic was migrated to the scalable topic {name.scalable}: it keeps its old messages, brokers accept no new ones for it "
+            "(TopicTerminated), and both names share the schemas. schemactl does not manage scalable topics"
+        )
+    return (
+        f"the scalable topic {name.scalable} exists, and shares the schemas of this name. schemactl does not manage scalable topics, "
+        "and creates no topic over one"
+    )
+
+
+def list_scalable_fixes() -> str:
+    """Return the fixes for a declared topic whose name a scalable topic has."""
+    return "leave it out here: `exclude` of the target\nremove the topic from Git, and merge that"
+
+
+def scalable(name: TopicName, *, is_migrated: bool) -> PlanRefusal:
+    """Return the refusal to change a topic whose name a scalable topic has."""
+    return PlanRefusal(name, describe_scalable(name, is_migrated=is_migrated), list_scalable_fixes())
+
+
 def finish_deletion(name: NamespaceName, commands: Commands) -> str:
     """Return the fix that finishes the deletion of a namespace, and creates it again."""
     return (

@@ -178,6 +178,7 @@ class _Importer:
         """Yield the topics to declare."""
         known = set(declared)
         composed = {normalize("NFC", schema_id): schema_id for schema_id in declared}
+        scalable = {name for name in self.held.topics if name.domain == "topic"}
         # Of two topics with one name, the persistent one comes first, because its messages are retained.
         for name, topic in sorted(
             self.held.topics.items(), key=lambda item: (item[0].schema_id, item[0].domain != "persistent")
@@ -186,6 +187,12 @@ class _Importer:
                 if name.schema_id not in declared:
                     first = replace(name, domain="persistent")
                     self._leave_out(name, f"it shares its list of schemas with {first}, which is declared")
+            elif name.domain == "topic":
+                self._leave_out(name, "it is a scalable topic, and schemactl does not manage scalable topics")
+            elif name.scalable in scalable:
+                self._leave_out(
+                    name, f"it was migrated to {name.scalable}, and schemactl does not manage scalable topics"
+                )
             elif is_system_topic(name):
                 self._leave_out(name, "it is a system topic of Pulsar, which belongs to the brokers")
             elif characters := find_invisible_characters(name.topic):

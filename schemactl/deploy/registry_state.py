@@ -33,6 +33,7 @@ class RegistryState:
         retained: the messages retained by topics whose schema may be deleted, and messages with a version retained by topics that
             have no schema and will get one.
         missing_tenants: the missing tenants of missing namespaces.
+        scalable: the scalable topics of the namespaces.
     """
 
     catalog: Catalog
@@ -41,6 +42,12 @@ class RegistryState:
     defaults: BrokerDefaults
     retained: Mapping[TopicName, str] = field(default_factory=dict)
     missing_tenants: frozenset[str] = frozenset()
+    scalable: frozenset[TopicName] = frozenset()
+
+    def has_topic(self, name: TopicName) -> bool:
+        """Return whether the topic itself exists, not only its schemas."""
+        topic = self.catalog.topics.get(name)
+        return topic is not None and not topic.deleted
 
     @property
     def half_deleted(self) -> frozenset[NamespaceName]:
@@ -89,7 +96,15 @@ def observe(
             retained[name] = reason
     tenants = {name.tenant for name in scope.namespaces - namespaces.keys()}
     missing = frozenset(tenant for tenant in sorted(tenants) if not registry.has_tenant(tenant))
-    return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults, retained, missing)
+    return RegistryState(
+        Catalog(namespaces, topics),
+        defaults,
+        relaxed,
+        registry.defaults,
+        retained,
+        missing,
+        registry.list_scalable_topics(sorted(namespaces)),
+    )
 
 
 def state_values(state: RegistryState, scope: Scope) -> Json:

@@ -158,6 +158,7 @@ class PlanNoteKind(StrEnum):
     OTHER_FORM = "other form"
     DRAFT = "draft"
     DELETION_SKIPPED = "deletion skipped"
+    SCALABLE_TOPIC = "scalable topic"
 
 
 @dataclass(frozen=True, slots=True)

@@ -371,6 +371,10 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         topics |= {name for name in stored if name.schema_id not in schema_ids}
         return Scope(frozenset(selected), frozenset(name for name in topics if name.namespace_name in selected))
 
+    def list_scalable_topics(self, namespaces: Iterable[NamespaceName]) -> frozenset[TopicName]:  # noqa: ARG002
+        """See `Registry.list_scalable_topics`. It has none."""
+        return frozenset()
+
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """See `Registry.versions`."""
         return tuple(version(stored) for stored in self._storage.get_all(topic.schema_id))

@@ -139,9 +139,12 @@ class Registry(Protocol):
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """Return the existing namespaces, all or those in `namespaces`, and all their topics.
 
-        The brokers' own namespaces and topics are left out. A topic with schemas that does not exist is included if the
-        registry can list such topics.
+        The brokers' own namespaces and topics are left out, and scalable topics are included. A topic with schemas that does
+        not exist is included if the registry can list such topics.
         """
+
+    def list_scalable_topics(self, namespaces: Iterable[NamespaceName]) -> frozenset[TopicName]:
+        """Return the scalable topics (`topic://`, since Pulsar 5.0) of these namespaces."""
 
     def has_tenant(self, tenant: str) -> bool:
         """Return whether the tenant exists."""
@@ -156,7 +159,7 @@ class Registry(Protocol):
         """Set each policy that is not None, and read it back; UNDEFINED removes a setting."""
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
-        """Create the topic with this number of partitions, or not partitioned if None."""
+        """Create the topic with this number of partitions, or not partitioned if None; never over a scalable topic."""
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """Increase the number of partitions to `partitions`."""

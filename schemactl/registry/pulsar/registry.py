@@ -210,10 +210,14 @@ class PulsarRegistry(Relaxing):
 
         def list_topics(name: NamespaceName) -> tuple[NamespaceName, list[TopicName]] | None:
             persistent, other = (self._list_topics(name, domain) for domain in ("persistent", "non-persistent"))
-            return None if persistent is None else (name, [*persistent, *(other or ())])
+            return None if persistent is None else (name, [*persistent, *(other or ()), *self._list_scalable(name)])
 
         topics = dict(result for result in self._map_in_threads(list_topics, selected) if result is not None)
         return Scope(frozenset(topics), frozenset(chain.from_iterable(topics.values())))
+
+    def list_scalable_topics(self, namespaces: Iterable[NamespaceName]) -> frozenset[TopicName]:
+        """See `Registry.list_scalable_topics`."""
+        return frozenset(chain.from_iterable(self._map_in_threads(self._list_scalable, namespaces)))
 
     def has_tenant(self, tenant: str) -> bool:
         """See `Registry.has_tenant`. Only a superuser may list tenants, but every role gets a 404 for a missing one."""
@@ -252,7 +256,12 @@ class PulsarRegistry(Relaxing):
         pulsar_settings.wait_until_in_force(str(name), policies, read_back)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
-        """See `Registry.create_topic`."""
+        """See `Registry.create_topic`. Brokers of 5.0.1 would create a persistent topic that shares the scalable topic's schemas."""
+        if name.scalable in self._list_scalable(name.namespace_name):
+            raise RegistryError(
+                f"{name} is not created: {name.scalable} exists, and schemactl does not manage scalable topics",
+                fix="leave the topic out: `exclude` of the target",
+            )
         path, body = (_path(name), None) if partitions is None else (f"{_path(name)}/partitions", partitions)
         namespace = f"namespace {name.namespace_name}"
         reply = self._connection.change("PUT", path, body, of=namespace, allowed=409)
@@ -384,14 +393,25 @@ class PulsarRegistry(Relaxing):
     def _list_topics(self, namespace: NamespaceName, domain: str) -> dict[TopicName, bool] | None:
         """Return the namespace's topics of a domain and whether each is partitioned, or None without the namespace.
 
+        Scalable topics count as not partitioned.
+
         The brokers' own topics are left out. A non-persistent topic without partitions exists only while a broker has it loaded.
         """
+        if domain == "topic":
+            return dict.fromkeys(self._list_scalable(namespace), False)
         listed = self._connection.get(f"{domain}/{namespace}", [str], absent=None)
         if listed is None:
             return None
         partitioned_topics = self._connection.get(f"{domain}/{namespace}/partitioned", [str], absent=[])
         topics = dict.fromkeys(_parse_topics(text for text in listed if not _PARTITION_SUFFIX.search(text)), False)
         return {**topics, **dict.fromkeys(_parse_topics(partitioned_topics), True)}
+
+    def _list_scalable(self, namespace: NamespaceName) -> list[TopicName]:
+        """Return the namespace's scalable topics; brokers before 5.0 have none."""
+        if self.release < Release.R5_0:
+            return []
+        listed = self._connection.get(f"scalable/{namespace}", [str], absent=[])
+        return [name.scalable for name in _parse_topics(text.removeprefix("topic://") for text in listed)]
 
     def _find_common_policies(self, topics: Iterable[TopicName]) -> dict[NamespaceName, Policies]:
         """Return the policies that all topics of a namespace share, for namespaces with several of the existing `topics`.
@@ -429,6 +449,8 @@ class PulsarRegistry(Relaxing):
         if existing is None or name not in existing:
             return Topic(name, current, versions, _UNSET_POLICIES, deleted=True) if versions else None
         count = self._count_partitions(name) if existing[name] else None
+        if name.domain == "topic":
+            return Topic(name, current, versions, _UNSET_POLICIES)
         policies = common if common and name.domain == "persistent" else self._read_topic_policies(name, settings)
         return Topic(name, current, versions, policies, partitions=count)
 

@@ -337,6 +337,8 @@ def full_topic_name(name: str) -> str:
         ValueError: if it is not the name of a persistent topic.
     """
     domain, separator, rest = name.rpartition("://")
+    if domain == "topic":
+        raise ValueError(f"{name!r} is a scalable topic of Pulsar 5.0, and only persistent topics can be read")
     parts = rest.split("/")
     if len(parts) == 1 and not separator:
         parts = ["public", "default", *parts]

@@ -1,0 +1,143 @@
+"""Scalable topics of Pulsar 5.0 on a real broker: no command manages one, creates a topic over one, or hides one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import brokers
+import pytest
+from estate import EstateOnPulsar
+from scratch import declared, record
+
+from schemactl.core.errors import RegistryError
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.registry.interface import Scope
+from schemactl.registry.pulsar.registry import PulsarRegistry
+
+pytestmark = [pytest.mark.broker, pytest.mark.live]
+
+STRING = SchemaInfo(SchemaType.STRING, b"")
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> EstateOnPulsar:
+    return EstateOnPulsar(tmp_path / "shop", brokers.running("5.0"))
+
+
+@pytest.fixture
+def registry(estate: EstateOnPulsar) -> Iterator[PulsarRegistry]:
+    with estate.registry() as opened:
+        opened.create_namespace(estate.topic.namespace_name)
+        yield opened
+
+
+def create_scalable(registry: PulsarRegistry, name: TopicName) -> TopicName:
+    registry._connection.change("PUT", f"scalable/{name.schema_id}")
+    return name.scalable
+
+
+def migrate(registry: PulsarRegistry, name: TopicName) -> TopicName:
+    registry._connection.change("POST", f"scalable/{name.schema_id}/migrate")
+    return name.scalable
+
+
+def list_persistent(registry: PulsarRegistry, name: TopicName) -> set[TopicName]:
+    topics = registry.everything(frozenset({name.namespace_name})).topics
+    return {topic for topic in topics if topic.domain == "persistent"}
+
+
+def run_json(estate: EstateOnPulsar, *arguments: str, code: int = 0) -> Any:
+    return json.loads(estate.run(*arguments, "--format", "json", code=code).out)
+
+
+@pytest.mark.parametrize("declaration", [declared(), declared(more="partitions: 3\n")], ids=["plain", "partitioned"])
+@pytest.mark.parametrize("has_schema", [False, True])
+def test_no_topic_is_created_over_a_scalable_topic(
+    estate: EstateOnPulsar, registry: PulsarRegistry, declaration: str, *, has_schema: bool
+) -> None:
+    estate.scratch.commit({"namespaces/orders.yaml": declaration})
+    scalable = create_scalable(registry, estate.topic)
+    if has_schema:
+        registry.put_schema(estate.topic, STRING)
+    # The namespace keeps its strategy for the topic that is left out.
+    refusal, _ = run_json(estate, "plan", code=100)["left_out"]
+    assert refusal["topic"] == str(estate.topic)
+    assert f"the scalable topic {scalable} exists" in json.dumps(refusal)
+    estate.run("apply", "--yes", code=100)
+    assert list_persistent(registry, estate.topic) == set()
+    assert len(registry.versions(estate.topic)) == has_schema
+    [item] = [item for item in run_json(estate, "drift")["differences"] if item["kind"] != "policy"]
+    assert (item["kind"], "does not manage scalable topics" in item["message"]) == ("scalable topic", True)
+    assert "exclude" in json.dumps(item)
+
+
+def test_a_plan_from_before_the_scalable_topic_creates_none(estate: EstateOnPulsar, registry: PulsarRegistry) -> None:
+    estate.run("plan", "--out", "plan.json")
+    scalable = create_scalable(registry, estate.topic)
+    assert f"{scalable} exists" in estate.run("apply", "plan.json", code=4).out
+    assert list_persistent(registry, estate.topic) == set()
+    with pytest.raises(RegistryError, match="does not manage scalable topics"):
+        registry.create_topic(estate.topic, None)
+
+
+@pytest.mark.parametrize("declaration", [declared(), declared(more="partitions: 3\n")], ids=["plain", "partitioned"])
+def test_the_state_of_a_migrated_topic_is_explained(
+    estate: EstateOnPulsar, registry: PulsarRegistry, declaration: str
+) -> None:
+    estate.scratch.commit({"namespaces/orders.yaml": declaration})
+    estate.run("apply", "--yes")
+    scalable = migrate(registry, estate.topic)
+    assert f"was migrated to the scalable topic {scalable}" in estate.run("plan").out
+    [item] = run_json(estate, "drift")["differences"]
+    assert (item["kind"], "TopicTerminated" in item["message"]) == ("scalable topic", True)
+    # What would change it is left out, and nothing else.
+    estate.scratch.commit({"namespaces/orders.avsc": record("id", note="")})
+    assert len(run_json(estate, "plan", code=100)["left_out"]) == 1
+    estate.run("apply", "--yes", code=100)
+    forced = ("--force-delete", "shop/sales/orders", "--topic", "shop/sales/orders", "--yes")
+    assert "was migrated" in estate.run("rebuild", "--target", "local", *forced, code=100).out
+    assert len(registry.versions(estate.topic)) == 1
+
+
+def test_undeclared_scalable_topics_are_shown_and_not_imported(
+    estate: EstateOnPulsar, registry: PulsarRegistry
+) -> None:
+    estate.run("apply", "--yes")
+    plain, moved, new = (replace(estate.topic, topic=name) for name in ("plain", "moved", "new"))
+    for name in (plain, moved):
+        registry.create_topic(name, None)
+        registry.put_schema(name, STRING)
+    migrate(registry, moved)
+    create_scalable(registry, new)
+    assert registry.list_scalable_topics([estate.topic.namespace_name]) == {moved.scalable, new.scalable}
+    assert {moved.scalable, new.scalable} <= registry.everything(frozenset({new.namespace_name})).topics
+    namespace = str(estate.topic.namespace_name)
+    printed = estate.run("drift", "--unmanaged", "--namespace", namespace).out
+    assert str(new.scalable) in printed
+    assert str(moved.scalable) in printed
+    imported = estate.run("import", "--target", "local", "--namespace", namespace)
+    assert "is a scalable topic" in imported.out + imported.err
+    assert "was migrated to topic://" in imported.out + imported.err
+    files = {path.stem for path in estate.scratch.path.rglob("*.yaml")}
+    assert "plain" in files
+    assert not files & {"moved", "new"}
+
+
+def test_a_cluster_without_scalable_topics_is_not_asked(tmp_path: Path) -> None:
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.running("4.2"))
+    with estate.registry() as registry:
+        assert registry.list_scalable_topics([estate.topic.namespace_name]) == frozenset()
+
+
+def test_a_read_scalable_topic_has_the_shared_versions(estate: EstateOnPulsar, registry: PulsarRegistry) -> None:
+    scalable = create_scalable(registry, estate.topic)
+    registry.put_schema(estate.topic, STRING)
+    topic = registry.read(Scope(frozenset(), frozenset({scalable}))).topics[scalable]
+    assert (topic.schema and topic.schema.type, len(topic.versions)) == (SchemaType.STRING, 1)
+    assert topic.policies == Policies(schema_compatibility_strategy=CompatibilityStrategy.UNDEFINED)
