@@ -274,6 +274,10 @@ class Advice(Commands):
         """Return the fix for a topic that `apply` would leave out."""
         return f"what stands in the way comes first: {self.plan(name)}"
 
+    def may_apply(self, name: TopicName) -> bool:
+        """Return whether an `apply` gives the topic all that Git approved: it does not leave the topic out, and no recorded number is lost."""
+        return name not in self.refusals and name not in self.lost
+
     def find_rejection(self, name: TopicName) -> PlanRefusal | None:
         """Return the rejection of one of Git's versions, or None if the registry would reject none."""
         return next((refusal for refusal in self.refusals.get(name, ()) if refusal.number is not None), None)
@@ -355,7 +359,7 @@ class TopicAndPolicyDrift:
                         "the registry does not have this namespace",
                         "the registry does not show whether it ever existed",
                         self.advice.bring(name, "creates it"),
-                        is_pending=not any(lost.namespace_name == name for lost in self.advice.lost)
+                        is_pending=not self._has_left_schemas(name)
                         and (self.applied is None or self.applied(name) is None),
                     )
                 case PoliciesChanged(name, before, after) if name not in missing:
@@ -454,6 +458,11 @@ class TopicAndPolicyDrift:
             state=Acceptance(policies=Policies.of({policy: value})),
         )
 
+    def _has_left_schemas(self, name: NamespaceName) -> bool:
+        """Return whether schemas or recorded numbers show that a missing namespace existed."""
+        names = {*self.advice.lost, *(topic.name for topic in self.topics.values() if topic.versions)}
+        return any(topic_name.namespace_name == name for topic_name in names)
+
     def _had_partitions(self, name: TopicName, count: int | None) -> bool:
         """Return whether Git had approved that number of partitions when something was last applied."""
         holder = self.applied(name) if self.applied else None
@@ -514,7 +523,7 @@ class TopicAndPolicyDrift:
                 if name in self.advice.lost or name in self.advice.refusals
                 else f"{self.advice.bring(name, 'creates it')}\n{self.advice.rebuild(name)}: if messages of old versions are still to "
                 "be read, it gives the versions the numbers they had",
-                is_pending=name not in self.advice.lost and is_new(name, self.applied),
+                is_pending=self.advice.may_apply(name) and is_new(name, self.applied),
             )
         return DriftItem(
             name,
@@ -771,7 +780,7 @@ class VersionDrift:
                 + (f". {stuck.message}" if stuck else ""),
                 "they were never applied, or the broker lost them; it does not show which",
                 stuck.fix if stuck else self.advice.bring(name, "registers them"),
-                is_pending=not is_gits and self._were_approved_later(name, missing),
+                is_pending=self.advice.may_apply(name) and self._were_approved_later(name, missing),
             )
 
     def _were_approved_later(self, name: TopicName, versions: Sequence[SchemaVersion]) -> bool:
@@ -812,7 +821,11 @@ class VersionDrift:
             if name in self.advice.refusals
             else f"{self.advice.bring(name, 'registers them')}\n{self.advice.rebuild(name)}: if messages of old versions are still to be "
             "read, it gives them the numbers they had",
-            is_pending=lost is None and is_new(name, self.applied),
+            # Without a trace of an apply, the topic may have been deleted and created again.
+            is_pending=lost is None
+            and self.applied is not None
+            and self.advice.may_apply(name)
+            and is_new(name, self.applied),
         )
 
     def _make_numbers_apart_item(self, name: TopicName, apart: TopicApart) -> DriftItem:
