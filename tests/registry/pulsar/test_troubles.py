@@ -634,7 +634,7 @@ def taken(it: Troubled, way: Way, printed: set[tuple[str, ...]]) -> None:
         if isinstance(step, str):
             done = it.follow(it.named(step))
             advice |= {words for steps in it.advised(done.out) for words in steps} if done else set()
-            if way.ends and done and way.ends in done.err:
+            if way.ends and done and way.ends in done.err + done.out:
                 break
         else:
             step[1](it)
