@@ -2,7 +2,7 @@
 # Propose a pull request that records what a target's registry has and Git does not. Ends with 0 where nothing differs or the pull request is
 # there, else as `schemactl drift` does.
 #   SCHEMACTL_TARGET   the target
-#   SCHEMACTL_BASE     the branch to propose it for
+#   SCHEMACTL_BASE     the branch to propose it for (default: the remote's default branch, which history.sh has asked for)
 #   SCHEMACTL_REPORTS, SCHEMACTL_TOKEN, SCHEMACTL_HOME  as in check.sh; the report is drift.md
 set -euo pipefail
 
@@ -12,6 +12,8 @@ reports=$SCHEMACTL_REPORTS
 mkdir -p "$reports"
 
 git() { command git -c safe.bareRepository=explicit -c user.name=schemactl -c user.email=schemactl@localhost "$@"; }
+base=${SCHEMACTL_BASE:-$(git symbolic-ref --short refs/remotes/origin/HEAD)}
+base=${base#origin/}
 shown=text
 if [[ -n ${GITHUB_ACTIONS:-} ]]; then
   shown=github
@@ -22,7 +24,7 @@ schemactl drift --target "$SCHEMACTL_TARGET" --detailed-exitcode --format "$show
 if [[ $code != 2 && $code != 100 ]]; then
   exit "$code"
 fi
-git switch --quiet --force-create "schemactl/drift-$SCHEMACTL_TARGET" "origin/$SCHEMACTL_BASE"
+git switch --quiet --force-create "schemactl/drift-$SCHEMACTL_TARGET" "origin/$base"
 schemactl drift --target "$SCHEMACTL_TARGET" --accept --reason "found by the nightly job: write why it is right, or repair it and close this"
 git add --all
 if git diff --cached --quiet; then
@@ -31,4 +33,4 @@ if git diff --cached --quiet; then
 fi
 git commit --quiet --no-verify -m "Record what $SCHEMACTL_TARGET has and Git does not"
 "$scripts/push.sh" --quiet --force origin "HEAD:refs/heads/schemactl/drift-$SCHEMACTL_TARGET"
-python3 -I "$scripts/host.py" propose "schemactl/drift-$SCHEMACTL_TARGET" "$SCHEMACTL_BASE" "$reports/drift.md"
+python3 -I "$scripts/host.py" propose "schemactl/drift-$SCHEMACTL_TARGET" "$base" "$reports/drift.md"

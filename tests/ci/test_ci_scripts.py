@@ -327,7 +327,7 @@ class Team:
             "inputs.token": TOKEN,
             "runner.temp": str(temporary),
             "github.sha": commit,
-            "github.base_ref || github.event.merge_group.base_ref || github.event.repository.default_branch": "main",
+            "github.base_ref || github.event.merge_group.base_ref": "" if commit else "main",
             "steps.python.outputs.python-path": sys.executable,
             # What GitHub makes of it.
             "(inputs.run == 'apply' || inputs.run == 'drift' || inputs.to != '' || github.event.pull_request.head.repo.full_name == github.repository) && inputs.token || ''": ""
