@@ -114,8 +114,8 @@ def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, tmp_path:
     package = tmp_path / "package"
     shutil.copytree(schemactl.__path__[0], package / "schemactl", ignore=shutil.ignore_patterns("__pycache__"))
     # As in a wheel.
-    rules = Path(schemactl.__path__[0]).parent / "docs" / "rules"
-    shutil.copytree(rules, package / "schemactl" / "_rules")
+    docs = Path(schemactl.__path__[0]).parent / "docs"
+    shutil.copytree(docs, package / "schemactl" / "_docs")
 
     def check() -> set[str]:
         assert interpreter(scratch.path, "check", PYTHONPATH=str(package)).code == FINE
