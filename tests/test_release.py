@@ -70,8 +70,9 @@ def test_the_wheel_has_what_the_package_needs_and_nothing_else(distributions: di
     ).stdout
     assert {name for name in tracked.split("\n") if (ROOT / name).is_file()} <= names
     assert "schemactl/_examples/shop/history/01-first-topics/schemactl.yaml" in names
-    assert {f"schemactl/_rules/{page.name}" for page in (ROOT / "docs/rules").iterdir()} <= names
-    assert "schemactl/broker/_connects.md" in names
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    assert {f"schemactl/_docs/{page}" for page in pages} <= names
+    assert "schemactl/_examples/environments/history.py" in names
     assert [name for name in names if "__pycache__" in name or name.endswith(".pyc")] == []
     assert "Requires-Dist: pyspark" not in re.sub(r"^.*extra ==.*$", "", metadata, flags=re.MULTILINE)
 

@@ -209,7 +209,10 @@ def _clear_repeated_defaults(messages: Any) -> None:
 
 
 def describe_messages(definition: Definition) -> tuple[str, list[Any]]:
-    """Return the parts of a definition that describe its messages, for a comparison: the name of the root, and the files without locations.
+    """Return the parts of a definition that describe its messages, for a comparison: the name of the root, and the files.
+
+    The clients of Java, Go and Python send them in different forms: locations, default JSON names, the order of imports and the text
+    of a float's default are left out.
 
     Raises the same errors as `load_descriptor`.
     """
@@ -219,7 +222,29 @@ def describe_messages(definition: Definition) -> tuple[str, list[Any]]:
     files = [FileDescriptorProto.FromString(file.serialized_pb) for file in _iterate_files(root.file, set())]
     for file in files:
         file.ClearField("source_code_info")
+        file.dependency.sort()
+        _normalize_fields(file.extension)
+        for message in file.message_type:
+            _normalize_message(message)
     return root.full_name, sorted(files, key=lambda file: str(file.name))
+
+
+def _normalize_message(message: Any) -> None:
+    """Remove what depends on the client that sent the definition from the fields of a message, and of the messages in it."""
+    _normalize_fields(message.field)
+    _normalize_fields(message.extension)
+    for nested in message.nested_type:
+        _normalize_message(nested)
+
+
+def _normalize_fields(fields: Iterable[Any]) -> None:
+    for field in fields:
+        first, *words = field.name.split("_")
+        # protoc's ToJsonName: the letter after each underscore is upper case, and nothing else changes.
+        if field.json_name == first + "".join(word[:1].upper() + word[1:] for word in words):
+            field.ClearField("json_name")
+        if field.HasField("default_value") and get_type_name(field) in ("float", "double"):
+            field.default_value = repr(float(field.default_value))
 
 
 def get_type_name(field: Any) -> str:

@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+from schemactl.codec.definition import Definition
+from schemactl.codec.proto_schema import describe_messages
 from schemactl.core.project import ProtoRendering
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import identity
@@ -226,3 +228,14 @@ def test_files_have_the_order_of_a_hash_map_of_java() -> None:
     for line, ordered in zip(lines, result.stdout.splitlines(), strict=True):
         if max(map(len, fill_buckets(line))) <= 8:
             assert order_like_java(line) == ordered.split("\t")
+
+
+@EACH_SET
+def test_run_time_of_a_package_takes_what_a_client_sent_for_the_approved_definition(record: Any) -> None:
+    schema = compile_record(record).schema
+    approved = describe_messages(Definition("PROTOBUF_NATIVE", normalize(schema).decode()))
+    for language in LANGUAGES:
+        sent = record[language] if language == "go" else [record[language]]
+        for text in sent or () if not list(find_variants(schema, language)) else ():
+            if text is not None:
+                assert describe_messages(Definition("PROTOBUF_NATIVE", text)) == approved, language

@@ -95,7 +95,7 @@ def test_a_clients_role_cannot_read_policies_and_is_told_what_it_needs(
     sales, orders = NamespaceName(tenant, "sales"), TopicName(tenant, "sales", "orders")
     with pytest.raises(RegistryError, match=f"GET namespaces/{sales} answers 403") as raised:
         client.read(Scope(frozenset({sales}), frozenset()))
-    assert "docs/reference/targets.md" in raised.value.fix
+    assert "schemactl docs reference/targets" in raised.value.fix
     assert client.get_schema(orders) is None
     assert client.everything(frozenset({sales})).namespaces == {sales}
     client.close()
@@ -182,7 +182,7 @@ def test_a_command_needs_the_permission_that_the_page_names(
     monkeypatch.setenv("SHOP_TOKEN", brokers.token(lesser))
     output = made.run(*named, code=1).err
     assert re.search(words.format(tenant=made.topic.tenant), output), output
-    assert f"Fix: give the role {lesser} the permission: docs/reference/targets.md" in output
+    assert f"Fix: give the role {lesser} the permission: `schemactl docs reference/targets`" in output
     monkeypatch.setenv("SHOP_TOKEN", brokers.token(role))
     # A schema of another type is rejected by those that may ask, too; what else is on the broker has no declared name.
     printed = made.run(*named, code=(0, 1, 100))
