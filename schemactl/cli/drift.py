@@ -107,12 +107,13 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
     from schemactl.report.drift import document, drift_sheet
 
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
-    scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
     selection = AskedTargets.of(args)
     with (
         errors_in_files("drift", selection, outputs, context),
         opened(selection, context, prints_notes=False) as targets,
     ):
+        last_applies = {target.name: read_last_apply(target.place, None, target.context) for target in targets.targets}
+        scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         results = find_drifts(targets, scope)
         namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
 
@@ -163,13 +164,13 @@ class DriftScope:
         topics: globs of topic names; empty for all topics.
         namespaces: names of namespaces; empty for all namespaces.
         unmanaged: whether to include topics and namespaces that Git never declared.
-        results: the folder with the results of the last applies, or None for the project's own.
+        last_applies: the last apply of each target by name, as far as result files record it.
     """
 
     topics: Sequence[str] = ()
     namespaces: Sequence[str] = ()
     unmanaged: bool = False
-    results: str | None = None
+    last_applies: Mapping[str, LastApply | None] = field(default_factory=dict)
 
 
 def find_drifts(
@@ -273,7 +274,7 @@ class DriftRequest:
         )
 
     def _find_applied(self, git: Catalog, registered: Catalog) -> AppliedHistory | None:
-        """Return what Git had approved at the newest commit that left a trace, or None without any trace.
+        """Return the state that Git had approved at the newest commit that left a trace, or None without any trace.
 
         The traces are the newest version of each topic, which was approved by some commit, and the result of the last complete apply
         from this folder.
@@ -290,7 +291,7 @@ class DriftRequest:
             for entry in newest:
                 version = Contents(topic.versions).find(entry.info) if entry.info and not stamp(entry.info) else None
                 commit_ids.add(stamp(entry.info) or (version.commit.id if version and version.commit else ""))
-        last_apply = read_last_apply(place, self.scope.results, target.context)
+        last_apply = self.scope.last_applies.get(target.name)
         if last_apply and last_apply.outcome == "applied":
             commit_ids.add(last_apply.commit)
         steps = {
@@ -393,7 +394,8 @@ def _accept_drift(args: argparse.Namespace, context: Context) -> int:
         target = place.target
         recorded = numbers_of(target, place.project, repository, approved)
         old_numbers = _read_old_numbers(place, recorded)
-        scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
+        last_applies = {target.name: read_last_apply(place, None, context)}
+        scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         request = DriftRequest.of(open_target, scope, old_numbers)
         report = request.report(*request.observe())
         unmanaged = {*report.held.topics} - {target.names.there(name) for name in approved.whole.catalog.topics}

@@ -145,7 +145,7 @@ Try:
   schemactl status                    which target has which version?
 schemactl docs three-environments explains the rest.""",
 }
-"""What `init --example` prints, by the name of the example."""
+"""The text that `init --example` prints, by the name of the example."""
 
 _TYPES: Final = [type_.name for type_ in SchemaType if type_.value > 0]
 """The schema types that a topic can be declared with."""
@@ -321,7 +321,7 @@ def _complete_project_text(text: str, folder: Path) -> tuple[str, str]:
 
 
 def _format_yaml_text(text: str) -> str:
-    """Return a text as YAML, in quotes if it has other characters than those of plain words."""
+    """Return a text as YAML, in quotes if it has other characters than letters, digits and the signs of paths."""
     return text if re.fullmatch(r"[-\w/. ]*\w", text) else json.dumps(text)
 
 

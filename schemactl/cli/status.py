@@ -81,7 +81,8 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
         return False
 
     with opened(selection, context, as_rows=True, prints_notes=False) as targets:
-        scope = DriftScope(unmanaged=args.unmanaged, results=args.results)
+        last_applies = {target.name: read_last_apply(target.place, args.results, context) for target in targets.targets}
+        scope = DriftScope(unmanaged=args.unmanaged, last_applies=last_applies)
         drift_by_target = find_drifts(
             targets, scope, awaited=partial(_find_awaited, targets, _named_results(args, context), context), stop=stop
         )
@@ -92,8 +93,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
                 statuses.append(UnknownStatus(name, str(drift)))
             else:
                 target = targets_by_name[name]
-                last_apply = read_last_apply(target.place, args.results, context)
-                statuses.append(TargetStatus(name, drift, last_apply, _count_later_versions(target.approved)))
+                statuses.append(TargetStatus(name, drift, last_applies[name], _count_later_versions(target.approved)))
         latest: dict[TopicName, int] = {}
         for target in targets.targets:
             latest |= _find_latest_versions(target.approved.whole.catalog)

@@ -211,8 +211,8 @@ def _clear_repeated_defaults(messages: Any) -> None:
 def describe_messages(definition: Definition) -> tuple[str, list[Any]]:
     """Return the parts of a definition that describe its messages, for a comparison: the name of the root, and the files.
 
-    The clients of Java, Go and Python send them in different forms: locations, default JSON names, the order of imports and the text
-    of a float's default are left out.
+    The clients of Java, Go and Python send them in different forms: locations, default JSON names and the text of a float's default
+    are left out.
 
     Raises the same errors as `load_descriptor`.
     """
@@ -222,7 +222,6 @@ def describe_messages(definition: Definition) -> tuple[str, list[Any]]:
     files = [FileDescriptorProto.FromString(file.serialized_pb) for file in _iterate_files(root.file, set())]
     for file in files:
         file.ClearField("source_code_info")
-        file.dependency.sort()
         _normalize_fields(file.extension)
         for message in file.message_type:
             _normalize_message(message)

@@ -153,7 +153,7 @@ class DriftReport:
 
 
 AppliedHistory = Callable[[NamespaceName | TopicName], Namespace | Topic | None]
-"""Returns what Git had approved of a namespace or topic, by the target's name, when something was last applied; None: nothing yet."""
+"""Returns the state of a namespace or topic, by the target's name, that Git had approved at the last known apply, or None if it had none."""
 
 
 def find(
@@ -180,8 +180,8 @@ def find(
         today: the day (UTC), by which acceptances expire.
         numbers: the target's numbers file, which has the acceptances.
         is_whole: `git` and `state` cover all topics, so that any acceptance without its drift is unused.
-        applied: what Git had approved at the last `apply` that left a trace, or None if none did.
-        defaults: what the project file says of the brokers.
+        applied: the state that Git had approved at the last `apply` that left a trace, or None without any trace.
+        defaults: the brokers' settings in the project file.
     """
     applicable_part = applicable(git)
     scalable = [name for name in applicable_part.topics if name.scalable in state.scalable]
@@ -303,7 +303,7 @@ _OVERRIDE_EFFECTS: Final = {
     "is_allow_auto_update_schema": "it decides whether producers and consumers register schemas",
     "schema_validation_enforced": "it decides whether producers without schema are let in",
 }
-"""What a policy that overrides a declared value has as its consequence."""
+"""The consequence of a policy that overrides a declared value."""
 
 
 class TopicAndPolicyDrift:
@@ -394,7 +394,7 @@ class TopicAndPolicyDrift:
         yield from self._find_overrides()
 
     def _find_overrides(self) -> Iterator[DriftItem]:
-        """Yield the values that nobody declared and that win over what Git declares: of a topic over its namespace, of both over `defaults`."""
+        """Yield undeclared values that win over declared ones: of a topic over its namespace, of both over `defaults`."""
         for space_name in sorted(scope_of(self.git).namespaces):
             declared, registered = self.git.namespaces.get(space_name), self.spaces.get(space_name)
             for policy in SCHEMA_POLICIES if self.defaults else ():
@@ -448,7 +448,7 @@ class TopicAndPolicyDrift:
         if isinstance(name, TopicName) and policy == "schema_validation_enforced":
             # Only namespaces declare it, and no request removes it.
             ways = f"set it to {wanted} at the registry, as files declare it only for namespaces\naccept it: {self.advice.accept(name)}"
-        effect = _OVERRIDE_EFFECTS.get(policy, "what is kept of its messages is decided by it")
+        effect = _OVERRIDE_EFFECTS.get(policy, "it decides which messages are kept")
         return DriftItem(
             name,
             DriftKind.POLICY_OVERRIDDEN,
@@ -469,7 +469,7 @@ class TopicAndPolicyDrift:
         return holder is None or (isinstance(holder, Topic) and holder.partitions == count)
 
     def _had_policy(self, name: NamespaceName | TopicName, policy: str, value: object) -> bool:
-        """Return whether Git had approved that value when something was last applied; without a trace of that, nobody knows."""
+        """Return whether Git had approved that value when something was last applied; without a trace of that, it is unknown, and so False."""
         if self.applied is None:
             return False
         holder = self.applied(name)
@@ -747,15 +747,15 @@ class VersionDrift:
         )
 
     def _advise_to_start_again(self, name: TopicName, entries: Sequence[SchemaVersion]) -> str:
-        """Return the rebuild that restores Git's numbers, or why there is none: they never were the registry's."""
-        # A broker shows nothing from before a tombstone: without later versions, nobody knows who had registered those.
+        """Return a line with the rebuild that restores Git's numbers, or, if the registry never had these numbers, with a warning of it."""
+        # A broker shows nothing from before a tombstone: without later versions, it is unknown who had registered the hidden ones.
         readable = live(entries)
         if name in self.recorded or not readable or any(stamp(entry.info) for entry in readable):
             return (
                 f"\n{self.advice.start_again(name)}: it deletes everything there, and restores the numbers from before"
             )
         return (
-            "\nleave the registry as it is: no `apply` registered these versions, so Git's numbers were never theirs, and a `rebuild` would "
+            "\nleave the registry unchanged: no `apply` registered these versions, so Git's numbers were never theirs, and a `rebuild` would "
             "make the messages that carry them unreadable"
         )
 

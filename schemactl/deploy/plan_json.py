@@ -36,7 +36,7 @@ FORMAT_VERSION = 1
 """The version of the format. Changes that readers must handle raise it; new keys do not."""
 
 _NOT_IN_DIGEST: Final = frozenset({"schemactl", "registry_version", "approved", "proposed", "unreadable"})
-"""The keys about the making of a plan and its commit; `left_out` has the topics of unreadable declarations, too."""
+"""The keys about the making of a plan and its commit; `left_out` also has the topics of unreadable declarations."""
 
 _NOT_IN_DIGEST_OF_ENTRIES: Final = {
     "steps": {"commit"},
@@ -114,7 +114,7 @@ def step_document(step: PlanStep) -> Json:
             action, facts = "restore_strategy", {"strategy": strategy.value, "latest": latest}
         case DeleteSchema(_, versions, force):
             action, facts = "delete_schema", {"versions": list(versions), "force": force}
-            facts |= {"unreadable": step.unreadable} if step.unreadable else {}
+            facts |= {"unreadable": True} if step.unreadable else {}
         case TakeNumber(_, number, versions):
             action, facts = "take_number", {"number": number, "versions": list(versions)}
     return {"action": action, **name_value(step.name), **facts}

@@ -476,7 +476,7 @@ class Planner(PlannedState):
         if retained and name not in self.permissions.unreadable:
             self.refusals.append(refusals.not_deletable(name, retained, self.commands, force=force))
             return
-        yield DeleteSchema(name, tuple(version.number for version in current), force, retained)
+        yield DeleteSchema(name, tuple(version.number for version in current), force, bool(retained))
         versions = self.versions[name.schema_id]
         tombstone = SchemaVersion(versions[-1].number + 1, None)
         self.versions[name.schema_id] = () if force else (*versions, tombstone)

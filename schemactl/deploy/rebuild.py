@@ -148,7 +148,7 @@ class _Rebuilder(Planner):
             if retained and name not in self.permissions.unreadable:
                 self.refusals.append(refusals.not_to_be_rebuilt(name, retained, self.commands))
                 return
-            self.steps.append(DeleteSchema(name, readable, force=True, unreadable=retained))
+            self.steps.append(DeleteSchema(name, readable, force=True, unreadable=bool(retained)))
             self.versions[name.schema_id] = ()
         if saved:
             has_list = _has_continued(self.list_versions(name), saved) or self._restore_list(name, saved)

@@ -161,7 +161,7 @@ def rejected_version(
         else:
             fix = "\n".join(_list_fixes_of_incompatibility(rejected, foreign, restart, relax))
             if set_by_others:
-                message += f". {strategy} is the {set_by_others}'s own strategy, which Git does not declare: somebody set it in the registry"
+                message += f". {strategy} is the {set_by_others}'s own strategy, which Git does not declare: it was set in the registry"
                 fix = f"approve `schema_compatibility_strategy: UNDEFINED` for the {set_by_others}: `apply` removes that value first\n{fix}"
     if is_orphaned:
         message += f". {_ORPHANED}"

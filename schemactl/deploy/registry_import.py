@@ -133,7 +133,9 @@ class _Importer:
             row = SETTINGS[setting]
             if isinstance(name, NamespaceName) and setting == REPLICATION and len(value) < 2:
                 continue
-            problem = row.wrong(value) if row.shape.fits(value) else f"{policy_word(value)} is no value of it"
+            problem = (
+                row.wrong(value) if row.shape.fits(value) else f"{policy_word(value)} is not a value that it takes"
+            )
             if problem:
                 self.notes.append(ImportNote(name, f"left out its {setting}, {policy_word(value)}: {problem}"))
             else:

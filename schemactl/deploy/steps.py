@@ -115,13 +115,13 @@ class DeleteSchema:
     """Delete the schema of a topic; the topic and its messages stay.
 
     With `force`, numbering starts again at 0. Otherwise a tombstone takes the next number. Clients can no longer read `versions`.
-    `unreadable` is the clause about the retained messages that become unreadable, which the user allows, or "".
+    `unreadable`: messages that the topic retains become unreadable, which the user allows.
     """
 
     name: TopicName
     versions: tuple[int, ...]
     force: bool
-    unreadable: str = ""
+    unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class PlanRefusal:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableDeclaration:
-    """A file of the approved line that cannot be read: what it declared before counts, and nothing of it is planned.
+    """A file of the approved line that cannot be read: its last readable state counts, and nothing of it is planned.
 
     Attributes:
         topic: the topic that the problem is about, by the target's name, or None if it is a whole file.

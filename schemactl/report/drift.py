@@ -211,7 +211,7 @@ def render(misread: Sequence[TopicApart], *, target: str, color: bool = False) -
 
 def unreadable_block(declarations: Sequence[UnreadableDeclaration]) -> SheetBlock:
     """Return the approved declarations that cannot be read, below a line that says so."""
-    head = "Approved declarations that cannot be read; what they declared before counts:"
+    head = "Approved declarations that cannot be read; their last readable state counts:"
     lines = [
         SheetLine(
             on_one_line(f"{declaration.topic}: {declaration.message}" if declaration.topic else declaration.message),

@@ -157,12 +157,14 @@ def _step_lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
             if versions:
                 yield "-", f"{wording.versions(versions)} no longer readable: a new generation begins"
             yield "+", f"v{number}: a tombstone takes it, as no version can be read there"
-        case DeleteSchema(_, versions, force):
+        case DeleteSchema(name, versions, force):
             consequence = "numbering starts again at 0" if force else "a tombstone takes the next number"
             yield (
                 "-",
                 f"version{'s' if len(versions) > 1 else ''} {numbers(versions)} no longer readable; {consequence}",
             )
+            if step.unreadable:
+                yield "!", f"messages that the topic retains become unreadable (allowed: {name})"
 
 
 def _relax_lines(step: RelaxStrategy) -> Iterator[tuple[Sign, str]]:

@@ -351,3 +351,11 @@ def test_what_cannot_be_read_of_the_approved_line_is_in_every_report(
     estate.scratch.commit({"namespaces/notes.yaml": "topic: shop/sales/notes\nschema: {type: STRING}\n"})
     assert "unreadable declaration" in estate.run("apply", "--target", "local", "--auto-approve", code=3).out
     estate.run("plan", "--target", "local", "--topic", "notes", "--detailed-exitcode")
+
+
+def test_a_result_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
+    estate = Estate(tmp_path / "shop", project=PROJECT)
+    estate.run("apply", "--target", "local", "--auto-approve")
+    (tmp_path / "shop/.schemactl/results/local.json").write_text("{")
+    for command in ("status", "drift"):
+        assert estate.run(command, "--target", "local").err.count("warning: ") == 1

@@ -47,6 +47,7 @@ from schemactl.core.names import NamespaceName, TargetNames, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.plan_json import plan_digest
 from schemactl.deploy.planner import make_plan, renamed, scope_of, select
 from schemactl.deploy.rebuild import make_rebuild
 from schemactl.deploy.registry_state import observe
@@ -64,6 +65,7 @@ from schemactl.deploy.steps import (
     SetPolicies,
 )
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.report.plan import render
 
 OWN = record(ID, {"name": "own", "type": "string", "default": ""})
 """What Git does not know."""
@@ -438,7 +440,14 @@ def test_a_deletion_that_makes_messages_unreadable_is_refused_unless_it_is_allow
     assert f"{option} shop/sales/orders --allow-unreadable-messages shop/sales/orders`" in refusal.fix
     (step,) = planned(retaining, force=force, unreadable=True).steps
     assert isinstance(step, DeleteSchema)
-    assert (step.force, step.unreadable) == (force, "orders retains 3 entries of messages")
+    assert (step.force, step.unreadable) == (force, True)
+    plan = planned(retaining, force=force, unreadable=True)
+    assert "! messages that the topic retains become unreadable (allowed: persistent://shop/sales/orders)" in render(
+        plan
+    )
+    # More messages do not make a reviewed plan another one.
+    retaining.entries = "orders retains 4 entries of messages"
+    assert plan_digest(planned(retaining, force=force, unreadable=True)) == plan_digest(plan)
     assert (
         apply_plan(planned(retaining, force=force, unreadable=True), retaining, progress=lambda *_: None).failure
         is None
