@@ -199,6 +199,10 @@ def find(
         *VersionDrift(approved, state, advice, commit, apart, numbers, applied).find_differences(),
         *_find_unmanaged(git, state, advice),
     )
+    # What an `apply` leaves out, or would give other numbers, needs a decision. A setting that could lose messages only needs a permission,
+    # and what waits for another target only needs time.
+    blocked = lost.keys() | {refusal.name for refusal in plan.refusals if not (refusal.allow or refusal.waits_for)}
+    items = tuple(replace(item, is_pending=item.is_pending and item.name not in blocked) for item in items)
     accepted = numbers.accepted if numbers else {}
     scope = scope_of(git)
     relevant = {
@@ -273,10 +277,6 @@ class Advice(Commands):
     def advise_to_unblock(self, name: TopicName) -> str:
         """Return the fix for a topic that `apply` would leave out."""
         return f"what stands in the way comes first: {self.plan(name)}"
-
-    def may_apply(self, name: TopicName) -> bool:
-        """Return whether an `apply` gives the topic all that Git approved: it does not leave the topic out, and no recorded number is lost."""
-        return name not in self.refusals and name not in self.lost
 
     def find_rejection(self, name: TopicName) -> PlanRefusal | None:
         """Return the rejection of one of Git's versions, or None if the registry would reject none."""
@@ -523,7 +523,7 @@ class TopicAndPolicyDrift:
                 if name in self.advice.lost or name in self.advice.refusals
                 else f"{self.advice.bring(name, 'creates it')}\n{self.advice.rebuild(name)}: if messages of old versions are still to "
                 "be read, it gives the versions the numbers they had",
-                is_pending=self.advice.may_apply(name) and is_new(name, self.applied),
+                is_pending=is_new(name, self.applied),
             )
         return DriftItem(
             name,
@@ -780,7 +780,7 @@ class VersionDrift:
                 + (f". {stuck.message}" if stuck else ""),
                 "they were never applied, or the broker lost them; it does not show which",
                 stuck.fix if stuck else self.advice.bring(name, "registers them"),
-                is_pending=self.advice.may_apply(name) and self._were_approved_later(name, missing),
+                is_pending=self._were_approved_later(name, missing),
             )
 
     def _were_approved_later(self, name: TopicName, versions: Sequence[SchemaVersion]) -> bool:
@@ -822,10 +822,7 @@ class VersionDrift:
             else f"{self.advice.bring(name, 'registers them')}\n{self.advice.rebuild(name)}: if messages of old versions are still to be "
             "read, it gives them the numbers they had",
             # Without a trace of an apply, the topic may have been deleted and created again.
-            is_pending=lost is None
-            and self.applied is not None
-            and self.advice.may_apply(name)
-            and is_new(name, self.applied),
+            is_pending=lost is None and self.applied is not None and is_new(name, self.applied),
         )
 
     def _make_numbers_apart_item(self, name: TopicName, apart: TopicApart) -> DriftItem:

@@ -420,3 +420,10 @@ def test_a_value_that_wins_over_a_declared_one_is_drift(
         estate.scratch.git("add", "numbers")
         estate.scratch.git("commit", "-q", "-m", "accept")
         estate.run(*command)
+
+
+def test_partitions_that_no_apply_can_add_are_drift(estate: Estate, drift: Any) -> None:
+    estate.scratch.commit({"namespaces/orders.yaml": declared(more="partitions: 2\n")})
+    [found] = drift()
+    assert (found["kind"], found["message"]) == ("partitions", "the topic is not partitioned, but Git approved 2")
+    assert "remove `partitions` from the topic's declaration" in found["fix"]
