@@ -302,7 +302,13 @@ def _select_topics(
     topics = []
     for name in names:
         if name in selected and (current := history.current(name)) is not None:
-            approved = Approved(history.catalog.topics[name].load(), current)
+            topic = history.catalog.topics[name].load()
+            if topic.kinds:
+                raise SchemactlError(
+                    f"{name} declares several kinds of events, and packages cannot be generated for such a topic yet",
+                    fix=f"leave it out: `schemactl generate --skip {quote(str(name))}`",
+                )
+            approved = Approved(topic, current)
             on_targets = tuple(
                 view_versions(target, target_versions(approved.topic, record), _find_reader_number(approved))
                 for target, record in records.items()

@@ -198,6 +198,11 @@ def codec_of(
     """
     from schemactl.codec import Codec, Numbers, Version
 
+    if topic.kinds:
+        raise SchemactlError(
+            f"{topic.name} declares several kinds of events, and messages of such a topic cannot be decoded yet",
+            fix="decode a topic with one schema",
+        )
     foreign = on_target.foreign if on_target else frozenset()
     return Codec(
         [

@@ -177,12 +177,41 @@ class Namespace:
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """One of several kinds of events of a topic.
+
+    Attributes:
+        key: its key under `schemas`.
+        schema: its definition in force.
+        record: the full name of its record, or of its root message.
+        reader: the version that generated readers use.
+    """
+
+    key: str
+    schema: SchemaInfo
+    record: str
+    reader: int | Literal["latest"] = "latest"
+
+
+class KindName(NamedTuple):
+    """A key under `schemas`, and the full name of a record that it declares or declared."""
+
+    key: str
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
 class Topic:
     """A topic according to one source.
 
     Attributes:
         schema: the definition in force: as declared, at the tip of the approved history, or the latest in the registry; None
-            for a topic without schema, and in history for a topic that is no longer declared.
+            for a topic without schema, and in history for a topic that is no longer declared. For a topic with kinds, the
+            definition of the newest version in force; in declared files, which do not have numbers, of the last kind.
+        kinds: the declared kinds, in the order of their keys; () for a topic with one schema.
+        kind_names: every kind that was ever declared, the oldest first and the declared ones last; see `find_kind`.
+        kinds_compatibility: the strategy by which the data of each kind is judged, or None for that of the project's defaults.
+        kind: the key of the kind if this is the part of a topic for one kind (see `split`), else "".
         versions: every version, ordered by number; empty for declared files, which do not have numbers.
         generation: as declared; in history, 1 plus the number of tombstones among its versions.
         recursion_depth: how often a record may contain itself in its columns, or None for the depth of the project.
@@ -208,12 +237,66 @@ class Topic:
     metadata: Metadata = NO_METADATA
     clients: tuple[Client, ...] = ()
     deleted: bool = False
+    kinds: tuple[Kind, ...] = ()
+    kind_names: tuple[KindName, ...] = field(default=(), compare=False)
+    kinds_compatibility: CompatibilityStrategy | None = None
+    kind: str = ""
     source: Source | None = field(default=None, compare=False)
     locator: Locator | None = field(default=None, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
         """Return the source location nearest to a JSON pointer like `/schema/type`, or None if it was not read from a file."""
         return self.locator(pointer) if self.locator else self.source
+
+    def find_kind(self, record: str) -> str:
+        """Return the key of the kind that has or had a record of this full name, or "" if no kind ever had.
+
+        If several kinds had it, the last one counts, so that a key can be renamed.
+        """
+        return next((name.key for name in reversed(self.kind_names) if name.record == record), "")
+
+    def get_kind(self, key: str) -> Kind | None:
+        """Return the declared kind with this key, or None."""
+        return next((kind for kind in self.kinds if kind.key == key), None)
+
+    def list_kind_keys(self) -> list[str]:
+        """Return the keys of the declared kinds, then the keys of the removed ones."""
+        return list(dict.fromkeys([*(kind.key for kind in self.kinds), *(name.key for name in self.kind_names)]))
+
+    def split(self) -> tuple[Topic, ...]:
+        """Return one topic for each declared kind, as if it had only this kind; the topic itself if it has one schema.
+
+        Each has the definition and reader of its kind, the versions of its kind with all tombstones, and the clients of its kind.
+        """
+        return tuple(map(self.select_kind, self.kinds)) if self.kinds else (self,)
+
+    def select_kind(self, kind: Kind) -> Topic:
+        """Return the part of the topic for one of its kinds (see `split`)."""
+        versions = tuple(version for version in self.versions if version.info is None or version.kind == kind.key)
+        indexes = [index for index, client in enumerate(self.clients) if client.has_kind(kind.key, self.versions)]
+
+        def locate(pointer: str) -> Source:
+            _, name, *parts = pointer.split("/")
+            if name == "schema":
+                pointer = "/".join(["", "schemas", kind.key, *parts])
+            elif name == "reader":
+                pointer = f"/schemas/{kind.key}/reader"
+            elif name == "clients" and parts:
+                pointer = "/".join(["", name, str(indexes[int(parts[0])]), *parts[1:]])
+            source = self.locate(pointer)
+            assert source  # noqa: S101  it was read from a file
+            return source
+
+        return replace(
+            self,
+            schema=kind.schema,
+            versions=versions,
+            reader=kind.reader,
+            clients=tuple(self.clients[index] for index in indexes),
+            kinds=(),
+            kind=kind.key,
+            locator=locate if self.source else None,
+        )
 
     def get_rendering(self, project: ProtoRendering | None) -> ProtoRendering:
         """Return the client language in whose form `.proto` definitions are registered.
@@ -226,8 +309,9 @@ class Topic:
 
     def load(self) -> Topic:
         """Read the definitions of its schema and versions from Git unless they were read before, and return the topic."""
-        if self.schema:
-            self.schema.load()
+        for schema in (self.schema, *(kind.schema for kind in self.kinds)):
+            if schema:
+                schema.load()
         for version in self.versions:
             version.load()
         return self
@@ -253,6 +337,7 @@ class Client:
         team: its owner.
         contact: the address of the team.
         targets: the targets on which it runs; () for all targets with the topic.
+        kind: the key of the kind of events that it is built for, or "" for the kinds of its versions.
     """
 
     name: str
@@ -264,6 +349,7 @@ class Client:
     language: str = ""
     contact: str = ""
     targets: tuple[str, ...] = ()
+    kind: str = ""
 
     @property
     def known_language(self) -> str:
@@ -315,11 +401,22 @@ class Client:
             selected = [version for version in versions if first <= version.number <= last]
         return [ClientBuild(version.number, version.info) for version in reversed(selected) if version.info]
 
+    def has_kind(self, key: str, versions: Sequence[SchemaVersion]) -> bool:
+        """Return whether it is a client of the kind `key`, given all versions of the topic.
+
+        Without a kind of its own, it is a client of the kinds of its versions; with the latest version, of every kind.
+        """
+        if self.kind or self.versions is None:
+            return self.kind in ("", key)
+        first, last = self.versions
+        return any(version.kind == key for version in versions if first <= version.number <= last)
+
     def is_same_build(self, other: Client) -> bool:
         """Return whether `other` is the same client, built with the same schema, in the same language."""
-        return (self.name, self.role, self.versions, self.schema, self.known_language) == (
+        return (self.name, self.role, self.kind, self.versions, self.schema, self.known_language) == (
             other.name,
             other.role,
+            other.kind,
             other.versions,
             other.schema,
             other.known_language,

@@ -140,12 +140,17 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """An entry of a topic's version list; `info` is None for a tombstone, which a soft delete appends."""
+    """An entry of a topic's version list; `info` is None for a tombstone, which a soft delete appends.
+
+    Attributes:
+        kind: the key of its kind, or "" if it belongs to none (see `Topic.find_kind`).
+    """
 
     number: int
     info: SchemaInfo | None
     commit: Commit | None = None
     timestamp_ms: int | None = None
+    kind: str = ""
 
     def load(self) -> SchemaVersion:
         """Read the definition from Git unless it was read before, and return the version."""

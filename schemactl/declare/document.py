@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,14 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import yaml
 
 from schemactl.core.catalog import Client, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source, meant
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import SETTINGS, Policies
+from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.schema import EMPTY, Release, SchemaType
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
@@ -40,6 +41,9 @@ _KEY_VALUE_PROPERTIES: Final = ("key.schema.", "value.schema.", "kv.encoding.typ
 
 _INTEGERS: Final = ("INT16", "INT32", "INT64")
 """The types whose byte order differs between clients."""
+
+_KIND_KEY: Final = re.compile("[A-Za-z][A-Za-z0-9_]*")
+"""The keys of kinds: names that Python and Spark can use without quotes."""
 
 _NAME_LINE: Final = re.compile(
     r"""^[\s{"']*(?P<key>topic|namespace)["']?\s*:\s*["']?(?P<name>[^\s"',{}#]+)""", re.MULTILINE
@@ -114,13 +118,26 @@ class SchemaDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class TopicDocument:
-    """A declared topic (its `schema` is still None), and the declaration of its schema."""
+    """A declared topic (its `schema` is still None, and it is without kinds), and the declarations of its definitions.
+
+    Attributes:
+        schema: the value of `schema`, or None.
+        clients: the own definitions of clients, by the names of the clients.
+        kinds: the values under `schemas`, by their keys, in order.
+        readers: the readers of the kinds, by their keys.
+    """
 
     topic: Topic
     schema: SchemaDeclaration | None
     source: Source
     clients: Mapping[str, SchemaDeclaration] = field(default_factory=dict)
-    """The own definitions of clients, by the names of the clients."""
+    kinds: Mapping[str, SchemaDeclaration] = field(default_factory=dict)
+    readers: Mapping[str, int | Literal["latest"]] = field(default_factory=dict)
+
+    @property
+    def declarations(self) -> list[SchemaDeclaration]:
+        """The declarations of its schema or of its kinds."""
+        return [self.schema] if self.schema else [*self.kinds.values()]
 
     def with_default_properties(self, defaults: Mapping[str, str]) -> TopicDocument:
         """Return the document whose schemas have the default properties of its namespace."""
@@ -128,7 +145,8 @@ class TopicDocument:
             return self
         schema = self.schema and self.schema.with_default_properties(defaults)
         clients = {name: client.with_default_properties(defaults) for name, client in self.clients.items()}
-        return replace(self, schema=schema, clients=clients)
+        kinds = {key: kind.with_default_properties(defaults) for key, kind in self.kinds.items()}
+        return replace(self, schema=schema, clients=clients, kinds=kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +206,15 @@ def read_documents(path: str, data: bytes) -> Documents:
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
             documents.append(to_document(document, text, number))
-        elif isinstance(document.value, dict) and (schema := _keep_file_keys(document.value.get("schema"))):
-            unread.append(_build_schema(schema, document.node, text, number, ("schema",)))
+        elif isinstance(document.value, dict):
+            kinds = document.value.get("schemas")
+            schemas: dict[Tokens, Any] = {("schema",): document.value.get("schema")}
+            schemas |= {("schemas", key): kind for key, kind in kinds.items()} if isinstance(kinds, dict) else {}
+            unread += [
+                _build_schema(kept, document.node, text, number, parts)
+                for parts, schema in schemas.items()
+                if (kept := _keep_file_keys(schema))
+            ]
     broken = _group_by_document(yaml_documents, path, problems)
     return Documents(path, tuple(documents), limit_problems(problems), tuple(unread), broken)
 
@@ -277,7 +302,8 @@ def _check_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
             yield Misfit.of(parts, f"a second client is called `{client['name']}`", "give it another name")
         names.add(client["name"])
     schema = topic.get("schema", {})
-    yield from _check_client_definitions(topic.get("clients", ()), schema)
+    yield from _check_kinds(topic)
+    yield from _check_client_definitions(topic.get("clients", ()), schema, topic.get("schemas", {}))
     yield from _check_properties(schema, ("schema",))
     for half in ("key", "value"):
         yield from _check_properties(schema.get(half, {}), ("schema", half))
@@ -285,19 +311,79 @@ def _check_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     if schema and "integers" in topic.get("generate", {}) and types.isdisjoint(_INTEGERS):
         message = f"`integers` is the byte order of {', '.join(_INTEGERS)}, and the schema is {schema['type']}"
         yield Misfit.of(("generate", "integers"), message, "remove it", of_key=True)
+    yield from _check_proto(schema, ("schema",))
+
+
+def _check_proto(schema: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:
+    """Yield `proto` without `message`, or the other way around, in a schema of type PROTOBUF."""
     if ("proto" in schema) != ("message" in schema) and SPECS[SchemaType[schema["type"]]].declared_as == "protobuf":
         present, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
         fix = f"add `{missing}`, or remove `{present}`"
-        yield Misfit.of(("schema", present), f"`{present}` needs `{missing}`", fix)
+        yield Misfit.of((*parts, present), f"`{present}` needs `{missing}`", fix)
 
 
-def _check_client_definitions(clients: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield clients whose own definition does not fit the topic's schema type."""
-    declared_as = SPECS[SchemaType[schema["type"]]].declared_as if schema else ""
+def _check_kinds(topic: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Yield contradictions between the kinds of events of a topic and its other keys."""
+    kinds: Mapping[str, Any] = topic.get("schemas", {})
+    if not kinds:
+        if "kinds_compatibility" in topic:
+            message = "`kinds_compatibility` needs `schemas`: it is the strategy of each kind of events"
+            fix = "remove it, or write `schema_compatibility_strategy` for a topic with one schema"
+            yield Misfit.of(("kinds_compatibility",), message, fix, of_key=True)
+        for index, client in enumerate(topic.get("clients", ())):
+            if "kind" in client:
+                parts = ("clients", str(index), "kind")
+                yield Misfit.of(parts, "`kind` needs a topic with `schemas`", "remove it", of_key=True)
+        return
+    if "schema" in topic:
+        message = "a topic has either `schema` or `schemas`"
+        yield Misfit.of(("schema",), message, "move it below `schemas`, with a key for its kind", of_key=True)
+    if "reader" in topic:
+        fix = "write `reader` into the kind, below `schemas`"
+        yield Misfit.of(("reader",), "`reader` of a topic with `schemas` is set for each kind", fix, of_key=True)
+    if file := topic.get("protobuf", {}).get("file"):
+        message = f"`file` names the .proto file of one schema, and this topic has several: {shortened(file)}"
+        yield Misfit.of(
+            ("protobuf", "file"), message, "remove it, or move the kinds to topics of their own", of_key=True
+        )
+    keys_by_folded_key: dict[str, str] = {}
+    for key, kind in kinds.items():
+        first = keys_by_folded_key.setdefault(key.casefold(), key)
+        if not _KIND_KEY.fullmatch(key) or keyword.iskeyword(key):
+            suggestion = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_").lower()
+            is_usable = _KIND_KEY.fullmatch(suggestion) and not keyword.iskeyword(suggestion)
+            message = f"`{shortened(key)}` cannot be the key of a kind: packages use it as a name in Python"
+            fix = f"write `{suggestion}`" if is_usable else "write letters, digits and `_`, a letter first"
+            yield Misfit.of(("schemas", key), message, fix, of_key=True)
+        elif first != key:
+            message = f"`{first}` and `{key}` differ only in case, and Spark's columns do not"
+            yield Misfit.of(("schemas", key), message, "give one another key", of_key=True)
+        yield from _check_properties(kind, ("schemas", key))
+        yield from _check_proto(kind, ("schemas", key))
+    for index, client in enumerate(topic.get("clients", ())):
+        if "kind" in client and client["kind"] not in kinds:
+            near = meant(client["kind"], kinds)
+            fix = f"write {near}" if near else f"the kinds are {', '.join(kinds)}"
+            message = f"the topic declares no kind `{shortened(client['kind'])}`"
+            yield Misfit.of(("clients", str(index), "kind"), message, fix)
+
+
+def _check_client_definitions(
+    clients: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], kinds: Mapping[str, Any]
+) -> Iterator[Misfit]:
+    """Yield clients whose own definition does not fit the schema type of the topic, or of its kind."""
     for index, client in enumerate(clients):
         file = Client.parse(client["name"], client["role"], client.get("schema", "latest")).file
         if not file:
             continue
+        if kinds:
+            if client.get("kind") not in kinds:
+                if "kind" not in client:
+                    message = f"a client that is built with `{file[:60]}` needs the kind of events that this is"
+                    yield Misfit.of(("clients", str(index), "schema"), message, f"add `kind`: {' or '.join(kinds)}")
+                continue
+            schema = kinds[client["kind"]]
+        declared_as = SPECS[SchemaType[schema["type"]]].declared_as if schema else ""
         suffixes = PROTO_FILES if declared_as == "proto" else AVRO_SUFFIXES if declared_as in _AVRO_KINDS else ()
         if not file.endswith(suffixes):
             kind = f"whose schema is {schema['type']}" if schema else "without schema"
@@ -375,6 +461,7 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
             schema_properties=value.get("schema_properties", EMPTY),
         )
         return NamespaceDocument(namespace, source)
+    strategy = value.get("kinds_compatibility", "UNDEFINED")
     topic = Topic(
         TopicName.parse(value["topic"]),
         policies=Policies.of(value),
@@ -389,29 +476,35 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
         lifecycle=value.get("lifecycle", "stable"),
         metadata=Metadata.parse(value),
         clients=tuple(map(_build_client, value.get("clients", ()))),
+        kinds_compatibility=None if strategy == "UNDEFINED" else CompatibilityStrategy(strategy),
         source=source,
         locator=locate,
     )
     schema = _build_schema(value["schema"], document.node, text, number, ("schema",)) if "schema" in value else None
     if schema and (file_name := value.get("protobuf", {}).get("file")):
         schema = schema.with_file_name(file_name)
+    kinds = {
+        key: _build_schema(kind, document.node, text, number, ("schemas", key))
+        for key, kind in value.get("schemas", {}).items()
+    }
+    readers = {key: kind["reader"] for key, kind in value.get("schemas", {}).items() if "reader" in kind}
     client_definitions = {}
     for index, client in enumerate(topic.clients):
-        if client.file and schema:
+        if client.file and (declaration := kinds.get(client.kind, schema)):
             client_source = node_place(shown(text.path), node_at(document.node, ("clients", str(index), "schema")))
             client_definitions[client.name] = replace(
-                schema,
+                declaration,
                 parts=("clients", str(index)),
                 source=client_source,
                 definition_source=client_source,
                 definition=client.file,
                 proto=None,
             )
-    return TopicDocument(topic, schema, source, client_definitions)
+    return TopicDocument(topic, schema, source, client_definitions, kinds, readers)
 
 
 def _build_client(value: Mapping[str, Any]) -> Client:
-    metadata = {key: value[key] for key in ("team", "language", "contact") if key in value}
+    metadata = {key: value[key] for key in ("team", "language", "contact", "kind") if key in value}
     client = Client.parse(value["name"], value["role"], value.get("schema", "latest"))
     return replace(client, targets=tuple(value.get("targets", ())), **metadata)
 
@@ -542,7 +635,9 @@ def _describe_mismatch(mismatch: Mismatch) -> Message:
             purpose = mismatch.keys[key]
             return f"the key `{key}` is missing", f"add `{key}`" + (f": {purpose}" if purpose else "")
         case "union_tag_not_found" | "union_tag_invalid":
-            return _describe_type(value, is_half=len(mismatch.parts) > 1)
+            if mismatch.parts[0] == "schemas" and (message := _describe_unfit_kind(value)):
+                return message
+            return _describe_type(value, is_half=len(mismatch.parts) > 1 and mismatch.parts[0] != "schemas")
         case "list_type":
             fix = f"write [{value}]" if isinstance(value, str) and len(value) < 40 else ""
             return f"expected a list, found {found(value)}", fix
@@ -558,7 +653,11 @@ def _describe_mismatch(mismatch: Mismatch) -> Message:
 HOMES: Final = {
     **dict.fromkeys(("is_allow_auto_update_schema", "schema_validation_enforced"), "a namespace"),
     **dict.fromkeys(
-        ("partitions", "generation", "renamed_from", "reader", "lifecycle", "clients", "schema"), "a topic"
+        (
+            *("partitions", "generation", "renamed_from", "reader", "lifecycle", "clients", "schema"),
+            *("schemas", "kinds_compatibility"),
+        ),
+        "a topic",
     ),
     **dict.fromkeys(("owner", "description", "labels", "links", "deprecated"), "a topic or a namespace"),
     **dict.fromkeys(("type", "definition", "references", "properties"), "`schema`"),
@@ -577,7 +676,11 @@ HOMES: Final = {
 def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
     home = HOMES.get(key, "")
     if mismatch.schema_type and "`schema`" in home:
-        is_half = SPECS[SchemaType[mismatch.schema_type]].declared_as == "protobuf" and len(mismatch.parts) > 2
+        is_half = (
+            SPECS[SchemaType[mismatch.schema_type]].declared_as == "protobuf"
+            and mismatch.parts[0] == "schema"
+            and len(mismatch.parts) > 2
+        )
         where = " as a half of a KEY_VALUE schema" if is_half else ""
         return f"{mismatch.schema_type} has no {key}{where}", "remove it"
     # A key of another mapping is not misspelled.
@@ -587,6 +690,18 @@ def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
     if near:
         return f"unknown key `{shortened(key)}`", f"write `{near}`"
     return f"unknown key `{shortened(key)}`", f"the keys here are {', '.join(mismatch.keys)}"
+
+
+def _describe_unfit_kind(schema: Any) -> Message | None:
+    """Return the message for a kind of events whose type has no record, or None for another reason."""
+    name = schema.get("type") if isinstance(schema, dict) else None
+    type_ = SchemaType.__members__.get(name) if isinstance(name, str) else None
+    if type_ is None or SPECS[type_].undeclarable:
+        return None
+    message = (
+        f"{name} cannot be a kind of events: a version belongs to a kind by the name of its record, and {name} has none"
+    )
+    return message, "write AVRO, JSON, PROTOBUF or PROTOBUF_NATIVE; or declare a topic of its own for it"
 
 
 def _describe_type(schema: Any, *, is_half: bool) -> Message:

@@ -710,7 +710,10 @@ class PlainHalfShape(PlainShape):
 
 
 def _annotate_schema(shapes: dict[str, type[MappingShape]], *, half: bool) -> Any:
-    """Return the annotation of a schema: the union of `shapes`, keyed by `TypeSpec.declared_as` and selected by `type`."""
+    """Return the annotation of a schema: the union of `shapes`, keyed by `TypeSpec.declared_as` and selected by `type`.
+
+    A type without a shape is rejected like an unknown type.
+    """
 
     def tag(value: object) -> str | None:
         name = value.get("type") if isinstance(value, dict) else None
@@ -718,7 +721,8 @@ def _annotate_schema(shapes: dict[str, type[MappingShape]], *, half: bool) -> An
         # For None, pydantic reports an error of the union.
         if type_ is None or (SPECS[type_].unfit_half if half else SPECS[type_].undeclarable):
             return None
-        return _tag_of(shapes[SPECS[type_].declared_as])
+        shape = shapes.get(SPECS[type_].declared_as)
+        return _tag_of(shape) if shape else None
 
     tagged = tuple(Annotated[shape, Tag(_tag_of(shape))] for shape in shapes.values())
     return Annotated[Union[tagged], Discriminator(tag)]  # noqa: UP007  a union of a tuple
@@ -752,7 +756,37 @@ _TOPIC_SCHEMAS: Final[dict[str, type[MappingShape]]] = {
     "plain": PlainShape,
 }
 
-BRANCHES: Final = {_tag_of(shape): shape for shape in (*_TOPIC_SCHEMAS.values(), *_HALF_SCHEMAS.values())}
+_Reader = Annotated[Any, integer("`latest` or a version's number", 0, "latest")]
+_READER: Final = "The version that generated readers use: latest (default) or a number."
+
+
+class _OfKinds(MappingShape):
+    """The keys of a kind of events that a topic with one schema has itself."""
+
+    reader: _Reader = optional(_READER)
+
+
+class AvroKindShape(AvroShape, _OfKinds):
+    """A kind of events whose definition is an Avro schema."""
+
+
+class ProtobufKindShape(ProtobufShape, _OfKinds):
+    """A kind of events of Protobuf messages that an Avro schema describes (Pulsar's older support)."""
+
+
+class ProtobufNativeKindShape(ProtobufNativeShape, _OfKinds):
+    """A kind of events of Protobuf messages that their own descriptor describes."""
+
+
+_KIND_SCHEMAS: Final[dict[str, type[MappingShape]]] = {
+    "avro": AvroKindShape,
+    "protobuf": ProtobufKindShape,
+    "proto": ProtobufNativeKindShape,
+}
+
+BRANCHES: Final = {
+    _tag_of(shape): shape for shape in (*_TOPIC_SCHEMAS.values(), *_HALF_SCHEMAS.values(), *_KIND_SCHEMAS.values())
+}
 """The models of schemas by their tags in pydantic's locations."""
 
 
@@ -790,6 +824,9 @@ class ClientShape(MappingShape):
     language: Annotated[Any, text("a language")] = optional("What it is written in.")
     contact: Annotated[Any, text("where to find the team")] = optional(
         "Where to find the team: a finding about the client names it.", examples=["@acme/payments"]
+    )
+    kind: Annotated[Any, text("the key of a kind of events")] = optional(
+        "The kind of events that it is built for, a key of `schemas` (default: the kind of its version)."
     )
     targets: Annotated[list[Annotated[Any, text("a target's name")]], Field(min_length=1, max_length=MAX_ITEMS)] = (
         optional("The targets on which it runs; absent: all that have the topic.")
@@ -909,9 +946,7 @@ class TopicShape(MetadataShape, TopicOverlayShape):
         "Raised by one: the versions so far are deleted, on a topic that retains no message, and nothing is compared with them again."
     )
     renamed_from: TopicText = optional("Check against the versions of that topic, too.")
-    reader: Annotated[Any, integer("`latest` or a version's number", 0, "latest")] = optional(
-        "The version that generated readers use: latest (default) or a number."
-    )
+    reader: _Reader = optional(_READER)
     generate: TopicGenerateShape = optional(
         "What `schemactl generate` writes for it, where it is not as in the project."
     )
@@ -926,6 +961,16 @@ class TopicShape(MetadataShape, TopicOverlayShape):
     # pydantic's own BaseModel has a deprecated method of that name.
     schema_: _annotate_schema(_TOPIC_SCHEMAS, half=False) = optional(  # type: ignore[valid-type]
         "Absent: a topic without schema.", alias="schema", examples=[{"type": "AVRO", "definition": "orders.avsc"}]
+    )
+    schemas: Annotated[
+        dict[str, _annotate_schema(_KIND_SCHEMAS, half=False)],  # type: ignore[valid-type]
+        Field(min_length=1, max_length=MAX_ITEMS),
+    ] = optional(
+        "The kinds of events in the topic, by their keys, in place of `schema`. Each has a record of another name.",
+        examples=[{"user_created": {"type": "AVRO", "definition": "user-created.avsc"}}],
+    )
+    kinds_compatibility: Strategy = optional(
+        "Which readers of a kind a new version of this kind must not break (default: the strategy of the project's `defaults`)."
     )
 
 

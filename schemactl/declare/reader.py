@@ -19,7 +19,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
-from schemactl.core.catalog import Catalog, Client, Metadata, Namespace, Topic
+from schemactl.core.catalog import Catalog, Client, Kind, KindName, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source
 from schemactl.core.findings import Finding
 from schemactl.core.names import NamespaceName, TopicName, select
@@ -60,6 +60,7 @@ from schemactl.declare.references import AvroFile
 from schemactl.declare.source_location import tokens
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
 from schemactl.formats import problems as format_problems
+from schemactl.formats import record_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +282,7 @@ class _Builder:
         topics = (
             document for file in unknown_files for document in file.documents if isinstance(document, TopicDocument)
         )
-        self.definitions.prepare(topic.schema for topic in topics if topic.schema)
+        self.definitions.prepare(declaration for topic in topics for declaration in topic.declarations)
         for file in documents:
             for namespace in _list_namespaces(file):
                 self.schema_properties.setdefault(namespace.name, namespace.schema_properties)
@@ -294,16 +295,19 @@ class _Builder:
                 for schema in file.unread:
                     if schema.document == document.number:
                         self._add_problems(document.name, file.path, self.definitions.check_paths(schema))
-            dependencies = []
+            cacheable: list[tuple[Document, tuple[Kind, ...], tuple[str, ...]]] = []
             for declaration in file.documents:
+                paths: tuple[str, ...] | None = ()
+                kinds: tuple[Kind, ...] = ()
                 if isinstance(declaration, TopicDocument):
-                    dependencies.append(self._add_topic(declaration))
+                    paths = self._add_topic(declaration)
+                    kinds = self.topics[declaration.topic.name].kinds if paths is not None else ()
                 else:
                     self._add_namespace(declaration.namespace)
-                    dependencies.append(())
-            cacheable = [paths for paths in dependencies if paths is not None]
-            if self.cache and len(cacheable) == len(dependencies) and not (file.problems or file.unread):
-                self.cache.add(file.path, zip(file.documents, cacheable, strict=True))
+                if paths is not None:
+                    cacheable.append((declaration, kinds, paths))
+            if self.cache and len(cacheable) == len(file.documents) and not (file.problems or file.unread):
+                self.cache.add(file.path, cacheable)
         for topic in self.topics.values():
             self._add_problems(topic.name, _get_path(topic), _check_client_targets(topic, self.project))
         broken = tuple(
@@ -341,7 +345,7 @@ class _Builder:
                 self._add_namespace(declared)
             elif self._is_first(declared):
                 self.topics[declared.name] = declared
-                if declared.schema:
+                if declared.schema is not None:
                     self.dependencies[declared.name] = dependencies
 
     def _is_first(self, topic: Topic) -> bool:
@@ -359,29 +363,36 @@ class _Builder:
         topic = document.topic
         if not self._is_first(topic):
             return None
-        if document.schema is None:
+        if not document.declarations:
             self.topics[topic.name] = topic
             return ()
         defaults = self.schema_properties.get(topic.name.namespace_name, EMPTY)
-        info, is_sound = self._read_schema(topic, document.schema.with_default_properties(defaults))
-        clients = read_clients(document.with_default_properties(defaults), self.definitions, self.project)
+        document = document.with_default_properties(defaults)
+        results = [self._read_schema(topic, declaration) for declaration in document.declarations]
+        infos = [info for info, _ in results if info]
+        clients = read_clients(document, self.definitions, self.project)
         problems = [*clients.problems]
         for client in clients.clients:
             problems += _find_schema_problems(client.schema, self.project.release) if client.schema else ()
+        is_complete = len(infos) == len(results)
+        if document.kinds and is_complete:
+            problems += find_kind_problems(document, infos)
         self._add_problems(topic.name, _get_path(topic), problems)
         self.dependencies[topic.name] |= clients.paths
-        if info is None:
+        if not is_complete:
             return None
-        self.topics[topic.name] = replace(topic, schema=info, clients=clients.clients)
-        is_cacheable = is_sound and not document.clients and not _is_compiled(document.schema)
+        topic = replace(topic, schema=infos[-1], clients=clients.clients)
+        self.topics[topic.name] = with_kinds(topic, document, infos)
+        is_sound = all(is_sound for _, is_sound in results) and not problems
+        is_cacheable = is_sound and not document.clients and not any(map(_is_compiled, document.declarations))
         return tuple(self.dependencies[topic.name]) if is_cacheable else None
 
     def _read_schema(self, topic: Topic, declaration: SchemaDeclaration) -> tuple[SchemaInfo | None, bool]:
-        """Return the schema of a topic, or None if it cannot be read, and whether it has neither problems nor findings."""
+        """Return a schema of a topic, or None if it cannot be read, and whether it has neither problems nor findings."""
         name = topic.name
         definition = self.definitions.read(declaration, topic.get_rendering(self.project.rendering))
-        self.dependencies[name] = definition.paths
-        self.written[name] = definition.written
+        self.dependencies[name] = self.dependencies.get(name, frozenset()) | definition.paths
+        self.written[name] = (*self.written.get(name, ()), *definition.written)
         problems = list(definition.problems)
         if definition.info:
             problems += _find_schema_problems(definition.info, self.project.release)
@@ -389,6 +400,40 @@ class _Builder:
         self._add_problems(name, _get_path(topic), problems)
         self.findings += findings if definition.info else []
         return definition.info, not problems and not findings
+
+
+def with_kinds(topic: Topic, document: TopicDocument, infos: Iterable[SchemaInfo]) -> Topic:
+    """Return the topic with the kinds of its document, which have these definitions; without kinds, the topic itself."""
+    if not document.kinds:
+        return topic
+    kinds = tuple(
+        Kind(key, info, record_name(info), document.readers.get(key, "latest"))
+        for key, info in zip(document.kinds, infos, strict=True)
+    )
+    return replace(topic, kinds=kinds, kind_names=tuple(KindName(kind.key, kind.record) for kind in kinds))
+
+
+def find_kind_problems(document: TopicDocument, infos: Iterable[SchemaInfo]) -> Iterator[Problem]:
+    """Yield a problem for each kind without a record, or with the record name of an earlier kind: versions belong to kinds by it.
+
+    Args:
+        document: the document with the kinds.
+        infos: the definitions of the kinds, in the same order.
+    """
+    first_keys: dict[str, str] = {}
+    for (key, declaration), info in zip(document.kinds.items(), infos, strict=True):
+        record = record_name(info)
+        source = declaration.definition_source
+        if not record:
+            message = (
+                f"the kind `{key}` has no record at its root, and a version belongs to a kind by the name of its record"
+            )
+            yield Problem(source, message, "wrap it in a record, or declare a topic of its own for it")
+            continue
+        first_key = first_keys.setdefault(record, key)
+        if first_key != key:
+            message = f"the kinds `{first_key}` and `{key}` both have the record {record}, so no version shows which of the two it is"
+            yield Problem(source, message, "give one record another name, or remove one of the two kinds")
 
 
 class ReadClients(NamedTuple):
@@ -673,7 +718,7 @@ def _check_overlay(document: YamlDocument) -> Iterator[Misfit]:
 
 Document = TopicDocument | NamespaceDocument
 
-_CLIENT_ATTRIBUTES: Final = ("name", "role", "versions", "team", "language", "contact", "targets")
+_CLIENT_ATTRIBUTES: Final = ("name", "role", "versions", "team", "language", "contact", "targets", "kind")
 """The cached attributes of a client. The file of a topic whose client has its own definition is not cached."""
 
 _get_client_values: Final = attrgetter(*_CLIENT_ATTRIBUTES)
@@ -743,12 +788,12 @@ class ValidationCache:
             self.restored_files[path] = entry, KnownFile(tuple(restored))
         return self.restored_files[path][1]
 
-    def add(self, path: str, documents: Iterable[tuple[Document, tuple[str, ...]]]) -> None:
-        """Add a valid file: its documents, each with the files of its definition."""
-        entries = [(document, tuple(dependencies)) for document, dependencies in documents]
-        paths = dict.fromkeys((path, *(dependency for _, dependencies in entries for dependency in dependencies)))
+    def add(self, path: str, documents: Iterable[tuple[Document, tuple[Kind, ...], tuple[str, ...]]]) -> None:
+        """Add a valid file: its documents, each with its kinds and the files of its definition."""
+        entries = list(documents)
+        paths = dict.fromkeys((path, *(dependency for _, _, dependencies in entries for dependency in dependencies)))
         blobs = tuple((dependency, self._get_blob(dependency)) for dependency in paths)
-        self._current[path] = blobs, tuple(_to_values(document, dependencies) for document, dependencies in entries)
+        self._current[path] = blobs, tuple(_to_values(*entry) for entry in entries)
 
     def content(self) -> bytes | None:
         """Return the content for the next check, or None if it has not changed."""
@@ -785,24 +830,27 @@ class _LazyFile:
         item = document.topic if isinstance(document, TopicDocument) else document.namespace
         return item.locate(pointer) or document.source
 
-    def definition(self, position: int) -> SchemaInfo:
-        """Read the definition of the document at this position.
+    def definition(self, position: int, key: str = "") -> SchemaInfo:
+        """Read the definition of the document at this position, or of its kind `key`.
 
         Raises:
             DeclarationError: if the files have changed since their blob ids were compared.
         """
         document = self.documents[position]
-        if isinstance(document, NamespaceDocument) or document.schema is None:
+        declaration = None
+        if isinstance(document, TopicDocument):
+            declaration = document.kinds.get(key) if key else document.schema
+        if isinstance(document, NamespaceDocument) or declaration is None:
             raise DeclarationError([Problem(document.source, "the file changed while it was checked")])
         defaults = self._schema_properties.get(document.topic.name.namespace_name, EMPTY)
         rendering = document.topic.get_rendering(self._project.rendering)
-        definition = self.definitions.read(document.schema.with_default_properties(defaults), rendering)
+        definition = self.definitions.read(declaration.with_default_properties(defaults), rendering)
         if definition.info is None:
             raise DeclarationError(definition.problems)
         return definition.info
 
 
-def _to_values(document: Document, dependencies: tuple[str, ...]) -> tuple[Any, ...]:
+def _to_values(document: Document, kinds: tuple[Kind, ...], dependencies: tuple[str, ...]) -> tuple[Any, ...]:
     """Convert a document to plain values."""
     position = document.source.line, document.source.column
     if isinstance(document, NamespaceDocument):
@@ -813,6 +861,10 @@ def _to_values(document: Document, dependencies: tuple[str, ...]) -> tuple[Any, 
     return (
         *(str(topic.name), _policies_to_values(topic.policies), topic.metadata.values(), position),
         *(document.schema and document.schema.type.name, dependencies),
+        *(
+            tuple((kind.key, kind.schema.type.name, kind.record, kind.reader) for kind in kinds),
+            topic.kinds_compatibility and topic.kinds_compatibility.value,
+        ),
         *(topic.partitions, topic.generation, topic.renamed_from and str(topic.renamed_from)),
         *(topic.reader, topic.recursion_depth, topic.json_times, topic.integers, topic.rendering, topic.lifecycle),
         tuple(_get_client_values(client) for client in topic.clients),
@@ -843,11 +895,20 @@ def _restore_document(
         return Namespace(
             NamespaceName.parse(name), policies, metadata, source, locator, schema_properties=schema_properties
         ), frozenset()
-    type_, dependencies, partitions, generation, renamed_from, reader, *settings, lifecycle, clients = rest
+    type_, dependencies, kind_values, kinds_compatibility, *rest = rest
+    partitions, generation, renamed_from, reader, *settings, lifecycle, clients = rest
     recursion_depth, json_times, integers, rendering = settings
+    kinds = tuple(
+        Kind(key, DeferredInfo.of(SchemaType[kind_type], partial(file.definition, position, key)), record, kind_reader)
+        for key, kind_type, record, kind_reader in kind_values
+    )
+    schema = DeferredInfo.of(SchemaType[type_], partial(file.definition, position)) if type_ else None
     topic = Topic(
         TopicName.parse(name),
-        DeferredInfo.of(SchemaType[type_], partial(file.definition, position)) if type_ else None,
+        kinds[-1].schema if kinds else schema,
+        kinds=kinds,
+        kind_names=tuple(KindName(kind.key, kind.record) for kind in kinds),
+        kinds_compatibility=CompatibilityStrategy(kinds_compatibility) if kinds_compatibility else None,
         policies=policies,
         partitions=partitions,
         generation=generation,

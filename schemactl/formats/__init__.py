@@ -9,10 +9,11 @@ import base64
 import contextlib
 import json
 import struct
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from schemactl.core.catalog import Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.project import ProtoRendering
@@ -118,6 +119,25 @@ def identity(info: SchemaInfo) -> Hashable:
         InvalidSchema: if the definition does not parse.
     """
     return spec(info).identity(info)
+
+
+def record_name(info: SchemaInfo) -> str:
+    """Return the full name of the record or message at the root of a definition, by which a version belongs to a kind of events.
+
+    It is "" if the type has no such root, or if the definition does not parse.
+    """
+    try:
+        return spec(info).record_name(info.load())
+    except InvalidSchema:
+        return ""
+
+
+def assign_kinds(versions: Iterable[SchemaVersion], topic: Topic) -> tuple[SchemaVersion, ...]:
+    """Return the versions with the keys of the kinds of `topic`, by the names of their records."""
+    return tuple(
+        replace(version, kind=topic.find_kind(record_name(version.info)) if version.info else "")
+        for version in versions
+    )
 
 
 def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:

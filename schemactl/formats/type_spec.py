@@ -89,6 +89,11 @@ class TypeSpec:
         """Return a key that two definitions share exactly if they are one version; the type is part of it."""
         return info.type, info.schema
 
+    def record_name(self, info: SchemaInfo) -> str:
+        """Return the full name of the record or message that is the root of `info`, or "" if the root has no such name."""
+        del info
+        return ""
+
     def reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
         """Return the parts that change how readers with `info` read data and are not part of its identity."""
         return tuple(sorted((key, value) for key, value in info.properties.items() if key.startswith("__")))

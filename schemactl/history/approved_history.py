@@ -24,7 +24,7 @@ from shlex import quote
 from threading import RLock
 from typing import Any, Final, Generic, NamedTuple, NoReturn, TypeVar
 
-from schemactl.core.catalog import Catalog, LazyMapping, Namespace, Topic
+from schemactl.core.catalog import Catalog, Kind, KindName, LazyMapping, Namespace, Topic
 from schemactl.core.errors import (
     DeclarationError,
     HistoryError,
@@ -48,6 +48,7 @@ from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reader import in_roots, read_clients
 from schemactl.declare.references import folders_above
 from schemactl.declare.waivers import read_waivers
+from schemactl.formats import assign_kinds
 from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
 from schemactl.history.commit_files import CommitFiles, Entry, HashedFiles, content, differing_files, list_staged_paths
 from schemactl.history.git import FSCK, Repository, UnnamedBareRepository
@@ -416,17 +417,31 @@ class History:
         topic = Topic(name) if state.deleted else self._definitions.read_topic(step, state.path, name.schema_id)
         rendering = topic.get_rendering(self._project.rendering)
         versions = tuple(self._read_versions(name.schema_id, rendering))
+        kind_names = tuple(KindName(*kind_name) for kind_name in self._cache.kind_names(name.schema_id))
+        topic = replace(topic, kind_names=kind_names)
+        if kind_names:
+            versions = assign_kinds(versions, topic)
         generation = 1 + sum(version.info is None for version in versions)
-        if state.deleted:
-            source = self._find_last_source(name, state.since)
-            return Topic(name, versions=versions, generation=generation, deleted=True, source=source)
-        if not self._is_in_current_roots(name):
-            return Topic(name, versions=versions, generation=generation, deleted=True, source=topic.source)
+        if state.deleted or not self._is_in_current_roots(name):
+            source = self._find_last_source(name, state.since) if state.deleted else topic.source
+            return Topic(
+                name, versions=versions, generation=generation, deleted=True, kind_names=kind_names, source=source
+            )
         schema = None
-        if state.number is not None and (info := versions[state.number].info):
-            [row] = [row for row in self._cache.versions(name.schema_id) if row.number == state.number]
-            schema = self._definitions.defer_current_info(info, row, step, state.path, name.schema_id, rendering)
-        return replace(topic, schema=schema, versions=versions, generation=generation)
+        kinds = []
+        rows = {row.number: row for row in self._cache.versions(name.schema_id)}
+        for key, number in state.numbers_by_kind.items() or [("", state.number)]:
+            if number is None or (info := versions[number].info) is None:
+                continue
+            kind_schema = self._definitions.defer_current_info(
+                info, rows[number], step, state.path, name.schema_id, rendering, key
+            )
+            schema = kind_schema if number == state.number else schema
+            if key:
+                record = next(record for kind, record in reversed(topic.kind_names) if kind == key)
+                reader = self._definitions.topic(step, state.path, name.schema_id).readers.get(key, "latest")
+                kinds.append(Kind(key, kind_schema, record, reader))
+        return replace(topic, schema=schema, versions=versions, generation=generation, kinds=tuple(kinds))
 
     def _read_undecided_topic(self, name: TopicName, error: HistoryError) -> Topic | None:
         """Read a topic as it is declared, with a schema and versions that raise `error` when they are used."""
@@ -465,7 +480,7 @@ class History:
             commit = self._commit(row.step)
             for number in range(next_number, row.number):
                 yield SchemaVersion(number, None, commit)
-            info = self._definitions.defer_info(SchemaType[row.type], row.step, row.path, schema, rendering)
+            info = self._definitions.defer_info(SchemaType[row.type], row.step, row.path, schema, rendering, row.kind)
             yield SchemaVersion(row.number, info, commit)
             next_number = row.number + 1
 
@@ -576,23 +591,32 @@ class DefinitionLoader:
         namespaces = (document.namespace for document in documents if isinstance(document, NamespaceDocument))
         return next(namespace for namespace in namespaces if str(namespace.name) == declaration.name)
 
-    def defer_info(self, type_: SchemaType, step: int, path: str, schema: str, rendering: ProtoRendering) -> SchemaInfo:
-        """Create the schema that the file at `path` declared after a step; its definition is read on use.
+    def defer_info(
+        self, type_: SchemaType, step: int, path: str, schema: str, rendering: ProtoRendering, kind: str
+    ) -> SchemaInfo:
+        """Create the schema that the file at `path` declared after a step, for a kind of events or as a whole (""); it is read on use.
 
         A `.proto` definition is in the form `rendering`, which follows from the current declaration: clients are of today.
         """
-        return DeferredInfo.of(type_, functools.partial(self._read_info, step, path, schema, rendering))
+        return DeferredInfo.of(type_, functools.partial(self._read_info, step, path, schema, rendering, kind))
 
     def defer_current_info(
-        self, info: SchemaInfo, version: VersionRow, step: int, path: str, schema: str, rendering: ProtoRendering
+        self,
+        info: SchemaInfo,
+        version: VersionRow,
+        step: int,
+        path: str,
+        schema: str,
+        rendering: ProtoRendering,
+        kind: str,
     ) -> SchemaInfo:
         """Create the schema that a file declares after a step; it shares the version's `info` if all files are unchanged."""
 
         def read() -> SchemaInfo:
             with self._lock:
                 entries = self._read_entries(step, path, schema)
-                is_same = entries == self._read_entries(version.step, version.path, schema)
-            return info.load() if is_same else self._read_info(step, path, schema, rendering)
+                is_same = entries == self._read_entries(version.step, version.path, schema) and kind == version.kind
+            return info.load() if is_same else self._read_info(step, path, schema, rendering, kind)
 
         return DeferredInfo.of(info.type, read)
 
@@ -607,10 +631,11 @@ class DefinitionLoader:
         properties = json.dumps(state.schema_properties(schema.rpartition("/")[0]))
         return entries | {path: declaration.blob or state.entry(path), "": properties}
 
-    def _read_info(self, step: int, path: str, schema: str, rendering: ProtoRendering) -> SchemaInfo:
+    def _read_info(self, step: int, path: str, schema: str, rendering: ProtoRendering, kind: str) -> SchemaInfo:
         with self._lock:
             properties = self._state_at(step).schema_properties(schema.rpartition("/")[0])
-            declaration = self.topic(step, path, schema).with_default_properties(properties).schema
+            document = self.topic(step, path, schema).with_default_properties(properties)
+            declaration = document.kinds.get(kind) if kind else document.schema
             info = self._definitions(step).read(declaration, rendering).info if declaration else None
         if info is None:
             raise HistoryError(f"what {path} declared for {schema} cannot be read any more", fix=FSCK)

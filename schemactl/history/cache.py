@@ -25,9 +25,9 @@ _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 
 DOMAINS: Final = ("persistent", "non-persistent")
 
-_FILE, _DECLARED, _MADE_OF, _POLICIES, _SCHEMA_PROPERTIES = range(5)
+_FILE, _DECLARED, _MADE_OF, _POLICIES, _SCHEMA_PROPERTIES, _KIND_NAMES = range(6)
 """Kinds of facts: the entry at a path, the declarations of a file, the files that a topic's definition is made of, the policies
-that a namespace or topic ever had, and the default properties of a namespace's schemas."""
+that a namespace or topic ever had, the default properties of a namespace's schemas, and the kinds of events that a topic ever had."""
 
 _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 """The kinds of entries, by the first byte of the fact; the blob's id follows."""
@@ -45,10 +45,15 @@ CREATE TABLE fact (kind INTEGER, name INTEGER, step INTEGER, value BLOB NOT NULL
 CREATE TABLE link (kind INTEGER, name INTEGER, other INTEGER, PRIMARY KEY (kind, name, other)) WITHOUT ROWID;
 -- The state of a topic from a step on. `path` declares it, or did; `number` is the version in force, `since` the step that
 -- put it in force; `as_of` is set if the declaration cannot be read: the last step at which it could be read.
--- `type` and `fingerprint` are set if the version is new. `domain` is an index of DOMAINS.
+-- `kinds` has the number in force of each kind of events, as JSON. `domain` is an index of DOMAINS.
 CREATE TABLE topic_state (
   schema INTEGER, domain INTEGER, step INTEGER, deleted INTEGER NOT NULL, number INTEGER, since INTEGER NOT NULL,
-  path INTEGER NOT NULL, as_of INTEGER, type TEXT, fingerprint BLOB, PRIMARY KEY (schema, domain, step)
+  path INTEGER NOT NULL, as_of INTEGER, kinds TEXT NOT NULL, PRIMARY KEY (schema, domain, step)
+) WITHOUT ROWID;
+-- The versions of a schema. `kind` is the key of the kind that declared the version, or "".
+CREATE TABLE version (
+  schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, fingerprint BLOB NOT NULL,
+  kind TEXT NOT NULL, PRIMARY KEY (schema, number)
 ) WITHOUT ROWID;
 -- The problems of a topic's definition, or of a file, from a step on.
 -- The first step from which on the versions of a schema depend on the installed protoc, and its problem.
@@ -58,23 +63,47 @@ CREATE TABLE note (id INTEGER PRIMARY KEY, name INTEGER, is_topic INTEGER, step 
 
 
 class VersionRow(NamedTuple):
-    """A version: its number, the step that added it, the name of its schema type, the file that declared it, its fingerprint."""
+    """A version.
+
+    Attributes:
+        step: the step that added it.
+        type: the name of its schema type.
+        path: the file that declared it.
+        kind: the key of the kind of events that declared it, or "".
+    """
 
     number: int
     step: int
     type: str
     path: str
     fingerprint: bytes
+    kind: str = ""
 
 
 class StateRow(NamedTuple):
-    """The state of a topic (see the table)."""
+    """The state of a topic (see the table); `kinds` is the JSON of the numbers in force by kind."""
 
     deleted: bool
     number: int | None
     since: int
     path: str
     as_of: int | None = None
+    kinds: str = "{}"
+
+    @property
+    def numbers_by_kind(self) -> dict[str, int]:
+        """The number of the version in force of each declared kind of events, in order."""
+        numbers: dict[str, int] = json.loads(self.kinds)
+        return numbers
+
+
+class DefinitionRow(NamedTuple):
+    """A definition that a topic declares: the key of its kind of events or "", its type, fingerprint and record name."""
+
+    kind: str
+    type: str
+    fingerprint: bytes
+    record: str = ""
 
 
 class DeclarationRow(NamedTuple):
@@ -179,7 +208,7 @@ class Cache:
     def cut(self, step: int) -> Cache:
         """Remove the later steps from the database, and return the state after `step`."""
         if step < self.last:
-            for table in ("step", "fact", "topic_state", "note", "undecided"):
+            for table in ("step", "fact", "topic_state", "version", "note", "undecided"):
                 self.connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  constant names
         return Cache(self.connection)
 
@@ -244,6 +273,11 @@ class Cache:
         properties: dict[str, str] = self._read_fact(_SCHEMA_PROPERTIES, namespace)
         return properties
 
+    def kind_names(self, schema: str) -> list[tuple[str, str]]:
+        """Return key and record name of every kind of events that a schema ever had, the declared ones last."""
+        names: list[tuple[str, str]] = self._read_fact(_KIND_NAMES, schema)
+        return names
+
     def with_policies(self) -> list[str]:
         """Return every namespace and topic for which a policy was ever declared."""
         return self._list_names(_POLICIES)
@@ -258,13 +292,13 @@ class Cache:
         key = (schema, domain)
         if key not in self._states:
             sql = (
-                "SELECT deleted, number, since, name, as_of FROM topic_state JOIN name ON id = path "
+                "SELECT deleted, number, since, name, as_of, kinds FROM topic_state JOIN name ON id = path "
                 "WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step DESC LIMIT 1"
             )
             rows = self._select_about(schema, sql, domain=DOMAINS.index(domain))
             self._states[key] = None
-            for deleted, number, since, path, as_of in rows:
-                self._states[key] = StateRow(bool(deleted), number, since, _decode_name(path), as_of)
+            for deleted, number, since, path, as_of, kinds in rows:
+                self._states[key] = StateRow(bool(deleted), number, since, _decode_name(path), as_of, kinds)
         return self._states[key]
 
     def was_interrupted(self, schema: str, domain: str) -> bool:
@@ -277,11 +311,14 @@ class Cache:
     def versions(self, schema: str) -> list[VersionRow]:
         """Return the versions of the topics of a schema, in order; missing numbers are tombstones."""
         sql = (
-            "SELECT number, step, type, name, fingerprint FROM topic_state JOIN name ON id = path "
-            "WHERE schema = :name AND step <= :step AND fingerprint NOT NULL ORDER BY number"
+            "SELECT number, step, type, name, fingerprint, kind FROM version JOIN name ON id = path "
+            "WHERE schema = :name AND step <= :step ORDER BY number"
         )
         rows = self._select_about(schema, sql)
-        return [VersionRow(number, step, type_, _decode_name(path), key) for number, step, type_, path, key in rows]
+        return [
+            VersionRow(number, step, type_, _decode_name(path), fingerprint, kind)
+            for number, step, type_, path, fingerprint, kind in rows
+        ]
 
     def undecided(self) -> dict[str, tuple[int, Problem]]:
         """Map each schema whose versions depend on the installed protoc to the first such step and its problem."""
@@ -309,10 +346,7 @@ class Cache:
 
     def recorded(self, after: int) -> frozenset[str]:
         """Return the schemas that got a version after a step."""
-        sql = (
-            "SELECT name FROM topic_state JOIN name ON id = schema "
-            "WHERE step > :after AND step <= :step AND fingerprint NOT NULL"
-        )
+        sql = "SELECT DISTINCT name FROM version JOIN name ON id = schema WHERE step > :after AND step <= :step"
         return frozenset(_decode_name(name) for (name,) in self._select(sql, after=after))
 
     def notes(self) -> tuple[list[NoteRow], list[NoteRow]]:
@@ -443,23 +477,36 @@ class CacheWriter(Cache):
         if properties != self.schema_properties(namespace):
             self._write_fact(_SCHEMA_PROPERTIES, namespace, {**properties}, json.dumps({**properties}))
 
-    def set_definition(
-        self, schema: str, domain: str, path: str, definition: tuple[str, bytes] | None, generation: int = 1
+    def set_definitions(
+        self, schema: str, domain: str, path: str, definitions: Sequence[DefinitionRow], generation: int = 1
     ) -> None:
-        """Record that the file at `path` declares the topic, with the type and fingerprint of its definition.
+        """Record that the file at `path` declares the topic with these definitions; a new one becomes the next version, in order.
 
-        A higher generation than before begins with this definition, after tombstones. A lower generation is ignored.
+        A higher generation than before begins with these definitions, after tombstones. A lower generation is ignored.
         """
-        before, number, new = self.state(schema, domain), None, None
-        if definition:
+        before = self.state(schema, domain)
+        numbers_by_kind: dict[str, int] = {}
+        for definition in definitions:
             numbers = self._find_generation(schema, generation)
-            new = definition if definition[1] not in numbers.live else None
-            number = numbers.live.setdefault(definition[1], numbers.first + len(numbers.live))
-        is_same = before is not None and not before.deleted and before.number == number
+            is_new = definition.fingerprint not in numbers.live
+            number = numbers.live.setdefault(definition.fingerprint, numbers.first + len(numbers.live))
+            numbers_by_kind[definition.kind] = number
+            if is_new:
+                key = (self._assign_id(schema), number, self.step, definition.type, self._assign_id(path))
+                row = (*key, definition.fingerprint, definition.kind)
+                self._write("INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        kind_names = [(definition.kind, definition.record) for definition in definitions if definition.kind]
+        old_names = self.kind_names(schema)
+        new_names = [name for name in old_names if name not in kind_names] + kind_names
+        if new_names != old_names:
+            self._write_fact(_KIND_NAMES, schema, new_names, json.dumps(new_names))
+        kinds = json.dumps({kind: number for kind, number in numbers_by_kind.items() if kind})
+        highest_number = max(numbers_by_kind.values(), default=None)
+        is_same = before is not None and not before.deleted and (before.number, before.kinds) == (highest_number, kinds)
         since = before.since if before and is_same else self.step
-        state = StateRow(deleted=False, number=number, since=since, path=path)
+        state = StateRow(deleted=False, number=highest_number, since=since, path=path, kinds=kinds)
         if state != before:
-            self.set_state(schema, domain, state, new)
+            self.set_state(schema, domain, state)
 
     def _find_generation(self, schema: str, generation: int) -> _Generation:
         """Return the requested generation, or the newest one of the topics if that is higher."""
@@ -476,13 +523,13 @@ class CacheWriter(Cache):
         self._generations[schema] = newest
         return newest
 
-    def set_state(self, schema: str, domain: str, state: StateRow, new: tuple[str, bytes] | None = None) -> None:
-        """Record the state of a topic; `new` is the type and fingerprint of a new version."""
+    def set_state(self, schema: str, domain: str, state: StateRow) -> None:
+        """Record the state of a topic."""
         self._states[schema, domain] = state
-        deleted, number, since, path, as_of = state
+        deleted, number, since, path, as_of, kinds = state
         key = (self._assign_id(schema), DOMAINS.index(domain), self.step)
-        row = (*key, deleted, number, since, self._assign_id(path), as_of, *(new or (None, None)))
-        self._write("INSERT OR REPLACE INTO topic_state VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        row = (*key, deleted, number, since, self._assign_id(path), as_of, kinds)
+        self._write("INSERT OR REPLACE INTO topic_state VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def note(self, name: str, problems: Sequence[tuple[str | None, Problem]], *, is_topic: bool = False) -> None:
         """Record the current problems of a file or a schema; its earlier problems count as repaired."""
@@ -539,6 +586,8 @@ def _decode_fact(kind: int, name: str, value: Any) -> Any:
         return Policies.of(json.loads(value or "{}"))
     if kind == _SCHEMA_PROPERTIES:
         return json.loads(value or "{}")
+    if kind == _KIND_NAMES:
+        return [(key, record) for key, record in json.loads(value or "[]")]
     return [DeclarationRow(name, position, *row) for position, row in enumerate(json.loads(value or "[]"))]
 
 

@@ -47,14 +47,14 @@ from schemactl.declare.files import (
     resolve,
 )
 from schemactl.declare.project import PROJECT_FILE, HistorySettings, read_history_settings, read_project
-from schemactl.declare.reader import in_roots, read_clients
+from schemactl.declare.reader import find_kind_problems, in_roots, read_clients
 from schemactl.declare.references import among, files_of, folder_of, folders_above, is_pattern
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
-from schemactl.formats import SPECS, avro, identity
+from schemactl.formats import SPECS, avro, identity, record_name
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.schema import Composition, composition
 from schemactl.formats.protobuf import load, protoc_process
-from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow
+from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, DefinitionRow, StateRow
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, content, entry
 from schemactl.history.git import ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.store import Store
@@ -540,6 +540,7 @@ class VersionDerivation:
             Whether that was possible.
         """
         inspection = self._inspections.get(schema)
+        # A topic with kinds has no single inspection: it is read as a whole.
         if inspection is None or inspection.parts is None:
             return False
         if not among(changed_paths, self._writer.made_of(schema)) <= inspection.parts.taken.keys():
@@ -550,7 +551,8 @@ class VersionDerivation:
         for domain in DOMAINS:
             state = self._writer.state(schema, domain)
             if state and not state.deleted:
-                self._writer.set_definition(schema, domain, state.path, (inspection.type.name, new_fingerprint))
+                definition = DefinitionRow("", inspection.type.name, new_fingerprint)
+                self._writer.set_definitions(schema, domain, state.path, [definition])
         return True
 
     def _record_topics(self, schema: str, definitions: Definitions) -> None:
@@ -565,16 +567,29 @@ class VersionDerivation:
         for document in documents[1:]:
             message = f"{document.topic.name} is declared twice, first at {documents[0].source}"
             problems.append((document, Problem(document.source, message, "keep one of the two")))
-        definition = None
-        if len(documents) == 1 and (declaration := documents[0].schema):
-            inspection = self._fingerprints.inspect(declaration, definitions)
-            self._writer.depend(schema, inspection.paths | read_clients(documents[0], definitions, self._project).paths)
-            problems += [(documents[0], problem) for problem in inspection.problems]
-            if inspection.depends_on_protoc and self._is_approved:
-                self._writer.set_undecided(schema, inspection.problems[0])
-            if inspection.fingerprint:
-                self._inspections[schema] = inspection
-                definition = (inspection.type.name, inspection.fingerprint)
+        definition_rows: list[DefinitionRow] = []
+        if len(documents) == 1 and documents[0].declarations:
+            document = documents[0]
+            paths = read_clients(document, definitions, self._project).paths
+            keys = [*document.kinds] or [""]
+            for key, declaration in zip(keys, document.declarations, strict=True):
+                inspection = self._fingerprints.inspect(declaration, definitions)
+                paths |= inspection.paths
+                problems += [(document, problem) for problem in inspection.problems]
+                if inspection.depends_on_protoc and self._is_approved:
+                    self._writer.set_undecided(schema, inspection.problems[0])
+                if inspection.fingerprint:
+                    definition_rows.append(DefinitionRow(key, inspection.type.name, inspection.fingerprint))
+                    if not document.kinds:
+                        self._inspections[schema] = inspection
+            self._writer.depend(schema, paths)
+            if document.kinds and not problems:
+                results = [definitions.read(declaration) for declaration in document.declarations]
+                infos = [result.info for result in results if result.info]
+                problems += [(document, problem) for problem in find_kind_problems(document, infos)]
+                definition_rows = [
+                    row._replace(record=record_name(info)) for row, info in zip(definition_rows, infos, strict=True)
+                ]
         notes = [(str(document.topic.name), problem) for document, problem in problems]
         self._writer.note(schema, notes, is_topic=True)
         # Without a problem there is at most one document.
@@ -583,7 +598,7 @@ class VersionDerivation:
             state = self._writer.state(schema, domain)
             if not problems and domain == declared_domain:
                 topic = documents[0].topic
-                self._writer.set_definition(schema, domain, rows[0].path, definition, topic.generation)
+                self._writer.set_definitions(schema, domain, rows[0].path, definition_rows, topic.generation)
                 self._writer.set_policies(str(topic.name), topic.policies)
             elif state is None or state.deleted:
                 continue

@@ -28,7 +28,7 @@ from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.avro.parser import parse, problems
-from schemactl.formats.avro.schema import Schema, Union, alias_and_default_keys, identity_key
+from schemactl.formats.avro.schema import Record, Schema, Union, alias_and_default_keys, identity_key
 from schemactl.formats.type_spec import Explanation, Note, Rename, TypeSpec, UnknownWire, Wire
 
 NEWEST: Final = Release.R5_0
@@ -149,6 +149,11 @@ class AvroSpec(TypeSpec):
     def identity(self, info: SchemaInfo) -> Hashable:
         """Return a key that two schemas share if Avro's `Schema.equals` holds for them; the SchemaType is part of it."""
         return info.type, _identity(info.schema)
+
+    def record_name(self, info: SchemaInfo) -> str:
+        """Return the full name of the root record, or "" if the root is not a record."""
+        root = parsed_by_any(info.schema)
+        return root.full_name if isinstance(root, Record) else ""
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield every reason of Java's SchemaCompatibility, in its order.

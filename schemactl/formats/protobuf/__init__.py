@@ -68,6 +68,11 @@ class ProtobufNativeSpec(TypeSpec):
         """Return a key of the root's name and the declarations; the names of files and the origin of the descriptors do not count."""
         return info.type, _parse(info.schema).identity
 
+    def record_name(self, info: SchemaInfo) -> str:
+        """Return the full name of the root message."""
+        name: str = _parse(info.schema).root.full_name
+        return name
+
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield every reason why `reader` may fail on the bytes of `writer` or read them wrongly (see `compatibility`)."""
         yield from load("compatibility").find_incompatibilities(
