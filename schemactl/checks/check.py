@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from schemactl.checks import declarations, schemas
+from schemactl.checks import declarations, kinds, schemas
 from schemactl.checks.check_report import ORDER, CheckReport, TopicCheck
-from schemactl.checks.proposal import MovedTopic, Proposal, Run, declared, merge_catalogs
+from schemactl.checks.proposal import BrokerSide, MovedTopic, Proposal, Run, declared, merge_catalogs
 from schemactl.checks.topics import check_topic
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import Problem
@@ -18,7 +18,7 @@ from schemactl.core.names import TopicName
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion
 from schemactl.core.wording import format_version
-from schemactl.formats import identity
+from schemactl.formats import assign_kinds, identity
 
 MAX_PAIRS: Final = 100_000
 """Maximum number of pairs of versions to compare when commits are checked one by one.
@@ -35,15 +35,15 @@ class Fork:
         catalog: the approved topics and namespaces at the merge base.
         commit: the merge base, or None if the history was empty.
         unchanged: the topics that the branch did not change.
-        combined: the definitions that a merge makes from files of both sides, or the problem that prevents one, or None for
-            topics that are no longer declared.
+        combined: the definitions that a merge makes from files of both sides (of a topic with kinds, the topic with all of them), or
+            the problem that prevents one, or None for topics that are no longer declared.
         settled: the topics that neither side changed.
     """
 
     catalog: Catalog
     commit: Commit | None = None
     unchanged: frozenset[TopicName] = frozenset()
-    combined: Mapping[TopicName, SchemaInfo | Problem | None] = field(default_factory=dict)
+    combined: Mapping[TopicName, SchemaInfo | Topic | Problem | None] = field(default_factory=dict)
     settled: frozenset[TopicName] = frozenset()
 
 
@@ -115,7 +115,7 @@ def check(
     notes: list[str] = []
     remaining_pairs = MAX_PAIRS
     for name in names:
-        topic_check, topic_findings = (None, []) if name in unchanged else check_topic(run, name)
+        topic_checks, topic_findings = ([], []) if name in unchanged else check_topic(run, name)
         if is_behind and name not in unchanged:
             topic_findings, notes_on_topic = mark_findings_of_tip(run, name, topic_findings, target, fork)
             notes += notes_on_topic
@@ -126,12 +126,10 @@ def check(
                 topic_findings += check_commits(run, name, topic_findings, stepwise)
             else:
                 topic_findings += report_unjudged_commits(run, name, stepwise)
-        if topic_check:
-            topics.append(
-                replace(topic_check, stepwise=find_stepwise_number(topic_check, run, stepwise))
-                if stepwise
-                else topic_check
-            )
+        topics += [
+            replace(topic_check, stepwise=find_stepwise_number(topic_check, run, stepwise)) if stepwise else topic_check
+            for topic_check in topic_checks
+        ]
         if name in run.target.topics:
             topic_findings += [
                 weighed_finding
@@ -168,7 +166,9 @@ def find_unchanged_topics(target: Catalog, fork: Fork) -> frozenset[TopicName]:
     return frozenset(
         name
         for name in fork.unchanged
-        if name not in fork.combined and name.namespace_name not in changed and target.topics[name].reader == "latest"
+        if name not in fork.combined
+        and name.namespace_name not in changed
+        and all(part.reader == "latest" for part in target.topics[name].split())
     )
 
 
@@ -198,7 +198,7 @@ def mark_findings_of_tip(
 
 
 def _make_key(finding: Finding) -> tuple[object, ...]:
-    return finding.rule, finding.pointer, finding.direction
+    return finding.rule, finding.kind, finding.pointer, finding.direction
 
 
 def _describe_later_versions(versions: Sequence[SchemaVersion], base_versions: Sequence[SchemaVersion]) -> str:
@@ -258,8 +258,12 @@ def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwi
     if topic is None or topic.schema is None:
         return
     approved_versions, versions = run.get_versions(name), _get_stepwise_versions(name, stepwise)
-    _, (strategy, level) = run.get_strategies(name)
-    last_content = identity(topic.schema.load())
+    parts = {part.kind: part for part in topic.split()}
+    if topic.kinds:
+        names = kinds.join_kind_names(stepwise.catalog.topics[name], topic)
+        versions = assign_kinds(versions, replace(topic, kind_names=names))
+    runs = {key: kinds.select_kind(run, part) if key else run for key, part in parts.items()}
+    last_contents = {identity(part.schema.load()) for part in parts.values() if part.schema}
     last_waiver_keys = {waiver.key for waiver in stepwise.waivers(stepwise.commits[-1])} if stepwise.commits else set()
     is_last_rejected = any(
         finding.severity == "error" and finding.verdict in ("broker", "data") for finding in findings
@@ -269,15 +273,27 @@ def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwi
         version = versions[position]
         if version.info is None or version.commit is None:
             continue
-        is_last = identity(version.info.load()) == last_content and (
-            position == len(approved_versions) or is_last_rejected
+        part = parts.get(version.kind)
+        if part is None or part.schema is None:
+            # A kind that the end of the branch does not declare is compared with nothing.
+            continue
+        earlier_versions = versions[:position]
+        kind_versions = tuple(
+            earlier for earlier in earlier_versions if earlier.info is None or earlier.kind == version.kind
         )
+        approved_numbers = {approved.number for approved in approved_versions}
+        is_first_of_branch = all(earlier.number in approved_numbers for earlier in kind_versions)
+        is_last = identity(version.info.load()) in last_contents and (is_first_of_branch or is_last_rejected)
         if is_last and not last_waiver_keys:
             # The end of the branch has been judged already.
             continue
         # Findings point into the end of the branch, whose files can be opened.
-        schema = replace(version.info, locator=topic.schema.locator, source=topic.schema.source, editor=None)
-        proposal = Proposal.of(topic, schema, versions[:position], strategy, level)
+        schema = replace(version.info, locator=part.schema.locator, source=part.schema.source, editor=None)
+        broker = BrokerSide(earlier_versions, *run.get_strategies(name).after) if topic.kinds else None
+        strategy, level = runs[version.kind].get_strategies(name).after
+        proposal = Proposal.of(
+            part, schema, kind_versions if topic.kinds else earlier_versions, strategy, level, broker
+        )
         verdict = proposal.judge(run.project)
         errors = [
             finding
@@ -363,9 +379,11 @@ def report_unjudged_commits(run: Run, name: TopicName, stepwise: Stepwise) -> It
 def find_stepwise_number(topic_check: TopicCheck, run: Run, stepwise: Stepwise) -> int | None:
     """Return the version number of the end of the branch if each commit is approved by itself, or None if it is the same."""
     topic = declared(run.target, topic_check.topic)
-    if topic_check.version is None or topic is None or topic.schema is None:
+    kind = topic.get_kind(topic_check.kind) if topic else None
+    schema = kind.schema if kind else (topic.schema if topic else None)
+    if topic_check.version is None or schema is None:
         return None
-    content = identity(topic.schema.load())
+    content = identity(schema.load())
     for version in reversed(_get_stepwise_versions(topic_check.topic, stepwise)):
         if version.info and identity(version.info.load()) == content:
             return version.number if version.number != topic_check.version else None

@@ -11,7 +11,7 @@ from schemactl.core.catalog import Client
 from schemactl.core.edits import TextEdit
 from schemactl.core.errors import DeclarationError, SchemactlError, Source
 from schemactl.core.findings import DataState, Finding, Severity, Verdict, Waiver
-from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.names import NamespaceName, TopicName, name_kind
 from schemactl.core.policies import CompatibilityStrategy, Level
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
@@ -151,6 +151,7 @@ class TopicCheck:
         before: the approved schema if `schema` has changed; None without one, or in a new generation.
         versions: the versions that `schema` is compared with; a renamed topic has the versions of its old name.
         clients: the effects of `schema` on each declared client, by team.
+        kind: the key of the kind of events, or "" for a topic with one schema.
     """
 
     topic: TopicName
@@ -171,6 +172,12 @@ class TopicCheck:
     before: SchemaInfo | None = field(default=None, compare=False, repr=False)
     versions: tuple[SchemaVersion, ...] = field(default=(), compare=False, repr=False)
     clients: tuple[ClientImpact, ...] = field(default=(), compare=False, repr=False)
+    kind: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the topic, with `#KIND` for a kind of events."""
+        return name_kind(self.topic, self.kind)
 
     @property
     def is_pending(self) -> bool:
@@ -301,11 +308,13 @@ def causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
     Findings of one edit have the same rule, severity, location and part of the definition. A broker's `incompatible` belongs
     to the data findings of its topic with the same severity that the broker compares as well; without any, it is a separate cause.
     """
-    explained = {(finding.topic, finding.severity) for finding in findings if finding.rule in COMPARED_BY_BROKERS}
+    explained = {
+        (finding.topic, finding.kind, finding.severity) for finding in findings if finding.rule in COMPARED_BY_BROKERS
+    }
     refusals: dict[Hashable, list[Finding]] = {}
     edits: dict[Hashable, list[Finding]] = {}
     for number, finding in enumerate(findings):
-        key = finding.topic, finding.severity
+        key = finding.topic, finding.kind, finding.severity
         if finding.rule == "BROKER_INCOMPATIBLE" and key in explained:
             refusals.setdefault(key, []).append(finding)
         else:
@@ -329,8 +338,8 @@ def _make_edit_key(finding: Finding) -> Hashable | None:
 
 def _find_refusals(cause: Cause, refusals: Mapping[Hashable, Sequence[Finding]]) -> Iterator[Finding]:
     if cause.lead.rule in COMPARED_BY_BROKERS:
-        for topic in dict.fromkeys(finding.topic for finding in cause.findings):
-            yield from refusals.get((topic, cause.severity), ())
+        for topic, kind in dict.fromkeys((finding.topic, finding.kind) for finding in cause.findings):
+            yield from refusals.get((topic, kind, cause.severity), ())
 
 
 def _make_identity(finding: Finding) -> Hashable:
@@ -352,7 +361,7 @@ def join_reports(parts: Sequence[EnvironmentReport]) -> CheckReport:
     if len(parts) == 1:
         return _mark_targets(*parts[0])
     findings = _join_items([(targets, report.findings) for targets, report in parts], lambda item: item.topic)
-    topics = _join_items([(targets, report.topics) for targets, report in parts], lambda item: item.topic)
+    topics = _join_items([(targets, report.topics) for targets, report in parts], lambda item: (item.topic, item.kind))
     policies = _join_items([(targets, report.policies) for targets, report in parts], lambda item: item.name)
     first_report = parts[0][1]
     return replace(
@@ -434,7 +443,7 @@ def join_judgments(approved: CheckReport, proposed: CheckReport) -> CheckReport:
             findings[milder] = replace(finding, message=f"{finding.message}\n{_OWN_FILES_NOTE}")
         elif not any(_covers_targets(findings[index].targets, finding.targets) for index in same_indexes):
             findings.append(replace(finding, message=f"{finding.message}\n{_OWN_FILES_NOTE}"))
-    topics = _add_rows(approved.topics, proposed.topics, lambda row: row.topic)
+    topics = _add_rows(approved.topics, proposed.topics, lambda row: (row.topic, row.kind))
     return replace(
         approved,
         findings=tuple(_sort_by_severity(findings)),
@@ -451,6 +460,7 @@ def _make_key(finding: Finding) -> Hashable:
     return (
         finding.rule,
         finding.topic,
+        finding.kind,
         finding.source,
         finding.pointer,
         finding.direction,

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import posixpath
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any, Final
 
+from schemactl.broker import upload
+from schemactl.broker.checkers import known_to
 from schemactl.checks.check_report import PolicyChange
 from schemactl.checks.proposal import STRICT_POLICIES, Proposal, Run, is_rejected
 from schemactl.checks.proposal import declared as declared_in
 from schemactl.core.catalog import Catalog, Deprecated, Namespace, Topic
 from schemactl.core.errors import InvalidSchema, Problem, did_you_mean
-from schemactl.core.findings import Finding, Verdict
+from schemactl.core.findings import Finding, Outcome, Verdict
 from schemactl.core.names import (
     NamespaceName,
     TopicName,
@@ -24,7 +26,7 @@ from schemactl.core.names import (
     without_invisible_characters,
 )
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Level, Policies, address, protects
-from schemactl.core.schema import SchemaInfo
+from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.wording import counted, policy_origin, policy_word
 from schemactl.core.wording import partitions as partitions_said
 from schemactl.core.wording import versions as versions_said
@@ -188,6 +190,34 @@ def check_tightened_strategy(run: Run, proposal: Proposal) -> Iterator[Finding]:
             f"it: {versions_said(failing)}.",
             source=run.locate_strategy(proposal.topic),
             against=tuple(failing),
+        )
+
+
+def check_tightened_topic(run: Run, topic: Topic, versions: Sequence[SchemaVersion]) -> Iterator[Finding]:
+    """Yield a finding if brokers would reject approved versions of a topic with kinds under its new strategy.
+
+    Data is not judged by this strategy.
+    """
+    (old_strategy, _), (strategy, level) = run.get_strategies(topic.name)
+    if old_strategy == strategy:
+        return
+    release = run.project.release
+    checkers = known_to(release, run.project.defaults.checkers)
+    rejected = [
+        version.number
+        for position, version in enumerate(versions)
+        if version.info
+        and upload.put(versions[:position], version.info, strategy, release, optional=checkers).outcome
+        not in (Outcome.OK, Outcome.UNCHANGED)
+    ]
+    if rejected:
+        yield from run.make_finding(
+            "STRATEGY_TIGHTENED",
+            topic,
+            f"{topic.name} becomes {strategy} ({policy_origin(level)}), was {old_strategy}. Brokers compare the kinds of a topic with each "
+            f"other, and would reject what was approved: {versions_said(rejected)}.",
+            source=run.locate_strategy(topic),
+            against=tuple(rejected),
         )
 
 

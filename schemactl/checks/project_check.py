@@ -143,7 +143,9 @@ def _find_new_homes(
     from schemactl.declare.project import PROJECT_FILE
     from schemactl.declare.reader import read
 
-    removed = {topic_check.topic for topic_check in report.topics if topic_check.change == "removed"}
+    removed = {
+        topic_check.topic for topic_check in report.topics if topic_check.change == "removed" and not topic_check.kind
+    }
     if not removed:
         return
     paths = [path for path in sorted(checked.files.below("")) if posixpath.basename(path) == PROJECT_FILE]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from schemactl.broker.checkers import known_to
-from schemactl.comparison.compatibility import judge
+from schemactl.comparison.compatibility import Registered, judge
 from schemactl.comparison.fingerprint import fingerprint
-from schemactl.core.catalog import NO_METADATA, Catalog, Namespace, Topic
+from schemactl.core.catalog import NO_METADATA, Catalog, Kind, KindName, Namespace, Topic
 from schemactl.core.errors import Source
 from schemactl.core.findings import Direction, Finding, Outcome, Severity, Verdict
 from schemactl.core.names import TopicName
@@ -35,8 +35,16 @@ _MERGED_ATTRIBUTES: Final = (
     "lifecycle",
     "metadata",
     "clients",
+    "kinds_compatibility",
 )
 """The attributes of a topic that are merged one by one, besides its schema and policies."""
+
+
+class StrategyChange(NamedTuple):
+    """The approved and the declared strategy of a topic, each with the level that sets it."""
+
+    before: tuple[CompatibilityStrategy, Level]
+    after: tuple[CompatibilityStrategy, Level]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,8 @@ class Run:
         targets: the names of the targets; empty if the check does not depend on a target.
         moved: the new topics that another approved project of the repository has.
         protos: the schemas of topics that replace or remove `proto:`, with the current content of the approved `.proto`.
+        strategies: the approved and the declared strategy of topics whose data is not judged by the strategy of the broker: this
+            run is about one kind of events, and its catalogs have only this kind of the topic.
     """
 
     target: Catalog
@@ -60,6 +70,7 @@ class Run:
     targets: tuple[str, ...] = ()
     moved: Mapping[TopicName, MovedTopic] = field(default_factory=dict)
     protos: Mapping[TopicName, SchemaInfo] = field(default_factory=dict)
+    strategies: Mapping[TopicName, StrategyChange] = field(default_factory=dict)
 
     def find_approved(self, name: TopicName) -> Topic | None:
         """Return the approved topic of this name in either domain, or None; both domains share one version list.
@@ -88,18 +99,20 @@ class Run:
         approved_topic = self.find_approved(name)
         return approved_topic.versions if approved_topic else ()
 
-    def get_strategies(
-        self, name: TopicName
-    ) -> tuple[tuple[CompatibilityStrategy, Level], tuple[CompatibilityStrategy, Level]]:
+    def get_strategies(self, name: TopicName) -> StrategyChange:
         """Return the approved and the declared strategy, each with the level that sets it."""
+        if name in self.strategies:
+            return self.strategies[name]
         defaults = self.project.defaults
         approved_topic = self.find_approved(name)
         before = self.approved.strategy(approved_topic.name if approved_topic else name, defaults)
-        return before, self.target.strategy(name, defaults)
+        return StrategyChange(before, self.target.strategy(name, defaults))
 
     def locate_strategy(self, topic: Topic) -> Source | None:
         """Return the location of the topic's strategy, in its declaration or in the declaration of its namespace."""
         levels = [level for _, level in self.get_strategies(topic.name)]
+        if "kinds" in levels:
+            return topic.locate("/kinds_compatibility")
         namespace = self.target.namespaces.get(topic.name.namespace_name)
         owner = namespace if namespace and "topic" not in levels and "namespace" in levels else topic
         return owner.locate("/schema_compatibility_strategy")
@@ -120,6 +133,7 @@ class Run:
         default_severity = severity or known_rule.severity
         if default_severity == "off":
             return
+        kind = topic.kind if topic else ""
         yield from self.apply_severity(
             Finding(
                 rule=rule,
@@ -127,8 +141,9 @@ class Run:
                 verdict=known_rule.verdict,
                 topic=topic.name if topic else None,
                 source=source or (topic.source if topic else None),
-                message=message,
+                message=f"Kind `{kind}`: {message}" if kind else message,
                 fix=fix or known_rule.fix,
+                kind=kind,
                 **details,
             )
         )
@@ -184,6 +199,20 @@ class MovedTopic:
     project: Project
 
 
+class BrokerSide(NamedTuple):
+    """The versions of all kinds of a topic and the topic's strategy, by which a broker compares an upload of any kind.
+
+    Attributes:
+        versions: the approved versions and those that earlier kinds of the same change add, oldest first.
+        strategy: the declared strategy of the topic.
+        level: the level that sets the strategy.
+    """
+
+    versions: tuple[SchemaVersion, ...]
+    strategy: CompatibilityStrategy
+    level: Level
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A schema that is proposed as the topic's next version, and the strategy that judges it.
@@ -197,6 +226,7 @@ class Proposal:
         number: the number of the version with this content, or else the next number.
         known: whether a version has this content.
         in_force: the number of the approved version if it is not the latest version, else None.
+        broker: how the broker compares the schema, or None if it compares it with `versions` by `strategy`.
     """
 
     topic: Topic
@@ -207,6 +237,7 @@ class Proposal:
     number: int
     known: bool
     in_force: int | None = None
+    broker: BrokerSide | None = None
 
     @classmethod
     def of(
@@ -216,12 +247,14 @@ class Proposal:
         versions: tuple[SchemaVersion, ...],
         strategy: CompatibilityStrategy,
         level: Level,
+        broker: BrokerSide | None = None,
     ) -> Proposal:
         """Propose `schema` to a topic with these `versions`, and read all definitions."""
         content = identity(schema.load())
-        for version in versions:
+        registered = broker.versions if broker else versions
+        for version in (*versions, *registered):
             version.load()
-        infos = [(version.number, version.info) for version in live(versions)]
+        infos = [(version.number, version.info) for version in live(registered)]
         matching_numbers = (number for number, info in infos if info and identity(info) == content)
         number = next(matching_numbers, None)
         return cls(
@@ -230,9 +263,15 @@ class Proposal:
             versions,
             strategy,
             level,
-            next_number(versions) if number is None else number,
+            next_number(registered) if number is None else number,
             number is not None,
+            broker=broker,
         )
+
+    @property
+    def broker_side(self) -> BrokerSide:
+        """How the broker compares the schema."""
+        return self.broker or BrokerSide(self.versions, self.strategy, self.level)
 
     @property
     def latest(self) -> int | None:
@@ -268,6 +307,7 @@ class Proposal:
             checkers=checkers,
             by_any_release=True,
             in_force=self.in_force,
+            registered=Registered(self.broker.versions, self.broker.strategy) if self.broker else None,
         )
 
 
@@ -328,6 +368,10 @@ def merge_catalogs(
         combined_schema = combined.get(topic_name, topic)
         if topic and isinstance(combined_schema, SchemaInfo):
             topic = replace(topic, schema=combined_schema)
+        if topic and isinstance(combined_schema, Topic) and topic_name in combined:
+            topic = replace(
+                topic, schema=combined_schema.schema, kinds=combined_schema.kinds, kind_names=combined_schema.kind_names
+            )
         if topic and combined_schema:
             topics[topic_name] = topic
     return Catalog(namespaces, topics)
@@ -363,10 +407,44 @@ def _merge_topic(target: Topic | None, *, base: Topic | None, approved: Topic | 
     merged_values = {
         name: getattr(approved, name) for name in _MERGED_ATTRIBUTES if getattr(target, name) == getattr(base, name)
     }
-    if is_same_schema(target.schema, base.schema):
+    if target.kinds or base.kinds or approved.kinds:
+        merged_values |= _merge_kinds(target, base=base, approved=approved)
+    elif is_same_schema(target.schema, base.schema):
         merged_values["schema"] = approved.schema
     policies = _merge_policies(target.policies, base=base.policies, approved=approved.policies)
     return replace(target, policies=policies, **merged_values)
+
+
+def _merge_kinds(target: Topic, *, base: Topic, approved: Topic) -> dict[str, Any]:
+    """Merge the kinds of a topic by their keys; a topic that changes between `schema` and `schemas` is taken as a whole."""
+    if not (target.kinds and approved.kinds):
+        is_unchanged = len(target.kinds) == len(base.kinds) and _is_same_content(target, base)
+        source = approved if is_unchanged else target
+        return {"schema": source.schema, "kinds": source.kinds, "kind_names": source.kind_names}
+    kinds = []
+    for key in dict.fromkeys(kind.key for kind in (*target.kinds, *approved.kinds)):
+        target_kind, base_kind, approved_kind = (topic.get_kind(key) for topic in (target, base, approved))
+        is_unchanged = _is_same_kind(target_kind, base_kind)
+        if kind := approved_kind if is_unchanged else target_kind:
+            kinds.append(kind)
+    names = tuple(KindName(kind.key, kind.record) for kind in kinds)
+    return {"schema": kinds[-1].schema if kinds else None, "kinds": tuple(kinds), "kind_names": names}
+
+
+def _is_same_kind(left: Kind | None, right: Kind | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return left.reader == right.reader and is_same_schema(left.schema, right.schema)
+
+
+def _is_same_content(left: Topic, right: Topic) -> bool:
+    """Return whether both topics have equal kinds in the same order, or equal schemas."""
+    if left.kinds or right.kinds:
+        pairs = zip(left.kinds, right.kinds, strict=False)
+        return [kind.key for kind in left.kinds] == [kind.key for kind in right.kinds] and all(
+            _is_same_kind(*pair) for pair in pairs
+        )
+    return is_same_schema(left.schema, right.schema)
 
 
 def _merge_policies(target: Policies, *, base: Policies, approved: Policies) -> Policies:
@@ -379,7 +457,7 @@ def _merge_policies(target: Policies, *, base: Policies, approved: Policies) -> 
 def _is_same_topic(left: Topic, right: Topic) -> bool:
     """Return whether both declarations are equal, apart from their locations."""
     return (
-        is_same_schema(left.schema, right.schema)
+        _is_same_content(left, right)
         and left.policies == right.policies
         and all(getattr(left, name) == getattr(right, name) for name in _MERGED_ATTRIBUTES)
     )

@@ -45,6 +45,7 @@ class Rollout:
         reasons: the reasons for the order, in sentences.
         steps: the steps in order; empty if no order is safe.
         fix: the way out if no order is safe, else empty.
+        kind: the kind of events that changes, or "" for a topic with one schema.
     """
 
     topic: TopicName
@@ -57,6 +58,7 @@ class Rollout:
     reasons: tuple[str, ...]
     steps: tuple[RolloutStep, ...] = ()
     fix: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,9 @@ def rollout(
     approved_versions: Sequence[SchemaVersion],
     targets_apart: Collection[str],
     approved: str,
+    kind: str = "",
 ) -> Rollout | None:
-    """Plan the rollout of a topic's new version, or return None if there is no new version.
+    """Plan the rollout of a topic's new version, or of a `kind` of its events; return None if there is no new version.
 
     Args:
         name: the topic.
@@ -95,8 +98,9 @@ def rollout(
         approved_versions: the approved versions of the topic.
         targets_apart: the targets whose version numbers of the topic differ from Git's.
         approved: the ref that the change is merged into.
+        kind: the kind of events of a topic with several.
     """
-    rows = [row for row in report.topics if row.topic == name and row.schema]
+    rows = [row for row in report.topics if (row.topic, row.kind) == (name, kind) and row.schema]
     if not any(row.change in ("added", "new version") for row in rows):
         return None
     row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
@@ -107,7 +111,10 @@ def rollout(
         f"{finding.rule}: {finding.message.partition(chr(10))[0]}"
         for finding in report.findings
         # Clients that break decide the order of the steps instead.
-        if finding.topic == name and finding.severity == "error" and finding.rule != "CLIENT_BREAKS"
+        if finding.topic == name
+        and finding.kind in ("", kind)
+        and finding.severity == "error"
+        and finding.rule != "CLIENT_BREAKS"
     ] or [*_find_obstacles(rows, version, report)]
     order: Order = "no safe order" if refusals else facts.order
     fix = "make two changes of it: add the new beside the old, and remove the old once everybody has the new"
@@ -130,6 +137,7 @@ def rollout(
         reasons,
         steps,
         "" if is_safe else fix,
+        kind,
     )
 
 
@@ -154,6 +162,9 @@ def _find_obstacles(rows: Sequence[TopicCheck], version: int, report: CheckRepor
         where = f" on {', '.join(row.targets)}" if row.targets else ""
         if row.versions and not live(row.versions):
             yield f"A new generation begins with version {version}{where}: no message may be left before, and no client."
+            continue
+        if row.kind:
+            # Brokers compare kinds by the strategy of the topic, not by that of the row.
             continue
         release = next((report.targets[target] for target in row.targets), report.release)
         stored = (*row.versions, SchemaVersion(next_number(row.versions), row.schema))

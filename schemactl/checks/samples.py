@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from schemactl.checks import kinds
 from schemactl.checks.check_report import CheckReport
 from schemactl.checks.proposal import Run
 from schemactl.codec import CodecError, InvalidDefinition, Options
@@ -27,6 +28,7 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
 from schemactl.declare.files import Files, shown
+from schemactl.formats import assign_kinds
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
@@ -97,26 +99,44 @@ def add_sample_findings(
         DeclarationError: if files are not valid sample files; `problems` has the problems of all files.
     """
     sample_files = assign_files(declared.samples, declared.catalog)
-    checks_by_topic = {topic_check.topic: topic_check for topic_check in reversed(report.topics) if topic_check.schema}
+    changed_checks = [topic_check for topic_check in reversed(report.topics) if topic_check.schema]
+    checks_by_kind = {(topic_check.topic, topic_check.kind): topic_check for topic_check in changed_checks}
+    changed_topics = {topic_check.topic for topic_check in changed_checks}
     findings: list[Finding] = []
     problems: list[Problem] = []
     for name, paths in sorted(sample_files.by_topic.items()):
         topic = declared.catalog.topics[name]
         if topic.schema is None or (only is not None and name not in only):
             continue
-        topic_check = checks_by_topic.get(name)
         samples: list[Sample] = []
         for path in sorted(paths):
-            if topic_check or path in changed:
+            if name in changed_topics or path in changed:
                 try:
                     samples += read_samples(path, files)
                 except DeclarationError as error:
                     problems += error.problems
-        if samples and not problems:
-            versions = topic_check.versions if topic_check else run.get_versions(name)
+        if not samples or problems:
+            continue
+        approved_versions = run.get_versions(name)
+        if topic.kinds:
+            approved_topic = run.find_approved(name) or topic
+            names = kinds.join_kind_names(approved_topic, topic)
+            approved_versions = assign_kinds(approved_versions, replace(topic, kind_names=names))
+        remaining_samples = samples
+        parts = replace(topic, versions=approved_versions).split()
+        for part in parts:
+            topic_check = checks_by_kind.get((name, part.kind))
+            versions = topic_check.versions if topic_check else part.versions
             if topic_check and topic_check.version is not None and topic_check.is_pending:
-                versions = (*versions, SchemaVersion(topic_check.version, topic.schema))
-            findings += _report_unreadable_samples(run, topic, topic.schema, versions, samples)
+                versions = (*versions, SchemaVersion(topic_check.version, part.schema))
+            numbers = {version.number for version in versions}
+            # Samples of no version are reported with the last kind.
+            part_samples = [
+                sample for sample in remaining_samples if part is parts[-1] or sample.message.version in numbers
+            ]
+            remaining_samples = [sample for sample in remaining_samples if sample not in part_samples]
+            if part.schema and part_samples:
+                findings += _report_unreadable_samples(run, part, part.schema, versions, part_samples)
     if problems:
         raise DeclarationError(problems)
     notes = (

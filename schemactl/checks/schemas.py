@@ -29,6 +29,7 @@ from schemactl.formats import (
     find_unusable_defaults,
     on_the_wire,
     problems,
+    record_name,
     spec,
 )
 from schemactl.formats.type_spec import Explanation
@@ -44,6 +45,9 @@ _MAX_MESSAGE_LENGTH: Final = 300
 
 _RESERVED: Final = re.compile(r'without reserving the (?:number "(-?[0-9]+)"|name ("\w+"))\.')
 """The end of a message about a deleted part, with the number or the name to reserve."""
+
+_NAME_RULES: Final = frozenset({"NAME_MISMATCH", "ROOT_MESSAGE_CHANGED"})
+"""The rules about another name of a record or root message."""
 
 _LATEST_ONLY: Final = {
     CompatibilityStrategy.BACKWARD_TRANSITIVE: (
@@ -224,19 +228,27 @@ def check_own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
         f"BROKER_{answer.outcome.name}",
         proposal.topic,
         f"Pulsar {run.project.release} will reject version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
-        f"{proposal.strategy} ({policy_origin(proposal.level)}).{_describe_waiver_effect(proposal, answer)}{broker_message}",
+        f"{proposal.broker_side.strategy} ({policy_origin(proposal.broker_side.level)}).{_describe_broker_side(proposal, answer)}"
+        f"{_describe_waiver_effect(proposal, answer)}{broker_message}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
         fix=_suggest_broker_fix(run, proposal, verdict),
-        fingerprint=broker_fingerprint(proposal.topic.name, proposal.versions, proposal.schema)
+        fingerprint=broker_fingerprint(proposal.topic.name, proposal.broker_side.versions, proposal.schema)
         if answer.outcome is Outcome.INCOMPATIBLE
         else "",
     )
 
 
+def _describe_broker_side(proposal: Proposal, answer: Answer) -> str:
+    """State that a broker compares all kinds of events with each other; the text is empty for a topic with one schema."""
+    if proposal.broker is None or answer.outcome is not Outcome.INCOMPATIBLE:
+        return ""
+    return " A broker compares the kinds of a topic with each other, by the strategy of the topic and not by `kinds_compatibility`."
+
+
 def _describe_waiver_effect(proposal: Proposal, answer: Answer) -> str:
     """Describe the consequences of a waiver; the text is empty if the strategy compares only with the latest version."""
     latest_only = _LATEST_ONLY.get(proposal.strategy)
-    if answer.outcome is not Outcome.INCOMPATIBLE or latest_only is None:
+    if answer.outcome is not Outcome.INCOMPATIBLE or latest_only is None or proposal.broker:
         return ""
     strategy, unprotected = latest_only
     version_numbers = versions([version.number for version in live(proposal.versions)])
@@ -253,6 +265,11 @@ def _suggest_broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
     answer = verdict.broker
     if answer.outcome is not Outcome.INCOMPATIBLE:
         return ""
+    if proposal.broker:
+        return (
+            "Set `schema_compatibility_strategy: ALWAYS_COMPATIBLE` for the topic: brokers then store every kind, and "
+            "`kinds_compatibility` protects the readers of each. Or declare a topic of its own for the kind."
+        )
     if proposal.strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
         return "Set another strategy: under ALWAYS_INCOMPATIBLE no schema may follow another."
     rule = run.rules.get(answer.message.partition(":")[0])
@@ -272,7 +289,9 @@ def check_other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
     answers: dict[tuple[str, str, str], list[Release]] = {}
     for release in (release for release in Release if release is not project_release):
         optional = known_to(release, run.project.defaults.checkers)
-        answer = upload.put(proposal.versions, schema, proposal.strategy, release, optional=optional)
+        answer = upload.put(
+            proposal.broker_side.versions, schema, proposal.broker_side.strategy, release, optional=optional
+        )
         problem = None if known_problem else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:
             message = on_one_line(problem.what) if problem else _shorten_message(answer.message)
@@ -383,6 +402,36 @@ def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Ite
     )
 
 
+def check_record_name(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Yield a finding if a new version of a topic with one schema has another record than the latest, unless a data finding says so."""
+    schema, versions = proposal.schema, live(proposal.versions)
+    old = versions[-1].info if versions else None
+    if old is None or proposal.topic.kind or old.type is not schema.type:
+        return
+    old_name, new_name = record_name(old), record_name(schema)
+    reported_rules = {
+        breakage.incompatibility.rule for breakage in verdict.breakages if breakage.against == versions[-1].number
+    }
+    if not (old_name and new_name) or old_name == new_name or not reported_rules.isdisjoint(_NAME_RULES):
+        return
+    if spec(schema).checker == "proto" and verdict.broker.outcome is Outcome.INCOMPATIBLE:
+        # The broker compares nothing but this name.
+        return
+    is_avro = spec(schema).language == "avro"
+    if is_avro and _remove_namespaces(spec(old).content(old)) == _remove_namespaces(spec(schema).content(schema)):
+        # NAMESPACE_CHANGED.
+        return
+    yield from run.make_finding(
+        "RECORD_RENAMED",
+        proposal.topic,
+        f"Version {proposal.number} of {proposal.topic.name} has the record {new_name}, and version {versions[-1].number} has {old_name}. If both are "
+        "written from now on, readers with one schema take messages of the other for rows of nulls and defaults.",
+        source=schema.locate("/name"),
+        pointer="/name",
+        against=(versions[-1].number,),
+    )
+
+
 def _remove_namespaces(value: Any, key: str = "") -> Any:
     """Return the JSON value of a definition without docs and without namespaces of names and references."""
     match value:
@@ -401,10 +450,11 @@ def check_reverted_content(run: Run, proposal: Proposal) -> Iterator[Finding]:
     number = proposal.number
     if number == proposal.latest:
         return
+    latest = proposal.broker_side.versions[-1].number
     yield from run.make_finding(
         "REVERTED_TO_OLDER",
         proposal.topic,
         f"{proposal.topic.name} declares the content of version {number} again. The registry answers {number} to the upload and "
-        f"its latest stays {proposal.latest}: consumers that ask for the latest schema still get version {proposal.latest}.",
+        f"its latest stays {latest}: consumers that ask for the latest schema still get version {latest}.",
         source=proposal.schema.locate(""),
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from shlex import quote
-from typing import Any
+from typing import Any, Final
 
 from schemactl.broker.connect import Decision, TopicState, admit, policies_at
-from schemactl.checks import declarations, java_times, schemas, table_impact
+from schemactl.checks import declarations, java_times, kinds, schemas, table_impact
 from schemactl.checks.check_report import Change, ClientImpact, TopicCheck
-from schemactl.checks.proposal import Proposal, Run, find_number_in_force, is_same_schema
+from schemactl.checks.proposal import BrokerSide, Proposal, Run, find_number_in_force, is_same_schema
 from schemactl.checks.proposal import declared as declared_in
 from schemactl.checks.schemas import locate_breakage
 from schemactl.comparison.changes import Contents
@@ -38,13 +38,103 @@ from schemactl.formats import (
     list_native_parts,
 )
 
+_COMMON_RULES: Final = frozenset(
+    {"NEW_GENERATION", "GENERATION_LOWERED", "PROTECTION_LOST", "DATA_LOSS", "RENAMED_FROM_UNKNOWN"}
+)
+"""The rules whose findings are the same for all kinds of a topic."""
 
-def check_topic(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
-    """Check one topic, and return its result, or None if it has not changed, with its findings."""
+
+def check_topic(run: Run, name: TopicName) -> tuple[list[TopicCheck], list[Finding]]:
+    """Check one topic, and return its results, one for each changed kind of events, with its findings.
+
+    A topic with one schema has one result; without a change there is none.
+    """
     declared_topic = declared_in(run.target, name)
     approved_topic = declared_in(run.approved, name)
     if declared_topic is None:
-        return _report_removed_topic(run, approved_topic) if approved_topic else (None, [])
+        topic_check, findings = _report_removed_topic(run, approved_topic) if approved_topic else (None, [])
+    elif declared_topic.kinds or (approved_topic and approved_topic.kinds):
+        return _check_kinds(run, declared_topic, approved_topic)
+    else:
+        topic_check, findings = _check_declared(run, declared_topic, approved_topic)
+    return [topic_check] if topic_check else [], findings
+
+
+def _check_kinds(
+    run: Run, declared_topic: Topic, approved_topic: Topic | None
+) -> tuple[list[TopicCheck], list[Finding]]:
+    """Check each kind of events of a topic as if the topic had only this kind, and the topic as a whole.
+
+    Kinds are compared by `kinds_compatibility`. A broker compares an upload with the versions of all kinds by the strategy of the topic,
+    including those that earlier kinds of this change add.
+    """
+    name = declared_topic.name
+    findings = [*declarations.check_partitions(run, declared_topic, approved_topic)]
+    topic_checks: list[TopicCheck] = []
+    last_topic = run.find_approved(name)
+    stored_versions = _append_tombstones(last_topic, declared_topic)
+    if last_topic and not (approved_topic and declared_topic.generation > last_topic.generation):
+        findings += declarations.check_tightened_topic(run, declared_topic, last_topic.load().versions)
+    strategy, level = run.target.strategy(name, run.project.defaults)
+    known_versions = kinds.predict_versions(declared_topic, last_topic, stored_versions)
+    findings += _check_client_versions(run, declared_topic, known_versions)
+    for kind_part in replace(declared_topic, versions=known_versions).split():
+        part = replace(kind_part, versions=())
+        kind_run = kinds.select_kind(run, part)
+        broker = BrokerSide(stored_versions, strategy, level)
+        approved_part = declared_in(kind_run.approved, name)
+        topic_check, kind_findings = _check_declared(kind_run, kind_run.target.topics[name], approved_part, broker)
+        if part.schema and topic_check and topic_check.version == next_number(stored_versions):
+            new_version = SchemaVersion(topic_check.version, part.schema, kind=part.kind)
+            stored_versions = (*stored_versions, new_version)
+        prefix = f"Kind `{part.kind}`: "
+        known_keys = {(finding.rule, finding.source) for finding in findings}
+        common_findings = [
+            replace(finding, message=finding.message.removeprefix(prefix), kind="")
+            for finding in kind_findings
+            if finding.rule in _COMMON_RULES and (finding.rule, finding.source) not in known_keys
+        ]
+        findings += common_findings + [finding for finding in kind_findings if finding.rule not in _COMMON_RULES]
+        if topic_check and topic_check.change == "policies":
+            topic_check = replace(topic_check, kind="")
+            if topic_check in topic_checks:
+                continue
+        if topic_check:
+            topic_checks.append(topic_check)
+    if any(finding.rule == "STRATEGY_RELAXED" for finding in findings):
+        findings = [finding for finding in findings if finding.rule != "PROTECTION_LOST"]
+    if approved_topic:
+        removed_checks, removed_findings = kinds.check_removed_kinds(run, declared_topic, approved_topic)
+        topic_checks += removed_checks
+        findings += removed_findings
+    return topic_checks, findings
+
+
+def _check_client_versions(run: Run, topic: Topic, versions: Sequence[SchemaVersion]) -> Iterator[Finding]:
+    """Yield a finding for each client whose versions belong to no kind of the topic, so that no kind is checked for it."""
+    if not topic.kinds:
+        return
+    for index, client in enumerate(topic.clients):
+        first, last = client.versions or (0, -1)
+        has_kind = any(version.kind for version in versions if first <= version.number <= last)
+        if client.versions is None or client.kind or has_kind or not client.runs_on(*run.targets):
+            continue
+        yield from run.make_finding(
+            "CLIENT_VERSION_UNKNOWN",
+            topic,
+            f"The {client.role} {on_one_line(client.who)} is declared with version {client.built} of {topic.name}, which belongs to none of its kinds. "
+            f"They have {versions_said([version.number for version in versions if version.kind])}.",
+            source=topic.locate(f"/clients/{index}/schema"),
+            owner=client.owner,
+            targets=_select_targets(run, client),
+        )
+
+
+def _check_declared(
+    run: Run, declared_topic: Topic, approved_topic: Topic | None, broker: BrokerSide | None = None
+) -> tuple[TopicCheck | None, list[Finding]]:
+    """Check a declared topic with one schema, or one kind of events, which a `broker` compares with other kinds."""
+    name = declared_topic.name
     (old_strategy, _), (strategy, level) = run.get_strategies(name)
     change = _classify_other_change(declared_topic, approved_topic, is_same_strategy=old_strategy is strategy)
     if (
@@ -55,17 +145,22 @@ def check_topic(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Find
     ):
         return None, []
     topic_check = TopicCheck(
-        name, change or "policies", strategy, level, source=declared_topic.source, owner=run.target.metadata(name).owner
+        name,
+        change or "policies",
+        strategy,
+        level,
+        source=declared_topic.source,
+        owner=run.target.metadata(name).owner,
+        kind=declared_topic.kind,
     )
     if approved_topic and old_strategy is not strategy:
         topic_check = replace(topic_check, strategy_before=old_strategy)
-    findings = [*declarations.check_partitions(run, declared_topic, approved_topic)]
+    findings = [] if declared_topic.kind else [*declarations.check_partitions(run, declared_topic, approved_topic)]
     if declared_topic.schema is not None:
         last_topic = run.find_approved(name)
         is_new_generation = last_topic is not None and declared_topic.generation > last_topic.generation
-        proposal = Proposal.of(
-            declared_topic, declared_topic.schema, _append_tombstones(last_topic, declared_topic), strategy, level
-        )
+        versions = _append_tombstones(last_topic, declared_topic, broker)
+        proposal = Proposal.of(declared_topic, declared_topic.schema, versions, strategy, level, broker)
         proposal = replace(proposal, in_force=find_number_in_force(approved_topic))
         findings += declarations.check_pinned_reader(run, proposal)
         findings += declarations.check_draft_versions(run, proposal, approved_topic)
@@ -94,9 +189,18 @@ def check_topic(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Find
     return topic_check, findings
 
 
-def _append_tombstones(approved_topic: Topic | None, declared_topic: Topic) -> tuple[SchemaVersion, ...]:
-    """Return the approved versions, followed by a tombstone for each generation that `declared_topic` begins."""
+def _append_tombstones(
+    approved_topic: Topic | None, declared_topic: Topic, broker: BrokerSide | None = None
+) -> tuple[SchemaVersion, ...]:
+    """Return the approved versions, followed by a tombstone for each generation that `declared_topic` begins.
+
+    For one kind of events, the numbers are those of all versions, which the `broker` has.
+    """
     versions, generation = (approved_topic.versions, approved_topic.generation) if approved_topic else ((), 1)
+    if broker:
+        known_numbers = {version.number for version in versions}
+        new_tombstones = [v for v in broker.versions if v.info is None and v.number not in known_numbers]
+        return (*versions, *new_tombstones)
     first_number = next_number(versions)
     tombstones = range(first_number, first_number + declared_topic.generation - generation)
     return (*versions, *(SchemaVersion(number, None) for number in tombstones))
@@ -247,10 +351,11 @@ def _check_change(run: Run, proposal: Proposal, verdict: Verdict, change: Change
         yield from schemas.check_unusable_defaults(run, proposal, verdict)
         yield from schemas.check_unapplied_defaults(run, proposal)
         yield from schemas.check_type_namespaces(run, proposal, verdict)
+        yield from schemas.check_record_name(run, proposal, verdict)
         yield from schemas.check_own_release(run, proposal, verdict)
         yield from schemas.check_other_releases(run, proposal, verdict)
-    if approved_topic := run.find_approved(proposal.topic.name):
-        strategy, _ = run.approved.strategy(approved_topic.name, run.project.defaults)
+    if run.find_approved(proposal.topic.name):
+        strategy, _ = run.get_strategies(proposal.topic.name).before
         yield from declarations.check_relaxed_strategy(run, proposal, verdict, strategy)
     yield from schemas.check_renamed_topic(run, proposal)
 
@@ -656,10 +761,12 @@ def _find_rejection(
     """Return the broker's decision to reject the client after the change, or before it (`is_approved_state`); None if it connects."""
     name, catalog = proposal.topic.name, run.approved if is_approved_state else run.target
     strategy, _ = run.get_strategies(name)[0 if is_approved_state else 1]
+    if proposal.broker:
+        strategy, _ = catalog.strategy(name, run.project.defaults)
     policies = policies_at(catalog, name, run.project.defaults, strategy=strategy)
     proposed_versions = [] if proposal.known or is_approved_state else [SchemaVersion(proposal.number, proposal.schema)]
     # Another producer is connected, so that the client does not register its schema with an idle topic.
-    state = TopicState((*proposal.versions, *proposed_versions), producers=1)
+    state = TopicState((*proposal.broker_side.versions, *proposed_versions), producers=1)
     builds = _list_pinned_builds(client, proposal)
     if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
         # The only strategy that does not protect clients with the latest version.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.show import reason_value
-from schemactl.cli.topic_selection import STATE_HELP, WORK, NamedDefinition, States, add_filters
+from schemactl.cli.topic_selection import STATE_HELP, WORK, NamedDefinition, States, add_filters, find_number_in_force
 from schemactl.core.errors import CHANGES, UsageError
-from schemactl.core.names import matching
+from schemactl.core.names import matching, name_kind
 from schemactl.core.terminal import paint, paint_diff, redirected
 from schemactl.core.wording import day
 
@@ -81,7 +81,13 @@ class Side:
 
     def value(self) -> dict[str, Any]:
         """Return the JSON value."""
-        return {"topic": str(self.topic.name), "state": self.state or None, "version": self.number, "label": self.label}
+        return {
+            "topic": str(self.topic.name),
+            "kind": self.topic.kind or None,
+            "state": self.state or None,
+            "version": self.number,
+            "label": self.label,
+        }
 
 
 def run_diff(args: argparse.Namespace, context: Context) -> int:
@@ -95,22 +101,35 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
     if at and ".." in range_ and args.new is None:
         first, _, second = range_.partition("..")
         args.old, args.new = f"{name}@{first}", f"{name}@{second.removeprefix('.') or WORK}"
-    old, new = _choose_sides(states, args.old, args.new)
-    is_same = old.info == new.info
+    pairs = [_choose_sides(states, text, args.new) for text in _list_parts(states, args.old, args.new)]
+    are_same = all(old.info == new.info for old, new in pairs)
     if args.format == "json":
-        context.report_json(**_differences_value(old, new))
+        values = [_differences_value(old, new) for old, new in pairs]
+        context.report_json(**(values[0] if len(values) == 1 else {"kinds": values}))
     else:
-        print(_render_diff(old, new, color=context.color))
-        if is_same and args.new is None:
-            _print_hint(old, context)
-    return CHANGES if args.detailed_exitcode and not is_same else 0
+        print("\n\n".join(_render_diff(old, new, color=context.color) for old, new in pairs))
+        if are_same and args.new is None and len(pairs) == 1:
+            _print_hint(pairs[0][0], context)
+    return CHANGES if args.detailed_exitcode and not are_same else 0
+
+
+def _list_parts(states: States, old: str, new: str | None) -> list[str]:
+    """Return the names of all kinds of events if `old` names a topic with kinds as a whole; else `old` alone."""
+    catalog = states.approved.catalog
+    if new is not None or not (matching(old, catalog.topics) or ("@" not in old and "#" not in old)):
+        return [old]
+    topic = states.find_old_and_new(old)[0].topic
+    names = [name for source in (catalog, states.work.catalog) if (name := source.topics.get(topic.name))]
+    keys = dict.fromkeys(kind.key for name in names for kind in name.kinds)
+    return [name_kind(topic.name, key) for key in keys] or [old]
 
 
 def _print_hint(side: Side, context: Context) -> None:
     """Print the command that shows the last change."""
     numbers = [version.number for version in side.topic.versions if version.info]
     if len(numbers) > 1:
-        old, new = (quote(f"{side.topic.name.topic}@{number}") for number in numbers[-2:])
+        kind = f"#{side.topic.kind}" if side.topic.kind else ""
+        old, new = (quote(f"{side.topic.name.topic}{kind}@{number}") for number in numbers[-2:])
         context.say(f"the two newest versions: `schemactl diff {old} {new}`")
 
 
@@ -133,7 +152,7 @@ def _choose_sides(states: States, old: str, new: str | None) -> tuple[Side, Side
         first, second = states.find_definition(old), states.find_definition(new)
     elif "@" in old and not matching(old, states.approved.catalog.topics):
         first = states.find_definition(old)
-        second = states.find_in_working_tree(str(first.topic.name))
+        second = states.find_in_working_tree(first.name)
     else:
         first, second = states.find_old_and_new(old)
     if new is not None or (first.info is None and second.info is None):
@@ -149,13 +168,13 @@ def _choose_sides(states: States, old: str, new: str | None) -> tuple[Side, Side
 def _make_side(states: States, named: NamedDefinition) -> Side:
     topic = named.topic
     suffix = named.state or ("" if named.number is None else str(named.number))
-    name = f"{topic.name.topic}{f'@{suffix}' if suffix else ''}"
+    name = f"{topic.name.topic}{f'#{topic.kind}' if topic.kind else ''}{f'@{suffix}' if suffix else ''}"
     if named.info is None:
         return Side(topic, named.state, None, name, f"{name}: no definition", None)
     if named.state:
         label = f"{name} ({named.version_text})"
     else:
-        is_declared = states.approved.current(topic.name) is not None
+        is_declared = find_number_in_force(states.approved, topic) is not None
         standing = ", in force" if is_declared else ", no longer declared"
         if named.version:
             standing = ""
@@ -166,7 +185,8 @@ def _make_side(states: States, named: NamedDefinition) -> Side:
 
 
 def _render_diff(old: Side, new: Side, *, color: bool) -> str:
-    topics = str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
+    names = [name_kind(side.topic.name, side.topic.kind) for side in (old, new)]
+    topics = " -> ".join(dict.fromkeys(names))
     return "\n".join([paint(topics, "bold", color=color), "", *render_differences(old, new, color=color)])
 
 

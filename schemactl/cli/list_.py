@@ -206,7 +206,10 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
         only=decided_topics,
         fork=topic_checks.Fork(base.catalog, base.tip, changes.unchanged, changes.combined, changes.settled),
     )
-    checks_by_topic = {check.topic: check for check in report.topics}
+    # Of the kinds of a topic, the first counts whose state is not that of a removed kind.
+    checks_by_topic = {
+        check.topic: check for check in reversed(report.topics) if not (check.kind and check.change == "removed")
+    }
     return _Listing(declared, approved, _make_entries(approved, declared.catalog, checks_by_topic))
 
 

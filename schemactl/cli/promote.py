@@ -261,7 +261,7 @@ def configure_rollout(parser: argparse.ArgumentParser) -> None:
         "clients are built with, and on the strategy. Each step has the command that exits with 0 once the step is done."
     )
     parser.epilog = _ROLLOUT_EPILOG
-    parser.add_argument("topic", metavar="TOPIC", help=TOPIC_HELP)
+    parser.add_argument("topic", metavar="TOPIC[#KIND]", help=f"{TOPIC_HELP}; #KIND: one of its kinds of events")
     add_options(
         parser,
         "--base REF: the change of HEAD, not of the working tree, against this ref (default: `approved` of the project file)",
@@ -279,29 +279,45 @@ def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline)
     from schemactl.checks.project_check import CheckRequest, check_project
     from schemactl.checks.rollout import rollout as make_rollout
     from schemactl.cli.topic_selection import read_setup
-    from schemactl.core.names import find_one
+    from schemactl.core.errors import UsageError, did_you_mean
+    from schemactl.core.names import find_one, matching, name_kind
     from schemactl.report import changes as changes_report
 
-    request = CheckRequest(context.directory, context.config, base=args.base, topics=(args.topic,))
-    report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
     setup = read_setup(context, None)
     git = setup.approved.catalog.topics
+    # A topic whose own name has a `#` comes first.
+    text, separator, kind = (args.topic, "", "") if matching(args.topic, git) else args.topic.rpartition("#")
+    text = text if separator else args.topic
+    request = CheckRequest(context.directory, context.config, base=args.base, topics=(text,))
+    report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
     changed = {row.topic for row in report.topics}
-    name = find_one(args.topic, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)
+    name = find_one(text, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)
     versions = git[name].load().versions if name in git else ()
     targets_apart = setup.elsewhere.get(name, ())
-    plan = make_rollout(name, report, setup.project.targets, versions, targets_apart, setup.approved.ref)
+    rows = [row for row in report.topics if row.topic == name]
+    known_kinds = dict.fromkeys([*(row.kind for row in rows), *(git[name].list_kind_keys() if name in git else ())])
+    if separator and kind not in known_kinds:
+        raise UsageError(f"{name} has no kind {kind!r}{did_you_mean(kind, filter(None, known_kinds))}")
+    changed_kinds = dict.fromkeys(row.kind for row in rows if row.schema)
+    plans = [
+        make_rollout(name, report, setup.project.targets, versions, targets_apart, setup.approved.ref, changed_kind)
+        for changed_kind in ([kind] if separator else changed_kinds or [""])
+    ]
+    made_plans = [plan for plan in plans if plan]
     if args.format == "json":
-        context.report_json(topic=str(name), pending=plan is not None, **(_rollout_value(plan) if plan else {}))
-    elif plan is None:
-        reasons = [_REASONS_WITHOUT_VERSION.get(row.change) for row in report.topics if row.topic == name]
+        values = [{"kind": plan.kind or None, "pending": True, **_rollout_value(plan)} for plan in made_plans]
+        value = values[0] if values else {"kind": kind or None, "pending": False}
+        is_several = not separator and any(known_kinds)
+        context.report_json(topic=str(name), **({"kinds": values} if is_several else value))
+    elif not made_plans:
+        reasons = [_REASONS_WITHOUT_VERSION.get(row.change) for row in rows if row.kind == kind or not separator]
         reason = next(filter(None, reasons), "no change of its schema is pending")
-        context.report(f"{name}: {reason}.")
+        context.report(f"{name_kind(name, kind)}: {reason}.")
     elif args.format == "markdown":
-        print(changes_report.render_markdown(plan), file=redirected(sys.stdout))
+        print("\n".join(map(changes_report.render_markdown, made_plans)), file=redirected(sys.stdout))
     else:
-        context.report(changes_report.render_rollout_text(plan))
-    return NEGATIVE if plan and plan.order == "no safe order" else 0
+        context.report("\n\n".join(map(changes_report.render_rollout_text, made_plans)))
+    return NEGATIVE if any(plan.order == "no safe order" for plan in made_plans) else 0
 
 
 def _rollout_value(rollout: Rollout) -> dict[str, Any]:

@@ -21,11 +21,13 @@ from schemactl.cli.topic_selection import (
     States,
     choose,
     find,
+    find_number_in_force,
     number_of_version_bytes,
     read_setup,
 )
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.json_values import commit_value, metadata_value
+from schemactl.core.names import name_kind
 from schemactl.core.terminal import paint, redirected, table, terminal_width
 from schemactl.core.wording import day, format_version, policy_word, versions
 
@@ -160,7 +162,10 @@ def definition_value(info: SchemaInfo) -> dict[str, Any]:
 def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo) -> str:
     """Return a line that names the definition, and lines with the versions that it can read and that can read it."""
     type_alone = "" if info.schema else " (the type alone, without a definition)"
-    lines = [f"{chosen.topic.name}: {_describe_definition(history, chosen)}, {info.type.name}{type_alone}"]
+    lines = [f"{chosen.name}: {_describe_definition(history, chosen)}, {info.type.name}{type_alone}"]
+    if kinds := _list_kinds(history, chosen.topic):
+        texts = [f"{kind['kind']} ({_describe_kind(kind)})" for kind in kinds]
+        lines.append(f"  kinds of the topic: {', '.join(texts)}")
     lines += [f"  {key}: {text}" for key, text in history.catalog.metadata(chosen.topic.name).words().items()]
     verbs_by_role: dict[Role, tuple[str, str]] = {
         "reader": ("reads", "cannot read"),
@@ -179,6 +184,27 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
     return "\n".join(lines)
 
 
+def _list_kinds(history: History, topic: Topic) -> list[dict[str, Any]]:
+    """Return the JSON values of the kinds of events that a topic has or had, by the approved history."""
+    whole = history.catalog.topics.get(topic.name)
+    parts = [(key, whole.get_part(key)) for key in whole.list_kind_keys()] if whole else []
+    return [
+        {
+            "kind": key,
+            "type": next(version.info.type.name for version in reversed(part.versions) if version.info),
+            "version": find_number_in_force(history, part),
+            "versions": [version.number for version in part.versions if version.info],
+            "removed": part.deleted,
+        }
+        for key, part in parts
+        if part
+    ]
+
+
+def _describe_kind(kind: dict[str, Any]) -> str:
+    return "removed" if kind["removed"] else f"version {kind['version']}"
+
+
 def _list_client_languages(chosen: NamedDefinition, info: SchemaInfo) -> list[str]:
     """Return the languages of declared consumers that read otherwise than Java's clients."""
     from schemactl.formats import has_client_rules
@@ -194,7 +220,8 @@ def _describe_definition(history: History, chosen: NamedDefinition) -> str:
     if chosen.state:
         return f"{'in the working tree' if chosen.state == WORK else f'at {chosen.state}'}, {chosen.version_text}"
     if chosen.topic.deleted or history.current(chosen.topic.name) is None:
-        return f"no longer declared; the last was {format_version(chosen.topic.versions[-1])}"
+        last = next(version for version in reversed(chosen.topic.versions) if version.info)
+        return f"no longer declared; the last was {format_version(last)}"
     return f"in force, {chosen.version_text}"
 
 
@@ -219,10 +246,12 @@ def _definition_report(history: History, chosen: NamedDefinition, info: SchemaIn
         commit = history.since(topic.name)
     return {
         "topic": str(topic.name),
+        "kind": topic.kind or None,
+        "kinds": _list_kinds(history, topic),
         **metadata_value(history.catalog.metadata(topic.name)),
         "state": chosen.state or None,
-        "version": chosen.number if chosen.state or chosen.version else history.current(topic.name),
-        "in_force": history.current(topic.name),
+        "version": chosen.number if chosen.state or chosen.version else find_number_in_force(history, topic),
+        "in_force": find_number_in_force(history, topic),
         "latest": topic.versions[-1].number if topic.versions else None,
         "deleted": topic.deleted,
         **definition_value(info),
@@ -452,7 +481,16 @@ def _list_values(
     for key, text in approved.catalog.metadata(topic.name).words().items():
         holder, level = (namespace, "namespace") if namespace and key not in topic_metadata else (topic, "topic")
         yield _EffectiveValue(key, text, level, holder.locate(f"/{key}"))
-    if topic.schema:
+    for kind in topic.kinds:
+        pointer = f"/schemas/{kind.key}"
+        yield _EffectiveValue(f"schemas.{kind.key}", kind.schema.type.name, "topic", topic.locate(f"{pointer}/type"))
+        if kind.reader != "latest":
+            yield _EffectiveValue(f"schemas.{kind.key}.reader", kind.reader, "topic", topic.locate(f"{pointer}/reader"))
+    if topic.kinds:
+        strategy, level = approved.catalog.data_strategy(topic.name, project.defaults)
+        source = topic.locate("/kinds_compatibility") if level == "kinds" else None
+        yield _EffectiveValue("kinds_compatibility", strategy.value, "topic" if source else "project", source)
+    elif topic.schema:
         yield _EffectiveValue("schema", topic.schema.type.name, "topic", topic.locate("/schema/type"))
     if topic.schema and namespace:
         for name, text in namespace.schema_properties.items():
@@ -645,15 +683,18 @@ def _print_log_on_target(
 
 def _render_log(history: History, topic: Topic, *, color: bool) -> str:
     """Return the name of the topic, its metadata and state, and its versions, newest first."""
-    lines = [paint(str(topic.name), "bold", color=color), *_render_notes(history, topic)]
-    current = history.current(topic.name)
-    rows: list[tuple[str, ...]] = [("VERSION", "TYPE", "COMMIT", "DAY", "SUBJECT")]
+    lines = [paint(name_kind(topic.name, topic.kind), "bold", color=color), *_render_notes(history, topic)]
+    in_force = {find_number_in_force(history, part) for part in topic.split()}
+    has_kinds = any(version.kind for version in topic.versions)
+    kind_head = ("KIND",) if has_kinds else ()
+    rows: list[tuple[str, ...]] = [("VERSION", "TYPE", *kind_head, "COMMIT", "DAY", "SUBJECT")]
     for version in reversed(topic.versions):
-        mark = " (in force)" if version.number == current else ""
-        kind = version.info.type.name if version.info else "tombstone"
+        mark = " (in force)" if version.number in in_force else ""
+        type_ = version.info.type.name if version.info else "tombstone"
+        kind_cells = (version.kind or "-",) if has_kinds else ()
         commit = version.commit
         commit_cells = (commit.short, day(commit), commit.subject) if commit else ("", "", "")
-        rows.append((f"{version.number}{mark}", kind, *commit_cells))
+        rows.append((f"{version.number}{mark}", type_, *kind_cells, *commit_cells))
     if topic.versions:
         columns = terminal_width()
         lines += [f"  {line}" for line in table(rows, width=columns and columns - 2)]
@@ -663,7 +704,7 @@ def _render_log(history: History, topic: Topic, *, color: bool) -> str:
 def _render_notes(history: History, topic: Topic) -> Iterator[str]:
     yield from (f"  {key}: {text}" for key, text in history.catalog.metadata(topic.name).words().items())
     since = history.since(topic.name)
-    current = history.current(topic.name)
+    current = find_number_in_force(history, topic)
     latest = topic.versions[-1].number if topic.versions else None
     when = f"since {since.short} ({day(since)}: {since.subject})" if since else ""
     if topic.deleted:
@@ -679,9 +720,11 @@ def _render_notes(history: History, topic: Topic) -> Iterator[str]:
 def _log_value(history: History, topic: Topic) -> dict[str, Any]:
     return {
         "topic": str(topic.name),
+        "kind": topic.kind or None,
+        "kinds": _list_kinds(history, topic),
         **metadata_value(history.catalog.metadata(topic.name)),
         "deleted": topic.deleted,
-        "current": history.current(topic.name),
+        "current": find_number_in_force(history, topic),
         "since": commit_value(history.since(topic.name)),
         "latest": topic.versions[-1].number if topic.versions else None,
         "versions": [_version_value(version) for version in topic.versions],
@@ -693,5 +736,6 @@ def _version_value(version: SchemaVersion) -> dict[str, Any]:
         "version": version.number,
         "version_bytes": version.number.to_bytes(8, "big").hex(),
         "type": version.info.type.name if version.info else None,
+        "kind": version.kind or None,
         "commit": commit_value(version.commit),
     }

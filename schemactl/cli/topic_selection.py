@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, number
 from schemactl.cli.target_selection import ChosenTarget, add_target, approved_target
-from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError
-from schemactl.core.names import find_one, matching
+from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError, did_you_mean
+from schemactl.core.names import find_one, matching, name_kind
 from schemactl.core.schema import next_number
-from schemactl.core.wording import format_version
+from schemactl.core.wording import format_version, versions
 
 if TYPE_CHECKING:
     from schemactl.codegen.topics import OnTarget
@@ -37,7 +37,7 @@ WORK: Final = "work"
 
 TOPIC_HELP: Final = "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
 
-VERSION_HELP: Final = f"{TOPIC_HELP}; @N: Git's version N"
+VERSION_HELP: Final = f"{TOPIC_HELP}; #KIND: one of its kinds of events; @N: Git's version N"
 
 STATE_HELP: Final = f"{VERSION_HELP}; @work: the working tree; @REF: a commit, branch or tag"
 
@@ -185,20 +185,65 @@ class ChosenTopic(NamedTuple):
 
 
 def choose(text: str, catalog: Catalog) -> ChosenTopic:
-    """Return the topic of `catalog`, and its version, that `text` names as TOPIC or TOPIC@N.
+    """Return the topic of `catalog`, and its version, that `text` names as TOPIC, TOPIC@N, TOPIC#KIND or TOPIC#KIND@N.
 
     Raises:
-        UsageError: if `text` does not name exactly one topic, or the version does not exist; the message lists similar names.
+        UsageError: if `text` does not name exactly one topic, or the version does not exist or belongs to another kind; the message
+            lists similar names.
     """
     name, at, number = text.rpartition("@")
     if not at or matching(text, catalog.topics):
-        return ChosenTopic(find(text, catalog), None)
-    topic = find(name, catalog)
+        return ChosenTopic(find_part(text, catalog), None)
+    topic = find_part(name, catalog)
     if not number.isdecimal():
         raise UsageError(
             f"{text}: expected the number of a version after the @, found {number!r}: {known_numbers(topic)}"
         )
+    if topic.kind:
+        whole = catalog.topics[topic.name]
+        other_kind = next((version.kind for version in whole.versions if version.number == int(number)), topic.kind)
+        if other_kind != topic.kind:
+            is_tombstone = all(version.info is None for version in whole.versions if version.number == int(number))
+            if not is_tombstone:
+                owner = f"belongs to the kind `{other_kind}`" if other_kind else "belongs to no kind"
+                suggestion = name_kind(whole.name, other_kind)
+                raise UsageError(
+                    f"{text}: version {number} {owner}, not to `{topic.kind}`",
+                    fix=f"write {quote(f'{suggestion}@{number}')}",
+                )
     return ChosenTopic(topic, find_version(topic, int(number)))
+
+
+def find_part(text: str, catalog: Catalog, *, where: str = "the approved history") -> Topic:
+    """Return the topic that `text` names, or the part of it for one kind of events, which `text` names as TOPIC#KIND.
+
+    A topic whose own name is `text` comes first.
+
+    Raises:
+        UsageError: if `text` does not name exactly one topic, or the topic never had this kind; the message lists similar names.
+    """
+    name, separator, key = text.rpartition("#")
+    if not separator or matching(text, catalog.topics) or not matching(name, catalog.topics):
+        return find(text, catalog, where=where)
+    topic = find(name, catalog, where=where)
+    part = topic.get_part(key)
+    if part is None:
+        keys = topic.list_kind_keys()
+        if not keys:
+            raise UsageError(f"{text}: {topic.name} has one schema, and no kinds of events", fix=f"write {quote(name)}")
+        near = did_you_mean(key, keys)
+        raise UsageError(f"{topic.name} has no kind {key!r}{near or ': its kinds are ' + ', '.join(keys)}")
+    return part
+
+
+def find_number_in_force(history: History, topic: Topic) -> int | None:
+    """Return the number of the version in force of a topic, or of its part for one kind of events; None without a schema."""
+    from schemactl.comparison.changes import Contents
+
+    if not topic.kind:
+        return history.current(topic.name)
+    version = Contents(topic.versions).find(topic.schema.load()) if topic.schema else None
+    return version.number if version else None
 
 
 def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the approved history") -> Topic:
@@ -220,6 +265,9 @@ def known_numbers(topic: Topic) -> str:
     """Return the range of a topic's versions, as the end of a message."""
     if not topic.versions:
         return "the approved history knows none"
+    if topic.kind:
+        known = versions([version.number for version in topic.versions if version.info])
+        return f"the approved history knows {known} of the kind `{topic.kind}`"
     last = topic.versions[-1].number
     return f"the approved history knows {f'0 to {last}' if last else 'version 0 alone'}"
 
@@ -481,6 +529,11 @@ class NamedDefinition:
     number: int | None = None
 
     @property
+    def name(self) -> str:
+        """The name of the topic, with `#KIND` for a kind of events."""
+        return name_kind(self.topic.name, self.topic.kind)
+
+    @property
     def number_or_next(self) -> int:
         """The number of the version; for content that is not approved yet, the number that it would get."""
         return next_number(self.topic.versions) if self.number is None else self.number
@@ -587,10 +640,10 @@ class States:
         if not at or state.isdecimal() or matching(text, catalog.topics):
             chosen = choose(text, catalog)
             version = chosen.version
-            number = version.number if version else self.approved.current(chosen.topic.name)
+            number = version.number if version else find_number_in_force(self.approved, chosen.topic)
             if number is None and chosen.topic.versions:
-                number = chosen.topic.versions[-1].number
-            return NamedDefinition(chosen.topic, "", version, chosen.info, number)
+                number = next(version.number for version in reversed(chosen.topic.versions) if version.info)
+            return NamedDefinition(_select_part(chosen.topic, number), "", version, chosen.info, number)
         if state == WORK:
             return self.find_in_working_tree(name)
         try:
@@ -598,15 +651,18 @@ class States:
         except UsageError as error:
             raise UsageError(
                 f"{text}: expected the number of a version after the @, `work`, or a ref, found {state!r}: "
-                f"{known_numbers(find(name, catalog))}",
+                f"{known_numbers(find_part(name, catalog))}",
                 fix=error.fix,
             ) from None
-        topic = find(name, history.catalog, where=state)
+        topic = find_part(name, history.catalog, where=state)
         return self._make_definition(topic, state)
 
     def find_in_working_tree(self, name: str) -> NamedDefinition:
         """Return the definition of the topic `name` in the working tree; its `info` is None if the topic is no longer declared."""
         work = self.work
+        topic_name, separator, _ = name.rpartition("#")
+        known_names = {*work.catalog.topics, *work.broken_topics, *self.approved.catalog.topics}
+        full_text, name = name, name if matching(name, known_names) or not separator else topic_name
         is_declared = bool(matching(name, work.catalog.topics))
         broken_names = frozenset(matching(name, work.broken_topics))
         if (broken_names or not is_declared) and (
@@ -623,15 +679,26 @@ class States:
         if not is_declared and (approved_names := matching(name, self.approved.catalog.topics)):
             full_name = str(approved_names[0]) if len(approved_names) == 1 else name
             return NamedDefinition(find(full_name, self.approved.catalog), WORK)
-        return self._make_definition(find(name, self.work.catalog, where="the working tree"), WORK)
+        declared = find(name, self.work.catalog, where="the working tree")
+        if full_text != name and (approved := self.approved.catalog.topics.get(declared.name)):
+            key = full_text.rpartition("#")[2]
+            if not declared.get_kind(key) and (part := approved.get_part(key)):
+                # The working tree removes the kind.
+                return NamedDefinition(part, WORK)
+        return self._make_definition(find_part(full_text, self.work.catalog, where="the working tree"), WORK)
 
     def find_old_and_new(self, name: str) -> tuple[NamedDefinition, NamedDefinition]:
         """Return the definitions of the topic `name` in force and in the working tree; either may be missing."""
-        if not matching(name, self.approved.catalog.topics):
+        catalog = self.approved.catalog
+        topic_name, separator, key = name.rpartition("#")
+        is_kind = bool(separator) and not matching(name, catalog.topics)
+        matches = matching(topic_name if is_kind else name, catalog.topics)
+        is_new_kind = is_kind and len(matches) == 1 and catalog.topics[matches[0]].get_part(key) is None
+        if not matches or is_new_kind:
             new = self.find_in_working_tree(name)
             return NamedDefinition(new.topic), new
         old = self.find_definition(name)
-        return old, self.find_in_working_tree(str(old.topic.name))
+        return old, self.find_in_working_tree(name_kind(old.topic.name, old.topic.kind))
 
     def _make_definition(self, topic: Topic, state: str) -> NamedDefinition:
         from schemactl.comparison.changes import Contents
@@ -640,7 +707,17 @@ class States:
         info = topic.schema.load() if topic.schema else None
         version = Contents(approved.versions).find(info) if approved and info else None
         number = version.number if version else None
+        if approved and topic.kind:
+            approved = approved.get_part(topic.kind) or replace(topic, versions=())
+        elif approved:
+            approved = _select_part(approved, number)
         return NamedDefinition(approved or replace(topic, versions=()), state, None, info, number)
+
+
+def _select_part(topic: Topic, number: int | None) -> Topic:
+    """Return the part of a topic for the kind of its version with this number; the topic itself if that version has no kind."""
+    key = next((version.kind for version in topic.versions if version.number == number), "")
+    return (topic.get_part(key) or topic) if key and not topic.kind else topic
 
 
 def _make_bare_error() -> UsageError:

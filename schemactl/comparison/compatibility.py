@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from schemactl import formats
 from schemactl.broker import upload
@@ -20,6 +21,13 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, DataState, Direction, Incompatibility, Verdict
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, TRANSITIVE, CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live
+
+
+class Registered(NamedTuple):
+    """The versions with which a broker compares an upload, and the strategy by which it does."""
+
+    versions: Sequence[SchemaVersion]
+    strategy: CompatibilityStrategy
 
 
 def compare(
@@ -52,6 +60,7 @@ def judge(
     checkers: tuple[str, ...] = (),
     by_any_release: bool = False,
     in_force: int | None = None,
+    registered: Registered | None = None,
 ) -> Verdict:
     """Return both verdicts on `new` as the next version of a topic.
 
@@ -66,16 +75,18 @@ def judge(
         by_any_release: whether to judge data also if neither the newest release nor `release` accepts a definition's names.
         in_force: the number of the version that is declared now, if it is not the latest (after a return to older content): data is
             compared with both.
+        registered: the versions and the strategy of the broker, if `existing` has only the versions of one kind of events.
     """
+    registered = registered or Registered(existing, strategy)
     new.load()
-    for version in existing:
+    for version in (*existing, *registered.versions):
         version.load()
     state, data, misread = _judge_data(
         existing, new, strategy, by_any_release=by_any_release, in_force=in_force, release=release
     )
     return Verdict(
-        broker=upload.put(existing, new, strategy, release, optional=checkers),
-        test=upload.test(existing, new, strategy, release, optional=checkers),
+        broker=upload.put(registered.versions, new, registered.strategy, release, optional=checkers),
+        test=upload.test(registered.versions, new, registered.strategy, release, optional=checkers),
         state=state,
         data=data,
         misread=misread,

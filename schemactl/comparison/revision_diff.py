@@ -197,21 +197,24 @@ def _add_versions(
     assert isinstance(name, TopicName)  # noqa: S101  the caller checked
     topic = newer.topics.get(name, Topic(name))
     former_versions = older.versions(subject.former) if subject.former else ()
-    strategy, _ = newer.strategy(name, defaults)
+    strategy, _ = newer.data_strategy(name, defaults)
     new_versions: list[NewVersion] = []
     parts: tuple[PartChange, ...] = ()
     for change in changes:
         if isinstance(change, VersionsMissing):
             for version in change.versions:
                 earlier = [other.load() for other in topic.versions if other.number < version.number]
-                existing = earlier or former_versions
+                stored = earlier or former_versions
+                existing = [
+                    other for other in stored if not topic.kinds or other.kind == version.kind or not other.info
+                ]
                 version.load()
                 before = next((other for other in reversed(live(existing)) if other.info), None)
                 version_parts = _find_part_changes(before.info, version.info) if before else ()
                 breaks: tuple[Break, ...] = ()
                 if version.info:
                     version_breakages = find_changed_values(existing, version.info, strategy, by_any_release=True)
-                    breaks = tuple(_group_breakages(name, existing, version, version_breakages, waivers))
+                    breaks = tuple(_group_breakages(name, existing, stored, version, version_breakages, waivers))
                 new_versions.append(NewVersion(version, before, version_parts, breaks))
         elif isinstance(change, TextDiffers):
             old_schema = older.topics[name].schema if name in older.topics else None
@@ -230,6 +233,7 @@ def _find_part_changes(old: SchemaInfo | None, new: SchemaInfo | None) -> tuple[
 def _group_breakages(
     name: TopicName,
     existing: Sequence[SchemaVersion],
+    stored: Sequence[SchemaVersion],
     version: SchemaVersion,
     version_breakages: Sequence[Breakage],
     waivers: WaiversAt,
@@ -258,7 +262,7 @@ def _group_breakages(
             tuple(sorted({breakage.against for breakage in group})),
             formats.explain(nearest, new=new, old=old).reason,
             all(breakage.incompatibility.strict_only for breakage in group),
-            waiver or broker_waiver(commit_waivers, name, existing, new),
+            waiver or broker_waiver(commit_waivers, name, stored, new),
             all(breakage.incompatibility.is_warning for breakage in group),
         )
 

@@ -129,6 +129,18 @@ class Catalog:
             return strategy, "namespace"
         return defaults.schema_compatibility_strategy, "default"
 
+    def data_strategy(self, topic: TopicName, defaults: BrokerDefaults) -> tuple[CompatibilityStrategy, Level]:
+        """Return the strategy by which the readers of a topic's data are protected, and the level that sets it.
+
+        Kinds of events have `kinds_compatibility` or the default; other topics have the strategy of the broker.
+        """
+        entry = self.topics.get(topic)
+        if entry is None or not entry.kinds:
+            return self.strategy(topic, defaults)
+        if entry.kinds_compatibility:
+            return entry.kinds_compatibility, "kinds"
+        return defaults.schema_compatibility_strategy, "default"
+
     def metadata(self, name: NamespaceName | TopicName) -> Metadata:
         """Return the metadata of a namespace, or of a topic including inherited metadata of its namespace."""
         namespace = self.namespaces.get(name.namespace_name)
@@ -262,6 +274,18 @@ class Topic:
     def list_kind_keys(self) -> list[str]:
         """Return the keys of the declared kinds, then the keys of the removed ones."""
         return list(dict.fromkeys([*(kind.key for kind in self.kinds), *(name.key for name in self.kind_names)]))
+
+    def get_part(self, key: str) -> Topic | None:
+        """Return the part of the topic for a kind that is or was declared (see `split`), or None if no kind ever had this key.
+
+        A removed kind is `deleted`, and has its versions alone.
+        """
+        if kind := self.get_kind(key):
+            return self.select_kind(kind)
+        versions = tuple(version for version in self.versions if version.info is None or version.kind == key)
+        if not any(version.info for version in versions):
+            return None
+        return replace(self, schema=None, versions=versions, clients=(), kinds=(), kind=key, deleted=True)
 
     def split(self) -> tuple[Topic, ...]:
         """Return one topic for each declared kind, as if it had only this kind; the topic itself if it has one schema.

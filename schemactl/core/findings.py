@@ -210,6 +210,7 @@ class Finding:
         waiver: the waiver that approves it, or None.
         targets: the targets that it concerns; () for no certain target.
         owner: the owner of the affected client, or "" for the owner of the topic.
+        kind: the kind of events that it concerns, or "" for the whole topic.
     """
 
     rule: str
@@ -234,6 +235,7 @@ class Finding:
     owner: str = ""
     edit: TextEdit | None = None
     alternatives: tuple[TextEdit, ...] = ()
+    kind: str = ""
 
     @property
     def place(self) -> Source | None:

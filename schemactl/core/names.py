@@ -335,6 +335,11 @@ def select_known(
     return selected
 
 
+def name_kind(topic: TopicName, kind: str) -> str:
+    """Return `TOPIC#KIND`, as the command line names a kind of events of a topic, or `TOPIC` for no kind."""
+    return f"{topic}#{kind}" if kind else str(topic)
+
+
 def find_one(
     text: str, names: Collection[TopicName], *, globs: bool = True, where: str = "the approved history"
 ) -> TopicName:

@@ -368,7 +368,7 @@ class BrokerDefaults:
     """The brokers' values of unset settings by name, as far as they are known."""
 
 
-Level = Literal["topic", "namespace", "default"]
+Level = Literal["kinds", "topic", "namespace", "default"]
 """The level that sets a policy in force."""
 
 _S = CompatibilityStrategy

@@ -56,6 +56,7 @@ class Rule:
                 "DELETED_TOPIC",
                 "NEW_GENERATION",
                 "SCHEMA_REMOVED",
+                "KIND_REMOVED",
             )
             or self.asked_with.startswith("protobuf: {rules")
         )

@@ -46,8 +46,9 @@ def kind_of(name: NamespaceName | TopicName) -> str:
 
 
 def policy_origin(level: Level) -> str:
-    """Return the origin of a policy: topic, namespace, or default."""
+    """Return the origin of a policy: topic, namespace, or default; or of the strategy of the kinds of a topic."""
     return {
+        "kinds": "`kinds_compatibility` of the topic",
         "topic": "set by the topic",
         "namespace": "set by its namespace",
         "default": "the default of schemactl.yaml",
@@ -82,10 +83,11 @@ def day(commit: Commit) -> str:
 
 
 def format_version(version: SchemaVersion) -> str:
-    """Return `version 3 (9f2c1abcd, 2026-03-02)`, or `version 3` without a commit."""
-    if version.commit is None:
-        return f"version {version.number}"
-    return f"version {version.number} ({version.commit.short}, {day(version.commit)})"
+    """Return `version 3 (9f2c1abcd, 2026-03-02)`, or `version 3` without a commit; with the kind of events first, if it has one."""
+    details = [version.kind] if version.kind else []
+    if version.commit:
+        details += [version.commit.short, day(version.commit)]
+    return f"version {version.number} ({', '.join(details)})" if details else f"version {version.number}"
 
 
 def obligation(

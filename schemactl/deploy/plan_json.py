@@ -105,7 +105,8 @@ def step_document(step: PlanStep) -> Json:
         case GrowPartitions(_, before, after):
             action, facts = "grow_partitions", {"before": before, "after": after}
         case RegisterVersion(_, git, answer):
-            action, facts = "register_version", {"version": git.number, "commit": commit_value(git.commit)}
+            action = "register_version"
+            facts = {"version": git.number, "kind": git.kind or None, "commit": commit_value(git.commit)}
             facts |= {"schema": schema_value(git.info), "answer": _answer_value(answer)}
         case RelaxStrategy(_, strategy, updates, waiver):
             action, facts = "relax_strategy", {"strategy": strategy.value, "updates": updates}

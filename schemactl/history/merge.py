@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from shlex import quote
 from typing import Final, NamedTuple
 
+from schemactl.core.catalog import Topic
 from schemactl.core.errors import DeclarationError, HistoryError, Problem
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
@@ -18,7 +20,7 @@ from schemactl.core.schema import EMPTY, Commit, SchemaInfo
 from schemactl.declare.definition import Definitions, Include
 from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
-from schemactl.declare.reader import Declared, in_roots
+from schemactl.declare.reader import Declared, find_kind_problems, in_roots, with_kinds
 from schemactl.declare.references import folders_above, is_among, is_folder, written_out
 from schemactl.history.approved_history import History, approved, read
 from schemactl.history.cache import Cache
@@ -43,14 +45,14 @@ class LocalChanges(NamedTuple):
 
     Attributes:
         unchanged: the topics whose declaration, and every file that their definition is made of, are as at the base.
-        combined: the definitions that are made of files of both sides: a file that the work changed, and a file that was approved
+        combined: the definitions that are made of files of both sides (of a topic with kinds, the topic with all of them): a file that the work changed, and a file that was approved
             since the base. The value is a problem if the definition cannot be read, or None if no merged file declares the topic. If
             both sides changed a file, the file of the work counts.
         settled: the unchanged topics whose approved files have not changed since the base either.
     """
 
     unchanged: frozenset[TopicName] = frozenset()
-    combined: Mapping[TopicName, SchemaInfo | Problem | None] = {}
+    combined: Mapping[TopicName, SchemaInfo | Topic | Problem | None] = {}
     settled: frozenset[TopicName] = frozenset()
 
 
@@ -140,7 +142,7 @@ def _compare_files(
     )
     if base_state.step == state.step and base_state.connection is state.connection:
         return LocalChanges(unchanged, settled=unchanged)
-    combined: dict[TopicName, SchemaInfo | Problem | None] = {}
+    combined: dict[TopicName, SchemaInfo | Topic | Problem | None] = {}
     approved_paths = state.changed_since(base_state)
     definitions = Definitions(merge, include=Include.of(project))
     of_both_sides = merge.list_topics_of_both_sides(paths_by_topic, approved_paths)
@@ -151,12 +153,22 @@ def _compare_files(
         document = merge.find_document(name, declared)
         if document is None:
             combined[name] = None
-        elif name in of_both_sides and document.schema:
+        elif name in of_both_sides and document.declarations:
             namespace = declared.catalog.namespaces.get(name.namespace_name)
             defaults = namespace.schema_properties if namespace else EMPTY
-            schema = document.schema.with_default_properties(defaults)
-            definition = definitions.read(schema, document.topic.get_rendering(project.rendering))
-            combined[name] = definition.problems[0] if definition.problems else definition.info
+            document = document.with_default_properties(defaults)
+            rendering = document.topic.get_rendering(project.rendering)
+            results = [definitions.read(declaration, rendering) for declaration in document.declarations]
+            problems = [problem for result in results for problem in result.problems]
+            infos = [result.info for result in results if result.info]
+            if document.kinds and not problems:
+                problems += find_kind_problems(document, infos)
+            if problems:
+                combined[name] = problems[0]
+            elif document.kinds:
+                combined[name] = with_kinds(replace(document.topic, schema=infos[-1]), document, infos)
+            else:
+                combined[name] = infos[0] if infos else None
     settled = frozenset(
         name for name in unchanged if not any(is_among(path, paths_by_topic[name]) for path in approved_paths)
     )

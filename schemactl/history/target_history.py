@@ -24,6 +24,7 @@ from schemactl.declare.target_numbers import (
     target_number,
     target_versions,
 )
+from schemactl.formats import assign_kinds
 from schemactl.history.approved_history import History
 from schemactl.history.approved_history import read as read_history
 from schemactl.history.commit_files import CommitFiles
@@ -273,7 +274,7 @@ def _list_versions(topic: Topic, numbers: TargetNumbers) -> list[SchemaVersion]:
             versions.append(SchemaVersion(version.number, None))
         elif info and (version.git or _is_comparable(info)):
             versions.append(SchemaVersion(version.number, info, version.commit))
-    return versions
+    return [*assign_kinds(versions, topic)] if topic.kind_names else versions
 
 
 def _renumber_client(client: Client, on_target: Sequence[TargetVersion], approved: Sequence[SchemaVersion]) -> Client:

@@ -183,6 +183,7 @@ class ShownCause:
     def _find_check(self, finding: Finding) -> TopicCheck | None:
         """Return the check of the topic of `finding` on its first target, or None if the topic was not checked."""
         checks, targets = self.checks.get(finding.topic, []), finding.targets[:1]
+        checks = [check for check in checks if check.kind == finding.kind] or checks
         matches = (check for check in checks if {*targets} <= {*check.targets})
         return next(matches, checks[0] if checks else None)
 

@@ -22,7 +22,7 @@ from schemactl.comparison.changes import (
 from schemactl.comparison.revision_diff import NOT_APPROVED, NewVersion, Revision, Subject
 from schemactl.core.findings import Waiver
 from schemactl.core.json_values import Json, commit_value, json_text, waiver_value
-from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.names import NamespaceName, TopicName, name_kind
 from schemactl.core.schema import Commit, SchemaVersion
 from schemactl.core.terminal import SIGNS, cut, on_one_line, paint
 from schemactl.core.wording import counted, day, kind_of, partitions, policy_words, versions
@@ -138,9 +138,13 @@ def _policy_lines(change: PoliciesChanged | PoliciesFormer) -> Iterator[tuple[st
 
 
 def _describe_version(version: SchemaVersion) -> str:
-    """Return `v3 AVRO: ` and the commit that added the version."""
-    kind = f" {version.info.type.name}" if version.info else ""
-    return f"v{version.number}{kind}{f': {_describe_commit(version.commit)}' if version.commit else ''}"
+    """Return `v3 AVRO: ` and the commit that added the version; with its kind of events before the colon, if it has one."""
+    return f"{_name_version(version)}{f': {_describe_commit(version.commit)}' if version.commit else ''}"
+
+
+def _name_version(version: SchemaVersion) -> str:
+    type_ = f" {version.info.type.name}" if version.info else ""
+    return f"v{version.number}{type_}{f' {version.kind}' if version.kind else ''}"
 
 
 def _describe_commit(commit: Commit) -> str:
@@ -195,6 +199,7 @@ def _change_json(change: Change) -> Json:
                 {
                     "version": version.number,
                     "type": version.info.type.name if version.info else None,
+                    "kind": version.kind or None,
                     "commit": commit_value(version.commit),
                 }
                 for version in versions
@@ -252,7 +257,7 @@ def _rollout_title(rollout: Rollout) -> str:
     transition = "" if rollout.latest is None else f"version {rollout.latest} to "
     rebased = "" if rollout.rebased is None else f" ({rollout.rebased} after a rebase merge)"
     targets = f" on {', '.join(rollout.strategy_on)}" if rollout.strategy_on else ""
-    return f"{rollout.topic}: {transition}{versions([rollout.version])}{rebased}, {rollout.strategy}{targets}"
+    return f"{name_kind(rollout.topic, rollout.kind)}: {transition}{versions([rollout.version])}{rebased}, {rollout.strategy}{targets}"
 
 
 def render_revision_text(revision: Revision, *, color: bool = False) -> str:
@@ -320,8 +325,7 @@ def _version_line(new: NewVersion) -> str:
     """Return `v3 AVRO: 9f2c1abcd (2026-03-02: Count the orders)`, or `v3 AVRO: not approved yet`."""
     version = new.version
     if version.commit and version.commit.id == NOT_APPROVED:
-        kind = f" {version.info.type.name}" if version.info else ""
-        return f"v{version.number}{kind}: not approved yet"
+        return f"{_name_version(version)}: not approved yet"
     return _describe_version(version)
 
 
@@ -379,6 +383,7 @@ def _version_json(new: NewVersion, revision: Revision) -> Json:
     return {
         "version": new.version.number,
         "type": new.version.info.type.name if new.version.info else None,
+        "kind": new.version.kind or None,
         "commit": _commit_json(new.version.commit, revision),
         "before": new.before.number if new.before else None,
         "parts": _parts_json(new.parts),
@@ -459,7 +464,7 @@ def _changelog_lines(subject: Subject, revision: Revision) -> Iterator[str]:
     for new in subject.versions:
         kind = new.version.info.type.name if new.version.info else ""
         breaking = ", **breaking**" if new.is_breaking else ""
-        yield f"* **v{new.version.number}** {kind}{breaking}{_commit_note(new.version.commit, revision)}"
+        yield f"* **v{new.version.number}** {kind}{f' {new.version.kind}' if new.version.kind else ''}{breaking}{_commit_note(new.version.commit, revision)}"
         yield from (f"  * {_part_markdown(part)}" for part in new.parts)
     for key, before, after in subject.said:
         if before and after:

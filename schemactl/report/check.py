@@ -77,7 +77,7 @@ def topic_rows(report: CheckReport) -> list[list[Cell]]:
     rows = [[*map(Cell, head)]]
     for topic in report.topics:
         cells = [
-            Cell(_name_with_targets(topic, str(topic.topic), report)),
+            Cell(_name_with_targets(topic, topic.name, report)),
             Cell(_topic_change(topic)),
             Cell(_strategy(topic)),
             *_verdicts(topic),
@@ -89,7 +89,9 @@ def topic_rows(report: CheckReport) -> list[list[Cell]]:
 def _topic_change(topic: TopicCheck) -> str:
     match topic.change:
         case "added" if topic.version is not None:
-            return f"new topic, will be version {topic.version}{_stepwise(topic)}"
+            return f"new {'kind' if topic.kind else 'topic'}, will be version {topic.version}{_stepwise(topic)}"
+        case "new version" if topic.latest is None:
+            return f"new kind, will be version {topic.version}{_stepwise(topic)}"
         case "new version":
             return f"version {topic.latest}, will be {topic.version}{_stepwise(topic)}"
         case "older version":
@@ -133,7 +135,7 @@ def client_rows(report: CheckReport) -> list[list[Cell]]:
     """Return a head and a row for each declared client of a changed schema, by team, or [] without such clients."""
     rows = []
     # A topic that differs between targets has several checks, with the same clients.
-    for topic, checks in groupby(report.topics, key=lambda check: check.topic):
+    for topic, checks in groupby(report.topics, key=lambda check: check.name):
         for impact in client_impacts(checks):
             client = impact.client
             targets = f" ({', '.join(client.targets)})" if client.targets else ""
@@ -278,6 +280,7 @@ def _topic_json(topic: TopicCheck) -> dict[str, Any]:
     verdict = topic.verdict
     return {
         "topic": str(topic.topic),
+        "kind": topic.kind or None,
         "change": topic.change,
         "strategy": topic.strategy.value,
         "level": topic.level,
@@ -382,6 +385,7 @@ def _finding_json(finding: Finding, cause: str, target: str, *, names_owner: boo
         "waiver": _waiver_json(finding.waiver) if finding.waiver else None,
         "verdict": finding.verdict,
         "topic": str(finding.topic) if finding.topic else None,
+        "kind": finding.kind or None,
         **_place_json(finding),
         "message": finding.message,
         "fix": _fix_text(finding, target, names_owner=names_owner),

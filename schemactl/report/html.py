@@ -209,7 +209,8 @@ def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     versions = [version for version in live(check.versions)[-_MAX_VERSIONS:] if version.info]
     sides = [(f"v{version.number}", version) for version in versions]
     if check.is_pending or check.change == "not stored":
-        sides.append((AFTER, SchemaVersion(next_number(check.versions), schema)))
+        number = next_number(check.versions) if check.version is None else check.version
+        sides.append((AFTER, SchemaVersion(number, schema)))
     if len(sides) < 2:
         return ""
     heads = "".join(f'<th scope="col">{name}</th>' for name, _ in sides)

@@ -142,11 +142,12 @@ def _step_lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
         case GrowPartitions(_, before, after):
             yield "~", f"partitions: {before} -> {after}"
         case RegisterVersion(_, version):
-            kind = f" {version.info.type.name}" if version.info else ""
+            type_ = f" {version.info.type.name}" if version.info else ""
+            kind = f" {version.kind}" if version.kind else ""
             commit = f" ({version.commit.short}, {day(version.commit)})" if version.commit else ""
             number = step.answer.version
             aside = "" if number == version.number else f", which is Git's v{version.number}"
-            yield "+", f"v{version.number}{kind}{commit}: registers v{number}{aside}"
+            yield "+", f"v{version.number}{type_}{kind}{commit}: registers v{number}{aside}"
         case RelaxStrategy():
             yield from _relax_lines(step)
         case RestoreStrategy(_, strategy, latest):
@@ -229,7 +230,8 @@ def describe(step: PlanStep) -> str:
             return f"{name}: {', '.join(_policy_changes(step))}"
         case RegisterVersion(name, version, answer):
             git_number = "" if answer.version == version.number else f"Git's v{version.number} as "
-            return f"{name}: register {git_number}v{answer.version}"
+            kind = f" ({version.kind})" if version.kind else ""
+            return f"{name}: register {git_number}v{answer.version}{kind}"
         case RelaxStrategy(name):
             return f"{name}: ALWAYS_COMPATIBLE, without automatic updates, for what is registered next"
         case RestoreStrategy(name, strategy):

@@ -1,0 +1,146 @@
+"""Check the kinds of events of a topic: each is compared with its own versions, as if it were alone in the topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from schemactl.checks.check_report import TopicCheck
+from schemactl.checks.proposal import Run, StrategyChange
+from schemactl.comparison.fingerprint import fingerprint
+from schemactl.core.catalog import Catalog, KindName, LazyMapping, Topic
+from schemactl.core.findings import Finding
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaVersion, live, next_number
+from schemactl.core.wording import versions as versions_said
+from schemactl.formats import assign_kinds, identity, record_name
+
+
+def join_kind_names(approved_topic: Topic, declared_topic: Topic) -> tuple[KindName, ...]:
+    """Return the kinds that were ever approved, followed by the declared ones, which decide."""
+    declared_names = declared_topic.kind_names
+    return (*(name for name in approved_topic.kind_names if name not in declared_names), *declared_names)
+
+
+def select_kind(run: Run, part: Topic) -> Run:
+    """Return the comparison of one kind with its own versions.
+
+    Args:
+        run: the comparison of the whole topic.
+        part: the declared topic with this kind alone (see `Topic.split`); or a topic with one schema that had kinds before, which is
+            compared with the versions of the kind that has its record.
+    """
+    name = part.name
+    whole = run.target.topics[name]
+    key = part.kind
+    approved_topics = {}
+    for approved_name in {name, name.twin, part.renamed_from} - {None}:
+        approved_topic = run.approved.topics.get(approved_name) if approved_name else None
+        if approved_name and approved_topic:
+            named_topic = replace(approved_topic, kind_names=join_kind_names(approved_topic, whole))
+            record = record_name(part.schema) if part.schema else ""
+            approved_key = key or named_topic.find_kind(record)
+            is_selected = bool(key or approved_key)
+            approved_topics[approved_name] = (
+                _select_approved(named_topic, approved_key, record) if is_selected else approved_topic
+            )
+            has_versions = any(version.info for version in approved_topics[approved_name].versions)
+            if approved_name == part.renamed_from and not has_versions:
+                # The old topic had no messages of this kind.
+                part = replace(part, renamed_from=None)
+    approved_topic = run.find_approved(name)
+    defaults = run.project.defaults
+    before = run.approved.data_strategy(approved_topic.name, defaults) if approved_topic else None
+    after = run.target.data_strategy(name, defaults)
+    return replace(
+        run,
+        target=_with_topics(run.target, {name: part}),
+        approved=_with_topics(run.approved, approved_topics),
+        strategies={name: StrategyChange(before or after, after)},
+    )
+
+
+def predict_versions(
+    declared_topic: Topic, approved_topic: Topic | None, versions: Sequence[SchemaVersion]
+) -> tuple[SchemaVersion, ...]:
+    """Return the versions of a topic with their kinds, followed by those that its declared kinds add, in the order of their keys."""
+    names = join_kind_names(approved_topic or declared_topic, declared_topic)
+    known_versions = list(assign_kinds(versions, replace(declared_topic, kind_names=names)))
+    contents = {identity(version.info) for version in live(known_versions) if version.info}
+    for kind in declared_topic.kinds:
+        if identity(kind.schema.load()) not in contents:
+            known_versions.append(SchemaVersion(next_number(known_versions), kind.schema, kind=kind.key))
+    return tuple(known_versions)
+
+
+def _select_approved(topic: Topic, key: str, record: str) -> Topic:
+    """Return an approved topic with the versions, the definition and the clients of one kind alone.
+
+    The definition is that of the kind with this key, else of the kind or the former `schema` with this record.
+    """
+    versions = assign_kinds(topic.versions, topic)
+    kind = topic.get_kind(key) or next((kind for kind in topic.kinds if kind.record == record), None)
+    schema = kind.schema if kind else None
+    if not topic.kinds and topic.schema and topic.find_kind(record_name(topic.schema)) == key:
+        schema = topic.schema
+    old_key = kind.key if kind else key
+    return replace(
+        topic,
+        schema=schema,
+        versions=tuple(version for version in versions if version.info is None or version.kind == key),
+        reader=kind.reader if kind else topic.reader,
+        clients=tuple(client for client in topic.clients if client.has_kind(old_key, versions) or client.kind == key),
+        kinds=(),
+        kind=key,
+    )
+
+
+def _with_topics(catalog: Catalog, topics: dict[TopicName, Topic]) -> Catalog:
+    """Return the catalog with other topics in place of those of the same names; the others are still read on use."""
+    return replace(
+        catalog,
+        topics=LazyMapping(lambda: [*catalog.topics], lambda name: topics.get(name) or catalog.topics.get(name)),
+    )
+
+
+def check_removed_kinds(
+    run: Run, declared_topic: Topic, approved_topic: Topic
+) -> tuple[list[TopicCheck], list[Finding]]:
+    """Return a result and a finding for each approved kind that is no longer declared, neither by its key nor by its record."""
+    declared_keys = {kind.key for kind in declared_topic.kinds}
+    records = {record_name(part.schema) for part in declared_topic.split() if part.schema}
+    strategy, level = run.target.data_strategy(declared_topic.name, run.project.defaults)
+    topic_checks: list[TopicCheck] = []
+    findings: list[Finding] = []
+    for kind in approved_topic.kinds:
+        if kind.key in declared_keys or kind.record in records:
+            continue
+        part = approved_topic.select_kind(kind)
+        numbers = [version.number for version in part.versions if version.info]
+        topic_checks.append(
+            TopicCheck(
+                declared_topic.name,
+                "removed",
+                strategy,
+                level,
+                latest=numbers[-1] if numbers else None,
+                source=declared_topic.source,
+                owner=run.target.metadata(declared_topic.name).owner,
+                kind=kind.key,
+            )
+        )
+        findings += run.make_finding(
+            "KIND_REMOVED",
+            replace(declared_topic, kind=kind.key),
+            f"{declared_topic.name} no longer declares this kind of events. {versions_said(numbers).capitalize()} stay registered, and generated "
+            f"packages still read them{_list_clients(part)}.",
+            source=declared_topic.locate("/schemas") if declared_topic.kinds else declared_topic.source,
+            fingerprint=fingerprint("KIND_REMOVED", declared_topic.name, new=None, against=[kind.schema]),
+        )
+    return topic_checks, findings
+
+
+def _list_clients(part: Topic) -> str:
+    clients: Iterable[str] = (f"the {client.role} {client.who}" for client in part.clients)
+    text = ", ".join(clients)
+    return f". Its declared clients: {text}" if text else ""

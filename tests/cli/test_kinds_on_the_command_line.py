@@ -1,0 +1,206 @@
+"""A topic with several kinds of events on the command line: the three events of Pulsar's page on schema evolution."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import schemactl
+from scratch import Scratch, record
+
+TOPIC = "persistent://shop/web/users"
+
+USERS = """\
+namespace: shop/web
+---
+topic: persistent://shop/web/users
+schema_compatibility_strategy: ALWAYS_COMPATIBLE
+kinds_compatibility: BACKWARD_TRANSITIVE
+clients:
+  - {name: mail, role: consumer, kind: user_created, schema: 0}
+  - {name: crm, role: consumer, schema: 1}
+  - {name: lake, role: consumer}
+schemas:
+  user_created: {type: AVRO, definition: user-created.avsc}
+  user_address_changed: {type: AVRO, definition: user-address-changed.avsc}
+  user_enquiry_received: {type: AVRO, definition: user-enquiry-received.avsc}
+"""
+
+FILES = {
+    "schemactl.yaml": 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/registry.db"}}\n',
+    ".gitignore": ".schemactl/\n",
+    "namespaces/users.yaml": USERS,
+    "namespaces/user-created.avsc": record("id", "mail", name="UserCreated"),
+    "namespaces/user-address-changed.avsc": record("id", "street", name="UserAddressChanged"),
+    "namespaces/user-enquiry-received.avsc": record("id", "text", name="UserEnquiryReceived"),
+}
+
+TWO_CHANGES = {
+    "namespaces/user-enquiry-received.avsc": record("id", "text", name="UserEnquiryReceived", urgent=0),
+    "namespaces/user-created.avsc": record("id", "mail", name="UserCreated", age=0),
+}
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    """A repository in which the three kinds are approved."""
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit(FILES, "Users")
+    scratch.flush()
+    return scratch
+
+
+def read_json(scratch: Scratch, *arguments: str, code: int = 0) -> Any:
+    return json.loads(schemactl(scratch.path, *arguments, "--format", "json", code=code).out)
+
+
+def test_three_kinds_from_the_first_commit_to_registered_versions(scratch: Scratch) -> None:
+    assert [
+        (version["version"], version["kind"]) for version in read_json(scratch, "log", "users")["topics"][0]["versions"]
+    ] == [(0, "user_created"), (1, "user_address_changed"), (2, "user_enquiry_received")]
+    steps = read_json(scratch, "plan", "--target", "local")["steps"]
+    assert [(step["version"], step["kind"]) for step in steps if step["action"] == "register_version"] == [
+        (0, "user_created"),
+        (1, "user_address_changed"),
+        (2, "user_enquiry_received"),
+    ]
+    schemactl(scratch.path, "apply", "--target", "local", "--yes")
+    schemactl(scratch.path, "drift", "--target", "local", "--detailed-exitcode")
+
+    # Two pending commits, of which the first changes two kinds.
+    scratch.commit(TWO_CHANGES, "two kinds")
+    scratch.commit(
+        {"namespaces/user-created.avsc": record("id", "mail", name="UserCreated", age=0, size=0)}, "one kind"
+    )
+    scratch.flush()
+    plan = schemactl(scratch.path, "plan", "--target", "local").out
+    assert [line.split("(")[0].strip() for line in plan.splitlines() if " v" in line and "registers" in line] == [
+        "+ v3 AVRO user_created",
+        "+ v4 AVRO user_enquiry_received",
+        "+ v5 AVRO user_created",
+    ]
+    schemactl(scratch.path, "apply", "--target", "local", "--yes")
+    schemactl(scratch.path, "drift", "--target", "local", "--detailed-exitcode")
+
+
+def test_check_compares_each_kind_with_itself(scratch: Scratch) -> None:
+    scratch.write(
+        {**TWO_CHANGES, "namespaces/user-address-changed.avsc": record("id", "city", name="UserAddressChanged")}
+    )
+    report = read_json(scratch, "check", code=100)
+    assert [
+        (topic["kind"], topic["change"], topic["version"], topic["latest"], topic["broker"]["answer"], topic["data"])
+        for topic in report["topics"]
+    ] == [
+        ("user_created", "new version", 3, 0, "ok", "compatible"),
+        ("user_address_changed", "new version", 4, 1, "ok", "breaking"),
+        ("user_enquiry_received", "new version", 5, 2, "ok", "compatible"),
+    ]
+    assert [(finding["rule"], finding["kind"], finding["against"]) for finding in report["findings"]] == [
+        ("READER_FIELD_MISSING_DEFAULT_VALUE", "user_address_changed", [1]),
+        ("CLIENT_BREAKS", "user_address_changed", [1]),
+    ]
+    assert {topic["kind"]: [client["name"] for client in topic["clients"]] for topic in report["topics"]} == {
+        "user_created": ["lake", "mail"],
+        "user_address_changed": ["crm", "lake"],
+        "user_enquiry_received": ["lake"],
+    }
+
+
+def test_a_waiver_approves_the_finding_of_one_kind(scratch: Scratch) -> None:
+    scratch.write({"namespaces/user-created.avsc": record("id", "mail", "more", name="UserCreated")})
+    scratch.write({"namespaces/user-enquiry-received.avsc": record("id", "text", "more", name="UserEnquiryReceived")})
+    [created, enquiry] = read_json(scratch, "check", code=100)["findings"]
+    approval = ("--reason", "x", "--owner", "team", "--until", str(datetime.now(tz=UTC).date() + timedelta(days=300)))
+    schemactl(scratch.path, "waive", created["fingerprint"], *approval)
+    report = read_json(scratch, "check", code=100)
+    assert [(finding["kind"], bool(finding["waiver"])) for finding in report["findings"]] == [
+        ("user_created", True),
+        ("user_enquiry_received", False),
+    ]
+    schemactl(scratch.path, "waive", enquiry["fingerprint"], *approval)
+    schemactl(scratch.path, "check")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (("show", "users#user_created@0"), 0, '"UserCreated"'),
+        (("show", "users#user_created"), 0, '"UserCreated"'),
+        (("show", "shop/web/users#user_enquiry_received@2"), 0, '"UserEnquiryReceived"'),
+        (("show", f"{TOPIC}#user_address_changed@1"), 0, '"UserAddressChanged"'),
+        (("show", "users@1"), 0, '"UserAddressChanged"'),
+        (("show", "users#user_created@work"), 0, '"UserCreated"'),
+        (("show", "users#user_created@main"), 0, '"UserCreated"'),
+        (("log", "users#user_created@0"), 0, "version 0 (user_created, "),
+        (("diff", "users#user_created@0", "users#user_created@work"), 0, "The text is the same."),
+        (("sample", "users#user_address_changed@1"), 0, '"street"'),
+        (
+            ("show", "users#user_created@1"),
+            64,
+            "version 1 belongs to the kind `user_address_changed`, not to `user_created`",
+        ),
+        (("log", "users#user_created@2"), 64, "belongs to the kind `user_enquiry_received`"),
+        (("show", "users#user_created@7"), 64, "has no version 7: the approved history knows version 0 of the kind"),
+        (("show", "users#user_craeted"), 64, "has no kind 'user_craeted'; did you mean user_created?"),
+        (("show", "users#user_craeted@0"), 64, "did you mean user_created?"),
+        (("show", "users#user_craeted@work"), 64, "did you mean user_created?"),
+        (("show", "users#@0"), 64, "has no kind ''"),
+        (("show", "user#user_created@0"), 64, "there is no topic"),
+    ],
+)
+def test_a_version_is_named_with_its_kind(
+    scratch: Scratch, arguments: tuple[str, ...], code: int, expected: str
+) -> None:
+    printed = schemactl(scratch.path, *arguments, code=code)
+    assert expected in printed.out + printed.err
+
+
+def test_a_topic_with_the_literal_name_comes_first(scratch: Scratch) -> None:
+    literal = 'topic: "persistent://shop/web/users#user_created"\nschema: {type: STRING}\n'
+    scratch.commit({"namespaces/literal.yaml": literal}, "literal")
+    scratch.flush()
+    assert read_json(scratch, "show", "users#user_created")["type"] == "STRING"
+    assert read_json(scratch, "show", "users#user_created@0")["topic"] == f"{TOPIC}#user_created"
+    assert read_json(scratch, "show", "users#user_address_changed@1")["kind"] == "user_address_changed"
+
+
+def test_a_topic_with_one_schema_has_no_kinds(scratch: Scratch) -> None:
+    scratch.commit({"namespaces/one.yaml": "topic: shop/web/one\nschema: {type: STRING}\n"}, "one")
+    scratch.flush()
+    assert "has one schema, and no kinds of events" in schemactl(scratch.path, "show", "one#a@0", code=64).err
+
+
+def test_a_removed_kind_is_still_shown(scratch: Scratch) -> None:
+    without = USERS.replace("  user_created: {type: AVRO, definition: user-created.avsc}\n", "")
+    without = without.replace("  - {name: mail, role: consumer, kind: user_created, schema: 0}\n", "")
+    scratch.write({"namespaces/users.yaml": without})
+    report = read_json(scratch, "check")
+    assert [(topic["kind"], topic["change"]) for topic in report["topics"]] == [("user_created", "removed")]
+    assert [(finding["rule"], finding["kind"]) for finding in report["findings"]] == [("KIND_REMOVED", "user_created")]
+    scratch.commit({"namespaces/users.yaml": without}, "without")
+    scratch.flush()
+    shown = read_json(scratch, "show", "users#user_created")
+    assert (shown["deleted"], shown["in_force"], shown["latest"]) == (True, None, 0)
+    assert [(kind["kind"], kind["removed"]) for kind in shown["kinds"]] == [
+        ("user_address_changed", False),
+        ("user_enquiry_received", False),
+        ("user_created", True),
+    ]
+
+
+def test_diff_shows_every_kind_that_changes(scratch: Scratch) -> None:
+    scratch.write(TWO_CHANGES)
+    subjects = read_json(scratch, "diff")["subjects"]
+    assert [(version["version"], version["kind"], version["before"]) for version in subjects[0]["versions"]] == [
+        (3, "user_created", 0),
+        (4, "user_enquiry_received", 2),
+    ]
+    scratch.commit(TWO_CHANGES, "two kinds")
+    scratch.flush()
+    changelog = schemactl(scratch.path, "changelog", "HEAD~1..HEAD").out
+    assert "**v3** AVRO user_created" in changelog
+    assert "**v4** AVRO user_enquiry_received" in changelog
