@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.core.names import NamespaceName, TopicName, select_known
-from schemactl.core.schema import SchemaType
+from schemactl.core.schema import NANOSECOND_TYPES, SchemaType
 from schemactl.history.early_exit import in_ci
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from schemactl.checks.environments import CheckCache, Environment, Judge, ProjectFiles
     from schemactl.checks.proposal import MovedTopic, Run
     from schemactl.checks.waivers import WaiverKey
-    from schemactl.core.catalog import Topic
+    from schemactl.core.catalog import Catalog, Topic
     from schemactl.core.deadline import Deadline
     from schemactl.core.errors import Problem
     from schemactl.core.findings import Finding, Waiver, WaiversAt
@@ -621,6 +621,7 @@ class _Check:
         forked = self.forked
         findings = (*report.findings, *check_deprecations(replace(self.run, project=project), only, self.request.today))
         notes = [*_describe_surprises(project, report, self.files)]
+        notes += _describe_lost_nanoseconds(project, report, self.content.declared.catalog, only)
         if forked.branch and forked.branch.is_updated and forked.base is forked.approved:
             notes.append(
                 f"this branch has merged {forked.approved.ref} into itself: a fast-forward would make the branch's line the record, "
@@ -848,6 +849,34 @@ def _describe_surprises(project: Project, report: CheckReport, files: Files) -> 
         folders = describe_folders(files, project.folder)
         note = f"nothing is declared in {', '.join(root or '.' for root in project.roots)} (`roots` of {project.path})"
         yield f"{note}; {folders}" if folders else note
+
+
+def _describe_lost_nanoseconds(
+    project: Project, report: CheckReport, declared: Catalog, only: frozenset[TopicName] | None
+) -> Iterator[str]:
+    """Yield a note if columns of a topic lose digits of nanoseconds and neither the topic nor the project sets `nanoseconds`."""
+    from schemactl.codegen.topics import get_nanoseconds
+    from schemactl.formats import pair_of
+
+    changed = {entry.topic for entry in report.topics}
+    types: set[SchemaType] = set()
+    names = []
+    for name, topic in sorted(declared.topics.items()):
+        if topic.schema is None or (only is not None and name not in only) or get_nanoseconds(topic, project.generate):
+            continue
+        # The definition of an unchanged pair is not read only for a note.
+        pair = pair_of(topic.schema.load()) if name in changed else None
+        parts = pair.halves.values() if pair else [topic.schema]
+        if topic_types := {part.type for part in parts} & {*NANOSECOND_TYPES}:
+            types |= topic_types
+            names.append(name)
+    if names:
+        subject = " and ".join(type_.name for type_ in NANOSECOND_TYPES if type_ in types)
+        more = f" and {len(names) - 1} more topics" if len(names) > 1 else ""
+        yield (
+            f"{subject}: messages have nanoseconds, and columns have microseconds, so the last three digits are cut in {names[0]}{more}; "
+            f"write `generate: {{nanoseconds: bigint}}` for the topic or in {project.path} to keep them, or `truncated` to accept this"
+        )
 
 
 # The files that are checked

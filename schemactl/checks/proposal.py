@@ -31,6 +31,7 @@ _MERGED_ATTRIBUTES: Final = (
     "recursion_depth",
     "json_times",
     "integers",
+    "nanoseconds",
     "rendering",
     "lifecycle",
     "metadata",

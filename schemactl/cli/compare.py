@@ -52,7 +52,8 @@ one JSON object a line in, one a line out, in order; a line that cannot be parse
 `schema` is the definition, as a text or as the JSON itself; of a KEY_VALUE {"key": ..., "value": ...}, with Pulsar's `properties` for
 the types of the halves; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark rejects it, `struct`
 is null, `error` is the simple name of the exception it throws, `condition` the error condition that this has, if any, and `message`
-says why. Options, as Spark names them: recursiveFieldMaxDepth, enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType.
+says why. Options, as Spark names them: recursiveFieldMaxDepth, enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType. The option
+nanoseconds is that of `generate:`: truncated or bigint.
 
 examples:
   schemactl struct --spark 4.3 < schemas.jsonl > structs.jsonl
@@ -253,7 +254,7 @@ def run_struct(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG0
 
 
 def _convert_schema(request: Request, *, spark: str) -> Answer:
-    from schemactl.cli.schema_input import options_of, recursion_depth
+    from schemactl.cli.schema_input import nanoseconds, options_of, recursion_depth
     from schemactl.codegen.spark_types import UnsupportedBySpark, to_json
     from schemactl.codegen.topic_struct import StructOptions, convert, struct_of
     from schemactl.formats import InvalidInput, described, spec
@@ -265,6 +266,7 @@ def _convert_schema(request: Request, *, spark: str) -> Answer:
         spark,
         recursive_field_max_depth=recursion_depth(request_options, default=-1),
         stable_union_identifiers=str(request_options.get("enableStableIdentifiersForUnionType")).lower() == "true",
+        nanoseconds=nanoseconds(request_options),
         stable_union_prefix=str(
             request_options.get("stableIdentifierPrefixForUnionType", StructOptions().stable_union_prefix)
         ),

@@ -52,7 +52,7 @@ message cannot be decoded; the reason is on standard error.
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
 {"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` next to its messages. There bytes
 are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities texts, and a map is a list of its
-pairs, sorted by key. AVRO messages for which Spark's from_avro makes no row are rejected, too: those whose schema is, at the top,
+pairs, sorted by key. The option `nanoseconds` is as for `struct`. AVRO messages for which Spark's from_avro makes no row are rejected, too: those whose schema is, at the top,
 a union with a record or of several types; and a null at the top, except for number types, where from_avro returns 0.
 
 examples:
@@ -237,7 +237,7 @@ def _decode_base64(text: str, option: str) -> bytes:
 
 
 def _decode_line(request: Request) -> Answer:
-    from schemactl.cli.schema_input import options_of, recursion_depth
+    from schemactl.cli.schema_input import nanoseconds, options_of, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.topic import json_rows
@@ -247,7 +247,9 @@ def _decode_line(request: Request) -> Answer:
     from schemactl.formats.avro.parser import parse
 
     line = {"type": "AVRO", **request}
-    options = CodecOptions(recursion_depth=recursion_depth(options_of(line), default=0))
+    options = CodecOptions(
+        recursion_depth=recursion_depth(options_of(line), default=0), nanoseconds=nanoseconds(options_of(line))
+    )
     writer, reader = (described(line, role) for role in ("writer", "reader"))
     payloads = _decode_messages(line.get("messages_b64"), "messages_b64")
     keys = _decode_messages(line["keys_b64"], "keys_b64") if "keys_b64" in line else None

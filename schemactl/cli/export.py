@@ -165,7 +165,7 @@ def _render_ddl(topic: Topic, version: SchemaVersion, project: Project, metadata
 
     # Spark accepts letters, digits and _ in a table's name.
     name = module_paths([topic.name])[topic.name][2]
-    options = decoded_options(project.generate and project.generate.with_recursion_depth(topic.recursion_depth))
+    options = decoded_options(project.generate, topic)
     return create_table(name, _require_schema(version), project.release, options, metadata.description)
 
 
@@ -173,7 +173,7 @@ def _render_contract(topic: Topic, version: SchemaVersion, project: Project, met
     from schemactl.codegen.topic_struct import decoded_options
     from schemactl.publish.data_contract import contract_text, data_contract
 
-    options = decoded_options(project.generate and project.generate.with_recursion_depth(topic.recursion_depth))
+    options = decoded_options(project.generate, topic)
     info = _require_schema(version)
     return contract_text(data_contract(topic.name, version.number, info, metadata, project.release, options))
 

@@ -14,7 +14,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import TopicName
-from schemactl.core.project import ProtoRendering
+from schemactl.core.project import Nanoseconds, ProtoRendering
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
@@ -392,3 +392,18 @@ def recursion_depth(options: dict[str, Any], *, default: int) -> int:
     if depth is None or not -(1 << 31) <= depth < 1 << 31:
         raise InvalidInput("`options.recursiveFieldMaxDepth` is not a number of 32 bits")
     return depth
+
+
+def nanoseconds(options: dict[str, Any]) -> Nanoseconds:
+    """Return the columns of types with nanoseconds.
+
+    Raises:
+        InvalidInput: if the option has another value.
+    """
+    from schemactl.formats import InvalidInput
+
+    for value in get_args(Nanoseconds):
+        if options.get("nanoseconds", "truncated") == value:
+            choice: Nanoseconds = value
+            return choice
+    raise InvalidInput(f"`options.nanoseconds` is not {' or '.join(get_args(Nanoseconds))}")

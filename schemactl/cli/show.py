@@ -465,7 +465,7 @@ def _list_values(
             yield replace(policy, source=_locate_default(policy.key, approved, project, context))
         else:
             yield replace(policy, level=level_of(policy.level, policy.source) if policy.source else policy.level)
-    for key in ("recursion_depth", "json_times", "integers"):
+    for key in ("recursion_depth", "json_times", "integers", "nanoseconds"):
         if (setting := getattr(topic, key)) is not None:
             yield _EffectiveValue(f"generate.{key}", setting, "topic", topic.locate(f"/generate/{key}"))
     if topic.rendering:

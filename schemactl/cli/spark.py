@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -154,9 +154,11 @@ class TopicOfMessages:
     def struct_options(self) -> StructOptions:
         """The options of Spark's types, from `generate` of the project file."""
         from schemactl.codegen.topic_struct import StructOptions
+        from schemactl.codegen.topics import get_nanoseconds
 
         generate = self.project.generate
-        return StructOptions(generate.spark) if generate else StructOptions()
+        options = StructOptions(generate.spark) if generate else StructOptions()
+        return replace(options, nanoseconds=get_nanoseconds(self.topic, generate) or "truncated")
 
     @property
     def recursion_depth(self) -> int:

@@ -57,6 +57,9 @@ JsonTimes = Literal["number", "java"]
 
 ByteOrder = Literal["big", "little"]
 
+Nanoseconds = Literal["truncated", "bigint"]
+"""The column of a type with nanoseconds: Spark's type, which has microseconds, or the number of nanoseconds."""
+
 _NARROW_TYPES = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
@@ -71,20 +74,25 @@ class Options:
         max_nesting: how many records may enclose each other before the field is dropped, for single messages, which need no columns of
             Spark; 0 for no such limit. It replaces `recursion_depth`: for records that contain each other, the number of shapes grows with
             the depth, instead of exponentially.
-        strict: whether bytes after the value, and text that is not UTF-8, make a message unreadable. Otherwise such bytes are ignored, and
-            U+FFFD replaces invalid UTF-8, as in Java.
+        strict: whether bytes after the value, text that is not UTF-8, and nanoseconds that the column would lose make a message
+            unreadable. Otherwise such bytes are ignored, U+FFFD replaces invalid UTF-8, as in Java, and nanoseconds are truncated.
+        loses_nanoseconds: whether nanoseconds are truncated even with `strict`, because the value is only validated.
         json_defaults: whether a field that a JSON payload lacks gets its default; otherwise it is null, as in Pulsar's consumers.
         json_times: the form in which times of JSON payloads are written; every form is read.
         integers: the byte order of INT16, INT32 and INT64: `big` as in Pulsar's Java client, `little` as in its Go client.
+        nanoseconds: the columns of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME: `truncated` to microseconds, or `bigint`, the nanoseconds since
+            1970 or midnight.
     """
 
     time_type: bool = False
     recursion_depth: int = 0
     max_nesting: int = 0
     strict: bool = False
+    loses_nanoseconds: bool = False
     json_defaults: bool = False
     json_times: JsonTimes = "number"
     integers: ByteOrder = "big"
+    nanoseconds: Nanoseconds = "truncated"
 
 
 @dataclass(slots=True, eq=False)

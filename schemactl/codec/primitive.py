@@ -1,7 +1,8 @@
 """Decode and encode payloads of Pulsar's primitive types (see `message.PayloadModule`), as org.apache.pulsar.client.impl.schema does.
 
-All numbers are big-endian; with `Options.integers`, INT16, INT32 and INT64 are little-endian, as in Pulsar's Go client. Spark has microseconds, so nanoseconds of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME are truncated, and so is the time
-of day of a DATE, which Pulsar sends in milliseconds.
+All numbers are big-endian; with `Options.integers`, INT16, INT32 and INT64 are little-endian, as in Pulsar's Go client. Spark has microseconds,
+so nanoseconds of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME are truncated, unless `Options.nanoseconds` makes their columns numbers of nanoseconds. The
+time of day of a DATE, which Pulsar sends in milliseconds, is always truncated.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import codecs
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, time
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +25,7 @@ from .values import MAX_MILLIS, check_bytes, decode_text, get_python_converter, 
 
 _DAY_MILLIS: Final = 86_400_000
 _DAY_NANOS: Final = 86_400_000_000_000
+_SECOND_NANOS: Final = 1_000_000_000
 _DAYS: Final = (-(2**31), 2**31 - 1)
 _MAX_SECONDS: Final = (2**63 - 1) // 1_000_000 - 1
 
@@ -43,6 +46,9 @@ class _WireFormat:
         write: converts the storage form to the numbers.
         limits: the minimum and maximum of each number, or None if it has no limits.
         exact: whether payloads of other sizes are errors. Otherwise further bytes are ignored, as in Java for the two longest types.
+        nanos: the index of the number whose nanoseconds the column truncates, or None if it truncates none.
+        is_in_range: tells whether the column has a value for the numbers, or None if their limits decide.
+        time_type: for a column of nanoseconds, the type of the times that can be written in place of numbers; otherwise None.
     """
 
     format: str
@@ -51,6 +57,9 @@ class _WireFormat:
     write: Callable[[Any], tuple[Any, ...]] = lambda value: (value,)
     limits: tuple[_Limits | None, ...] = (None,)
     exact: bool = True
+    nanos: int | None = None
+    is_in_range: Callable[..., Any] | None = None
+    time_type: pa.DataType | None = None
 
 
 _MILLIS: Final[_Limits] = (-MAX_MILLIS, MAX_MILLIS)
@@ -76,10 +85,11 @@ _WIRE_FORMATS: Final = {
         lambda micros: (micros // 1_000_000, micros % 1_000_000 * 1000),
         ((-_MAX_SECONDS, _MAX_SECONDS), None),
         exact=False,
+        nanos=1,
     ),
     "LOCAL_DATE": _WireFormat(">q", pa.date32(), limits=(_DAYS,)),
     "LOCAL_TIME": _WireFormat(
-        ">q", pa.int64(), lambda nanos: nanos // 1000, lambda micros: (micros * 1000,), (_NANO_OF_DAY,)
+        ">q", pa.int64(), lambda nanos: nanos // 1000, lambda micros: (micros * 1000,), (_NANO_OF_DAY,), nanos=0
     ),
     "LOCAL_DATE_TIME": _WireFormat(
         ">qq",
@@ -88,14 +98,50 @@ _WIRE_FORMATS: Final = {
         lambda micros: (micros // 86_400_000_000, micros % 86_400_000_000 * 1000),
         ((-_MAX_SECONDS // 86_400, _MAX_SECONDS // 86_400), _NANO_OF_DAY),
         exact=False,
+        nanos=1,
     ),
 }
 
 _TIMES: Final = {
     "TIME": _WireFormat(">q", TIME, lambda ms: ms % _DAY_MILLIS * 1_000_000, lambda nanos: (nanos // 1_000_000,)),
-    "LOCAL_TIME": _WireFormat(">q", TIME, lambda nanos: nanos // 1000 * 1000, limits=(_NANO_OF_DAY,)),
+    "LOCAL_TIME": _WireFormat(">q", TIME, lambda nanos: nanos // 1000 * 1000, limits=(_NANO_OF_DAY,), nanos=0),
 }
 """The wire formats of types that become a time with `Options.time_type`."""
+
+
+def _fits_bigint(count: Numbers, nanos: Numbers, unit: int) -> Any:
+    """Return whether `count` units of `unit` nanoseconds and `nanos` nanoseconds are at most 64 bits of nanoseconds, without overflow."""
+    count, nanos = count + nanos // unit, nanos % unit
+    (first, first_nanos), (last, last_nanos) = divmod(-(2**63), unit), divmod(2**63 - 1, unit)
+    is_after_first = (count > first) | ((count == first) & (nanos >= first_nanos))
+    return is_after_first & ((count < last) | ((count == last) & (nanos <= last_nanos)))
+
+
+_NANOSECONDS: Final = {
+    "INSTANT": _WireFormat(
+        ">qi",
+        pa.int64(),
+        # Products that overflow are in range again with the nanoseconds, because `_fits_bigint` holds.
+        lambda seconds, nanos: seconds * _SECOND_NANOS + nanos,
+        lambda nanos: (nanos // _SECOND_NANOS, nanos % _SECOND_NANOS),
+        (None, None),
+        exact=False,
+        is_in_range=lambda seconds, nanos: _fits_bigint(seconds, nanos, _SECOND_NANOS),
+        time_type=TIMESTAMP,
+    ),
+    "LOCAL_TIME": _WireFormat(">q", pa.int64(), limits=(_NANO_OF_DAY,), time_type=TIME),
+    "LOCAL_DATE_TIME": _WireFormat(
+        ">qq",
+        pa.int64(),
+        lambda day, nanos: day * _DAY_NANOS + nanos,
+        lambda nanos: (nanos // _DAY_NANOS, nanos % _DAY_NANOS),
+        (None, _NANO_OF_DAY),
+        exact=False,
+        is_in_range=lambda day, nanos: _fits_bigint(day, nanos, _DAY_NANOS),
+        time_type=TIMESTAMP_NTZ,
+    ),
+}
+"""The wire formats of types that become a number of nanoseconds with `Options.nanoseconds`."""
 
 _LITTLE_ENDIAN: Final = {
     "INT16": _WireFormat("<h", pa.int16()),
@@ -153,12 +199,15 @@ def make_writer(writer: Definition, options: Options) -> PayloadWriter:
 def _get_wire_format(name: str, options: Options) -> _WireFormat:
     if options.integers == "little" and name in _LITTLE_ENDIAN:
         return _LITTLE_ENDIAN[name]
+    if options.nanoseconds == "bigint" and name in _NANOSECONDS:
+        return _NANOSECONDS[name]
     return _TIMES[name] if options.time_type and name in _TIMES else _WIRE_FORMATS[name]
 
 
 def _make_number_reader(name: str, options: Options) -> PayloadReader:
     wire = _get_wire_format(name, options)
     packed, exact = struct.Struct(wire.format), wire.exact or options.strict
+    keeps_nanos = options.strict and not options.loses_nanoseconds
     convert = get_python_converter(wire.type)
 
     def read_storage(payload: bytes) -> Any:
@@ -167,12 +216,22 @@ def _make_number_reader(name: str, options: Options) -> PayloadReader:
         numbers = packed.unpack_from(payload)
         for number in _find_out_of_range(numbers, wire):
             raise Unreadable(f"{number} is out of the range of {name}")
+        if wire.is_in_range is not None and not wire.is_in_range(*numbers):
+            raise Unreadable(
+                f"{name} {', '.join(map(str, numbers))} lies outside of 1677-09-21 to 2262-04-11, the range of nanoseconds in a bigint"
+            )
+        if keeps_nanos and wire.nanos is not None and numbers[wire.nanos] % 1000:
+            raise Unreadable(
+                f"{numbers[wire.nanos]} nanoseconds lose three digits as microseconds: `generate: {{nanoseconds: bigint}}` keeps them"
+            )
         return wire.read(*numbers)
 
     def read_value(payload: bytes) -> Any:
         return read_storage(payload) if convert is None else convert(read_storage(payload))
 
-    return PayloadReader(wire.type, read_value, read_storage, _make_column_reader(wire, exact=exact))
+    return PayloadReader(
+        wire.type, read_value, read_storage, _make_column_reader(wire, exact=exact, keeps_nanos=keeps_nanos)
+    )
 
 
 def _make_number_writer(name: str, options: Options) -> PayloadWriter:
@@ -185,6 +244,8 @@ def _make_number_writer(name: str, options: Options) -> PayloadWriter:
 
     def write(value: Any) -> bytes:
         stored = value if convert is None else convert(value)
+        if wire.time_type is not None and isinstance(value, datetime | time):
+            stored = _to_nanoseconds(value, wire.time_type)
         if not isinstance(stored, kind) or (isinstance(stored, bool) and kind is not bool):
             raise Unwritable(f"expected a value of {name}, found {value!r}")
         numbers = wire.write(stored)
@@ -192,11 +253,20 @@ def _make_number_writer(name: str, options: Options) -> PayloadWriter:
             payload = packed.pack(*numbers)
         except (struct.error, OverflowError):
             raise Unwritable(f"{value!r} is out of the range of {name}") from None
-        if _find_out_of_range(numbers, wire):
+        is_in_range = wire.is_in_range is None or wire.is_in_range(*numbers)
+        if not is_in_range or _find_out_of_range(numbers, wire):
             raise Unwritable(f"{value!r} is out of the range of {name}")
         return payload
 
     return PayloadWriter(wire.type, write, _make_column_writer(wire))
+
+
+def _to_nanoseconds(value: datetime | time, time_type: pa.DataType) -> int:
+    """Return the nanoseconds since 1970 or midnight of one of Python's times."""
+    convert = get_storage_converter(time_type)
+    assert convert is not None  # noqa: S101  every type of times has one
+    stored: int = convert(value)
+    return stored if time_type == TIME else stored * 1000
 
 
 def _find_out_of_range(numbers: tuple[Any, ...], wire: _WireFormat) -> list[Any]:
@@ -205,7 +275,9 @@ def _find_out_of_range(numbers: tuple[Any, ...], wire: _WireFormat) -> list[Any]
     return [number for number, limits in pairs if limits and not limits[0] <= number <= limits[1]]
 
 
-def _make_column_reader(wire: _WireFormat, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
+def _make_column_reader(
+    wire: _WireFormat, *, exact: bool, keeps_nanos: bool
+) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
     size, order = struct.calcsize(wire.format), wire.format[0]
 
     def read_column(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
@@ -223,6 +295,10 @@ def _make_column_reader(wire: _WireFormat, *, exact: bool) -> Callable[[pa.Binar
                 number = np.where(bad, 0, number)
             numbers.append(number)
             at = np.minimum(at + struct.calcsize(f">{code}"), batch.limit)
+        if wire.is_in_range is not None:
+            bad |= ~wire.is_in_range(*numbers)
+        if keeps_nanos and wire.nanos is not None:
+            bad |= numbers[wire.nanos] % 1000 != 0
         values = wire.read(*numbers)
         return _build_array(values, wire.type), bad
 
@@ -247,8 +323,8 @@ def _make_column_writer(wire: _WireFormat) -> Callable[[pa.Array], tuple[pa.Bina
         plain = to_numbers(values).fill_null(zero).to_numpy(zero_copy_only=False)
         if plain.dtype.kind == "i":
             plain = plain.astype(np.int64)
-        if wire.limits != (None,):
-            # The products of larger numbers may not fit 64 bits.
+        if wire.limits != (None,) and wire.time_type is None:
+            # The products of larger numbers may not fit 64 bits; nanoseconds are only divided.
             bad = bad | (plain > MAX_MILLIS) | (plain < -MAX_MILLIS)
             plain = np.where(bad, 0, plain)
         packed = np.zeros(len(values), fields)

@@ -280,7 +280,7 @@ class Codec:
             CodecUnavailable: there is no codec for the schema's type.
         """
         if version not in self._validators:
-            options = replace(self.options, strict=True)
+            options = replace(self.options, strict=True, loses_nanoseconds=True)
             self._validators[version] = self._make_codec(version, options)
         validator = self._validators[version]
         try:

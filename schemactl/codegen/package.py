@@ -16,7 +16,7 @@ import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -56,7 +56,7 @@ from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.json_values import laid_out
 from schemactl.core.names import TopicName
 from schemactl.core.project import Generate
-from schemactl.core.schema import EMPTY, Commit, Release, SchemaInfo, SchemaType
+from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Commit, Release, SchemaInfo, SchemaType
 from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import json_text as avro_text
 from schemactl.formats.primitive import CHARSET
@@ -182,8 +182,9 @@ def package_files(
     entries = ""
     for name, path in paths.items():
         approved = topics_by_name[name]
-        settings = generate.with_recursion_depth(approved.topic.recursion_depth)
-        options = decoded_options(settings.with_recursion_depth(recursion_depth))
+        options = decoded_options(generate, approved.topic)
+        if recursion_depth is not None:
+            options = replace(options, recursive_field_max_depth=recursion_depth)
         try:
             module = topic_module(
                 approved,
@@ -313,6 +314,7 @@ def topic_module(
         "json_defaults": json_defaults and _has_json(reader),
         "json_times": _has_json(reader) and "json_times" in wire_options and literal(wire_options["json_times"]),
         "integers": "integers" in wire_options and literal(wire_options["integers"]),
+        "nanoseconds": options.nanoseconds == "bigint" and _has_nanoseconds(reader) and literal("bigint"),
     }
     if any(codec_options.values()):
         set_options = ", ".join(f"{option}={setting}" for option, setting in codec_options.items() if setting)
@@ -427,9 +429,17 @@ def _make_dict(entries: Mapping[str, str]) -> str:
 
 
 def _has_json(info: SchemaInfo) -> bool:
-    if pair := pair_of(info):
-        return any(map(_has_json, pair.halves.values()))
-    return spec(info).payload == "json"
+    return any(spec(part).payload == "json" for part in _list_parts(info))
+
+
+def _has_nanoseconds(info: SchemaInfo) -> bool:
+    return any(part.type in NANOSECOND_TYPES for part in _list_parts(info))
+
+
+def _list_parts(info: SchemaInfo) -> list[SchemaInfo]:
+    """Return the schema, or the key and value of a pair."""
+    pair = pair_of(info)
+    return [*pair.halves.values()] if pair else [info]
 
 
 # Row types: a TypedDict for each record, as `decode_one` returns it and `encode_one` takes it

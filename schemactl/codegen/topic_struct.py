@@ -18,9 +18,10 @@ from schemactl.codegen.spark_types import (
     UnsupportedBySpark,
     catalyst_type,
 )
+from schemactl.core.catalog import Topic
 from schemactl.core.errors import SchemactlError
-from schemactl.core.project import Generate
-from schemactl.core.schema import Release, SchemaInfo
+from schemactl.core.project import Generate, Nanoseconds
+from schemactl.core.schema import NANOSECOND_TYPES, Release, SchemaInfo
 from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
@@ -110,6 +111,7 @@ class StructOptions:
         as_decoded: whether the columns are those of codecs: nanosecond timestamps are `bigint`, although Spark has a type for them
             that PySpark cannot parse and a feature flag turns on, and numbers are numbers, although a property has another type
             of Spark.
+        nanoseconds: the columns of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME (see `schemactl.codec.arrow_types.Options`).
     """
 
     spark: str = "4.1"
@@ -117,6 +119,7 @@ class StructOptions:
     stable_union_identifiers: bool = False
     stable_union_prefix: str = "member_"
     as_decoded: bool = False
+    nanoseconds: Nanoseconds = "truncated"
 
     @property
     def release(self) -> tuple[int, int]:
@@ -138,14 +141,17 @@ class StructOptions:
         return self.release >= (4, 2)
 
 
-def decoded_options(generate: Generate | None) -> StructOptions:
-    """Return the options of decoded columns, with the Spark release and the recursion depth of the package that the project generates, if any.
+def decoded_options(generate: Generate | None, topic: Topic | None = None) -> StructOptions:
+    """Return the options of decoded columns, with the settings of the package that the project generates, if any.
 
-    For the depth of one topic, `generate` is the result of `Generate.with_recursion_depth`.
+    The settings of `topic` take precedence; without it, `generate` may have its recursion depth (`Generate.with_recursion_depth`).
     """
-    if generate is None:
-        return StructOptions(as_decoded=True)
-    return StructOptions(generate.spark, generate.recursion_depth, as_decoded=True)
+    options = StructOptions(as_decoded=True)
+    if generate is not None:
+        generate = generate.with_recursion_depth(topic.recursion_depth if topic else None)
+        options = replace(options, spark=generate.spark, recursive_field_max_depth=generate.recursion_depth)
+    nanoseconds = (topic and topic.nanoseconds) or (generate and generate.nanoseconds) or "truncated"
+    return replace(options, nanoseconds=nanoseconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +246,8 @@ def _convert_value(info: SchemaInfo, options: StructOptions, release: Release) -
         return Converted(_convert_message(native, options), nullable=False)
     # The types of Pulsar's Spark connector, or the nearest type for those that it lacks.
     name = spec(info).spark
+    if options.nanoseconds == "bigint" and info.type in NANOSECOND_TYPES:
+        return Converted(spark_types.LONG, nullable=False)
     if name == "time":
         return Converted(spark_types.TIME if options.has_time else spark_types.LONG, nullable=False)
     return Converted(spark_types.Atomic(name), nullable=False) if name else None

@@ -20,7 +20,7 @@ from schemactl.formats import protobuf
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
-    from schemactl.core.project import Generate
+    from schemactl.core.project import Generate, Nanoseconds
 
 RUNTIME: Final = "_runtime"
 """The module from which a package imports its run-time, and the folder of a run-time in the package."""
@@ -174,15 +174,21 @@ def require_codec() -> None:
 
 
 def get_wire_options(topic: Topic, generate: Generate | None) -> dict[str, Any]:
-    """Return those arguments of the codec's `Options` that determine the bytes of a topic's messages, and are not the default.
+    """Return those arguments of the codec's `Options` that determine the bytes or columns of a topic's messages, and are not the default.
 
     Args:
         topic: the topic, whose settings take precedence.
         generate: the settings of the project's package, or None if it has no package.
     """
     json_times = topic.json_times or (generate.json_times if generate else "number")
-    options = {"json_times": json_times} if json_times != "number" else {}
-    return options | ({"integers": topic.integers} if topic.integers == "little" else {})
+    options: dict[str, Any] = {"json_times": json_times} if json_times != "number" else {}
+    options |= {"integers": topic.integers} if topic.integers == "little" else {}
+    return options | ({"nanoseconds": "bigint"} if get_nanoseconds(topic, generate) == "bigint" else {})
+
+
+def get_nanoseconds(topic: Topic, generate: Generate | None) -> Nanoseconds | None:
+    """Return the setting `nanoseconds` of a topic or else of the project, or None if neither has it, which means `truncated`."""
+    return topic.nanoseconds or (generate.nanoseconds if generate else None)
 
 
 def codec_of(

@@ -229,6 +229,7 @@ class Topic:
         recursion_depth: how often a record may contain itself in its columns, or None for the depth of the project.
         json_times: the form in which times are written into JSON, or None for the form of the project.
         integers: the byte order of INT16, INT32 and INT64, or None for the order of Java's client, big.
+        nanoseconds: the columns of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME, or None for the columns of the project.
         rendering: the client language in whose form its `.proto` definition is registered, or None if the topic does not set it.
         deleted: in history, whether it was declared before, but is no longer.
     """
@@ -244,6 +245,7 @@ class Topic:
     recursion_depth: int | None = None
     json_times: Literal["number", "java"] | None = None
     integers: Literal["big", "little"] | None = None
+    nanoseconds: Literal["truncated", "bigint"] | None = None
     rendering: ProtoRendering | None = None
     lifecycle: Literal["stable", "draft"] = "stable"
     metadata: Metadata = NO_METADATA

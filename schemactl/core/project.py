@@ -86,6 +86,9 @@ JsonTimes = Literal["number", "java"]
 ByteOrder = Literal["big", "little"]
 """The byte order of INT16, INT32 and INT64."""
 
+Nanoseconds = Literal["truncated", "bigint"]
+"""The column of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME: Spark's type, which has microseconds, or the number of nanoseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Generate:
@@ -100,6 +103,7 @@ class Generate:
         classes: the kind of classes for records, or None for no classes.
         recursion_depth: how often a record may contain itself before the field is dropped; with 0, a recursive topic has no columns.
         json_times: the form in which times are written into JSON.
+        nanoseconds: the columns of types with nanoseconds, or None if it is not set, which means `truncated`.
     """
 
     package: str
@@ -110,6 +114,7 @@ class Generate:
     classes: ClassKind | None = None
     recursion_depth: int = 0
     json_times: JsonTimes = "number"
+    nanoseconds: Nanoseconds | None = None
 
     def with_recursion_depth(self, depth: int | None) -> Generate:
         """Return the settings of a topic with its own recursion depth, or None for the depth of the project."""

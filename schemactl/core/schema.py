@@ -79,6 +79,9 @@ class SchemaType(Enum):
 
 
 WITHOUT_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
+
+NANOSECOND_TYPES = (SchemaType.INSTANT, SchemaType.LOCAL_TIME, SchemaType.LOCAL_DATE_TIME)
+"""The types with nanoseconds, for which Spark has only microseconds."""
 """The types of topics, clients and messages without schema."""
 
 

@@ -18,7 +18,7 @@ from schemactl.core.catalog import Client, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source, meant
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
-from schemactl.core.schema import EMPTY, Release, SchemaType
+from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Release, SchemaType
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
 from schemactl.declare.source_location import Tokens, key_node, node_at, node_place, tokens
@@ -308,9 +308,14 @@ def _check_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     for half in ("key", "value"):
         yield from _check_properties(schema.get(half, {}), ("schema", half))
     types = {part.get("type") for part in (schema, schema.get("key", {}), schema.get("value", {}))}
-    if schema and "integers" in topic.get("generate", {}) and types.isdisjoint(_INTEGERS):
-        message = f"`integers` is the byte order of {', '.join(_INTEGERS)}, and the schema is {schema['type']}"
-        yield Misfit.of(("generate", "integers"), message, "remove it", of_key=True)
+    settings = {
+        "integers": ("byte order", _INTEGERS),
+        "nanoseconds": ("column", [type_.name for type_ in NANOSECOND_TYPES]),
+    }
+    for key, (subject, setting_types) in settings.items():
+        if schema and key in topic.get("generate", {}) and types.isdisjoint(setting_types):
+            message = f"`{key}` is the {subject} of {', '.join(setting_types)}, and the schema is {schema['type']}"
+            yield Misfit.of(("generate", key), message, "remove it", of_key=True)
     yield from _check_proto(schema, ("schema",))
 
 
@@ -472,6 +477,7 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
         recursion_depth=value.get("generate", {}).get("recursion_depth"),
         json_times=value.get("generate", {}).get("json_times"),
         integers=value.get("generate", {}).get("integers"),
+        nanoseconds=value.get("generate", {}).get("nanoseconds"),
         rendering=value.get("protobuf", {}).get("rendering"),
         lifecycle=value.get("lifecycle", "stable"),
         metadata=Metadata.parse(value),
@@ -663,7 +669,7 @@ HOMES: Final = {
     **dict.fromkeys(("type", "definition", "references", "properties"), "`schema`"),
     **dict.fromkeys(("encoding", "key", "value"), "`schema`, with the type KEY_VALUE"),
     **dict.fromkeys(SETTINGS, "a namespace or a topic"),
-    **dict.fromkeys(("recursion_depth", "json_times"), "`generate`"),
+    **dict.fromkeys(("recursion_depth", "json_times", "nanoseconds"), "`generate`"),
     "integers": "`generate` of a topic",
     "schema_properties": "the declaration of a namespace",
     "rendering": "`protobuf`",

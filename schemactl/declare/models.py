@@ -31,7 +31,7 @@ from schemactl.core.catalog import parse_day
 from schemactl.core.errors import meant
 from schemactl.core.names import NamespaceName, TopicName, parse_tenant
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Names, OneOf, Parts, Setting, Switch, Whole
-from schemactl.core.project import OPTIONAL_CHECKERS, ByteOrder, ClassKind, JsonTimes, ProtoRendering
+from schemactl.core.project import OPTIONAL_CHECKERS, ByteOrder, ClassKind, JsonTimes, Nanoseconds, ProtoRendering
 from schemactl.core.schema import SchemaType
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
@@ -500,6 +500,7 @@ class TargetShape(MappingShape):
 _RecursionDepth = Annotated[Any, integer("a number of levels, 0 or more", 0)]
 _JsonTimes = Annotated[Any, choice("form of times", get_args(JsonTimes))]
 _ByteOrder = Annotated[Any, choice("byte order", get_args(ByteOrder))]
+_Nanoseconds = Annotated[Any, choice("column of nanoseconds", get_args(Nanoseconds))]
 
 
 class TopicGenerateShape(MappingShape):
@@ -514,6 +515,10 @@ class TopicGenerateShape(MappingShape):
     )
     integers: _ByteOrder = optional(
         "The byte order of INT16, INT32 and INT64: big, as in Pulsar's Java client; little, as in its Go client (default: big)."
+    )
+    nanoseconds: _Nanoseconds = optional(
+        "The columns of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME: truncated, Spark's types, which have microseconds; bigint, the number of "
+        "nanoseconds (default: as in the project)."
     )
 
 
@@ -540,6 +545,10 @@ class GenerateShape(MappingShape):
     json_times: _JsonTimes = optional(
         "The form in which times are written into JSON: number, whole numbers in the unit of their type; java, the form of Java's classes "
         "(default: number)."
+    )
+    nanoseconds: _Nanoseconds = optional(
+        "The columns of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME: truncated, Spark's types, which have microseconds; bigint, the number of "
+        "nanoseconds (default: truncated)."
     )
 
 

@@ -866,7 +866,8 @@ def _to_values(document: Document, kinds: tuple[Kind, ...], dependencies: tuple[
             topic.kinds_compatibility and topic.kinds_compatibility.value,
         ),
         *(topic.partitions, topic.generation, topic.renamed_from and str(topic.renamed_from)),
-        *(topic.reader, topic.recursion_depth, topic.json_times, topic.integers, topic.rendering, topic.lifecycle),
+        *(topic.reader, topic.recursion_depth, topic.json_times, topic.integers, topic.nanoseconds),
+        *(topic.rendering, topic.lifecycle),
         tuple(_get_client_values(client) for client in topic.clients),
     )
 
@@ -897,7 +898,7 @@ def _restore_document(
         ), frozenset()
     type_, dependencies, kind_values, kinds_compatibility, *rest = rest
     partitions, generation, renamed_from, reader, *settings, lifecycle, clients = rest
-    recursion_depth, json_times, integers, rendering = settings
+    recursion_depth, json_times, integers, nanoseconds, rendering = settings
     kinds = tuple(
         Kind(key, DeferredInfo.of(SchemaType[kind_type], partial(file.definition, position, key)), record, kind_reader)
         for key, kind_type, record, kind_reader in kind_values
@@ -917,6 +918,7 @@ def _restore_document(
         recursion_depth=recursion_depth,
         json_times=json_times,
         integers=integers,
+        nanoseconds=nanoseconds,
         rendering=rendering,
         lifecycle=lifecycle,
         metadata=metadata,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from random import Random
@@ -54,7 +55,8 @@ def plausible(
     Raises as `values`.
     """
     codec = Codec([Version(number, schema)], options=find_options(schema, options))
-    for value in values(schema, name, Random(f"{seed} {name} {number}")):  # noqa: S311  plausible, not secret
+    random = Random(f"{seed} {name} {number}")  # noqa: S311  plausible, not secret
+    for value in values(schema, name, random, options):
         message = SampleMessage(codec.encode_one(value, number), number, codec.encode_key(value, number))
         yield message, codec.decode_one(message.payload, number, message.key)
 
@@ -77,14 +79,14 @@ def explain_omissions(schema: Definition | KeyValue) -> str:
     return f"records inside of {depth} others are left out: with them, the message has more than {MAX_COLUMNS:,} parts"
 
 
-def values(schema: Definition | KeyValue, name: str, random: Random) -> Iterator[Any]:
+def values(schema: Definition | KeyValue, name: str, random: Random, options: Options = _NO_OPTIONS) -> Iterator[Any]:
     """Yield values of the schema without end, as its codec takes them; `name` serves as field name of a value without fields.
 
     Raises:
         Unwritable: if no value exists, because an enum has no symbols or a record always contains itself.
         CodecError: if the schema's type has no codec, or its definition cannot be used.
     """
-    make = _value_maker(schema, name, random, find_options(schema))
+    make = _value_maker(schema, name, random, find_options(schema, options))
     while True:
         yield make()
 
@@ -102,9 +104,11 @@ def _value_maker(schema: Definition | KeyValue, name: str, random: Random, optio
     if schema.type in ("PROTOBUF", "PROTOBUF_NATIVE"):
         message = root_of(schema, options).shape
         return lambda: generator.whole_message(message)
-    kind = column_type_of(schema, options)[0]
+    is_bigint = options.nanoseconds == "bigint" and schema.type in ("INSTANT", "LOCAL_TIME", "LOCAL_DATE_TIME")
+    # A column of nanoseconds takes Python's times, too.
+    kind = column_type_of(schema, replace(options, nanoseconds="truncated"))[0]
     if schema.type in ("TIME", "LOCAL_TIME"):
-        return generator.time
+        return (lambda: generator.time() * 1000) if is_bigint else generator.time
     if "__charset" in schema.properties:
         # Every charset has these characters.
         return lambda: _make_text(name, random).encode("ascii", "ignore").decode()

@@ -74,9 +74,7 @@ class Catalogue:
         """Yield these topics one at a time, without those that never had a schema."""
         for name in names:
             topic = self.catalog.topics[name].load()
-            options = decoded_options(
-                self.project.generate and self.project.generate.with_recursion_depth(topic.recursion_depth)
-            )
+            options = decoded_options(self.project.generate, topic)
             versions = [version.load() for version in topic.versions]
             last = next((version for version in reversed(versions) if version.info is not None), None)
             if last is None or last.info is None:

@@ -93,6 +93,12 @@ def test_commands_use_the_settings(repository: Scratch) -> None:
             "`integers` is the byte order of INT16, INT32, INT64, and the schema is DOUBLE",
         ),
         ("schema: {type: INT64}", "integers: little\nschema: {type: INT64}", "`integers` does not belong here"),
+        ("integers: little", "nanoseconds: micros", "micros"),
+        (
+            "integers: little",
+            "nanoseconds: bigint",
+            "`nanoseconds` is the column of INSTANT, LOCAL_TIME, LOCAL_DATE_TIME, and the schema is INT64",
+        ),
     ],
 )
 def test_a_wrong_setting_is_a_problem_with_its_place(repository: Scratch, old: str, new: str, problem: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+import struct
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -259,6 +260,21 @@ def test_little_endian_integers_are_decoded_and_encoded(spark: SparkSession) -> 
     rows = decode(spark.createDataFrame(messages, "payload binary, schema_version long"), codec)
     assert sorted(row["value"] for row in rows.collect()) == [-2, 1, 2**62]
     payloads = {bytes(row["payload"]) for row in encode(rows.drop("__error"), codec).collect()}
+    assert payloads == {payload for payload, _ in messages}
+
+
+def test_nanoseconds_are_decoded_and_encoded_as_numbers(spark: SparkSession) -> None:
+    codec = Codec([Version(0, Definition("INSTANT"))], options=Options(nanoseconds="bigint"))
+    values = [0, -1, 1_704_164_645_123_456_789, 2**63 - 1]
+    messages = [(struct.pack(">qi", value // 10**9, value % 10**9), 0) for value in values]
+    too_far = (struct.pack(">qi", 31_556_889_864_403_199, 0), 0)
+    rows = decode(spark.createDataFrame([*messages, too_far], "payload binary, schema_version long"), codec)
+    assert rows.schema["value"].dataType.simpleString() == "bigint"
+    bad = rows.filter("__error is not null").collect()
+    assert [(row["value"], "2262-04-11" in row["__error"]) for row in bad] == [(None, True)]
+    good = rows.filter("__error is null")
+    assert sorted(row["value"] for row in good.collect()) == sorted(values)
+    payloads = {bytes(row["payload"]) for row in encode(good.drop("__error", "__payload"), codec).collect()}
     assert payloads == {payload for payload, _ in messages}
 
 
