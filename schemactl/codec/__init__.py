@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Unwritable,
         Version,
     )
+    from .kinds import KindsCodec
     from .topic import Codec, Decoded, Encoded
 
 
@@ -39,6 +40,7 @@ __all__ = [
     "Encoded",
     "InvalidDefinition",
     "KeyValue",
+    "KindsCodec",
     "Numbers",
     "Options",
     "TargetVersions",
@@ -59,6 +61,7 @@ _MODULES = {
     "Encoded": "topic",
     "InvalidDefinition": "definition",
     "KeyValue": "definition",
+    "KindsCodec": "kinds",
     "Numbers": "definition",
     "Options": "arrow_types",
     "TargetVersions": "definition",

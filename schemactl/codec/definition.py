@@ -64,12 +64,14 @@ class Version:
         schema: the schema.
         commit: the commit that added the version; "" if it is unknown.
         foreign: whether the version was not approved, but uploaded to the target by other means.
+        kind: the key of its kind of events; "" if the topic has no kinds, or no kind ever had a record of this name.
     """
 
     number: int
     schema: Definition | KeyValue
     commit: str = ""
     foreign: bool = False
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

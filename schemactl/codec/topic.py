@@ -7,6 +7,7 @@ import decimal
 import itertools
 import math
 import pickle
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from . import message
 from .arrow_types import JsonTimes, Options, check_width, to_numbers
-from .byte_batch import Ints, replace_rows, to_binary_array
+from .byte_batch import Ints, Mask, replace_rows, to_binary_array
 from .definition import (
     BatchTooLarge,
     Definition,
@@ -88,7 +89,79 @@ class Encoded:
     errors: pa.StringArray
 
 
-class Codec:
+class BatchDecoder(ABC):
+    """Decodes batches of any size, by decoding parts whose columns have at most 2 GiB."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> pa.Schema:
+        """The columns that messages are decoded into, all nullable."""
+
+    @abstractmethod
+    def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
+        """Decode a part; raises pa.ArrowCapacityError if its columns are larger."""
+
+    def decode_batch(
+        self,
+        payloads: pa.Array | pa.ChunkedArray,
+        versions: pa.Array | pa.ChunkedArray | None = None,
+        keys: pa.Array | pa.ChunkedArray | None = None,
+    ) -> Decoded:
+        """Decode many messages. A message that cannot be decoded becomes a row of nulls with a reason.
+
+        Args:
+            payloads: the payloads as binary; null for a message without a payload.
+            versions: the numbers of versions, or Pulsar's schema versions of eight bytes; null for a message without a version.
+            keys: the keys of the messages, of a SEPARATED KEY_VALUE; null is a null key.
+
+        Raises:
+            CodecUnavailable: there is no codec for the schema's type.
+            ValueError: keys are required and missing, or the numbers of payloads, versions and keys differ.
+            BatchTooLarge: a column would be larger than 2 GiB; `decode_parts` returns several batches.
+        """
+        parts = list(self.decode_parts(payloads, versions, keys))
+        if len(parts) == 1:
+            return parts[0]
+        try:
+            rows = pa.concat_batches([part.rows for part in parts])
+        except pa.ArrowInvalid:
+            raise BatchTooLarge(
+                "a column of the decoded batch takes more than the 2 GiB that it holds: use decode_parts"
+            ) from None
+        return Decoded(rows, pa.concat_arrays([part.errors for part in parts]))
+
+    def decode_parts(
+        self,
+        payloads: pa.Array | pa.ChunkedArray,
+        versions: pa.Array | pa.ChunkedArray | None = None,
+        keys: pa.Array | pa.ChunkedArray | None = None,
+    ) -> Iterator[Decoded]:
+        """Decode as `decode_batch` does, into as few batches as needed for columns of at most 2 GiB."""
+        columns = (payloads, keys) if keys is not None else (payloads,)
+        if len(payloads) <= 1 or all(column.nbytes <= MAX_BATCH_BYTES for column in columns):
+            part: Decoded | None
+            try:
+                part = self._decode(payloads, versions, keys)
+            except pa.ArrowCapacityError:
+                part = self.reject(1, _TOO_LARGE) if len(payloads) == 1 else None
+            if part is not None:
+                yield part
+                return
+        middle = len(payloads) // 2
+        for start, length in ((0, middle), (middle, len(payloads) - middle)):
+            yield from self.decode_parts(
+                payloads.slice(start, length),
+                None if versions is None else versions.slice(start, length),
+                None if keys is None else keys.slice(start, length),
+            )
+
+    def reject(self, count: int, reason: str) -> Decoded:
+        """Return a batch of rejected messages, all for the same reason."""
+        nulls = [pa.nulls(count, column_type) for column_type in self.columns.types]
+        return Decoded(_make_record_batch(nulls, self.columns, count), pa.array([reason] * count, pa.string()))
+
+
+class Codec(BatchDecoder):
     """Decodes the messages of a topic, of any version, into one schema, and encodes messages of any version.
 
     A message without a version is decoded as if it were written with the reader's schema, as by Pulsar's consumers.
@@ -104,6 +177,7 @@ class Codec:
         target: str | None = None,
         targets: Mapping[str, TargetVersions | None] | None = None,
         base: Codec | None = None,
+        kind: str = "",
     ) -> None:
         """Create a codec without parsing its definitions, so that even codecs of unsupported types can be created.
 
@@ -117,6 +191,8 @@ class Codec:
             targets: the targets to choose from, each with its versions, or None for those with Git's numbers. As long as none is chosen,
                 a message is rejected if its number does not mean the same content on all of them.
             base: the codec without a chosen target, if `target` is a default, which the target of a message overrides.
+            kind: the kind of events that is decoded and encoded. The versions are those of all kinds; messages of another kind are
+                rejected. "" if the topic has no kinds.
 
         Raises:
             InvalidDefinition: there are no versions, and `reader` or `numbers` is missing.
@@ -125,10 +201,11 @@ class Codec:
         if not self.versions and (reader is None or numbers is None):
             raise InvalidDefinition("a codec needs at least one version")
         self.numbers = numbers
+        self.kind = kind
         self.target = numbers.target if numbers else target
         self.targets = targets
         self._base = base
-        self.reader = reader if reader is not None else self.versions[-1].schema
+        self.reader = reader if reader is not None else self._get_newest_schema()
         self.options = options if options is not None else Options()
         self._by_number = {version.number: version for version in self.versions}
         self._readers: dict[int | None, MessageReader] = {}
@@ -139,9 +216,25 @@ class Codec:
         self._for_target: dict[tuple[str, bool], Codec] = {}
         self._width_checked: set[int | None] = set()
 
+    def _get_newest_schema(self) -> Definition | KeyValue:
+        """Return the schema of the newest version of the codec's kind; raises InvalidDefinition if it has none."""
+        for version in reversed(self.versions):
+            if version.kind == self.kind:
+                return version.schema
+        raise InvalidDefinition(f"no version is of the kind {self.kind}")
+
     def __reduce__(self) -> Any:
         """Pickle only the definitions: a process compiles them once for all copies."""
-        state = (self.versions, self.reader, self.options, self.numbers, self.target, self.targets, self._base)
+        state = (
+            self.versions,
+            self.reader,
+            self.options,
+            self.numbers,
+            self.target,
+            self.targets,
+            self._base,
+            self.kind,
+        )
         return _restore_codec, (pickle.dumps(state),)
 
     @property
@@ -227,6 +320,7 @@ class Codec:
                 numbers=on_target.numbers if on_target else None,
                 target=target,
                 base=self if is_default else None,
+                kind=self.kind,
             )
         return self._for_target[target, is_default]
 
@@ -299,7 +393,13 @@ class Codec:
             name: on_target and on_target.with_reader(schema) for name, on_target in self.targets.items()
         }
         return Codec(
-            self.versions, reader=schema, options=options, numbers=numbers, target=self.target, targets=targets
+            self.versions,
+            reader=schema,
+            options=options,
+            numbers=numbers,
+            target=self.target,
+            targets=targets,
+            kind=self.kind,
         )
 
     def number_written(self, version: int | None = None) -> int | None:
@@ -341,6 +441,8 @@ class Codec:
             return self.reader
         if version not in self._by_number:
             raise UnknownVersion(self._explain_unknown_version(version))
+        if not self._is_of_kind(version):
+            raise UnknownVersion(self._explain_other_kind(version))
         return self._by_number[version].schema
 
     def commit(self, version: int) -> str:
@@ -364,66 +466,7 @@ class Codec:
             Unreadable: the message cannot be decoded; `reason` has the place and the problem.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        return self._get_reader(_parse_version(version)).decode_one(payload, key)
-
-    def decode_batch(
-        self,
-        payloads: pa.Array | pa.ChunkedArray,
-        versions: pa.Array | pa.ChunkedArray | None = None,
-        keys: pa.Array | pa.ChunkedArray | None = None,
-    ) -> Decoded:
-        """Decode many messages. A message that cannot be decoded becomes a row of nulls with a reason.
-
-        Args:
-            payloads: the payloads as binary; null for a message without a payload.
-            versions: the numbers of versions, or Pulsar's schema versions of eight bytes; null for a message without a version.
-            keys: the keys of the messages, of a SEPARATED KEY_VALUE; null is a null key.
-
-        Raises:
-            CodecUnavailable: there is no codec for the schema's type.
-            ValueError: keys are required and missing, or the numbers of payloads, versions and keys differ.
-            BatchTooLarge: a column would be larger than 2 GiB; `decode_parts` returns several batches.
-        """
-        parts = list(self.decode_parts(payloads, versions, keys))
-        if len(parts) == 1:
-            return parts[0]
-        try:
-            rows = pa.concat_batches([part.rows for part in parts])
-        except pa.ArrowInvalid:
-            raise BatchTooLarge(
-                "a column of the decoded batch takes more than the 2 GiB that it holds: use decode_parts"
-            ) from None
-        return Decoded(rows, pa.concat_arrays([part.errors for part in parts]))
-
-    def decode_parts(
-        self,
-        payloads: pa.Array | pa.ChunkedArray,
-        versions: pa.Array | pa.ChunkedArray | None = None,
-        keys: pa.Array | pa.ChunkedArray | None = None,
-    ) -> Iterator[Decoded]:
-        """Decode as `decode_batch` does, into as few batches as needed for columns of at most 2 GiB."""
-        columns = (payloads, keys) if keys is not None else (payloads,)
-        if len(payloads) <= 1 or all(column.nbytes <= MAX_BATCH_BYTES for column in columns):
-            part: Decoded | None
-            try:
-                part = self._decode(payloads, versions, keys)
-            except pa.ArrowCapacityError:
-                part = self.reject(1, _TOO_LARGE) if len(payloads) == 1 else None
-            if part is not None:
-                yield part
-                return
-        middle = len(payloads) // 2
-        for start, length in ((0, middle), (middle, len(payloads) - middle)):
-            yield from self.decode_parts(
-                payloads.slice(start, length),
-                None if versions is None else versions.slice(start, length),
-                None if keys is None else keys.slice(start, length),
-            )
-
-    def reject(self, count: int, reason: str) -> Decoded:
-        """Return a batch of rejected messages, all for the same reason."""
-        nulls = [pa.nulls(count, column_type) for column_type in self.columns.types]
-        return Decoded(_make_record_batch(nulls, self.columns, count), pa.array([reason] * count, pa.string()))
+        return self._get_reader(parse_version(version)).decode_one(payload, key)
 
     def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
         columns = self.columns
@@ -515,6 +558,8 @@ class Codec:
         if version is not None and (version in self._ambiguous or version not in self._by_number):
             # Not kept, because damaged messages may have any number.
             return NoReader(self._explain_unknown_version(version), tuple(self._make_columns(None).columns.types))
+        if version is not None and not self._is_of_kind(version):
+            return NoReader(self._explain_other_kind(version), tuple(self._make_columns(None).columns.types))
         if version not in self._readers:
             self._readers[version] = self._make_reader(version)
         return self._readers[version]
@@ -554,6 +599,36 @@ class Codec:
             self._columns[version] = make_columns(self.schema(version), self.options)
         return self._columns[version]
 
+    def find_kind(self, version: int) -> str:
+        """Return the kind of events of a version, or "" if it is unknown or no kind ever had a record of its name."""
+        is_known = version in self._by_number and version not in self._ambiguous
+        return self._by_number[version].kind if is_known else ""
+
+    def select_kind(self, versions: pa.Array | pa.ChunkedArray | None, count: int) -> Mask:
+        """Return a mask of the messages that this codec is to decode or to reject: all that are not of another kind.
+
+        Args:
+            versions: as for `decode_batch`.
+            count: the number of messages.
+        """
+        if not self.kind or versions is None:
+            return np.ones(count, bool)
+        other_numbers = [
+            version.number for version in self.versions if self.find_kind(version.number) not in ("", self.kind)
+        ]
+        is_other = pc.is_in(numbers(_combine_chunks(versions))[0], pa.array(other_numbers, pa.int64()))
+        return ~np.asarray(is_other)
+
+    def _is_of_kind(self, version: int) -> bool:
+        return not self.kind or self._by_number[version].kind == self.kind
+
+    def _explain_other_kind(self, version: int) -> str:
+        """Return the reason to reject a message of another kind than the codec's."""
+        kind = self._by_number[version].kind
+        if kind:
+            return f"schema version {version} is of the kind {kind}, and not {self.kind}"
+        return f"schema version {version} belongs to no kind that was ever declared"
+
     def _explain_unknown_version(self, version: int) -> str:
         if version in self._ambiguous:
             return self._ambiguous[version]
@@ -574,7 +649,7 @@ class Codec:
         self, payloads: pa.BinaryArray, versions: pa.Int64Array, keys: pa.BinaryArray | None
     ) -> tuple[list[pa.Array], dict[int, str]]:
         """Decode the rows of each version together, and return the columns in the order of the payloads, with the reasons."""
-        groups = _group_rows(versions)
+        groups = group_rows(versions)
         if len(groups) == 1:
             return self._get_reader(groups[0][0]).decode_batch(payloads, keys)
         together = read_singles([(self._get_reader(number), rows) for number, rows in groups], payloads)
@@ -596,8 +671,10 @@ class Codec:
 @lru_cache(maxsize=8)
 def _restore_codec(state: bytes) -> Codec:
     """Unpickle a codec, once for all tasks of a Spark worker, because each task sends the codec again."""
-    versions, reader, options, numbers, target, targets, base = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
-    return Codec(versions, reader=reader, options=options, numbers=numbers, target=target, targets=targets, base=base)
+    versions, reader, options, numbers, target, targets, base, kind = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
+    return Codec(
+        versions, reader=reader, options=options, numbers=numbers, target=target, targets=targets, base=base, kind=kind
+    )
 
 
 def _is_separated(schema: Definition | KeyValue) -> bool:
@@ -642,7 +719,7 @@ def _make_reason_array(reasons: dict[int, str], count: int) -> pa.StringArray:
     return pa.array([reasons.get(row) for row in range(count)], pa.string())
 
 
-def _parse_version(version: int | bytes | None) -> int | None:
+def parse_version(version: int | bytes | None) -> int | None:
     """Return the number of a message's schema version, or None if the message has no version.
 
     Raises:
@@ -675,7 +752,7 @@ def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
     return pa.array(values, mask=~valid), {int(row): _WRONG_VERSION_SIZE.format(sizes[row]) for row in invalid_rows}
 
 
-def _group_rows(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
+def group_rows(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
     """Return the distinct numbers, each with its rows in ascending order; None for null. There is always at least one group."""
     rows = np.flatnonzero(np.asarray(numbers.is_valid())) if numbers.null_count else np.arange(len(numbers))
     values = np.asarray(numbers.drop_null())
