@@ -22,6 +22,7 @@ from .codec import (
     Decoded,
     Definition,
     Encoded,
+    KindsCodec,
     Numbers,
     Options,
     TargetVersions,
@@ -32,6 +33,7 @@ from .codec import (
     Version,
 )
 from .codec import KeyValue as KeyValueDefinition
+from .codec.kinds import Event
 from .codec.record_classes import from_value, to_value
 from .codec.topic import GenericRecord
 
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from .codec.record_classes import Instance
     from .spark.dataframes import ParseMode, Split
     from .spark.landing import LandingOptions, SaveMode, Sink
+    from .spark.landing_kinds import KindsSink
     from .spark.landing_sink import Landed
     from .spark.message_columns import Name
     from .spark.tables.landing_table import Format
@@ -57,6 +60,8 @@ __all__ = [
     "CodecUnavailable",
     "GenericRecord",
     "KeyValue",
+    "Kind",
+    "Kinds",
     "Numbers",
     "Options",
     "Schema",
@@ -70,7 +75,7 @@ __all__ = [
 ]
 
 Row = TypeVar("Row")
-Kind = TypeVar("Kind")
+Model = TypeVar("Model")
 
 TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
 """The environment variable with the target that messages are from."""
@@ -84,12 +89,14 @@ class SchemaFile(NamedTuple):
         file: the file of the definition, in the folder `schemas` next to the module.
         charset: the charset of a STRING schema.
         proto: the file that describes the payloads of a PROTOBUF schema.
+        kind: the key of its kind of events; "" in a topic with one schema.
     """
 
     type: str
     file: str = ""
     charset: str = ""
     proto: str = ""
+    kind: str = ""
 
 
 class KeyValueFiles(NamedTuple):
@@ -137,6 +144,7 @@ class GeneratedTopic(Generic[Row]):
         numbers: Numbers | None = None,
         foreign: Sequence[int] = (),
         options: Options | None = None,
+        kind: str = "",
     ) -> None:
         """Create the topic of a generated module; its schemas are read when they are needed.
 
@@ -151,6 +159,7 @@ class GeneratedTopic(Generic[Row]):
             numbers: in packages for one target, which earlier releases generated: the numbers of that target, which `versions` has.
             foreign: in such packages, the numbers of versions that were not approved in Git.
             options: for reading and writing.
+            kind: the key of the kind of events that is read and written; "" for a topic with one schema.
         """
         self.name = name
         self.schema = schema
@@ -163,12 +172,14 @@ class GeneratedTopic(Generic[Row]):
         self._numbers = numbers
         self._foreign = foreign
         self._options = options
+        self._kind = kind
         self._target: str | None = None
         # By target, None if none is chosen, and whether it is a default. Shared with the topics that `for_target` returns.
         self._codecs: dict[tuple[str | None, bool], Codec] = {}
 
     def __repr__(self) -> str:
-        return f"<topic {self.name}>" if self._target is None else f"<topic {self.name} on {self._target}>"
+        name = f"{self.name}#{self._kind}" if self._kind else self.name
+        return f"<topic {name}>" if self._target is None else f"<topic {name} on {self._target}>"
 
     def __getstate__(self) -> dict[str, Any]:
         # The environment of another process, such as a worker of Spark, may name no target.
@@ -246,16 +257,22 @@ class GeneratedTopic(Generic[Row]):
                 if isinstance(meaning, str):
                     unreadable[number] = meaning
                 elif isinstance(meaning, int):
-                    versions.append(Version(number, definitions[meaning]))
+                    git_kind = _get_kind(self._versions[meaning])
+                    versions.append(Version(number, definitions[meaning], kind=git_kind))
                 else:
-                    versions.append(Version(number, self._read_definition(meaning), foreign=True))
+                    foreign_kind = _get_kind(meaning)
+                    versions.append(Version(number, self._read_definition(meaning), foreign=True, kind=foreign_kind))
             targets[target] = TargetVersions(tuple(versions), Numbers(target, reader, unreadable))
         return Codec(
-            [Version(number, schema, foreign=number in self._foreign) for number, schema in definitions.items()],
+            [
+                Version(number, schema, foreign=number in self._foreign, kind=_get_kind(self._versions[number]))
+                for number, schema in definitions.items()
+            ],
             reader=self._read_definition(self._reader),
             options=self._options,
             numbers=self._numbers,
             targets=None if self._target_names is None else targets,
+            kind=self._kind,
         )
 
     @property
@@ -329,8 +346,8 @@ class GeneratedTopic(Generic[Row]):
         return self.codec.encode_key(to_value(value), version, json_times=json_times)
 
     def decode_as(
-        self, kind: type[Kind], payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
-    ) -> Kind:
+        self, kind: type[Model], payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
+    ) -> Model:
         """Decode one message, or the value of a key-value pair, to an instance of a class of the package (see `Codec.decode_one`)."""
         value = self.codec.decode_one(payload, version, key)
         is_pair = isinstance(self.codec.reader, KeyValueDefinition)
@@ -477,10 +494,248 @@ class GeneratedTopic(Generic[Row]):
         return (data or b"").decode()
 
 
-def finder(topics: Mapping[str, str]) -> Callable[[str], GeneratedTopic[Any]]:
+def _get_kind(files: SchemaFile | KeyValueFiles) -> str:
+    return files.kind if isinstance(files, SchemaFile) else ""
+
+
+class KindOfEvents(NamedTuple):
+    """One of several kinds of events of a topic; the attributes are those of GeneratedTopic.
+
+    Attributes:
+        reader: the schema that messages are read into: a version number, or a schema that is not a version.
+        schema: the columns as Spark DDL.
+        former_names: the names of columns in older versions, the newest name first, by path.
+        targets: by target, its number of the version that messages are read as, or None if the target does not have it.
+        options: for reading and writing.
+    """
+
+    reader: int | SchemaFile
+    schema: str = ""
+    former_names: Mapping[str, tuple[str, ...]] | None = None
+    targets: Mapping[str, int | None] | None = None
+    options: Options | None = None
+
+
+class GeneratedKinds:
+    """The messages of a topic with several kinds of events; `Kinds` in a generated package.
+
+    Each kind is an attribute, and an item by its key: a GeneratedTopic that reads and writes this kind alone. The version of a message
+    shows its kind. Only messages whose version belongs to no kind that was ever declared are rejected.
+
+    Attributes:
+        name: the topic's full name.
+        kinds: the kinds by their keys, also those that are no longer declared.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        *,
+        versions: Mapping[int, SchemaFile],
+        kinds: Mapping[str, KindOfEvents],
+        targets: Mapping[str, TargetNumbers] | None = None,
+    ) -> None:
+        """Create the topic of a generated module; its schemas are read when they are needed.
+
+        Args:
+            name: the topic's full name.
+            module: the full name of the generated module.
+            versions: every schema that messages can be written with, by version number.
+            kinds: the kinds by their keys.
+            targets: the version numbers of targets where they differ from Git's; each kind has its own `reader`.
+        """
+        self.name = name
+        self.kinds: dict[str, GeneratedTopic[Any]] = {}
+        self._codec: KindsCodec | None = None
+        for key, kind in kinds.items():
+            readers = kind.targets or {}
+            topic: GeneratedTopic[Any] = GeneratedTopic(
+                name,
+                module,
+                versions=versions,
+                reader=kind.reader,
+                schema=kind.schema,
+                former_names=kind.former_names,
+                targets={
+                    target: numbers._replace(reader=readers.get(target)) for target, numbers in (targets or {}).items()
+                },
+                options=kind.options,
+                kind=key,
+            )
+            self._add_kind(key, topic)
+
+    def _add_kind(self, key: str, topic: GeneratedTopic[Any]) -> None:
+        self.kinds[key] = topic
+        setattr(self, f"{key}_" if hasattr(GeneratedKinds, key) or key in ("name", "kinds") else key, topic)
+
+    def __repr__(self) -> str:
+        return f"<topic {self.name}: {', '.join(self.kinds)}>"
+
+    def __getitem__(self, kind: str) -> GeneratedTopic[Any]:
+        return self.kinds[kind]
+
+    def for_target(self, target: str) -> Self:
+        """Return the topic whose messages are from `target`, and have its version numbers.
+
+        Raises:
+            UnknownTarget: the package does not have the numbers of this target.
+        """
+        topic = copy(self)
+        topic.kinds = {}
+        topic._codec = None  # noqa: SLF001  an object of the same class
+        for key, kind in self.kinds.items():
+            topic._add_kind(key, kind.for_target(target))  # noqa: SLF001  an object of the same class
+        return topic
+
+    @property
+    def codec(self) -> KindsCodec:
+        """The codec behind all methods.
+
+        Raises:
+            UnknownTarget: SCHEMACTL_TARGET names a target whose numbers the package does not have.
+        """
+        codecs = {key: topic.codec for key, topic in self.kinds.items()}
+        # The default target, and with it the codec of each kind, may change.
+        if self._codec is None or [*self._codec.codecs.values()] != [*codecs.values()]:
+            self._codec = KindsCodec(codecs)
+        return self._codec
+
+    @property
+    def numbers(self) -> Numbers | None:
+        """The version numbers of the chosen target, or None if they are Git's."""
+        return self.codec.numbers
+
+    @property
+    def struct(self) -> StructType:
+        """The columns of `decode`: `__kind`, and one struct for each kind."""
+        from .spark.column_types import struct_of
+
+        return struct_of(self.codec.columns)
+
+    def commit(self, version: int) -> str:
+        """Return the id of the commit that added `version` (see `GeneratedTopic.commit`)."""
+        codecs = self.codec.codecs
+        kind = next((key for key, codec in codecs.items() if codec.find_kind(version) == key), next(iter(codecs)))
+        return self.kinds[kind].commit(version)
+
+    def decode_one(self, payload: bytes | None, version: int | bytes | None, key: bytes | None = None) -> Event:
+        """Decode one message to its kind and its value (see `KindsCodec.decode_one`)."""
+        return self.codec.decode_one(payload, version, key)
+
+    def decode_batch(
+        self, payloads: pa.Array | pa.ChunkedArray, versions: pa.Array | pa.ChunkedArray | None = None
+    ) -> Decoded:
+        """Decode many messages at once to Arrow columns: `__kind`, and one struct for each kind (see `Codec.decode_batch`)."""
+        return self.codec.decode_batch(payloads, versions)
+
+    def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
+        """Check that `payload` is a message of `version` to the last byte (see `Codec.validate`)."""
+        codecs = self.codec.codecs
+        kind = next((key for key, codec in codecs.items() if codec.find_kind(version) == key), next(iter(codecs)))
+        codecs[kind].validate(payload, version, key)
+
+    @overload
+    def decode(
+        self,
+        messages: DataFrame,
+        /,
+        *,
+        payload: Name = ...,
+        version: Name | None = ...,
+        key: Name | None = ...,
+        mode: ParseMode = ...,
+    ) -> DataFrame: ...
+
+    @overload
+    def decode(
+        self, payload: str | Column, version: str | Column, /, *, mode: Literal["PERMISSIVE", "FAILFAST"] = ...
+    ) -> Column: ...
+
+    def decode(self, messages: Any, /, *columns: Any, **options: Any) -> Any:
+        """Decode messages of all kinds to `__kind` and one struct for each kind, all null but one (see `spark.decode`).
+
+        Columns with payloads and versions are decoded to a column `struct<value, error>` (see `spark.decode_column`).
+        """
+        from pyspark.sql import Column
+
+        from .spark.dataframes import decode, decode_column
+
+        if isinstance(messages, str | Column):
+            return decode_column(self.codec, messages, *columns, **options)
+        return decode(messages, self.codec, **options)
+
+    def split(self, decoded: DataFrame) -> Split:
+        """Split the result of `decode` into rows and rejected messages (see `spark.split`)."""
+        from .spark.dataframes import split
+
+        return split(decoded, self.codec)
+
+    def land(
+        self,
+        messages: DataFrame,
+        path: str | PathLike[str],
+        *,
+        mode: SaveMode = "append",
+        txnVersion: int | None = None,  # noqa: N803  the name in Spark's Delta
+        **options: Unpack[LandingOptions],
+    ) -> dict[str, Landed]:
+        """Write the messages of each kind to a table of its own, and return the result for each.
+
+        The table is the folder `path/KIND`, or the Iceberg table `path_KIND`. All kinds have one place for rejected messages.
+        """
+        from .spark.landing_kinds import land_kinds
+
+        names = self._former_names
+        return land_kinds(messages, self.codec, path, names_by_kind=names, mode=mode, txnVersion=txnVersion, **options)
+
+    def land_stream(
+        self, messages: DataFrame, path: str | PathLike[str], **options: Unpack[LandingOptions]
+    ) -> DataStreamWriter:
+        """Return a writer of a stream that lands each batch as `land` does, with `foreachBatch`."""
+        return messages.writeStream.foreachBatch(self.sink(path, **options))
+
+    def sink(self, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> KindsSink:
+        """Return a function for a stream's `foreachBatch` that lands each batch as `land` does."""
+        from .spark.landing_kinds import KindsSink
+
+        return KindsSink(self.codec, path, self._former_names, options)
+
+    def replay(
+        self, spark: SparkSession, path: str | PathLike[str], **options: Unpack[LandingOptions]
+    ) -> dict[str, Landed]:
+        """Turn the rejected messages that this package can read into rows of their kinds (see `spark.replay`)."""
+        from .spark.landing_kinds import replay_kinds
+
+        return replay_kinds(spark, self.codec, path, names_by_kind=self._former_names, **options)
+
+    def view(
+        self,
+        spark: SparkSession,
+        path: str,
+        *,
+        format: Format = "parquet",  # noqa: A002  as in `land`
+        former: bool = False,
+        name: str | None = None,
+    ) -> dict[str, DataFrame]:
+        """Read the rows of each kind that packages of any version landed in `path` (see `spark.view`).
+
+        The temporary views are called `name_KIND`. A kind without rows is missing.
+        """
+        from .spark.landing_kinds import view_kinds
+
+        names = self._former_names
+        return view_kinds(spark, self.codec, path, names_by_kind=names, format=format, former=former, name=name)
+
+    @property
+    def _former_names(self) -> dict[str, Mapping[str, tuple[str, ...]]]:
+        return {key: topic.former_names for key, topic in self.kinds.items()}
+
+
+def finder(topics: Mapping[str, str]) -> Callable[[str], Any]:
     """Create the function `topic` of a generated package; `topics` maps full names to module names."""
 
-    def topic(name: str) -> GeneratedTopic[Any]:
+    def topic(name: str) -> Any:
         """Return the topic with a full name, or of a partition.
 
         Raises:
@@ -490,13 +745,14 @@ def finder(topics: Mapping[str, str]) -> Callable[[str], GeneratedTopic[Any]]:
         if name not in topics:
             raise KeyError(f"no topic of the package is called {name}: TOPICS has the full names")
         module = topics[name]
-        generated_topic: GeneratedTopic[Any] = getattr(import_module(module), module.rpartition(".")[2].upper())
-        return generated_topic
+        return getattr(import_module(module), module.rpartition(".")[2].upper())
 
     return topic
 
 
 # The names in generated packages.
+Kind = KindOfEvents
+Kinds = GeneratedKinds
 Topic = GeneratedTopic
 Schema = SchemaFile
 KeyValue = KeyValueFiles

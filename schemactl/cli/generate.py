@@ -30,8 +30,9 @@ from schemactl.core.project import ClassKind
 if TYPE_CHECKING:
     from schemactl.codegen.package import Brought, PackageFiles
     from schemactl.codegen.topics import Approved
+    from schemactl.core.catalog import Topic
     from schemactl.core.project import Generate, Project
-    from schemactl.declare.target_numbers import TargetNumbers
+    from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
     from schemactl.history import History, Merged
 
 
@@ -290,7 +291,7 @@ def _select_topics(
     args: argparse.Namespace, history: History, records: Mapping[str, TargetNumbers | None]
 ) -> list[Approved]:
     """Return the declared topics with a schema that --topic and --namespace select, with the recorded numbers of all targets."""
-    from schemactl.codegen.topics import Approved
+    from schemactl.codegen.topics import Approved, list_kinds
     from schemactl.declare.target_numbers import target_versions
 
     names = [
@@ -303,19 +304,33 @@ def _select_topics(
     for name in names:
         if name in selected and (current := history.current(name)) is not None:
             topic = history.catalog.topics[name].load()
-            if topic.kinds:
-                raise SchemactlError(
-                    f"{name} declares several kinds of events, and packages cannot be generated for such a topic yet",
-                    fix=f"leave it out: `schemactl generate --skip {quote(str(name))}`",
-                )
             approved = Approved(topic, current)
-            on_targets = tuple(
-                view_versions(target, target_versions(approved.topic, record), _find_reader_number(approved))
+            versions_by_target = {
+                target: target_versions(topic, record)
                 for target, record in records.items()
                 if record and name in record.topics and record.topics[name].entries
+            }
+            kinds = list_kinds(topic) if topic.kinds else ()
+            topics.append(
+                replace(
+                    _add_targets(approved, topic, versions_by_target),
+                    kinds=tuple(_add_targets(kind, topic, versions_by_target) for kind in kinds),
+                )
             )
-            topics.append(replace(approved, on_targets=on_targets))
     return topics
+
+
+def _add_targets(
+    approved: Approved, topic: Topic, versions_by_target: Mapping[str, tuple[TargetVersion, ...]]
+) -> Approved:
+    """Return the topic, or the part of `topic` for one kind, with the version numbers of targets."""
+    reader_number = _find_reader_number(approved)
+    return replace(
+        approved,
+        on_targets=tuple(
+            view_versions(target, versions, reader_number, topic) for target, versions in versions_by_target.items()
+        ),
+    )
 
 
 def _find_reader_number(approved: Approved) -> int | None:

@@ -382,7 +382,9 @@ class ReadingSetup:
 
         `reader` is Git's number of the version to read messages as, or None if the reader's schema is not a version.
         """
-        return None if self.target is None else view_versions(self.target.name, self.list_versions(topic), reader)
+        return (
+            None if self.target is None else view_versions(self.target.name, self.list_versions(topic), reader, topic)
+        )
 
     def verify_numbers(self, topics: Iterable[Topic], context: Context) -> ReadingSetup:
         """Compare the record with the target's registry, and return the setup with further numbers of the registry.
@@ -430,26 +432,29 @@ class ReadingSetup:
         return replace(self, seen=further_numbers)
 
 
-def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | None) -> OnTarget:
+def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | None, topic: Topic) -> OnTarget:
     """Return the versions of a topic by the numbers of a target.
 
     Args:
         target: the target's name.
         versions: the meaning of each of its numbers.
         reader: Git's number of the version to read messages as, or None if the reader's schema is not a version.
+        topic: the topic, to whose kinds of events the versions belong.
     """
     from schemactl.codegen.topics import OnTarget
     from schemactl.core.schema import SchemaVersion
     from schemactl.declare.target_numbers import target_number
+    from schemactl.formats import assign_kinds
 
     number = None if reader is None else target_number(versions, reader)
     if any(version.deleted for version in versions if version.number == number):
         # The registry would give the schema another number now.
         number = None
     readable = [version for version in versions if version.info]
+    schema_versions = tuple(SchemaVersion(version.number, version.info, version.commit) for version in readable)
     return OnTarget(
         target,
-        tuple(SchemaVersion(version.number, version.info, version.commit) for version in readable),
+        assign_kinds(schema_versions, topic) if topic.kind_names else schema_versions,
         {version.number: version.git.number for version in readable if version.git},
         {version.number: version.unreadable for version in versions if version.info is None},
         number,

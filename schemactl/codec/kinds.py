@@ -8,15 +8,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from .byte_batch import Ints, replace_rows
+from .byte_batch import Ints, Mask, replace_rows
 from .definition import BatchTooLarge, Definition, InvalidDefinition, KeyValue, Unreadable
 from .key_value import mask_rows
-from .topic import BatchDecoder, Codec, Decoded, group_rows, numbers, parse_version
+from .topic import NO_VERSION, BatchDecoder, Codec, Decoded, group_rows, numbers, parse_version
 
 KIND: Final = "__kind"
 """The column with the key of a message's kind, next to one struct for each kind."""
-
-_NO_VERSION: Final = "the message has no schema version, which would show its kind"
 
 
 class Event(NamedTuple):
@@ -38,9 +36,6 @@ class KindsCodec(BatchDecoder):
     that was ever declared, or that its own kind cannot decode, is rejected.
     """
 
-    separated: Final = False
-    """Kinds are records, and no pairs."""
-
     is_record: Final = True
     """The kind and the structs are columns."""
 
@@ -59,6 +54,11 @@ class KindsCodec(BatchDecoder):
         self.target = self._any.target
         self.targets = self._any.targets
         self.kind = ""
+
+    @property
+    def separated(self) -> bool:
+        """Return False: kinds are records, and no pairs."""
+        return False
 
     @property
     def columns(self) -> pa.Schema:
@@ -96,13 +96,13 @@ class KindsCodec(BatchDecoder):
         """
         number = parse_version(version)
         if number is None:
-            raise Unreadable(_NO_VERSION)
+            raise Unreadable(NO_VERSION)
         kind = self._any.find_kind(number)
         if kind not in self.codecs:
             raise Unreadable(self._explain(number))
         return Event(kind, self.codecs[kind].decode_one(payload, number, key))
 
-    def select_kind(self, versions: Any, count: int) -> Any:  # noqa: ARG002  see Codec
+    def select_kind(self, versions: Any, count: int, *, with_unknown: bool = True) -> Mask:  # noqa: ARG002  see Codec
         """Return a mask of all messages (see `Codec.select_kind`)."""
         return np.ones(count, bool)
 
@@ -120,7 +120,7 @@ class KindsCodec(BatchDecoder):
             if column is not None and len(column) != count:
                 raise ValueError(f"{count} payloads have {len(column)} {name}: give as many of each")
         if versions is None:
-            return self.reject(count, _NO_VERSION)
+            return self.reject(count, NO_VERSION)
         if isinstance(versions, pa.ChunkedArray):
             versions = versions.combine_chunks()
         version_numbers, version_reasons = numbers(versions)
@@ -131,7 +131,7 @@ class KindsCodec(BatchDecoder):
             if kind in self.codecs:
                 rows_by_kind.setdefault(kind, []).append(rows)
             else:
-                reasons |= dict.fromkeys(rows.tolist(), _NO_VERSION if number is None else self._explain(number))
+                reasons |= dict.fromkeys(rows.tolist(), NO_VERSION if number is None else self._explain(number))
         reasons |= version_reasons
 
         columns = self.columns
@@ -150,6 +150,45 @@ class KindsCodec(BatchDecoder):
         kinds = pa.array([*self.codecs], pa.string()).take(pa.array(codes, mask=codes < 0))
         errors = pa.array([reasons.get(row) for row in range(count)], pa.string())
         return Decoded(pa.RecordBatch.from_arrays([kinds, *structs], schema=columns), errors)
+
+
+class KindReplayCodec(KindsCodec):
+    """Decodes the messages of one kind into its own columns, and rejects the messages of the others, each for its present reason.
+
+    A replay of rejected messages keeps the rejected ones, so none may be left out.
+    """
+
+    def __init__(self, codecs: Mapping[str, Codec], kind: str) -> None:
+        """Create a codec from the codec of each kind, for one of the kinds."""
+        super().__init__(codecs)
+        self.kind = kind
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of the kind (see `Codec.columns`)."""
+        return self.codecs[self.kind].columns
+
+    def for_target(self, target: str, *, is_default: bool = False) -> KindReplayCodec:
+        """Return a codec that decodes messages by the version numbers of `target` (see `Codec.for_target`)."""
+        return KindReplayCodec(super().for_target(target, is_default=is_default).codecs, self.kind)
+
+    def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
+        decoded = KindsCodec(self.codecs)._decode(payloads, versions, keys)  # noqa: SLF001  an object of the base class
+        kinds = decoded.rows.column(KIND).to_pylist()
+        reasons = [
+            f"the message is of the kind {kind}: replay it" if reason is None and kind != self.kind else reason
+            for kind, reason in zip(kinds, decoded.errors.to_pylist(), strict=True)
+        ]
+        struct = decoded.rows.column(self.kind)
+        is_record = self.codecs[self.kind].is_record
+        columns = self.columns
+        arrays = struct.flatten() if is_record else [struct]
+        rows = (
+            pa.RecordBatch.from_arrays(arrays, schema=columns)
+            if arrays
+            else pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), len(struct), [None]))
+        )
+        return Decoded(rows, pa.array(reasons, pa.string()))
 
 
 def _get_struct(codec: Codec) -> pa.DataType:

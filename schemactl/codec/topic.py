@@ -57,6 +57,8 @@ It is a big-endian number of eight bytes. Clients before 2.4.0 append 56 bytes t
 
 CHOOSE_TARGET: Final = "choose the target that the messages are from, with for_target or SCHEMACTL_TARGET"
 
+NO_VERSION: Final = "the message has no schema version, which would show its kind"
+
 _WRONG_VERSION_SIZE: Final = "a schema version of {} bytes: expected 8, or none"
 _COUNT_ALL: Final = pc.CountOptions(mode="all")
 
@@ -96,6 +98,11 @@ class BatchDecoder(ABC):
     @abstractmethod
     def columns(self) -> pa.Schema:
         """The columns that messages are decoded into, all nullable."""
+
+    @property
+    @abstractmethod
+    def separated(self) -> bool:
+        """Whether keys are needed, as for a SEPARATED KEY_VALUE."""
 
     @abstractmethod
     def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
@@ -475,9 +482,13 @@ class Codec(BatchDecoder):
                 raise ValueError(f"{len(payloads)} payloads have {len(column)} {name}: give as many of each")
         payloads = _to_binary(payloads)
         keys = None if keys is None else _to_binary(keys)
+        has_versions = versions is not None
         if versions is None:
             versions = pa.nulls(len(payloads), pa.int64())
         versions, version_reasons = numbers(_combine_chunks(versions))
+        if self.kind and has_versions and versions.null_count:
+            unversioned_rows = np.flatnonzero(np.asarray(versions.is_null())).tolist()
+            version_reasons = dict.fromkeys(unversioned_rows, NO_VERSION) | version_reasons
         arrays, reasons = self._decode_by_version(payloads, versions, keys)
         # A row with an invalid version was decoded with the reader's schema, so its values have no meaning.
         arrays = [mask_rows(column, version_reasons) for column in arrays]
@@ -604,20 +615,25 @@ class Codec(BatchDecoder):
         is_known = version in self._by_number and version not in self._ambiguous
         return self._by_number[version].kind if is_known else ""
 
-    def select_kind(self, versions: pa.Array | pa.ChunkedArray | None, count: int) -> Mask:
+    def select_kind(
+        self, versions: pa.Array | pa.ChunkedArray | None, count: int, *, with_unknown: bool = True
+    ) -> Mask:
         """Return a mask of the messages that this codec is to decode or to reject: all that are not of another kind.
 
         Args:
             versions: as for `decode_batch`.
             count: the number of messages.
+            with_unknown: whether messages without a kind, which are rejected, are among them.
         """
         if not self.kind or versions is None:
             return np.ones(count, bool)
-        other_numbers = [
-            version.number for version in self.versions if self.find_kind(version.number) not in ("", self.kind)
-        ]
-        is_other = pc.is_in(numbers(_combine_chunks(versions))[0], pa.array(other_numbers, pa.int64()))
-        return ~np.asarray(is_other)
+        kinds_by_number = {version.number: self.find_kind(version.number) for version in self.versions}
+        own_numbers = [number for number, kind in kinds_by_number.items() if kind == self.kind]
+        other_numbers = [number for number, kind in kinds_by_number.items() if kind not in ("", self.kind)]
+        version_numbers = numbers(_combine_chunks(versions))[0]
+        if with_unknown:
+            return ~np.asarray(pc.is_in(version_numbers, pa.array(other_numbers, pa.int64())))
+        return np.asarray(pc.is_in(version_numbers, pa.array(own_numbers, pa.int64())))
 
     def _is_of_kind(self, version: int) -> bool:
         return not self.kind or self._by_number[version].kind == self.kind
@@ -824,7 +840,11 @@ class DecodingResult(NamedTuple):
 
 
 def judge(
-    codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None, against: Codec | None = None
+    codec: BatchDecoder,
+    payloads: pa.Array,
+    versions: pa.Array | None,
+    keys: pa.Array | None,
+    against: BatchDecoder | None = None,
 ) -> DecodingResult:
     """Decode messages of any size with a codec, and the rejected messages with the codec `against`.
 
@@ -849,7 +869,7 @@ def summed(counts: Iterable[Count]) -> list[Count]:
 
 
 def _collect_reasons(
-    codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None = None
+    codec: BatchDecoder, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None = None
 ) -> pa.Array:
     keys = keys if codec.separated else None
     return pa.concat_arrays([part.errors for part in codec.decode_parts(payloads, versions, keys)])

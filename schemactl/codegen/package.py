@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from textwrap import indent
 from typing import Final, NamedTuple
 
 from schemactl.codegen.class_module import topic_classes
@@ -56,7 +57,7 @@ from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.json_values import laid_out
 from schemactl.core.names import TopicName
 from schemactl.core.project import Generate
-from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Commit, Release, SchemaInfo, SchemaType
+from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import json_text as avro_text
 from schemactl.formats.primitive import CHARSET
@@ -102,15 +103,23 @@ _TYPE_MODULES: Final = {
 _RESERVED_NAMES: Final = {
     *PYTHON_TYPES.values(),
     *("Any", "Decimal", "Literal", "TypedDict", "dict", "list", "annotations"),
-    *("KeyValue", "Numbers", "Options", "SCHEMA", "Schema", "TargetNumbers", "Topic"),
+    *("KeyValue", "Kind", "Kinds", "Numbers", "Options", "SCHEMA", "Schema", "TargetNumbers", "Topic"),
 }
 """Names of a module that no record may have."""
+
+KINDS_ATTRIBUTES: Final = frozenset(
+    {
+        *("codec", "commit", "decode", "decode_batch", "decode_one", "for_target", "kinds", "land", "land_stream"),
+        *("name", "numbers", "replay", "sink", "split", "struct", "validate", "view"),
+    }
+)
+"""The attributes of `generated.Kinds`. A kind with such a key is the attribute with a `_` at the end."""
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time in a zip file, which all entries have, so that equal content makes equal bytes."""
 
 _SCHEMA_PATH: Final = re.compile(
-    rf"(.+/{SCHEMAS}/.+)\.(?:v([0-9]+)|reader|foreign-[0-9a-f]{{12}})(?:\.\w+)?\.(?:avsc|json)"
+    rf"(.+/{SCHEMAS}/.+)\.(?:v([0-9]+)|(?:\w+\.)?reader|foreign-[0-9a-f]{{12}})(?:\.\w+)?\.(?:avsc|json)"
 )
 """The path of a schema's file, whose content cannot have a mark: the topic's path, and the version."""
 
@@ -210,10 +219,16 @@ def package_files(
         folder = f"{root}/{'/'.join(path[:2])}"
         files[f"{folder}/{path[-1]}.py"] = module.text
         files |= {f"{folder}/{SCHEMAS}/{file}": text for file, text in module.schemas.items()}
-        number, reader = approved.reader
-        if generate.classes and (text := topic_classes(name, number, reader, generate.classes, options, release)):
-            files[f"{folder}/{CLASSES}/__init__.py"] = HEADER
-            files[f"{folder}/{CLASSES}/{path[-1]}.py"] = HEADER + text
+        for part in approved.kinds or (approved,):
+            number, reader = part.reader
+            if generate.classes and (text := topic_classes(name, number, reader, generate.classes, options, release)):
+                class_path = f"{folder}/{CLASSES}/{path[-1]}"
+                files[f"{folder}/{CLASSES}/__init__.py"] = HEADER
+                if part.topic.kind:
+                    # The kinds of a topic may have different records of the same name.
+                    files[f"{class_path}/__init__.py"] = HEADER
+                    class_path += f"/{part.topic.kind}"
+                files[f"{class_path}.py"] = HEADER + text
     if failures:
         raise SchemactlError(
             "\n".join(["there are no columns for every topic:", *failures]),
@@ -267,58 +282,28 @@ def topic_module(
         InvalidSchema: if a definition does not parse.
         UnsupportedBySpark: if Spark has no type for the reader's schema.
     """
+    if approved.kinds:
+        return _make_kinds_module(
+            approved,
+            name,
+            runtime=runtime,
+            options=options,
+            release=release,
+            json_defaults=json_defaults,
+            wire_options=wire_options,
+        )
     number, reader = approved.reader
     variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
     value, columns = value_of(reader, options, release), struct_of(reader, options, release)
     row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=name)
-
-    # The versions, and the reader: the number of a version if it has the same schema.
-    version_calls = {
-        str(version.number): schemas.make_call(info_of(version), f"v{version.number}") for version in approved.versions
-    }
-    reader_version = next((version for version in approved.versions if version.number == number), None)
-    has_reader_version = reader_version is not None and (
-        reader_version.info == reader or _list_schema_files(info_of(reader_version)) == _list_schema_files(reader)
-    )
-    arguments = {
-        "versions": _make_dict(version_calls),
-        "reader": str(number) if has_reader_version else schemas.make_call(reader, "reader"),
-    }
-
-    # The columns, and their former names.
-    if columns is not None:
-        arguments["schema"] = "SCHEMA"
-        older = [info_of(version) for version in reversed(approved.versions) if version.number < number]
-        names_by_path = former_names(reader, older, options, release)
-        if names_by_path:
-            arguments["former_names"] = _make_dict(
-                {
-                    literal(
-                        ".".join(path)
-                    ): f"({''.join(f'{literal(former_name)}, ' for former_name in names).rstrip()})"
-                    for path, names in names_by_path.items()
-                }
-            )
+    arguments = {"versions": _make_version_dict(approved.versions, schemas)}
+    arguments |= _make_reader_arguments(approved, "reader", schemas, columns, options, release)
 
     # The numbers of targets, and the options of the codec.
     if approved.on_targets:
-        arguments["targets"] = _make_dict(
-            {
-                literal(on_target.target): _make_target_numbers(on_target, schemas)
-                for on_target in sorted(approved.on_targets, key=lambda on_target: on_target.target)
-            }
-        )
-    codec_options = {
-        "time_type": options.has_time,
-        "recursion_depth": max(options.recursive_field_max_depth, 0),
-        "json_defaults": json_defaults and _has_json(reader),
-        "json_times": _has_json(reader) and "json_times" in wire_options and literal(wire_options["json_times"]),
-        "integers": "integers" in wire_options and literal(wire_options["integers"]),
-        "nanoseconds": options.nanoseconds == "bigint" and _has_nanoseconds(reader) and literal("bigint"),
-    }
-    if any(codec_options.values()):
-        set_options = ", ".join(f"{option}={setting}" for option, setting in codec_options.items() if setting)
-        arguments["options"] = f"Options({set_options})"
+        arguments["targets"] = _make_targets(approved, schemas)
+    if set_options := _make_options(reader, options, json_defaults=json_defaults, wire_options=wire_options):
+        arguments["options"] = set_options
 
     # The text.
     argument_lines = "".join(f"    {argument}={text},\n" for argument, text in arguments.items())
@@ -336,6 +321,135 @@ def topic_module(
         f"{variable}: Topic[{row}] = {topic_call}",
     ]
     return TopicModule("\n".join(blocks), schemas.texts)
+
+
+def _make_kinds_module(
+    approved: Approved,
+    name: str,
+    *,
+    runtime: str,
+    options: StructOptions,
+    release: Release,
+    json_defaults: bool,
+    wire_options: Mapping[str, str],
+) -> TopicModule:
+    """Generate the module of a topic with several kinds of events; arguments and errors are as for `topic_module`."""
+    variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
+    class_name = types.reserve(f"{name}_kinds")
+    attributes, kinds, lines, schema_texts = "", {}, [], []
+    for part in approved.kinds:
+        key = part.topic.kind
+        number, reader = part.reader
+        value, columns = value_of(reader, options, release), struct_of(reader, options, release)
+        row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=key)
+        attributes += f"    {key}_: Topic[{row}]\n" if key in KINDS_ATTRIBUTES else f"    {key}: Topic[{row}]\n"
+        arguments = _make_reader_arguments(part, f"{key}.reader", schemas, columns, options, release)
+        if columns is not None:
+            arguments["schema"] = f"SCHEMA_{key.upper()}"
+            ddl = to_block_literal(f"\n{columns_ddl(columns)}\n")
+            schema_texts.append(f"SCHEMA_{key.upper()} = {ddl}\n")
+        if part.on_targets:
+            readers = {literal(on_target.target): str(on_target.reader) for on_target in part.on_targets}
+            arguments["targets"] = _make_dict(dict(sorted(readers.items())))
+        if set_options := _make_options(reader, options, json_defaults=json_defaults, wire_options=wire_options):
+            arguments["options"] = set_options
+        argument_lines = "".join(f"    {argument}={text},\n" for argument, text in arguments.items())
+        kinds[literal(key)] = f"Kind(\n{indent(argument_lines, ' ' * 8)}        )"
+        is_removed = approved.topic.get_kind(key) is None
+        lines.append(f"* {key}{' (removed)' if is_removed else ''}: {reader.type.name}, read as version {number}")
+    topic_arguments = {"versions": _make_version_dict(approved.versions, schemas, with_kinds=True)}
+    topic_arguments["kinds"] = _make_dict(kinds)
+    if approved.on_targets:
+        topic_arguments["targets"] = _make_targets(approved, schemas)
+    argument_lines = "".join(f"    {argument}={text},\n" for argument, text in topic_arguments.items())
+
+    # The text.
+    first, last = approved.versions[0].number, approved.versions[-1].number
+    version_range = f"version {first}" if first == last else f"versions {first} to {last}"
+    summary = "\n".join([f"{approved.topic.name}: {len(kinds)} kinds of events, {version_range}.", "", *lines, ""])
+    imports = [class_ for class_ in ("Options", "Schema", "TargetNumbers") if f"{class_}(" in argument_lines]
+    blocks = [
+        f"{HEADER}{to_block_literal(summary)}\n\nfrom __future__ import annotations\n",
+        f"{types.make_imports()}\nfrom {runtime} import {', '.join(sorted([*imports, 'Kind', 'Kinds', 'Topic']))}\n".lstrip(
+            "\n"
+        ),
+        *(f"\n{definition}" for definition in types.definitions),
+        *(f"\n{text}" for text in schema_texts),
+        f'\nclass {class_name}(Kinds):\n    """The kinds of events."""\n\n{attributes}\n',
+        f"{variable} = {class_name}(\n    {literal(str(approved.topic.name))},\n    __name__,\n{argument_lines})\n",
+    ]
+    return TopicModule("\n".join(blocks), schemas.texts)
+
+
+def _make_version_dict(versions: Iterable[SchemaVersion], schemas: _SchemaFiles, *, with_kinds: bool = False) -> str:
+    """Return the text of a dict with the schema of each version, and add their files to `schemas`."""
+    return _make_dict(
+        {
+            str(version.number): schemas.make_call(
+                info_of(version), f"v{version.number}", kind=version.kind if with_kinds else ""
+            )
+            for version in versions
+        }
+    )
+
+
+def _make_reader_arguments(
+    approved: Approved,
+    file: str,
+    schemas: _SchemaFiles,
+    columns: Struct | None,
+    options: StructOptions,
+    release: Release,
+) -> dict[str, str]:
+    """Return the arguments for the reader's schema, which is the number of a version with the same schema or the file `file`."""
+    number, reader = approved.reader
+    reader_version = next((version for version in approved.versions if version.number == number), None)
+    has_reader_version = reader_version is not None and (
+        reader_version.info == reader or _list_schema_files(info_of(reader_version)) == _list_schema_files(reader)
+    )
+    arguments = {"reader": str(number) if has_reader_version else schemas.make_call(reader, file)}
+
+    # The columns, and their former names.
+    if columns is not None:
+        arguments["schema"] = "SCHEMA"
+        older = [info_of(version) for version in reversed(approved.versions) if version.number < number]
+        names_by_path = former_names(reader, older, options, release)
+        if names_by_path:
+            arguments["former_names"] = _make_dict(
+                {
+                    literal(
+                        ".".join(path)
+                    ): f"({''.join(f'{literal(former_name)}, ' for former_name in names).rstrip()})"
+                    for path, names in names_by_path.items()
+                }
+            )
+    return arguments
+
+
+def _make_targets(approved: Approved, schemas: _SchemaFiles) -> str:
+    """Return the text of a dict with the numbers of each target."""
+    return _make_dict(
+        {
+            literal(on_target.target): _make_target_numbers(on_target, schemas)
+            for on_target in sorted(approved.on_targets, key=lambda on_target: on_target.target)
+        }
+    )
+
+
+def _make_options(
+    reader: SchemaInfo, options: StructOptions, *, json_defaults: bool, wire_options: Mapping[str, str]
+) -> str:
+    """Return the call of Options, or "" if all are the default."""
+    codec_options = {
+        "time_type": options.has_time,
+        "recursion_depth": max(options.recursive_field_max_depth, 0),
+        "json_defaults": json_defaults and _has_json(reader),
+        "json_times": _has_json(reader) and "json_times" in wire_options and literal(wire_options["json_times"]),
+        "integers": "integers" in wire_options and literal(wire_options["integers"]),
+        "nanoseconds": options.nanoseconds == "bigint" and _has_nanoseconds(reader) and literal("bigint"),
+    }
+    set_options = ", ".join(f"{option}={setting}" for option, setting in codec_options.items() if setting)
+    return f"Options({set_options})" if set_options else ""
 
 
 def _summarize(approved: Approved, number: int, reader: SchemaInfo, *, has_columns: bool) -> str:
@@ -359,7 +473,7 @@ def _make_target_numbers(on_target: OnTarget, schemas: _SchemaFiles) -> str:
             # Named for its content, because targets may have any names, and often the same foreign version.
             info = info_of(version)
             digest = hashlib.sha256(repr(_list_schema_files(info)).encode()).hexdigest()[:12]
-            meanings[version.number] = schemas.make_call(info, f"foreign-{digest}")
+            meanings[version.number] = schemas.make_call(info, f"foreign-{digest}", kind=version.kind)
         else:
             meanings[version.number] = str(git)
     lines = "".join(f"                {number}: {meaning},\n" for number, meaning in sorted(meanings.items()))
@@ -377,12 +491,13 @@ class _SchemaFiles:
         self.texts: dict[str, str] = {}
         self._module = module
 
-    def make_call(self, info: SchemaInfo, version: str) -> str:
+    def make_call(self, info: SchemaInfo, version: str, *, kind: str = "") -> str:
         """Add the files of a schema, and return the call of a constructor with their names.
 
         Args:
             info: the schema.
             version: the part of the names for the version: `v0`, `reader`.
+            kind: the key of its kind of events, if it has one.
         """
         if pair := pair_of(info):
             key, value = (self.make_call(part, f"{version}.{name}") for name, part in pair.halves.items())
@@ -395,6 +510,8 @@ class _SchemaFiles:
             arguments.append(f"charset={literal(charset)}")
         if info.proto is not None:
             arguments.append(f"proto={self._add(f'{version}.proto.json', _format_definition(info.proto))}")
+        if kind:
+            arguments.append(f"kind={literal(kind)}")
         return f"Schema({', '.join(arguments)})"
 
     def _add(self, suffix: str, text: str) -> str:
@@ -463,6 +580,10 @@ class RowTypes:
         """Return the type of a value; `place` is the name of a record without a name."""
         annotation = self._annotate(spark_type, place)
         return f"{annotation} | None" if nullable and annotation != "None" else annotation
+
+    def reserve(self, name: str) -> str:
+        """Return the name of a class that no record has, as close to `name` as possible."""
+        return self._make_name(name)
 
     def make_imports(self) -> str:
         """Return the import statements of the types."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.core.catalog import Topic
+from schemactl.core.catalog import Kind, Topic
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
-from schemactl.formats import protobuf
+from schemactl.formats import identity, protobuf
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
@@ -46,11 +46,13 @@ class Approved:
         topic: the topic with its versions.
         current: the number of the version in force.
         on_targets: the versions by the numbers of each target whose numbers differ from Git's.
+        kinds: of a topic with several kinds of events, the part of the topic for each kind, also for removed ones (see `list_kinds`).
     """
 
     topic: Topic
     current: int
     on_targets: tuple[OnTarget, ...] = ()
+    kinds: tuple[Approved, ...] = ()
 
     @property
     def reader(self) -> tuple[int, SchemaInfo]:
@@ -67,7 +69,7 @@ class Approved:
                 return version.number, info_of(version)
         numbers = ", ".join(str(version.number) for version in self.versions)
         raise InvalidSchema(
-            f"`reader: {pinned}` names no version of the topic, which has {numbers}",
+            f"`reader: {pinned}` names no version of the {f'kind {self.topic.kind}' if self.topic.kind else 'topic'}, which has {numbers}",
             fix="write one of those, or `latest`",
         )
 
@@ -105,6 +107,23 @@ def info_of(version: SchemaVersion) -> SchemaInfo:
     """Return the schema of one of `Approved.versions`, or of `OnTarget.versions`."""
     assert version.info is not None  # noqa: S101  versions without a schema are left out
     return version.info
+
+
+def list_kinds(topic: Topic) -> tuple[Approved, ...]:
+    """Return the part of the topic for each kind of events that has a version, the declared kinds first.
+
+    A removed kind is read as its newest version.
+    """
+    kinds = []
+    for key in topic.list_kind_keys():
+        versions = [version for version in topic.versions if version.info is not None and version.kind == key]
+        if versions:
+            newest = versions[-1]
+            kind = topic.get_kind(key) or Kind(key, info_of(newest), "")
+            current_identity = identity(kind.schema.load())
+            equal_numbers = [version.number for version in versions if identity(info_of(version)) == current_identity]
+            kinds.append(Approved(topic.select_kind(kind), equal_numbers[-1] if equal_numbers else newest.number))
+    return tuple(kinds)
 
 
 # Module paths: `persistent://shop/sales/order-lines` is `shop.sales.order_lines`
@@ -192,7 +211,7 @@ def get_nanoseconds(topic: Topic, generate: Generate | None) -> Nanoseconds | No
 
 
 def codec_of(
-    topic: Topic, options: Any, *, reader: SchemaInfo | None = None, on_target: OnTarget | None = None
+    topic: Topic, options: Any, *, reader: SchemaInfo | None = None, on_target: OnTarget | None = None, kind: str = ""
 ) -> Codec:
     """Return the codec of a topic.
 
@@ -201,14 +220,10 @@ def codec_of(
         options: the options of the codec (`schemactl.codec.Options`).
         reader: the schema to read into, by default the newest version's.
         on_target: the versions by the numbers of a target; None means that messages have Git's numbers.
+        kind: the key of the kind of events to decode into, if the topic has several; "" for a topic with one schema.
     """
     from schemactl.codec import Codec, Numbers, Version
 
-    if topic.kinds:
-        raise SchemactlError(
-            f"{topic.name} declares several kinds of events, and messages of such a topic cannot be decoded yet",
-            fix="decode a topic with one schema",
-        )
     foreign = on_target.foreign if on_target else frozenset()
     return Codec(
         [
@@ -217,6 +232,7 @@ def codec_of(
                 schema_of(version.info),
                 version.commit.id if version.commit else "",
                 version.number in foreign,
+                version.kind if kind else "",
             )
             for version in (on_target.versions if on_target else topic.versions)
             if version.info is not None
@@ -224,6 +240,7 @@ def codec_of(
         reader=None if reader is None else schema_of(reader),
         options=options,
         numbers=Numbers(on_target.target, on_target.reader, on_target.unreadable) if on_target else None,
+        kind=kind,
     )
 
 

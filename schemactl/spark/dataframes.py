@@ -13,11 +13,12 @@ from zipimport import zipimporter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from ..codec import Codec, Decoded, UnknownTarget, Unreadable
+from ..codec import Codec, Decoded, KindsCodec, UnknownTarget, Unreadable
 from ..codec.topic import numbers
 from .column_types import struct_of
 from .message_columns import (
@@ -47,6 +48,10 @@ ParseMode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
 """The effect of a rejected message, in Spark's terms: a row with the reason, a failed job, or no row."""
 
 
+AnyCodec = Codec | KindsCodec
+"""The codec of a topic, of one kind of events, or of all kinds of a topic."""
+
+
 class Split(NamedTuple):
     """Decoded messages: `rows` with their values, and `rejected` with reasons and original bytes."""
 
@@ -56,7 +61,7 @@ class Split(NamedTuple):
 
 def decode(
     messages: DataFrame,
-    codec: Codec,
+    codec: AnyCodec,
     *,
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
@@ -102,7 +107,7 @@ def decode(
 
 
 def decode_column(
-    codec: Codec,
+    codec: AnyCodec,
     payload: str | Column,
     version: str | Column | None,
     key: str | Column | None = None,
@@ -148,18 +153,21 @@ def decode_column(
 
 
 def _decode_values(
-    payloads: pa.Array, *versions_and_keys: pa.Array, codec: Codec, has_version: bool, mode: ParseMode
+    payloads: pa.Array, *versions_and_keys: pa.Array, codec: AnyCodec, has_version: bool, mode: ParseMode
 ) -> pa.Array:
     """Decode the values of a batch for `decode_column`, in a worker; `versions_and_keys` has the columns that are used."""
     reduce_worker_overhead()
     versions = versions_and_keys[0] if has_version else None
     decoded = codec.decode_batch(payloads, versions, versions_and_keys[-1] if codec.separated else None)
     rows, errors = decoded.rows, decoded.errors
+    if codec.kind:
+        # A value of another kind is null, which is no error.
+        errors = pc.if_else(pa.array(codec.select_kind(versions, len(errors))), errors, None)
     if mode == "FAILFAST":
         _fail_at_first(errors)
     value = rows.columns[0]
     if codec.is_record:
-        value = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=errors.is_valid())
+        value = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=decoded.errors.is_valid())
     return pa.StructArray.from_arrays([value, errors], names=["value", "error"])
 
 
@@ -173,7 +181,7 @@ def _fail_at_first(errors: pa.Array) -> None:
         raise Unreadable(f"a message is rejected, in mode FAILFAST: {errors.drop_null()[0]}")
 
 
-def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> StructType:
+def decoded_schema(messages: DataFrame, codec: AnyCodec, columns: Columns) -> StructType:
     """Return the columns of the result of `decode`."""
     schema = struct_of(codec.columns)
     if columns.key is not None:
@@ -183,7 +191,7 @@ def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> Struc
     return schema.add(SCHEMA_VERSION, "long").add(ERROR, "string").add(PAYLOAD, "binary")
 
 
-def split(decoded: DataFrame, codec: Codec) -> Split:
+def split(decoded: DataFrame, codec: AnyCodec) -> Split:
     """Split the result of `decode` into decoded rows and rejected messages with their reasons.
 
     Each of the two DataFrames decodes the messages again. `decoded.persist()` before keeps the rows, so that they are decoded once.
@@ -196,15 +204,25 @@ def split(decoded: DataFrame, codec: Codec) -> Split:
     return Split(rows, decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names))
 
 
-def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """Yield the result of `decode` for a batch, in as few parts as its targets and Arrow's limits allow."""
+def decode_batch(
+    batch: pa.RecordBatch, *, codec: AnyCodec, columns: Columns, with_unknown: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Yield the result of `decode` for a batch, in as few parts as its targets and Arrow's limits allow.
+
+    Messages of another kind than the codec's are left out, and unless `with_unknown`, also those without a kind or a known target.
+    """
     has_targets = TARGET in columns.others and (codec.targets is not None or codec.target is not None)
     for part, target in _split_by_target(batch) if has_targets else ((batch, None),):
         try:
             codec_of_target = codec if target is None else codec.for_target(target)
         except UnknownTarget as error:
+            if not with_unknown:
+                continue
             yield _add_message_columns(codec.reject(part.num_rows, str(error)), part, columns)
             continue
+        if codec_of_target.kind:
+            is_selected = codec_of_target.select_kind(columns.of(part)[1], part.num_rows, with_unknown=with_unknown)
+            part = part if is_selected.all() else part.filter(pa.array(is_selected))  # noqa: PLW2901  without other kinds
         payloads, versions, keys = columns.of(part)
         start = 0
         for decoded in codec_of_target.decode_parts(payloads, versions, keys if codec_of_target.separated else None):

@@ -21,7 +21,7 @@ from pyspark.sql import types as spark
 
 from ..codec import Codec
 from .column_types import to_arrow_field
-from .dataframes import decoded_schema
+from .dataframes import AnyCodec, decoded_schema
 from .landing_sink import QUERY, Destination, Landed, Landing
 from .message_columns import (
     ERROR,
@@ -216,7 +216,7 @@ class Sink:
 
     def __call__(self, messages: DataFrame, batch: int) -> None:
         """Land a batch, unless it was landed before."""
-        app = self.options.get("txnAppId") or _get_query_id(messages.sparkSession)
+        app = self.options.get("txnAppId") or get_query_id(messages.sparkSession)
         if app is None and self.options.get("format", "parquet") != "parquet":
             raise WrongArgument(
                 "Spark does not tell whose batch this is: give the query a name of its own, with txnAppId"
@@ -232,7 +232,7 @@ class Sink:
         return prepare_landing(messages, self.codec, self.path, self.options)
 
 
-def _get_query_id(session: SparkSession) -> str | None:
+def get_query_id(session: SparkSession) -> str | None:
     """Return the id of the streaming query that calls this function, or None if Spark does not provide it."""
     try:
         return session.sparkContext.getLocalProperty(QUERY)
@@ -299,9 +299,18 @@ def _check_separate(row_path: str, rejected_path: str) -> None:
 
 
 def prepare_landing(
-    messages: DataFrame, codec: Codec, path: str | PathLike[str], options: LandingOptions, *, overwrite: bool = False
+    messages: DataFrame,
+    codec: AnyCodec,
+    path: str | PathLike[str],
+    options: LandingOptions,
+    *,
+    overwrite: bool = False,
+    is_first: bool = True,
 ) -> Landing:
-    """Create a landing, and check that the tables in their present state accept it."""
+    """Create a landing, and check that the tables in their present state accept it.
+
+    `is_first` is False for the further kinds of a topic with several kinds of events (see `Landing`).
+    """
     row_table, rejected_table = tables_of(path, options)
     evolve = options.get("evolve", "none")
     if evolve not in get_args(Evolution):
@@ -330,7 +339,7 @@ def prepare_landing(
             destination.table.check_rewrite(destination.struct, changes)
             changes = [change for change in changes if change.kind in destination.table.in_place]
         destination.table.check(destination.struct, changes, overwrite=overwrite)
-    return Landing(codec, columns, rows, rejected, evolve, former_names, overwrite=overwrite)
+    return Landing(codec, columns, rows, rejected, evolve, former_names, overwrite=overwrite, is_first=is_first)
 
 
 def _read_shape(options: LandingOptions) -> Shape:
@@ -419,6 +428,11 @@ def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **opt
         Conflict: if another writer changed or replayed a table meanwhile.
         Exception: like `land`.
     """
+    return replay_with(session, codec, path, options)
+
+
+def replay_with(session: SparkSession, codec: AnyCodec, path: str | PathLike[str], options: LandingOptions) -> Landed:
+    """Do the work of `replay` with a codec that decodes or rejects every message."""
     _, rejected_table = tables_of(path, options)
     folder, names = rejected_table.files()
     struct = rejected_table.columns() or _read_columns(folder, names)
@@ -435,10 +449,12 @@ def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **opt
 
 def _run_replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> Landed:
     has_transactions = landing.rejected.table.columns() is not None
-    last_rows = landing.rows.table.last(_REPLAY_APP) or 0
-    last_rejected = landing.rejected.table.last(_REPLAY_APP) or 0
+    # The kinds of a topic share the table of rejected messages.
+    app = f"{_REPLAY_APP}.{landing.codec.kind}" if landing.codec.kind else _REPLAY_APP
+    last_rows = landing.rows.table.last(app) or 0
+    last_rejected = landing.rejected.table.last(app) or 0
     if last_rejected > last_rows:
-        _commit_rows(landing, Transaction(_REPLAY_APP, last_rejected))
+        _commit_rows(landing, Transaction(app, last_rejected))
     written = landing.write_files(messages) if names else []
     landed = sum((task_files.landed for task_files in written), Landed())
     if not landed.rows:
@@ -446,7 +462,7 @@ def _run_replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> 
     rows = [file for task_files in written for file in task_files.rows]
     rejected = [file for task_files in written for file in task_files.rejected]
     if has_transactions:
-        transaction = Transaction(_REPLAY_APP, last_rejected + 1)
+        transaction = Transaction(app, last_rejected + 1)
         landing.commit_to(landing.rejected, rejected, transaction, beside=rows, removes=names)
         if [*(landing.rejected.table.beside(transaction) or ())] != rows:
             raise Conflict("another replay came first: nothing was replayed; replay again")

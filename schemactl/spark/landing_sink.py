@@ -14,8 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from ..codec import Codec
-from .dataframes import decode_batch, reduce_worker_overhead
+from .dataframes import AnyCodec, decode_batch, reduce_worker_overhead
 from .message_columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, answers
 from .tables.evolution import changes, require_allowed
 from .tables.landing_table import Addition, Change, Conflict, DataFile, Evolution, Folder, LandingTable, Transaction
@@ -79,21 +78,27 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """A landing: its codec, destinations and options."""
+    """A landing: its codec, destinations and options.
 
-    codec: Codec
+    A topic with several kinds of events has one landing for each kind, with one table of rejected messages. Only the first one
+    (`is_first`) overwrites the rejected messages, and lands the messages without a kind there.
+    """
+
+    codec: AnyCodec
     columns: Columns
     rows: Destination
     rejected: Destination
     evolve: Evolution
     former_names: Mapping[str, Sequence[str]]
     overwrite: bool = False
+    is_first: bool = True
 
     @property
     def writer(self) -> LandingWriter:
         """The part of the landing that tasks do."""
         rows, rejected = self.rows, self.rejected
-        return LandingWriter(self.codec, self.columns, (rows.folder, rows.shape), (rejected.folder, rejected.shape))
+        files = (rows.folder, rows.shape), (rejected.folder, rejected.shape)
+        return LandingWriter(self.codec, self.columns, *files, with_unknown=self.is_first)
 
     def run(self, messages: DataFrame, transaction: Transaction | None) -> Landed:
         """Land the messages in a job of Spark."""
@@ -120,7 +125,7 @@ class Landing:
             return Landed()
         # Several tables of rows may share the table of rejected messages.
         rejected_transaction = transaction and transaction._replace(app=f"{transaction.app} {self.rows.table.name}")
-        if rejected or (self.overwrite and self.rejected.table.partitioned_by() is not None):
+        if rejected or (self.overwrite and self.is_first and self.rejected.table.partitioned_by() is not None):
             self.commit_to(self.rejected, rejected, rejected_transaction, beside=rows)
         if not _is_committed(self.rejected.table, rejected_transaction):
             rejected_transaction = None
@@ -177,7 +182,7 @@ class Landing:
                 destination.struct,
                 destination.shape.partition_by,
                 changes,
-                overwrite=self.overwrite,
+                overwrite=self.overwrite and (self.is_first or destination is self.rows),
                 transaction=transaction,
                 beside=beside,
                 removes=removes,
@@ -224,10 +229,11 @@ class WrittenFiles(WriterCommitMessage):
 class LandingWriter:
     """The part of a landing that a task needs to write files, without tables and with the credentials of the files only."""
 
-    codec: Codec
+    codec: AnyCodec
     columns: Columns
     rows: tuple[Folder, Shape]
     rejected: tuple[Folder, Shape]
+    with_unknown: bool = True
 
     def write(self, batches: Iterable[pa.RecordBatch], transaction: Transaction | None = None) -> WrittenFiles:
         """Write every message of the batches to a file, as a row or as a rejected message."""
@@ -237,7 +243,7 @@ class LandingWriter:
         rows, rejected = (ParquetFiles(*files, prefix) for files in (self.rows, self.rejected))
         landed = Landed()
         for batch in gathered(batches):
-            for decoded in decode_batch(batch, codec=self.codec, columns=self.columns):
+            for decoded in decode_batch(batch, codec=self.codec, columns=self.columns, with_unknown=self.with_unknown):
                 good, bad = self._split_rows(decoded)
                 rows.add(good, held_bytes=batch.nbytes + good.nbytes)
                 rejected.add(bad, held_bytes=bad.nbytes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pyarrow as pa
 from pyspark.sql import types
 
-from ..codec import Codec, message
+from ..codec import Codec, KindsCodec, message
 from .column_types import to_arrow_type
 from .tables.landing_table import WrongArgument
 
@@ -77,7 +77,7 @@ class Columns:
 
 def message_columns(
     messages: DataFrame,
-    codec: Codec,
+    codec: Codec | KindsCodec,
     *,
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
@@ -124,7 +124,7 @@ def _to_names(name: Name | None) -> Sequence[str]:
     return () if name is None else (name,) if isinstance(name, str) else name
 
 
-def _check_distinct(session: SparkSession, codec: Codec, message_names: Sequence[str]) -> None:
+def _check_distinct(session: SparkSession, codec: Codec | KindsCodec, message_names: Sequence[str]) -> None:
     """Raise WrongArgument if two columns would have the same name after decoding."""
     fold = get_fold(session)
     value_names = codec.columns.names

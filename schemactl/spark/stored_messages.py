@@ -14,12 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 
-from ..codec import Codec
 from ..codec.avro_schema import Schema
 from ..codec.definition import CodecError
 from ..codec.json_names import Names, collect_names, get_json_schema, merge_names
 from ..codec.topic import Count, judge, summed
-from .dataframes import reduce_worker_overhead
+from .dataframes import AnyCodec, reduce_worker_overhead
 from .message_columns import KEYS, MESSAGE_ID, PAYLOADS, TOPIC, VERSIONS, Columns, Name, answers, message_columns
 from .pulsar.source import PulsarSource
 from .session import SPARK_ERRORS, SparkProblem, as_spark_problem
@@ -159,9 +158,9 @@ class Verified:
 
 def verify(
     messages: DataFrame,
-    codec: Codec,
+    codec: AnyCodec,
     *,
-    against: Codec | None = None,
+    against: AnyCodec | None = None,
     only_new_loss: bool = False,
     shown: int = 10,
     payload: Name = PAYLOADS,
@@ -204,8 +203,8 @@ def verify(
 def _verify_part(
     batches: Iterable[pa.RecordBatch],
     *,
-    codec: Codec,
-    against: Codec | None,
+    codec: AnyCodec,
+    against: AnyCodec | None,
     columns: Columns,
     only_new_loss: bool,
     shown: int,
@@ -234,7 +233,7 @@ def _verify_part(
 
 
 def _collect_names(
-    codec: Codec, schemas: dict[int, Schema | None], versions: pa.Array, payloads: pa.Array, names: dict[int, Names]
+    codec: AnyCodec, schemas: dict[int, Schema | None], versions: pa.Array, payloads: pa.Array, names: dict[int, Names]
 ) -> None:
     """Add the names in JSON payloads to `names`, by version; `schemas` remembers the schemas of JSON."""
     for number in versions.unique().drop_null().to_pylist():

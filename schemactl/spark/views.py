@@ -205,8 +205,8 @@ def _list_columns_of_versions(codec: Codec, fold: Callable[[str], str]) -> list[
     """Return the columns of all versions, each column as in the newest version that has it."""
     fields_by_name: dict[str, spark.StructField] = {}
     for version in reversed(codec.versions):
-        if version.foreign:
-            # No package ever landed rows in its columns.
+        if version.foreign or version.kind != codec.kind:
+            # No package ever landed rows of the codec in its columns.
             continue
         try:
             columns = struct_of(codec.columns_of(version.number))

@@ -1,0 +1,242 @@
+"""Land the messages of a topic with several kinds of events: a table for each kind, and one for rejected messages.
+
+Each kind has a landing of its own (`landing`), and the landings run one after the other. A message is in exactly one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Final, Unpack, cast
+
+from pyspark.errors import AnalysisException
+
+from ..codec import KindsCodec
+from ..codec.kinds import KindReplayCodec
+from .landing import REJECTED, LandingOptions, SaveMode, get_query_id, prepare_landing, replay_with, tables_of
+from .landing_sink import Landed
+from .tables.landing_table import Format, Transaction, WrongArgument
+from .views import FormerNames, view
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FormerNamesByKind = Mapping[str, FormerNames]
+"""The former names of the columns of each kind."""
+
+_NO_TABLE: Final = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
+"""Spark's conditions for a folder or table that does not exist or has no rows."""
+
+
+def name_table(path: str | PathLike[str], kind: str, format: Format) -> str:  # noqa: A002  as in `land`
+    """Return the location of the rows of a kind: a folder in `path`, or the Iceberg table `path_kind`."""
+    location = fspath(path).rstrip("/")
+    return f"{location}_{kind}" if format == "iceberg" else f"{location}/{kind}"
+
+
+def name_rejected_table(path: str | PathLike[str], format: Format) -> str:  # noqa: A002  as in `land`
+    """Return the default location of the rejected messages of all kinds: the folder `_rejected` in `path`, or the table `path_rejected`."""
+    location = fspath(path).rstrip("/")
+    return f"{location}/{REJECTED}" if format == "parquet" else f"{location}{REJECTED}"
+
+
+def land_kinds(
+    messages: DataFrame,
+    codec: KindsCodec,
+    path: str | PathLike[str],
+    *,
+    names_by_kind: FormerNamesByKind,
+    mode: SaveMode = "append",
+    txnVersion: int | None = None,  # noqa: N803  the name in Spark's Delta
+    **options: Unpack[LandingOptions],
+) -> dict[str, Landed]:
+    """Write every message as a row to the table of its kind, or as a rejected message to the one table of these.
+
+    The locations are those of `name_table` and `name_rejected_table`. The kinds are landed one after the other: if the job fails, the
+    tables of some kinds may have their rows. With `txnAppId`, a repeated landing adds only the missing ones.
+
+    Args:
+        messages: raw messages; they are cached until all kinds are landed, unless they are cached already.
+        codec: the codec of the topic.
+        path: the folder of the folders or Delta tables; or the start of the names of Iceberg tables.
+        names_by_kind: the former names of the columns of each kind.
+        mode: as for `land`. With "error" and "ignore", the rows of one kind count for all.
+        txnVersion: as for `land`.
+        options: as for `land`.
+
+    Returns:
+        The result for each kind. Messages without a kind count for the first one.
+
+    Raises:
+        Exception: like `land`.
+    """
+    if messages.isStreaming:
+        raise WrongArgument("the messages are a stream, which land_stream and sink land")
+    app = options.get("txnAppId")
+    if (app is None) != (txnVersion is None):
+        raise WrongArgument("txnAppId and txnVersion go together: give both, or none")
+    if app is not None and options.get("format", "parquet") == "parquet":
+        raise WrongArgument(
+            'folders know no transactions: leave txnAppId out, or land with format="delta" or "iceberg"'
+        )
+    if mode not in ("append", "overwrite"):
+        for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options):
+            if tables_of(table_path, table_options)[0].partitioned_by() is not None:
+                if mode == "ignore":
+                    return {key: Landed() for key in codec.codecs}
+                raise FileExistsError(
+                    f"{table_path} has rows of {kind} already: land with mode append or overwrite, or elsewhere"
+                )
+    transaction = None if app is None or txnVersion is None else Transaction(app, txnVersion)
+    return _land(messages, codec, path, names_by_kind, options, transaction, overwrite=mode == "overwrite")
+
+
+@dataclass
+class KindsSink:
+    """A function for `foreachBatch` that lands each batch like `land_kinds`.
+
+    `landed` has the sum of its batches for each kind; it stays empty if Spark calls a copy of the function in another process.
+    """
+
+    codec: KindsCodec
+    path: str | PathLike[str]
+    names_by_kind: FormerNamesByKind
+    options: LandingOptions
+    landed: dict[str, Landed] = field(default_factory=dict)
+
+    def __call__(self, messages: DataFrame, batch: int) -> None:
+        """Land a batch; a table that has it already is left as it is."""
+        app = self.options.get("txnAppId") or get_query_id(messages.sparkSession)
+        if app is None and self.options.get("format", "parquet") != "parquet":
+            raise WrongArgument(
+                "Spark does not tell whose batch this is: give the query a name of its own, with txnAppId"
+            )
+        transaction = Transaction(app, batch) if app else None
+        landed = _land(messages, self.codec, self.path, self.names_by_kind, self.options, transaction, overwrite=False)
+        for kind, landed_of_kind in landed.items():
+            self.landed[kind] = self.landed.get(kind, Landed()) + landed_of_kind
+
+    def check(self, messages: DataFrame) -> None:
+        """Check that messages with these columns can be landed.
+
+        Raises:
+            Exception: like `land`.
+        """
+        _check(messages, self.codec, self.path, self.names_by_kind, self.options, overwrite=False)
+
+
+def replay_kinds(
+    session: SparkSession,
+    codec: KindsCodec,
+    path: str | PathLike[str],
+    *,
+    names_by_kind: FormerNamesByKind,
+    **options: Unpack[LandingOptions],
+) -> dict[str, Landed]:
+    """Turn the rejected messages that the codec can read into rows of their kinds, and remove them (see `replay`).
+
+    Returns:
+        The result for each kind, whose rejected messages are all that remained after it, of whatever kind.
+    """
+    return {
+        kind: replay_with(session, KindReplayCodec(codec.codecs, kind), table_path, table_options)
+        for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options)
+    }
+
+
+def view_kinds(
+    session: SparkSession,
+    codec: KindsCodec,
+    path: str,
+    *,
+    names_by_kind: FormerNamesByKind,
+    format: Format = "parquet",  # noqa: A002  as in `land`
+    former: bool = False,
+    name: str | None = None,
+) -> dict[str, DataFrame]:
+    """Read the landed rows of each kind (see `view`), without kinds that have no rows yet.
+
+    With `name`, the temporary view of a kind is called `name_kind`. The other arguments and the errors are as for `view`.
+    """
+    views = {}
+    for kind, codec_of_kind in codec.codecs.items():
+        try:
+            views[kind] = view(
+                session,
+                codec_of_kind,
+                name_table(path, kind, format),
+                format=format,
+                former_names=names_by_kind.get(kind),
+                former=former,
+                name=None if name is None else f"{name}_{kind}",
+            )
+        except AnalysisException as error:
+            if not (error.getCondition() or "").startswith(_NO_TABLE):
+                raise
+    return views
+
+
+def _list_tables(
+    codec: KindsCodec, path: str | PathLike[str], names_by_kind: FormerNamesByKind, options: LandingOptions
+) -> Iterator[tuple[str, str, LandingOptions]]:
+    """Yield each kind with the location of its rows, and the options of its landing."""
+    format_: Format = options.get("format", "parquet")
+    rejected = options.get("rejected") or name_rejected_table(path, format_)
+    for kind in codec.codecs:
+        kind_options = {**options, "rejected": rejected, "former_names": names_by_kind.get(kind, {})}
+        yield kind, name_table(path, kind, format_), cast("LandingOptions", kind_options)
+
+
+def _check(
+    messages: DataFrame,
+    codec: KindsCodec,
+    path: str | PathLike[str],
+    names_by_kind: FormerNamesByKind,
+    options: LandingOptions,
+    *,
+    overwrite: bool,
+) -> None:
+    """Raise WrongArgument before anything is written if one of the tables does not accept its rows."""
+    if options.get("version", "") is None:
+        raise WrongArgument(
+            "a message without a schema version does not show its kind: name the column with the versions, or land one kind alone"
+        )
+    for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options):
+        prepare_landing(messages, codec.codecs[kind], table_path, table_options, overwrite=overwrite)
+
+
+def _land(
+    messages: DataFrame,
+    codec: KindsCodec,
+    path: str | PathLike[str],
+    names_by_kind: FormerNamesByKind,
+    options: LandingOptions,
+    transaction: Transaction | None,
+    *,
+    overwrite: bool,
+) -> dict[str, Landed]:
+    _check(messages, codec, path, names_by_kind, options, overwrite=overwrite)
+    result: dict[str, Landed] = {}
+    with _cached(messages):
+        for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options):
+            landing = prepare_landing(
+                messages, codec.codecs[kind], table_path, table_options, overwrite=overwrite, is_first=not result
+            )
+            result[kind] = landing.run(messages, transaction)
+    return result
+
+
+@contextmanager
+def _cached(messages: DataFrame) -> Iterator[None]:
+    """Keep the messages for several jobs, which otherwise would read them again."""
+    level = messages.storageLevel
+    if level.useMemory or level.useDisk:
+        yield
+        return
+    messages.persist()
+    try:
+        yield
+    finally:
+        messages.unpersist()
