@@ -64,6 +64,7 @@ class CheckRequest:
         target: the target whose release and recorded version numbers judge, or None for all targets.
         changes: other contents of files, by path from the repository's top, as if they were written already.
         cache: the files and declarations of the previous check in this process, or None for a single check.
+        requires_base: whether CI has to name `base` where HEAD would be judged against itself.
     """
 
     directory: str
@@ -79,6 +80,7 @@ class CheckRequest:
     target: str | None = None
     changes: Mapping[str, bytes] = field(default_factory=dict, hash=False)
     cache: CheckCache | None = field(default=None, hash=False, compare=False)
+    requires_base: bool = True
 
 
 def check_project(
@@ -932,7 +934,7 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
         proposed, top = declare_project.load_project(request.directory, request.config, files=changed)
     else:
         proposed, top = declare_project.load_project(request.directory, request.config)
-    if not request.base and in_ci():
+    if request.requires_base and not request.base and in_ci():
         require_base(request, repository, proposed)
     approved = judging_project(repository, request.directory, request.config, proposed, request.base)
     covering = None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_command_timeout, add_options
@@ -23,17 +24,23 @@ from schemactl.cli.topic_selection import (
     select_readable,
     view_versions,
 )
-from schemactl.core.errors import NEGATIVE, DeclarationError, InvalidSchema, SchemactlError, UsageError
+from schemactl.core.deadline import within
+from schemactl.core.errors import NEGATIVE, DeclarationError, InvalidSchema, SchemactlError, UsageError, first_of
 from schemactl.core.names import select_known
 from schemactl.core.project import ClassKind
+from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
     from schemactl.codegen.package import Brought, PackageFiles
     from schemactl.codegen.topics import Approved
     from schemactl.core.catalog import Topic
     from schemactl.core.project import Generate, Project
+    from schemactl.declare.files import Files
     from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
     from schemactl.history import History, Merged
+
+_MAX_LISTED: Final = 10
+"""The most versions or findings that are listed by name."""
 
 
 def configure_generate(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +48,8 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Write an importable package (`generate` in the project file says its name and place) with, for every topic, its "
         "schemas, the types of its rows, its columns, and what decodes and encodes messages of every version. The package is "
-        "that of what a merge of the files here puts on record: commit it with the change. It has the version numbers of all targets, from "
+        "that of what a merge of the files here puts on record: commit it with the change. Versions that are not approved yet are listed on "
+        "standard error, and content that `check` rejects ends with 100; --approved leaves them out. It has the version numbers of all targets, from "
         "their numbers files. With a target, and without --check, verify that the registry's numbers are the recorded ones (exit 100, and "
         "nothing is written, if not); what is written comes from files and Git alone."
     )
@@ -50,6 +58,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         "  schemactl generate                           write the package, to be committed\n"
         "  schemactl generate --check                   is it up to date? (exit 100 if not; for CI)\n"
         "  schemactl generate --staged                  after `git add -p`, without what is not staged\n"
+        "  schemactl generate --approved --wheel        a release: only what is approved, whatever the working tree has\n"
         "  schemactl generate --zip shop_schemas.zip    a package that needs no schemactl\n"
         "  spark-submit --py-files shop_schemas.zip job.py\n"
         "  schemactl generate --classes pydantic        with models for the records of each topic\n"
@@ -64,6 +73,15 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         "--check: write nothing; exit 100 if a file would change; only files are compared, and no registry is asked",
         "--staged: the package of what is staged for the next commit, not of the working tree",
         "--rebase: the branch will be rebased: each of its commits puts its versions on record, not the end alone",
+    )
+    scope = parser.add_mutually_exclusive_group()
+    add_options(
+        scope,
+        "--approved: the package of the approved ref alone, without the working tree",
+        "--draft: write the package even if `check` rejects its content",
+    )
+    add_options(
+        parser,
         "--out DIR: write the package here (default: `generate.out`)",
         "--zip FILE: instead, pack the package with its run-time, for spark-submit --py-files (in a folder: PACKAGE.zip)",
     )
@@ -101,6 +119,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     Return 100 if --check finds stale files or the registry of the target contradicts the record, else 0.
 
     Raises:
+        ContentRejected: if `check` rejects content that is not approved yet, unless --draft is given; nothing is written.
         DeclarationError: after the package, if a requested topic cannot be read; the package has it as approved.
     """
     _require_compatible_options(args)
@@ -115,9 +134,18 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
         return _print_classes(args, context, project, generate)
     generate = replace(generate, classes=args.classes or generate.classes)
     maker = _PackageMaker(args, context, project, top, generate)
-    merged = maker.merge(by_commit=args.rebase)
+    merged = None if args.approved else maker.merge(by_commit=args.rebase)
     error = _find_broken(args, context, merged)
     package = maker.make_package(merged)
+    rejection = None
+    if merged is not None and merged.history is not merged.approved:
+        _list_pending_versions(package, merged, context, staged=args.staged)
+        rejection = None if args.draft else _find_rejection(args, context)
+        if rejection and not args.check:
+            if error is None:
+                raise rejection
+            print(f"schemactl: {rejection}", file=sys.stderr)
+            raise error
     reported = error.problems if error else ()
     context.note(*(note for note in package.setup.approved.notes if note.problem not in reported))
     for name, reason in package.files.skipped.items():
@@ -133,23 +161,114 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
         setup.verify_numbers((approved.topic for approved in package.topics), context)
     if args.zip or args.wheel:
         exit_code = _pack(package, maker, merged)
-    elif merged is None and args.out is None:
+    elif context.repository.top is None and args.out is None:
         raise UsageError("a bare repository has no working tree for the package: name a folder with --out")
     else:
         exit_code = _check(package, maker, merged) if args.check else _write(package, maker, merged)
     if error:
         raise error
+    if rejection:
+        raise rejection
     return exit_code
 
 
 def _load_project(args: argparse.Namespace, context: Context) -> tuple[Project, str]:
-    """Return the project of the working tree, or with --staged that of the index, and the top of the repository."""
+    """Return the project of the working tree, the index (--staged) or the approved ref (--approved), and the top of the repository.
+
+    Raises:
+        SchemactlError: with --approved, if the approved ref has no project.
+    """
     from schemactl import history
     from schemactl.declare.project import load_project
 
     if args.staged:
         return load_project(context.directory, context.config, files=history.IndexFiles(context.repository))
-    return context.project()
+    project, top = context.project()
+    if not args.approved:
+        return project, top
+    approved = history.approved_project(context.directory, context.config, project, local=True)
+    if approved is None:
+        raise SchemactlError(
+            f"--approved: no commit of the approved ref has {project.path} yet",
+            fix="merge the project first, or leave --approved out: the package then has what is not approved yet",
+        )
+    return approved.project, top
+
+
+class ContentRejected(SchemactlError):
+    """`check` rejects content that the package would have."""
+
+    exit_code = NEGATIVE
+
+
+def _list_pending_versions(package: _Package, merged: Merged, context: Context, *, staged: bool) -> None:
+    """Print the versions of the package that are not approved yet, each with the reason."""
+    from schemactl.history import CommitFiles
+
+    repository = context.repository
+    files_at_head = CommitFiles(repository, repository.commit("HEAD"))
+    approved_topics = merged.approved.catalog.topics
+    ref = merged.approved.ref
+    lines = []
+    for topic in (approved.topic for approved in package.topics):
+        approved_topic = approved_topics.get(topic.name)
+        approved_numbers = {version.number for version in approved_topic.versions} if approved_topic else set()
+        numbers = [version.number for version in topic.versions if version.number not in approved_numbers]
+        if not numbers:
+            continue
+        dependencies = merged.declared.dependencies.get(topic.name, ()) if merged.declared else ()
+        paths = {*([topic.source.path] if topic.source else []), *dependencies}
+        changed_paths = [path for path in sorted(paths) if _is_changed(path, merged.files, files_at_head)]
+        for number in numbers:
+            reason = f"committed, and not in {ref}"
+            if number == numbers[-1] and changed_paths:
+                reason = f"{first_of(changed_paths, 1)} {'staged' if staged else 'changed'}, and not committed"
+            lines.append(f"{topic.name.schema_id}@{number}: {reason}")
+    if lines:
+        omitted = [f"and {len(lines) - _MAX_LISTED:,} more"] if len(lines) > _MAX_LISTED else []
+        listed = "".join(f"\n  {line}" for line in [*lines[:_MAX_LISTED], *omitted])
+        context.note(f"{counted(len(lines), 'version')} not approved yet:{listed}")
+
+
+def _is_changed(path: str, files: Files, files_at_head: Files) -> bool:
+    """Return whether a file exists and has another content than at HEAD."""
+    return files.kind(path) == "file" and not (
+        files_at_head.kind(path) == "file" and files.read(path) == files_at_head.read(path)
+    )
+
+
+def _find_rejection(args: argparse.Namespace, context: Context) -> ContentRejected | None:
+    """Return the errors of `check` on the topics of the package, or None if it accepts them."""
+    from schemactl.checks.check_report import UNDECIDED
+    from schemactl.checks.project_check import CheckRequest, check_project
+
+    request = CheckRequest(
+        context.directory,
+        context.config,
+        staged=args.staged,
+        topics=tuple(args.topic),
+        namespaces=tuple(args.namespace),
+        requires_base=False,
+    )
+    try:
+        report = within(None, lambda deadline: check_project(request, deadline))
+    except DeclarationError:
+        # The caller reports the problems of requested topics, and the package has the others as approved.
+        return None
+    errors = [finding for finding in report.findings if finding.severity == "error" and finding.topic]
+    errors = [finding for finding in errors if finding.rule != UNDECIDED]
+    if not errors:
+        return None
+    lines = [
+        f"{finding.source or finding.topic}: {finding.rule}: {finding.message.splitlines()[0]}" for finding in errors
+    ]
+    omitted = [f"and {len(lines) - _MAX_LISTED:,} more"] if len(lines) > _MAX_LISTED else []
+    listed = "".join(f"\n  {line}" for line in [*lines[:_MAX_LISTED], *omitted])
+    check = "schemactl check" + (" --staged" if args.staged else "")
+    return ContentRejected(
+        f"`{check}` rejects the content of the package:{listed}",
+        fix="fix or waive these findings; or add --draft to write the package anyway, or --approved for the approved versions alone",
+    )
 
 
 def _find_broken(args: argparse.Namespace, context: Context, merged: Merged | None) -> DeclarationError | None:
@@ -176,6 +295,12 @@ def _require_compatible_options(args: argparse.Namespace) -> None:
         raise UsageError("--wheel-version needs --wheel")
     if args.with_commits and not is_packed:
         raise UsageError("--with-commits needs --zip or --wheel: what is committed cannot name its own commit")
+    if args.approved and (args.staged or args.rebase):
+        raise UsageError(
+            "--approved is the package of the approved ref: leave "
+            + ("--staged" if args.staged else "--rebase")
+            + " out"
+        )
     if args.staged and args.of:
         raise UsageError(f"--staged is about the whole package, not about {args.of}")
 

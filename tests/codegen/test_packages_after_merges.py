@@ -100,7 +100,7 @@ def test_the_package_of_a_pull_request_is_that_after_its_merge(
     git, is_alone = work.scratch.git, place == "current"
     for _ in range(work.random.randrange(2)):
         work.change(*NAMES)
-        work.generate()
+        work.generate("--draft")
         work.commit()
     git("checkout", "-q", "-b", "branch")
     for _ in range(work.random.randrange(3)):
@@ -110,22 +110,22 @@ def test_the_package_of_a_pull_request_is_that_after_its_merge(
         # Others change another topic meanwhile, and its package with it.
         git("checkout", "-q", "main")
         work.change(NAMES[2], is_alone=False)
-        work.generate()
+        work.generate("--draft")
         work.commit()
         git("checkout", "-q", "branch")
     work.change(*NAMES[:2], is_alone=is_alone)
     rebase = ["--rebase"] if method == "rebase" else []
-    work.generate(*rebase)
+    work.generate("--draft", *rebase)
     written = work.package()
     work.commit()
-    assert "0 stale" in work.generate(*rebase, "--check").out
-    assert "0 stale" in work.generate("--check").out
+    assert "0 stale" in work.generate("--draft", *rebase, "--check").out
+    assert "0 stale" in work.generate("--draft", "--check").out
     work.merge(method)
-    assert "0 stale" in work.generate("--check").out
+    assert "0 stale" in work.generate("--draft", "--check").out
     merged = work.package()
     assert merged == written or not is_alone
     shutil.rmtree(work.path / "generated")
-    work.generate()
+    work.generate("--draft")
     assert work.package() == merged
 
 
