@@ -47,11 +47,15 @@ _MAX_SHOWN: Final = 10
 
 
 class SampleMessage(NamedTuple):
-    """A message with the number of its schema version, or None if it does not carry one."""
+    """A message with the number of its schema version, or None if it does not carry one.
+
+    The number is Git's, or the number of `target` for a version that Git does not know.
+    """
 
     payload: bytes | None
     version: int | None
     key: bytes | None = None
+    target: str | None = None
 
     def line(self, value: Any = None) -> str:
         """Return the message as a line of a sample file, with its decoded value if there is one."""
@@ -60,7 +64,8 @@ class SampleMessage(NamedTuple):
             key: base64.b64encode(content).decode() for key, content in bytes_by_key.items() if content is not None
         }
         value_entry = {} if value is None else {"value": json_value(value)}
-        return json.dumps({"version": self.version} | text_by_key | value_entry, ensure_ascii=False)
+        target_entry = {} if self.target is None else {"target": self.target}
+        return json.dumps(target_entry | {"version": self.version} | text_by_key | value_entry, ensure_ascii=False)
 
 
 class Sample(NamedTuple):
@@ -291,7 +296,7 @@ def _find_rejections(
     try:
         codec = _make_codec(topic_with_versions, options, schema)
         approved_codec = _make_codec(topic_with_versions, options, approved_schemas[-1]) if approved_schemas else None
-        payloads, numbers, keys = zip(*(sample.message for sample in samples), strict=True)
+        payloads, numbers, keys, _ = zip(*(sample.message for sample in samples), strict=True)
         result = judge(
             codec,
             pa.array(payloads, pa.binary()),

@@ -22,6 +22,7 @@ from schemactl.cli.topic_selection import (
     STATE_HELP,
     STRICT_OPTION,
     TOPIC_HELP,
+    NamedDefinition,
     States,
     add_numbers_of,
     choose,
@@ -35,7 +36,7 @@ from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 if TYPE_CHECKING:
     from schemactl.checks.samples import SampleMessage
     from schemactl.cli.schema_input import Answer, Request
-    from schemactl.cli.topic_selection import NamedDefinition
+    from schemactl.cli.topic_selection import ReadingSetup
     from schemactl.codec import Definition, KeyValue, Options
     from schemactl.core.catalog import Topic
     from schemactl.core.schema import SchemaInfo
@@ -59,6 +60,7 @@ examples:
   schemactl decode orders --version 3 --base64 AAEGZm9v
   schemactl decode orders@5 --version-bytes 0000000000000003 --file message.bin     as readers of version 5 see it
   schemactl decode orders --target prod --version 6 --file message.bin     by the numbers of prod's registry, which is asked
+  schemactl decode shop/sales/x --target prod --version 2 --file message.bin     a topic or version that Git does not know
   schemactl decode --jsonl < messages.jsonl
 """
 
@@ -77,6 +79,7 @@ examples:
   schemactl sample orders -n 20 --out namespaces/samples    for `check`, in every pull request from now on
   schemactl sample orders@3 -n 1 --format bytes | schemactl decode orders --version 3
   schemactl sample orders -n 50 --from pulsar://broker.example.com:6650 --out namespaces/samples
+  schemactl sample shop/sales/x --from pulsar://broker.example.com:6650 --target prod     a topic that Git does not know
 """
 
 
@@ -148,13 +151,18 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     from schemactl.codec.topic import json_value
 
     setup = read_setup(context, args.target)
-    topic, reader_version = choose(args.topic, setup.approved.catalog)
-    setup.require_target([topic], context)
-    topic.load()
     number = args.version if args.version is not None else number_of_version_bytes(args.version_bytes)
+    try:
+        topic, reader_version = choose(args.topic, setup.approved.catalog)
+    except UsageError as error:
+        topic, setup = setup.read_undeclared(args.topic, error, context)
+        reader_version = None
+    else:
+        setup.require_target([topic], context)
+        topic.load()
+        setup = setup.verify_numbers([topic], context, read_foreign=True, number=number)
     payload = _read_payload(args)
     key = None if args.key_base64 is None else _decode_base64(args.key_base64, "--key-base64")
-    setup = setup.verify_numbers([topic], context)
     writer = next((version for version in setup.list_versions(topic) if version.number == number), None)
     if setup.target is None:
         find_version(topic, number)
@@ -162,7 +170,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         reader = reader_version.info
     else:
         # A message of an unknown version is rejected with any reader.
-        any_schema = next((version.info for version in topic.versions if version.info), None)
+        any_schema = next((version.info for version in setup.list_versions(topic) if version.info), None)
         reader = (writer and writer.info) or any_schema
     if writer and writer.info:
         _note_absent_fields(context, {number: (schema_of(writer.info), [payload])})
@@ -353,13 +361,24 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
     if form == "bytes" and not args.out and args.count > 1:
         raise UsageError("payloads behind each other could not be told apart: add --out DIR, or -n 1")
     require_codec()
-    chosen = States(context, [args.topic]).find_definition(args.topic)
+    setup = None
+    try:
+        chosen = States(context, [args.topic]).find_definition(args.topic)
+    except UsageError as error:
+        if not args.brokers:
+            raise
+        topic, setup = read_setup(context, args.target).read_undeclared(args.topic, error, context)
+        infos = [version.info for version in setup.list_versions(topic) if version.info]
+        chosen = NamedDefinition(topic, info=infos[-1] if infos else None)
     chosen.topic.load()
     if chosen.info is None:
         raise SchemactlError(f"{chosen.topic.name} has no schema there: nothing says what its messages are")
     schema = schema_of(chosen.info)
-    read_samples = _read_messages if args.brokers else _make_messages
-    samples = list(islice(read_samples(args, context, chosen, schema), args.count))
+    if args.brokers:
+        messages = _read_messages(args, context, chosen, schema, setup)
+    else:
+        messages = _make_messages(args, context, chosen, schema)
+    samples = list(islice(messages, args.count))
     if args.brokers:
         _note_absent_fields(context, _group_by_version(chosen.topic, [message for message, _ in samples]))
     if args.out:
@@ -383,7 +402,7 @@ def _group_by_version(
     infos = {version.number: version.info for version in topic.versions}
     groups: dict[int, tuple[Definition | KeyValue, list[bytes | None]]] = {}
     for message in messages:
-        info = infos.get(message.version) if message.version is not None else None
+        info = infos.get(message.version) if message.version is not None and message.target is None else None
         if info and message.version is not None:
             groups.setdefault(message.version, (schema_of(info), []))[1].append(message.payload)
     return groups
@@ -411,9 +430,16 @@ def _make_messages(
 
 
 def _read_messages(
-    args: argparse.Namespace, context: Context, chosen: NamedDefinition, schema: Definition | KeyValue
+    args: argparse.Namespace,
+    context: Context,
+    chosen: NamedDefinition,
+    schema: Definition | KeyValue,
+    setup: ReadingSetup | None,
 ) -> Iterator[tuple[SampleMessage, Any]]:
-    """Yield messages of the real topic with Git's version numbers, without their values."""
+    """Yield messages of the real topic: with Git's version numbers, or with their values if Git does not know their version.
+
+    `setup` is the setup of a topic that Git does not know, or None.
+    """
     from schemactl.codec import KeyValue
 
     if args.seed is not None or chosen.state or chosen.version:
@@ -424,12 +450,16 @@ def _read_messages(
         if not token:
             raise UsageError(f"the environment variable {args.token_env} (--token-env) is not set")
     topic = chosen.topic
-    setup = read_setup(context, args.target)
-    setup.require_target([topic], context)
-    setup = setup.verify_numbers([topic], context)
+    is_undeclared = setup is not None
+    if setup is None:
+        setup = read_setup(context, args.target)
+        setup.require_target([topic], context)
+        setup = setup.verify_numbers([topic], context, read_foreign=True)
     source_name = setup.target.names.there(topic.name) if setup.target else topic.name
     has_separate_keys = isinstance(schema, KeyValue) and schema.encoding == "SEPARATED"
-    git_numbers = {version.number: version.git.number for version in setup.list_versions(topic) if version.git}
+    versions = setup.list_versions(topic)
+    git_numbers = {version.number: version.git.number for version in versions if version.git}
+    foreign = {version.number: version.info for version in versions if version.info and not version.git}
     context.say(
         f"messages of {source_name} at {args.brokers}: they may be personal data, so look at them before they go into Git"
     )
@@ -438,7 +468,15 @@ def _read_messages(
         args.brokers, str(source_name), pairs=has_separate_keys, token=token, timeout_s=args.timeout
     ):
         if message.version is not None and message.version not in git_numbers:
-            context.say(f"left out: a message of version {message.version}, which is not approved")
+            # `check` reads sample files by Git's numbers, so messages of a declared topic with other versions do not belong there.
+            info = foreign.get(message.version) if is_undeclared or not args.out else None
+            if info is None:
+                advice = "" if setup.target else "; with --target, its schema is read from the registry"
+                context.say(f"left out: a message of version {message.version}, which is not approved{advice}")
+                continue
+            count += 1
+            value = _decode_foreign(message, setup, topic, info, context)
+            yield message._replace(target=setup.target.name if setup.target else None), value
             continue
         count += 1
         version = None if message.version is None else git_numbers[message.version]
@@ -447,6 +485,24 @@ def _read_messages(
         raise SchemactlError(
             f"{source_name} at {args.brokers} gave no message of an approved version within {args.timeout:g} s"
         )
+
+
+def _decode_foreign(
+    message: SampleMessage, setup: ReadingSetup, topic: Topic, info: SchemaInfo, context: Context
+) -> Any:
+    """Return the value of a message whose version Git does not know, or None if the message cannot be decoded."""
+    from schemactl.codec import CodecError, Options, UnknownVersion, Unreadable
+    from schemactl.codegen.topics import codec_of, schema_of
+
+    try:
+        options = limit_nesting(schema_of(info), Options(), _NESTING_DEPTHS)
+        codec = codec_of(topic, options, reader=info, on_target=setup.on_target(topic, None))
+        return codec.decode_one(message.payload, message.version, message.key)
+    except (Unreadable, UnknownVersion) as error:
+        context.say(f"a message of version {message.version} cannot be decoded: {error}")
+    except CodecError as error:
+        raise SchemactlError(f"{topic.name}: {error}") from None
+    return None
 
 
 def _read_topic(url: str, topic: str, *, pairs: bool, token: str | None, timeout_s: float) -> Iterator[SampleMessage]:

@@ -6,6 +6,7 @@ import argparse
 import os
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, number
 from schemactl.cli.target_selection import ChosenTarget, add_target, approved_target
-from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError, did_you_mean
+from schemactl.core.errors import NEGATIVE, DeclarationError, RegistryError, SchemactlError, UsageError, did_you_mean
 from schemactl.core.names import find_one, matching, name_kind
-from schemactl.core.schema import next_number
+from schemactl.core.schema import live, next_number
 from schemactl.core.wording import format_version, versions
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from schemactl.declare.files import Files, WorktreeFiles
     from schemactl.declare.reader import Declared
     from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
+    from schemactl.deploy.version_numbers import TopicApart
     from schemactl.history import History, Merged
 
 
@@ -341,7 +343,7 @@ class ReadingSetup:
         place: the target that the messages come from, or None if their numbers are Git's.
         numbers: the record of the target's version numbers, if there is one.
         elsewhere: the topics whose numbers are not Git's on some targets, with the names of these targets.
-        seen: further numbers of the target's registry, which need not be recorded.
+        seen: numbers of the target's registry that were read at run time; they replace the recorded ones.
     """
 
     project: Project
@@ -375,7 +377,10 @@ class ReadingSetup:
         """Return the versions that messages of the topic may carry, with the target's numbers."""
         from schemactl.declare.target_numbers import target_versions
 
-        return (*target_versions(topic, self.numbers), *self.seen.get(topic.name, ()))
+        seen = self.seen.get(topic.name, ())
+        seen_numbers = {version.number for version in seen}
+        recorded = (entry for entry in target_versions(topic, self.numbers) if entry.number not in seen_numbers)
+        return (*recorded, *seen)
 
     def on_target(self, topic: Topic, reader: int | None) -> OnTarget | None:
         """Return the versions behind the target's numbers of the topic, or None if the numbers are Git's.
@@ -386,13 +391,22 @@ class ReadingSetup:
             None if self.target is None else view_versions(self.target.name, self.list_versions(topic), reader, topic)
         )
 
-    def verify_numbers(self, topics: Iterable[Topic], context: Context) -> ReadingSetup:
+    def verify_numbers(
+        self, topics: Iterable[Topic], context: Context, *, read_foreign: bool = False, number: int | None = None
+    ) -> ReadingSetup:
         """Compare the record with the target's registry, and return the setup with further numbers of the registry.
 
         Warn if the registry cannot be read.
 
+        Args:
+            topics: the topics to compare.
+            context: prints warnings and notes.
+            read_foreign: whether numbers that the registry shows, and that are neither Git's nor recorded, get the registry's schemas.
+                A note says so.
+            number: the only number that must not contradict the record, and is noted, or None for all.
+
         Raises:
-            NumbersContradicted: if a number in the registry is neither Git's nor recorded.
+            NumbersContradicted: if another number in the registry is neither Git's nor recorded.
         """
         from schemactl.deploy.version_numbers import other_spellings, topic_apart
         from schemactl.registry.interface import Scope
@@ -424,12 +438,103 @@ class ReadingSetup:
                 self.numbers.topics.get(name) if self.numbers else None,
                 twin=self.approved.catalog.topics.get(name.twin),
             )
-            if not apart.recorded:
-                misread.append(apart)
             further_numbers[name] = other_spellings(topic, entries, self.list_versions(topic))
+            if not read_foreign:
+                if not apart.recorded:
+                    misread.append(apart)
+                continue
+            foreign = self._find_foreign_versions(topic, entries, apart)
+            further_numbers[name] += foreign
+            foreign_numbers = {version.number for version in foreign}
+            if any(
+                not entry.recorded and entry.registry not in foreign_numbers and number in (None, entry.registry)
+                for entry in apart.numbers
+            ):
+                misread.append(apart)
+            self._note_foreign_versions(name, [entry for entry in foreign if number in (None, entry.number)], context)
         if misread:
             raise NumbersContradicted(render(misread, target=target.name))
         return replace(self, seen=further_numbers)
+
+    def _find_foreign_versions(
+        self, topic: Topic, entries: Sequence[SchemaVersion], apart: TopicApart
+    ) -> tuple[TargetVersion, ...]:
+        """Return the versions that the registry shows, and that are neither Git's by their numbers nor recorded."""
+        from schemactl.declare.target_numbers import TargetVersion, find_decoding_problem
+
+        recorded = self.numbers.topics.get(topic.name) if self.numbers else None
+        git_versions = {version.number: version for version in topic.versions}
+        git_numbers = {entry.registry: entry.git for entry in apart.numbers if not entry.recorded}
+        if not topic.versions:
+            # Without versions in Git, nothing is compared.
+            git_numbers = {entry.number: None for entry in entries}
+        versions = []
+        for entry in live(entries):
+            if entry.info is None or entry.number not in git_numbers:
+                continue
+            if recorded and entry.number in recorded.entries:
+                continue
+            git_number = git_numbers[entry.number]
+            git = git_versions.get(git_number) if git_number is not None else None
+            problem = find_decoding_problem(entry.info)
+            info = None if problem else entry.info
+            versions.append(TargetVersion(entry.number, git, info, git.commit if git else None, problem))
+        return tuple(versions)
+
+    def _note_foreign_versions(self, name: TopicName, foreign: Sequence[TargetVersion], context: Context) -> None:
+        assert self.target is not None  # noqa: S101  only a target has foreign versions
+        for version in foreign:
+            origin = f"Git's version {version.git.number}, and not recorded" if version.git else "not in Git"
+            context.say(
+                f"note: {name}: version {version.number} of {self.target.name} is {origin}: its schema is read from the registry"
+            )
+
+    def read_undeclared(self, text: str, error: UsageError, context: Context) -> tuple[Topic, ReadingSetup]:
+        """Return a topic that Git does not know, and the setup with its versions in the target's registry.
+
+        Args:
+            text: the topic as the command line names it; only a full name can be a topic that Git does not know.
+            error: the reason why Git does not know the topic.
+            context: prints a note that the registry was read.
+
+        Raises:
+            UsageError: `error`, if the text is not a full name or the registry has no schema of the topic.
+            RegistryError: if the registry cannot be read.
+        """
+        from schemactl.core.catalog import Topic
+        from schemactl.core.names import TopicName
+        from schemactl.declare.target_numbers import TargetVersion, find_decoding_problem
+
+        if "://" not in text and text.count("/") != 2:
+            raise error
+        try:
+            name = TopicName.parse(text)
+        except ValueError:
+            raise error from None
+        if self.place is None or self.target is None:
+            if not self.project.targets:
+                raise error
+            raise UsageError(
+                error.what, fix="to read the schema of a topic that Git does not know, add --target"
+            ) from None
+        target_name = self.target.names.there(name)
+        try:
+            with closing(self.place.open(context)) as registry:
+                entries = registry.versions(target_name)
+        except RegistryError as registry_error:
+            raise type(registry_error)(
+                f"{error.what}; and whether {self.target.name} has it is unknown: {registry_error.what}",
+                fix=registry_error.fix,
+            ) from None
+        if not entries:
+            there = "" if target_name == name else f" as {target_name}"
+            raise UsageError(f"{error.what}; {self.target.name} has no schema of it{there}") from None
+        versions = []
+        for entry in entries:
+            problem = find_decoding_problem(entry.info) if entry.info else "is a tombstone: its schema was deleted"
+            versions.append(TargetVersion(entry.number, None, None if problem else entry.info, None, problem))
+        context.say(f"note: Git does not know {name}: its schemas are read from the registry of {self.target.name}")
+        return Topic(name), replace(self, seen={name: tuple(versions)})
 
 
 def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | None, topic: Topic) -> OnTarget:
