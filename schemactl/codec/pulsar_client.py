@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from .avro_schema import is_equal, is_same_shape, parse
-from .definition import CodecUnavailable, Definition, UnknownVersion
+from .definition import CodecUnavailable, Definition, KeyValue, UnknownVersion
 from .message import SENDABLE, number_of, pair_key, payload_of
 from .topic import Codec, GenericRecord, to_generic
 
@@ -92,7 +92,7 @@ def _find_reader_number(codec: Codec) -> int:
         return number
     for version in reversed(codec.versions):
         schema = version.schema
-        if isinstance(reader, Definition) and isinstance(schema, Definition) and _is_same_schema(schema, reader):
+        if isinstance(reader, Definition) and isinstance(schema, Definition) and is_same_schema(schema, reader):
             return version.number
     raise UnknownVersion("messages are read into a schema that is no version: name the version")
 
@@ -107,16 +107,24 @@ def _get_registered(client: Any, topic: str, number: int, definition: Definition
         info = client._client.get_schema_info(topic, number)  # noqa: SLF001  pulsar-client has no public method for it
     except pulsar.TopicNotFound:
         return None
-    if not _is_same_schema(definition, Definition(info.schema_type().name, info.schema())):
+    if not is_same_schema(definition, Definition(info.schema_type().name, info.schema())):
         raise UnknownVersion(
             f"version {number} of {topic} there is not the approved one: `schemactl drift` shows what it is"
         )
     return info
 
 
-def _is_same_schema(left: Definition, right: Definition) -> bool:
-    """Return whether two definitions are equal except for docs, aliases and other parts without an effect on messages."""
-    if left.type != right.type or left.type == "STRING":
+def is_same_schema(left: Definition | KeyValue, right: Definition | KeyValue) -> bool:
+    """Return whether two schemas are equal except for docs, aliases and other parts without an effect on messages."""
+    if isinstance(left, KeyValue) or isinstance(right, KeyValue):
+        return (
+            isinstance(left, KeyValue)
+            and isinstance(right, KeyValue)
+            and left.encoding == right.encoding
+            and is_same_schema(left.key, right.key)
+            and is_same_schema(left.value, right.value)
+        )
+    if left.type != right.type or left.type not in ("AVRO", "JSON", "PROTOBUF", "PROTOBUF_NATIVE"):
         return left.type == right.type
     if left.type == "PROTOBUF_NATIVE":
         from .proto_schema import describe_messages

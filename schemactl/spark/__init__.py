@@ -13,6 +13,7 @@ from .dataframes import decode, decode_column, encode, split
 from .landing import land, land_stream, replay, sink
 from .landing_sink import Counts, Landed
 from .message_columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
+from .pulsar.registered import registered_codec
 from .pulsar.source import PulsarSource
 from .session import JavaNotFound, ensure_java
 from .tables.landing_table import Conflict, WrongArgument
@@ -36,6 +37,7 @@ __all__ = [
     "ensure_java",
     "land",
     "land_stream",
+    "registered_codec",
     "replay",
     "sink",
     "split",

@@ -37,6 +37,7 @@ _READING: Final = (
     "pollTimeoutMs",
     "key.encoding",
     "target",
+    "auto.consume",
     "pulsar.reader.readCompacted",
     "pulsar.reader.receiverQueueSize",
 )
@@ -115,6 +116,7 @@ class ReadOptions:
     poll_timeout_s: float
     key_encoding: KeyEncoding
     target: str | None
+    auto_consume: bool
     compacted: bool
     queue: int
     max_messages_per_trigger: int | None
@@ -163,14 +165,17 @@ def parse_read_options(values: Mapping[str, str], purpose: Literal["a batch", "a
     encoding = options.get("key.encoding") or "auto"
     if encoding not in get_args(KeyEncoding):
         raise ValueError(f"key.encoding is {encoding!r}: write auto, text or base64")
+    topics = _parse_topics(options)
+    auto_consume = parse_auto_consume(values) is not None
     return ReadOptions(
-        topics=_parse_topics(options),
+        topics=topics,
         start=_parse_side(options, "starting", EARLIEST if purpose == "a batch" else LATEST),
         end=_parse_side(options, "ending", LATEST),
         fail_on_data_loss=options.get_flag("failOnDataLoss", default=True),
         poll_timeout_s=options.get_seconds("pollTimeoutMs", default_s=120),
         key_encoding=cast("KeyEncoding", encoding),
         target=parse_target(values),
+        auto_consume=auto_consume,
         compacted=options.get_flag("pulsar.reader.readCompacted", default=False),
         queue=options.get_number("pulsar.reader.receiverQueueSize") or 1_000,
         max_messages_per_trigger=options.get_number("maxMessagesPerTrigger"),
@@ -181,6 +186,23 @@ def parse_read_options(values: Mapping[str, str], purpose: Literal["a batch", "a
 def parse_target(values: Mapping[str, str]) -> str | None:
     """Return the target that the messages are from, or None if the options of a read name none."""
     return next((value for name, value in values.items() if name.casefold() == "target"), None) or None
+
+
+def parse_auto_consume(values: Mapping[str, str]) -> str | None:
+    """Return the full name of the topic that a read decodes with registered schemas (AUTO_CONSUME), or None for raw messages.
+
+    Raises:
+        ValueError: if an option is unknown or wrong, or does not fit AUTO_CONSUME.
+    """
+    options = _Options(values, None)
+    if not options.get_flag("auto.consume", default=False):
+        return None
+    topics = _parse_topics(options)
+    if isinstance(topics, re.Pattern) or len(topics) != 1:
+        raise ValueError("auto.consume decodes one topic into its columns: give the option topic")
+    if not options.get("admin.url"):
+        raise ValueError("auto.consume needs admin.url: registered schemas are read through Pulsar's admin REST API")
+    return topics[0]
 
 
 def parse_send_options(values: Mapping[str, str]) -> SendOptions:

@@ -32,8 +32,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
+from ...codec import Codec
 from ...codec.message import SENDABLE, number_of, pair_key, payload_of
 from ..column_types import struct_of
+from ..dataframes import decode_batch
 from ..message_columns import (
     ERROR,
     EVENT_TIME,
@@ -61,11 +63,13 @@ from .options import (
     full_topic_name,
     offsets_from_json,
     offsets_to_json,
+    parse_auto_consume,
     parse_connection,
     parse_read_options,
     parse_send_options,
     parse_target,
 )
+from .registered import decoded_columns, read_codec, read_codec_for, select_columns
 from .topics import (
     Cluster,
     Head,
@@ -120,7 +124,8 @@ class PulsarSource(DataSource):
 
     The columns are `value` (the payload), `__key`, `__topic`, `__messageId`, `__publishTime`, `__eventTime`,
     `__messageProperties`, and `__schemaVersion`: the number of the schema that each was written with. With the option `target`,
-    `__target` has its name, so that they are decoded by the version numbers of that target. The options are described in docs/reference/pulsar-source.md; unknown ones are an error.
+    `__target` has its name, so that they are decoded by the version numbers of that target. With the option `auto.consume`, the columns
+    are those of `decode`, by the schemas that the cluster has registered. The options are described in docs/reference/pulsar-source.md; unknown ones are an error.
     """
 
     @classmethod
@@ -129,19 +134,28 @@ class PulsarSource(DataSource):
         return "pulsar-schemactl"
 
     def schema(self) -> StructType:
-        """Return the columns, which are the same for all topics; raises ValueError if an option is wrong."""
-        parse_connection(self.options)
-        return struct_of(make_columns(parse_target(self.options)))
+        """Return the columns: the same for all topics, or with `auto.consume` those of the newest registered version.
+
+        Raises:
+            ValueError: if an option is wrong.
+            PulsarProblem: with `auto.consume`, if the registry cannot be read, or has no schema of the topic.
+        """
+        connection = parse_connection(self.options)
+        raw = struct_of(make_columns(parse_target(self.options)))
+        topic = parse_auto_consume(self.options)
+        return raw if topic is None else decoded_columns(read_codec(connection, topic), raw)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a batch read; raises ValueError if an option or a column is wrong."""
         self._check(schema)
-        return PulsarBatch(parse_connection(self.options, "a batch"), parse_read_options(self.options, "a batch"))
+        reading = parse_read_options(self.options, "a batch")
+        return PulsarBatch(parse_connection(self.options, "a batch"), reading, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return a stream; raises ValueError if an option or a column is wrong."""
         self._check(schema)
-        return PulsarStream(parse_connection(self.options, "a stream"), parse_read_options(self.options, "a stream"))
+        reading = parse_read_options(self.options, "a stream")
+        return PulsarStream(parse_connection(self.options, "a stream"), reading, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature
         """Return a sink; raises ValueError if an option or a column is wrong, PulsarProblem if the version cannot be sent."""
@@ -163,6 +177,8 @@ class PulsarSource(DataSource):
         return sender
 
     def _check(self, schema: StructType) -> None:
+        if parse_auto_consume(self.options) is not None:
+            return
         names = make_columns(parse_target(self.options)).names
         if schema.names != names:
             raise ValueError(f"pulsar-schemactl has the columns {', '.join(names)}: leave `schema` out")
@@ -182,19 +198,27 @@ class DataLoss(PulsarProblem):
 
 @dataclass(frozen=True)
 class Range(InputPartition):
-    """The messages of one partition that one task reads: after `start` (None: from the beginning), up to and including `end`."""
+    """The messages of one partition that one task reads: after `start` (None: from the beginning), up to and including `end`.
+
+    With a `codec`, the task decodes them.
+    """
 
     topic: str
     start: MessagePosition | None
     end: MessagePosition
+    codec: Codec | None = None
 
 
 @dataclass
 class PulsarBatch(DataSourceReader):
-    """A batch read. Its ends are fixed when it is planned, so a repeated task reads the same rows."""
+    """A batch read. Its ends are fixed when it is planned, so a repeated task reads the same rows.
+
+    `schema` has its columns, which only a read that decodes needs.
+    """
 
     connection: Connection
     reading: ReadOptions
+    schema: StructType | None = None
 
     def partitions(self) -> list[InputPartition]:
         """Return a range for each partition that has messages to read."""
@@ -203,7 +227,8 @@ class PulsarBatch(DataSourceReader):
             topics = list_partitions(cluster, reading.topics)
             starts = find_positions(cluster, topics, reading.start, compacted=reading.compacted)
             ends = find_positions(cluster, topics, reading.end, compacted=reading.compacted)
-        ranges = _make_ranges(reading, starts, ends, are_last=reading.end == LATEST)
+        codec = _read_codec(self.connection, reading, self.schema)
+        ranges = _make_ranges(reading, starts, ends, codec, are_last=reading.end == LATEST)
         # Spark replaces an empty list by one partition that is not a Range.
         return ranges or [InputPartition(None)]
 
@@ -212,8 +237,16 @@ class PulsarBatch(DataSourceReader):
         return _read_range(self.connection, self.reading, partition)
 
 
+def _read_codec(connection: Connection, reading: ReadOptions, schema: StructType | None) -> Codec | None:
+    """Return the codec of the registered versions for a read that decodes, or None for raw messages."""
+    if not reading.auto_consume or schema is None:
+        return None
+    [topic] = reading.topics if isinstance(reading.topics, tuple) else ()
+    return read_codec_for(connection, topic, struct_of(make_columns(reading.target)), schema)
+
+
 def _make_ranges(
-    reading: ReadOptions, starts: Offsets, ends: Offsets, *, are_last: bool = True
+    reading: ReadOptions, starts: Offsets, ends: Offsets, codec: Codec | None = None, *, are_last: bool = True
 ) -> list[InputPartition]:
     """Return a range for each partition that has messages between its start and its end.
 
@@ -221,6 +254,7 @@ def _make_ranges(
         reading: the options.
         starts: the last messages that were already read.
         ends: the last messages to read.
+        codec: the codec with which tasks decode the messages, or None for raw messages.
         are_last: whether the partitions had no messages after the ends.
 
     Raises:
@@ -236,14 +270,25 @@ def _make_ranges(
             )
             start = None
         if end and (start is None or start.order < end.order):
-            ranges.append(Range(topic, start, end))
+            ranges.append(Range(topic, start, end, codec))
     return ranges
 
 
 def _read_range(connection: Connection, reading: ReadOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Yield the messages of a Range as record batches with COLUMNS; the client lives as long as the iterator."""
+    """Yield the messages of a Range as record batches, raw or decoded; the client lives as long as the iterator."""
     if not isinstance(partition, Range):
         return
+    batches = _read_raw_range(connection, reading, partition)
+    if partition.codec is None:
+        yield from batches
+        return
+    columns = select_columns(struct_of(make_columns(reading.target)))
+    for batch in batches:
+        yield from decode_batch(batch, codec=partition.codec, columns=columns)
+
+
+def _read_raw_range(connection: Connection, reading: ReadOptions, partition: Range) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of a Range as record batches with COLUMNS."""
     with Cluster(connection) as cluster:
         get_key = _make_key_reader(cluster, partition.topic, reading.key_encoding)
         rows: list[tuple[Any, ...]] = []
@@ -404,13 +449,14 @@ class PulsarStream(DataSourceStreamReader):
     beginning.
     """
 
-    def __init__(self, connection: Connection, reading: ReadOptions) -> None:
+    def __init__(self, connection: Connection, reading: ReadOptions, schema: StructType | None = None) -> None:
         if reading.max_messages_per_trigger is not None and _LIMITS is None:
             raise ValueError(
                 "maxMessagesPerTrigger needs Spark 4.2 or newer: before, a stream in Python cannot limit a batch"
             )
         self.connection = connection
         self.reading = reading
+        self.schema = schema
         self._target: Offsets | None = None
 
     @cached_property
@@ -459,7 +505,8 @@ class PulsarStream(DataSourceStreamReader):
             _report_loss(
                 self.reading, f"{', '.join(missing_topics)}: not there any more, or the checkpoint is another query's"
             )
-        return _make_ranges(self.reading, starts, ends)
+        # Read for each batch, so that versions that were registered meanwhile are decoded, too.
+        return _make_ranges(self.reading, starts, ends, _read_codec(self.connection, self.reading, self.schema))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the partition's messages, in order."""

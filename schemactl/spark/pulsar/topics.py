@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from urllib.parse import quote
 
 from .options import (
     EARLIEST,
@@ -182,6 +183,40 @@ def _list_topics(connection: Connection, namespace: str) -> set[str]:
                     f"{failure}: {address} answers with no list of them; is admin.url that of a broker's or proxy's REST API?"
                 ) from None
     return topics
+
+
+def list_schemas(connection: Connection, topic: str) -> list[dict[str, Any]]:
+    """Return the responses of the admin REST API on the readable versions of a topic's schema, oldest first.
+
+    Each has `version`, `type`, `data` and `properties` (GetSchemaResponse). pulsar-client does not show the properties, by which a
+    KEY_VALUE has its types. `topic` is a full name.
+
+    Raises:
+        PulsarProblem: if the API does not respond, or the topic has no readable schema.
+    """
+    import urllib3
+
+    namespace, _, name = topic_of(topic).partition("://")[2].rpartition("/")
+    # Brokers decode the topic in these paths twice (SchemasResource).
+    path = f"{namespace}/{quote(quote(name, safe=''), safe='')}"
+    address = f"{(connection.admin_url or '').rstrip('/')}/admin/v2/schemas/{path}/schemas"
+    with _open_pool(connection) as pool:
+        try:
+            response = pool.request("GET", address, redirect=False)
+        except urllib3.exceptions.HTTPError as error:
+            raise PulsarProblem(f"cannot read the schemas of {topic}: {error}") from None
+    if response.status not in (200, 404):
+        raise PulsarProblem(f"cannot read the schemas of {topic}: {address} answers {response.status}")
+    try:
+        responses = json.loads(response.data)["getSchemaResponses"] if response.status == 200 else []
+        responses = sorted(responses, key=lambda entry: int(entry["version"]))
+    except (ValueError, TypeError, KeyError):
+        raise PulsarProblem(
+            f"cannot read the schemas of {topic}: {address} answers with no list of them; is admin.url that of a broker's REST API?"
+        ) from None
+    if not responses:
+        raise PulsarProblem(f"{topic} has no schema at {connection.admin_url}: read it without the option auto.consume")
+    return responses
 
 
 def _open_pool(connection: Connection) -> PoolManager:

@@ -1,0 +1,165 @@
+"""Decode a topic with the schemas that the cluster has registered, for topics and versions without a generated package.
+
+The driver reads the schemas through Pulsar's admin REST API, and tasks get them with their partitions.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from ...codec import Codec, CodecError, Definition, KeyValue, UnknownVersion, Version
+from ..column_types import struct_of
+from ..message_columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, Columns
+from .options import Connection, PulsarProblem, full_topic_name, parse_connection
+from .topics import list_schemas
+
+_LOGGER = logging.getLogger("schemactl")
+
+
+def registered_codec(options: Mapping[str, str], *, codec: Codec | None = None) -> Codec:
+    """Return a codec of a topic with the schemas of the cluster, read now; a warning in the log says so.
+
+    Args:
+        options: the options of the data source, among them `admin.url` and `topic`.
+        codec: the codec of the topic's generated package, which gets the versions that it does not have. By default the codec has the
+            registered versions alone, and messages are decoded into the newest.
+
+    Raises:
+        ValueError: if an option is missing or wrong.
+        PulsarProblem: if the registry does not respond, or has no schema of the topic.
+        UnknownVersion: if a version of `codec` has another content in the registry.
+    """
+    values = {name.casefold(): value for name, value in options.items()}
+    if "topic" not in values:
+        raise ValueError("the option topic is missing: give the topic whose schemas are read")
+    return read_codec(parse_connection(options), full_topic_name(values["topic"]), codec=codec)
+
+
+def read_codec(connection: Connection, topic: str, *, codec: Codec | None = None) -> Codec:
+    """Return the result of `registered_codec` for the full name of a topic."""
+    if connection.admin_url is None:
+        raise ValueError("the option admin.url is missing: registered schemas are read through Pulsar's admin REST API")
+    versions = [_make_version(topic, response) for response in list_schemas(connection, topic)]
+    place = f"{topic} at {connection.admin_url}"
+    if codec is None:
+        _warn(f"the schemas of {place} are read from its registry: versions {_list_numbers(versions)}")
+        return Codec(versions, reader=_find_reader(topic, versions).schema)
+    from ...codec.pulsar_client import is_same_schema
+
+    known_versions = {version.number: version.schema for version in codec.versions}
+    for version in versions:
+        if version.number in known_versions and not is_same_schema(known_versions[version.number], version.schema):
+            raise UnknownVersion(
+                f"version {version.number} of {place} is not the approved one: `schemactl drift` shows what it is"
+            )
+    foreign = [version for version in versions if version.number not in known_versions]
+    if not foreign:
+        return codec
+    _warn(f"foreign versions of {place} are read from its registry: {_list_numbers(foreign)}")
+    return Codec(
+        [*codec.versions, *foreign],
+        reader=codec.reader,
+        options=codec.options,
+        numbers=codec.numbers,
+        target=codec.target,
+    )
+
+
+def read_codec_for(connection: Connection, topic: str, raw: StructType, schema: StructType) -> Codec:
+    """Return a codec with the registered versions, which decodes into the newest version that has the columns `schema`.
+
+    So the columns of a query stay the same if a version is registered after it was planned. `raw` has the columns of a read without
+    decoding.
+
+    Raises:
+        ValueError: if no version has these columns.
+        PulsarProblem: as `registered_codec`.
+    """
+    codec = read_codec(connection, topic)
+    for version in reversed(codec.versions):
+        candidate = Codec(codec.versions, reader=version.schema)
+        try:
+            if _describe(decoded_columns(candidate, raw)) == _describe(schema):
+                return candidate
+        except CodecError:
+            continue
+    raise ValueError(
+        f"no registered version of {topic} has the columns {', '.join(schema.names)}: leave `schema` out, or load it again"
+    )
+
+
+def _describe(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema]
+
+
+def decoded_columns(codec: Codec, raw: StructType) -> StructType:
+    """Return the columns of decoded messages whose raw columns are `raw`, as `decode` has them."""
+    columns = struct_of(codec.columns).add(raw[KEY])
+    for name in select_columns(raw).others:
+        columns = columns.add(raw[name])
+    return columns.add(SCHEMA_VERSION, "long").add(ERROR, "string").add(PAYLOAD, "binary")
+
+
+def select_columns(raw: StructType) -> Columns:
+    """Return the raw columns of a read by their meaning."""
+    others = tuple(name for name in raw.names if name not in ("value", KEY, SCHEMA_VERSION))
+    return Columns("value", SCHEMA_VERSION, KEY, others)
+
+
+@cache
+def _warn(text: str) -> None:
+    """Log a warning once: a stream reads the schemas for each batch."""
+    _LOGGER.warning(text)
+
+
+def _find_reader(topic: str, versions: list[Version]) -> Version:
+    """Return the newest version that messages can be decoded into."""
+    problem: CodecError | None = None
+    for version in reversed(versions):
+        try:
+            Codec([version]).columns  # noqa: B018  raises for a schema without columns
+        except CodecError as error:
+            problem = problem or error
+            continue
+        return version
+    raise PulsarProblem(f"{topic}: no registered version can be decoded into columns: {problem}")
+
+
+def _list_numbers(versions: list[Version]) -> str:
+    return ", ".join(str(version.number) for version in versions)
+
+
+def _make_version(topic: str, response: Mapping[str, Any]) -> Version:
+    """Return the version in a response of `list_schemas`."""
+    try:
+        number, text = int(response["version"]), str(response.get("data") or "")
+        properties = {str(name): str(value) for name, value in (response.get("properties") or {}).items()}
+        if response["type"] != "KEY_VALUE":
+            return Version(number, Definition(str(response["type"]), text, properties), foreign=True)
+        parts = dict(_make_parts(json.loads(text), properties))
+        encoding = properties.get("kv.encoding.type") or "INLINE"
+        pair = KeyValue(parts["key"], parts["value"], "SEPARATED" if encoding == "SEPARATED" else "INLINE")
+        return Version(number, pair, foreign=True)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise PulsarProblem(f"{topic}: the registry answers with no schema: {error!r}") from None
+
+
+def _make_parts(texts: Mapping[str, Any], properties: Mapping[str, str]) -> Iterator[tuple[str, Definition]]:
+    """Yield the definitions of key and value, which the API shows as JSON in the text of a KEY_VALUE."""
+    for name in ("key", "value"):
+        part = texts[name]
+        part_properties = json.loads(properties.get(f"{name}.schema.properties") or "{}")
+        yield (
+            name,
+            Definition(
+                properties.get(f"{name}.schema.type", "BYTES"),
+                part if isinstance(part, str) else json.dumps(part),
+                {str(key): str(value) for key, value in part_properties.items()},
+            ),
+        )
