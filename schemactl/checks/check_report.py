@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from schemactl.core.catalog import Client
 from schemactl.core.edits import TextEdit
 from schemactl.core.errors import DeclarationError, SchemactlError, Source
-from schemactl.core.findings import DataState, Finding, Severity, Verdict, Waiver
+from schemactl.core.findings import DataState, Finding, Severity, UpgradeFirst, Verdict, Waiver
 from schemactl.core.names import NamespaceName, TopicName, name_kind
 from schemactl.core.policies import CompatibilityStrategy, Level
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaVersion
@@ -146,6 +146,7 @@ class TopicCheck:
         source: the location of the declaration.
         owner: the declared owner, or empty.
         tables: the effects on tables that the topic feeds, or None if no columns are generated.
+        upgrade_first: the clients to upgrade first, as `rollout` orders them on all targets; None without a new version.
         targets: the targets that the result applies to; empty if it does not depend on a target.
         schema: the declared schema if it has changed, else None.
         before: the approved schema if `schema` has changed; None without one, or in a new generation.
@@ -166,6 +167,7 @@ class TopicCheck:
     source: Source | None = None
     owner: str = ""
     tables: Impact | None = None
+    upgrade_first: UpgradeFirst | None = None
     targets: tuple[str, ...] = ()
     # Results of several targets that differ only in these attributes are joined.
     schema: SchemaInfo | None = field(default=None, compare=False, repr=False)

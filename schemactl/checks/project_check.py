@@ -190,6 +190,7 @@ def _check_files(
     """Check the files of one project; see `check_project` for the arguments."""
     from schemactl import history
     from schemactl.checks.environments import read_files
+    from schemactl.checks.rollout import add_upgrade_order
     from schemactl.checks.waivers import WaiverFile, apply_waivers
     from schemactl.declare import project as declare_project
 
@@ -235,7 +236,7 @@ def _check_files(
     if request.base and isinstance(files, history.CommitFiles):
         unwaived = replace(unwaived, notes=(*unwaived.notes, *check.note_unjudged_files(files)))
     is_whole = not (request.topics or request.namespaces or request.paths or request.target or content.declared.broken)
-    report = apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole)
+    report = add_upgrade_order(apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole))
 
     is_recorded = request.staged and is_whole and not request.config and not request.changes
     if is_recorded and not report.count("error") and Path.cwd() == Path(request.directory):
@@ -247,7 +248,8 @@ def _check_files(
         changed_keys = {key for key in keys | keys_at_head if keys[key] != keys_at_head[key]}
         unwaived = check.drop_earlier_findings(unwaived, report, head, changed_keys)
         waiver_file = replace(waiver_file, known=waiver_file.known | keys_at_head)
-        report = apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole)
+        # Findings that are left out here still count for the order.
+        report = replace(apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole), topics=report.topics)
         if report.count("error") and forked.approved.tip == head:
             report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
     return report

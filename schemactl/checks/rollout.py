@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Final, Literal
 
 from schemactl.broker.upload import check_consumer
 from schemactl.checks.check_report import CheckReport, TopicCheck, client_impacts
+from schemactl.checks.proposal import Proposal
+from schemactl.checks.topics import list_client_impacts
 from schemactl.comparison.changes import Contents
 from schemactl.comparison.compatibility import find_changed_values
-from schemactl.core.catalog import Client, chosen_topics
+from schemactl.core.catalog import Client, Topic, chosen_topics
+from schemactl.core.findings import UpgradeFirst
 from schemactl.core.names import TopicName
-from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
+from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy, Level
 from schemactl.core.project import Target
-from schemactl.core.schema import SchemaVersion, live, next_number
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
 from schemactl.formats import explain, spec
 from schemactl.registry import url
 
 Order = Literal["any order", "consumers first", "producers first", "no safe order"]
+
+UPGRADE_FIRST: Final[Mapping[Order, UpgradeFirst]] = {
+    "consumers first": "consumers",
+    "producers first": "producers",
+    "any order": "any order",
+    "no safe order": "none",
+}
+"""The clients that each order upgrades first."""
 
 Kind = Literal["declare", "merge", "apply", "consumers", "producers", "drain"]
 
@@ -70,7 +81,7 @@ class RolloutStep:
         target: the target, or empty if the step does not depend on one.
         clients: the declared clients of the step.
         text: the instruction.
-        command: the command that exits with 0 when the step is done.
+        command: the command that exits with 0 when the step is done, or empty on an embedded registry, which does not know its clients.
     """
 
     kind: Kind
@@ -100,22 +111,14 @@ def rollout(
         approved: the ref that the change is merged into.
         kind: the kind of events of a topic with several.
     """
-    rows = [row for row in report.topics if (row.topic, row.kind) == (name, kind) and row.schema]
-    if not any(row.change in ("added", "new version") for row in rows):
+    rows = _select_rows(name, kind, report.topics)
+    if not rows:
         return None
     row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
     version, latest = _find_git_numbers(rows, approved_versions, targets_apart)
     rebase_offset = row.stepwise - row.version if row.stepwise is not None and row.version is not None else 0
     facts = _Facts(rows, version)
-    refusals = [
-        f"{finding.rule}: {finding.message.partition(chr(10))[0]}"
-        for finding in report.findings
-        # Clients that break decide the order of the steps instead.
-        if finding.topic == name
-        and finding.kind in ("", kind)
-        and finding.severity == "error"
-        and finding.rule != "CLIENT_BREAKS"
-    ] or [*_find_obstacles(rows, version, report)]
+    refusals = _find_refusals(name, kind, rows, version, report)
     order: Order = "no safe order" if refusals else facts.order
     fix = "make two changes of it: add the new beside the old, and remove the old once everybody has the new"
     if facts.order != "no safe order":
@@ -139,6 +142,76 @@ def rollout(
         "" if is_safe else fix,
         kind,
     )
+
+
+def add_upgrade_order(report: CheckReport) -> CheckReport:
+    """Return the report with the clients to upgrade first for each topic with a new version."""
+    orders: dict[tuple[TopicName, str], UpgradeFirst] = {}
+    for name, kind in {(row.topic, row.kind) for row in report.topics}:
+        if rows := _select_rows(name, kind, report.topics):
+            version = rows[0].version or 0
+            is_safe = not _find_refusals(name, kind, rows, version, report)
+            orders[name, kind] = UPGRADE_FIRST[_Facts(rows, version).order if is_safe else "no safe order"]
+    return replace(
+        report, topics=tuple(replace(row, upgrade_first=orders.get((row.topic, row.kind))) for row in report.topics)
+    )
+
+
+def find_upgrade_order(
+    topic: Topic,
+    versions: Sequence[SchemaVersion],
+    schema: SchemaInfo,
+    strategy: CompatibilityStrategy,
+    level: Level,
+    release: Release,
+) -> UpgradeFirst:
+    """Return the clients to upgrade first when an approved schema is registered after `versions`.
+
+    Findings do not count, because the schema was approved with them.
+
+    Args:
+        topic: the topic with its declared clients.
+        versions: the versions before, oldest first, by Git's numbers.
+        schema: the approved schema.
+        strategy: the strategy in force.
+        level: the level that sets the strategy.
+        release: the release of the target's brokers.
+    """
+    proposal = Proposal.of(topic, schema, tuple(versions), strategy, level)
+    row = TopicCheck(
+        topic.name,
+        "new version",
+        strategy,
+        level,
+        version=proposal.number,
+        latest=proposal.latest,
+        schema=schema,
+        versions=proposal.versions,
+        clients=list_client_impacts(proposal),
+    )
+    is_safe = not any(_find_obstacles([row], proposal.number, CheckReport(release, "", 0)))
+    return UPGRADE_FIRST[_Facts([row], proposal.number).order if is_safe else "no safe order"]
+
+
+def _select_rows(name: TopicName, kind: str, checks: Iterable[TopicCheck]) -> list[TopicCheck]:
+    """Return the results for a topic, or a kind of its events, on all targets, or [] if none of them has a new version."""
+    rows = [row for row in checks if (row.topic, row.kind) == (name, kind) and row.schema]
+    return rows if any(row.change in ("added", "new version") for row in rows) else []
+
+
+def _find_refusals(
+    name: TopicName, kind: str, rows: Sequence[TopicCheck], version: int, report: CheckReport
+) -> list[str]:
+    """Return the reasons why no order is safe, for any schemas of the clients."""
+    return [
+        f"{finding.rule}: {finding.message.partition(chr(10))[0]}"
+        for finding in report.findings
+        # Clients that break decide the order of the steps instead.
+        if finding.topic == name
+        and finding.kind in ("", kind)
+        and finding.severity == "error"
+        and finding.rule != "CLIENT_BREAKS"
+    ] or [*_find_obstacles(rows, version, report)]
 
 
 def _find_git_numbers(
@@ -288,10 +361,8 @@ class _Planner:
         version = f"version {self._facts.version}"
         version += f" ({number} there)" if number != self._facts.version else ""
         apply = self._make_apply_step(target, target_settings, version)
-        if target_settings and url.parse(target_settings.registry).kind != "pulsar":
-            # Clients connect only to brokers.
-            yield apply
-            return
+        # An embedded registry does not know which clients are connected.
+        is_observable = target_settings is None or url.parse(target_settings.registry).kind == "pulsar"
         impacts_here = [
             impact for impact in self._facts.clients if target_settings is None or impact.client.runs_on(target)
         ]
@@ -312,7 +383,9 @@ class _Planner:
                     target,
                     tuple(clients),
                     f"upgrade {_join_names(clients) or kind} to {version}",
-                    f"schemactl clients {self._short} --target {quote(target)} --expect {number}{client_options}",
+                    f"schemactl clients {self._short} --target {quote(target)} --expect {number}{client_options}"
+                    if is_observable
+                    else "",
                 )
 
         if self._order == "consumers first":
@@ -330,7 +403,7 @@ class _Planner:
                 target,
                 tuple(impact.client for impact in impacts_here if impact.client.reads),
                 f"wait until all messages from before {version} are consumed, or have expired: a backlog of 0",
-                f"schemactl clients {self._short} --target {quote(target)} --drained",
+                f"schemactl clients {self._short} --target {quote(target)} --drained" if is_observable else "",
             )
         yield from upgrade("consumers", [*blocked, *other_consumers])
 

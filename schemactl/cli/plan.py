@@ -33,12 +33,13 @@ from schemactl.cli.target_selection import (
 )
 from schemactl.cli.topic_selection import add_filters, find, output_file, relative_path
 from schemactl.core.deadline import within
-from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, SchemactlError, UsageError, first_of
+from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, InvalidSchema, SchemactlError, UsageError, first_of
 from schemactl.core.names import NamespaceName, TopicName, is_glob, matching, select_known
 from schemactl.report import SHEET_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
+    from schemactl.core.findings import UpgradeFirst
     from schemactl.core.json_values import Json
     from schemactl.core.names import TargetNames
     from schemactl.declare.target_numbers import TargetNumbers
@@ -313,7 +314,35 @@ class PlanRequest:
             numbers=self.numbers,
             awaited=lambda plan: awaited(target, plan, self.results),
         )
-        return ReadyPlan(replace(plan, whole=self.whole, unreadable=self.unreadable), target)
+        plan = replace(
+            plan, whole=self.whole, unreadable=self.unreadable, upgrade_first=self._find_upgrade_orders(plan)
+        )
+        return ReadyPlan(plan, target)
+
+    def _find_upgrade_orders(self, plan: Plan) -> dict[TopicName, UpgradeFirst]:
+        """Return the clients to upgrade first, for each topic that has versions and gets another one."""
+        from schemactl.checks.rollout import find_upgrade_order
+        from schemactl.deploy.steps import RegisterVersion
+
+        steps_by_topic: dict[TopicName, list[RegisterVersion]] = {}
+        for step in plan.steps:
+            if isinstance(step, RegisterVersion):
+                steps_by_topic.setdefault(step.name, []).append(step)
+        orders: dict[TopicName, UpgradeFirst] = {}
+        for name, steps in steps_by_topic.items():
+            topic, schema = self.catalog.topics[name], steps[-1].version.info
+            old_versions = [
+                version for version in topic.versions if version.number < min(step.version.number for step in steps)
+            ]
+            if schema is None or not old_versions:
+                continue
+            clients = tuple(client for client in topic.clients if client.runs_on(self.target.name))
+            strategy, level = self.catalog.strategy(name, self.target.place.project.defaults)
+            with suppress(InvalidSchema):
+                orders[name] = find_upgrade_order(
+                    replace(topic, clients=clients), old_versions, schema, strategy, level, plan.origin.release
+                )
+        return orders
 
 
 def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:

@@ -338,7 +338,7 @@ def _rollout_value(rollout: Rollout) -> dict[str, Any]:
                 "target": step.target or None,
                 "clients": [client_value(client) for client in step.clients],
                 "text": step.text,
-                "command": step.command,
+                "command": step.command or None,
             }
             for step in rollout.steps
         ],

@@ -152,7 +152,7 @@ def table(
         return []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     while width is not None and sum(widths) + 2 * len(widths) - 2 > width and max(widths) > _MIN_COLUMN_WIDTH:
-        others = [index for index, size in enumerate(widths) if index not in whole and size > 2 * _MIN_COLUMN_WIDTH]
+        others = [index for index, size in enumerate(widths) if index not in whole and size > _MIN_COLUMN_WIDTH + 2]
         widths[max(others or range(len(widths)), key=widths.__getitem__)] -= 1
 
     def format_cell(index: int, text: str, style: str, *, is_last: bool) -> str:

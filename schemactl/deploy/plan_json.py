@@ -35,7 +35,9 @@ from schemactl.deploy.version_numbers import apart_values
 FORMAT_VERSION = 1
 """The version of the format. Changes that readers must handle raise it; new keys do not."""
 
-_NOT_IN_DIGEST: Final = frozenset({"schemactl", "registry_version", "approved", "proposed", "unreadable"})
+_NOT_IN_DIGEST: Final = frozenset(
+    {"schemactl", "registry_version", "approved", "proposed", "unreadable", "upgrade_first"}
+)
 """The keys about the making of a plan and its commit; `left_out` also has the topics of unreadable declarations."""
 
 _NOT_IN_DIGEST_OF_ENTRIES: Final = {
@@ -71,6 +73,7 @@ def document(plan: Plan) -> Json:
             *(_make_left_out_value(declaration) for declaration in plan.unreadable),
         ],
         "unreadable": unreadable_values(plan.unreadable),
+        "upgrade_first": {str(name): order for name, order in plan.upgrade_first.items()},
         "numbers_apart": apart_values(plan.apart),
         "numbers_apart_now": plan.apart_now,
         "whole": plan.whole,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from schemactl.core.errors import Problem
-from schemactl.core.findings import Answer, Waiver
+from schemactl.core.findings import Answer, UpgradeFirst, Waiver
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies, address
@@ -290,6 +290,7 @@ class Plan:
         apart_now: whether a topic has such a number already that is not recorded.
         whole: whether it was made for all topics, so that topics without a step are complete.
         unreadable: the approved declarations that cannot be read, which the plan leaves out.
+        upgrade_first: the clients to upgrade first, for each topic with a version to register; empty if it is unknown.
     """
 
     origin: Origin
@@ -303,6 +304,7 @@ class Plan:
     apart_now: bool = False
     whole: bool = True
     unreadable: tuple[UnreadableDeclaration, ...] = ()
+    upgrade_first: Mapping[TopicName, UpgradeFirst] = field(default_factory=dict, compare=False)
 
     @property
     def leaves_out(self) -> bool:

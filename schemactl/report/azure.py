@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.terminal import clean, cut
 from schemactl.report.causes import ShownCause
-from schemactl.report.check import summary
+from schemactl.report.check import summarize_upgrades, summary
 from schemactl.report.github import list_annotations
 
 _MAX_MESSAGE = 4_000
@@ -15,7 +15,10 @@ _MAX_MESSAGE = 4_000
 def render(report: CheckReport) -> str:
     """Return a command for each error and warning, at most ten of each, notes and waived causes as plain text, and the summary."""
     return "\n".join(
-        [*(_command(level, annotation) for level, annotation in list_annotations(report)), clean(summary(report))]
+        [
+            *(_command(level, annotation) for level, annotation in list_annotations(report)),
+            clean(f"{summary(report)} {summarize_upgrades(report)}".rstrip()),
+        ]
     )
 
 

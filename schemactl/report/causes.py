@@ -120,7 +120,9 @@ class ShownCause:
     def message(self) -> str:
         """All lines as one text, for formats that show rule, severity and a location in the current files separately."""
         removed = [f"Place: {self.place}"] if self.lead.before_change else []
-        return "\n".join([*(part.text for part in self.parts()), *removed])
+        orders = dict.fromkeys(check.upgrade_first for check in self._list_checks() if check.upgrade_first)
+        upgrades = [f"Upgrade first: {', '.join(orders)}"] if orders else []
+        return "\n".join([*(part.text for part in self.parts()), *upgrades, *removed])
 
     def parts(self) -> Iterator[CauseLine]:
         """Yield the findings with their proofs and fixes, the broker's answer, the topics if there are several, owners and the waive command."""

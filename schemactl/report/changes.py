@@ -45,6 +45,8 @@ _BACK_NOTE: Final = (
     "To undo a change, approve a new commit that reverts it, and promote that: an old text returns its old number.",
 )
 
+_DONE_WITHOUT_COMMAND: Final = "these clients run with it; an embedded registry does not know its clients"
+
 _ORDER_TEXT: Final = {
     "any order": "Any order is safe.",
     "consumers first": "Consumers first, then the schema, then producers.",
@@ -226,7 +228,8 @@ def render_rollout_text(rollout: Rollout) -> str:
     for number, step in enumerate(rollout.steps, 1):
         target = f"{on_one_line(step.target)}: " if step.target else ""
         lines.append(f"{number}. {target}{on_one_line(step.text)}")
-        lines.append(f"   done when this exits with 0: {on_one_line(step.command)}")
+        done = f"this exits with 0: {on_one_line(step.command)}" if step.command else _DONE_WITHOUT_COMMAND
+        lines.append(f"   done when {done}")
     return "\n".join(lines).rstrip()
 
 
@@ -246,6 +249,10 @@ def _rollout_lines(rollout: Rollout) -> Iterator[str]:
         yield prose(f"Fix: {rollout.fix}")
     for step in rollout.steps:
         target = f"{plain(step.target)}: " if step.target else ""
+        if not step.command:
+            yield f"- [ ] {target}{prose(step.text)}. Done when {_DONE_WITHOUT_COMMAND}."
+            yield ""
+            continue
         yield f"- [ ] {target}{prose(step.text)}. Done when this exits with 0:"
         yield ""
         # A block, because code within a line would get invisible characters, which a shell would then execute.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -12,6 +13,7 @@ from schemactl.checks.check_report import Cause, CheckReport, ClientImpact, Poli
 from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.findings import Answer, Counterexample, DataState, Finding, Outcome, Severity, Verdict, Waiver
 from schemactl.core.json_values import breakage_value, client_value, waiver_value
+from schemactl.core.names import TopicName
 from schemactl.core.terminal import SHADES, on_one_line, paint, table
 from schemactl.core.wording import counted, policy_origin, policy_word
 from schemactl.report.causes import ShownCause, rank_causes, waive_command
@@ -25,6 +27,11 @@ FORMAT_VERSION: Final = 2
 
 _POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
 _CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")
+
+_CHANGED_NUMBERS: Final = re.compile(r"version (\d+), will be (\d+)")
+
+_MAX_NAMES: Final = 5
+"""The most topics of an order that a sentence names."""
 
 _SEVERITY_COLORS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -66,6 +73,7 @@ def _table(rows: Sequence[Sequence[Cell]], *, color: bool, width: int | None) ->
     if width is not None:
         # The default domain takes room from the part of a name that differs.
         texts = [[text.removeprefix("persistent://") for text in row] for row in texts]
+        texts = [[_CHANGED_NUMBERS.sub(r"v\1, will be v\2", text) for text in row] for row in texts]
     return "\n".join(table(texts, width=width, whole=(0,), styles=styles if color else None))
 
 
@@ -73,7 +81,7 @@ def topic_rows(report: CheckReport) -> list[list[Cell]]:
     """Return a head and a row for each changed topic, in the order of the report."""
     has_tables = any(topic.tables for topic in report.topics)
     more_heads = ["tables"] if has_tables else []
-    head = ["topic", "change", "strategy", f"broker ({report.releases})", "data", *more_heads]
+    head = ["topic", "change", "strategy", f"broker ({report.releases})", "data", "upgrade first", *more_heads]
     rows = [[*map(Cell, head)]]
     for topic in report.topics:
         cells = [
@@ -81,6 +89,7 @@ def topic_rows(report: CheckReport) -> list[list[Cell]]:
             Cell(_topic_change(topic)),
             Cell(_strategy(topic)),
             *_verdicts(topic),
+            Cell(topic.upgrade_first or "-", "bad" if topic.upgrade_first == "none" else ""),
         ]
         rows.append([*cells, Cell(topic.tables.summary if topic.tables else "-")] if has_tables else cells)
     return rows
@@ -211,6 +220,22 @@ def summary(report: CheckReport) -> str:
     return text + (f" ({', '.join(counts)})." if counts else ": all fine." if report.topics and report.is_fine else ".")
 
 
+def summarize_upgrades(report: CheckReport) -> str:
+    """Return a sentence with the clients to upgrade first and their topics, or "" without a new version.
+
+    Formats that list only causes end with it.
+    """
+    topics_by_order: dict[str, list[TopicName]] = {}
+    for name, upgrade_first in dict.fromkeys((topic.topic, topic.upgrade_first) for topic in report.topics):
+        if upgrade_first:
+            topics_by_order.setdefault(upgrade_first, []).append(name)
+    parts = []
+    for order, names in topics_by_order.items():
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        parts.append(f"{order} ({', '.join(map(str, names[:_MAX_NAMES]))}{more})")
+    return f"Upgrade first: {'; '.join(parts)}." if parts else ""
+
+
 def _count_causes(report: CheckReport, severity: Severity) -> Iterator[str]:
     """Yield the number of causes of this severity, with the number of their topics if that is higher."""
     causes = [cause for cause in report.causes if cause.severity == severity]
@@ -305,6 +330,7 @@ def _topic_json(topic: TopicCheck) -> dict[str, Any]:
         if verdict
         else [],
         "values": verdict.values if verdict else None,
+        "upgrade_first": topic.upgrade_first,
         "tables": None if topic.tables is None else [_column_change_json(change) for change in topic.tables.changes],
         "targets": list(topic.targets),
         "owner": topic.owner or None,

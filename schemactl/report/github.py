@@ -10,7 +10,7 @@ from schemactl.checks.check_report import CheckReport
 from schemactl.core.edits import LineEdit
 from schemactl.core.terminal import clean, on_one_line
 from schemactl.report.causes import ShownCause, Weight, rank_causes
-from schemactl.report.check import summary
+from schemactl.report.check import summarize_upgrades, summary
 from schemactl.report.document import Sheet, SheetBlock
 from schemactl.report.markdown import fenced
 
@@ -38,7 +38,7 @@ _PATTERN_CHARACTERS: Final = re.compile(r"[#*?\[\]\\!\t]")
 def render_check(report: CheckReport) -> str:
     """Return an annotation for each cause, waived ones first, at most ten of each level, and the summary as plain text."""
     commands = [_command(level, annotation) for level, annotation in list_annotations(report)]
-    return "\n".join([*commands, clean(summary(report))])
+    return "\n".join([*commands, clean(f"{summary(report)} {summarize_upgrades(report)}".rstrip())])
 
 
 def _command(level: str, annotation: ShownCause | str) -> str:

@@ -48,7 +48,7 @@ def render(plan: Plan, *, color: bool = False) -> str:
 
 def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
     """Return the plan as a sheet, with its digest if it can be applied."""
-    blocks = [tuple(_block_lines(name, steps)) for name, steps in by_name(plan.steps).items()]
+    blocks = [tuple(_block_lines(name, steps, plan)) for name, steps in by_name(plan.steps).items()]
     if plan.notes:
         notes = (SheetLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
         blocks.append((SheetLine("Stays as it is:"), *notes))
@@ -123,7 +123,7 @@ def _describe_origin(plan: Plan) -> str:
     return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}{later}, answers as of Pulsar {origin.release}{release_note}"
 
 
-def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep]) -> Iterator[SheetLine]:
+def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: Plan) -> Iterator[SheetLine]:
     creation = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
     sign: Sign = "+" if creation else "-" if isinstance(steps[0], DeleteSchema) else "~"
     aside = _partitions_suffix(creation.partitions) if isinstance(creation, CreateTopic) else ""
@@ -132,6 +132,8 @@ def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep]) -> Iter
     yield SheetLine(f"{kind_of(name)} {name}{aside}", sign, strong=str(name))
     for step in steps:
         yield from (SheetLine(line, line_sign, 1) for line_sign, line in _step_lines(step))
+    if isinstance(name, TopicName) and (order := plan.upgrade_first.get(name)):
+        yield SheetLine(f"upgrade first: {order}", "=", 1)
 
 
 def _step_lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:

@@ -37,7 +37,12 @@ def render(report: CheckReport) -> str:
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{"executionSuccessful": report.decided}],
                 "results": [_result_json(cause, rule_ids.index(cause.lead.rule)) for cause in causes],
-                "properties": {"summary": summary(report)},
+                "properties": {
+                    "summary": summary(report),
+                    "upgradeFirst": {
+                        str(topic.topic): topic.upgrade_first for topic in report.topics if topic.upgrade_first
+                    },
+                },
             }
         ],
     }

@@ -136,6 +136,9 @@ def test_the_order_follows_from_the_change_and_from_who_reads_it(
     code = 100 if order == "no safe order" else 0
     plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=code).out)
     assert plan["order"] == order
+    expected = {"no safe order": "none"}.get(order, order.removesuffix(" first"))
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=(0, 100)).out)
+    assert {topic["upgrade_first"] for topic in report["topics"]} == {expected}
     assert plan["reasons"]
     seen = kinds(plan)
     assert [(kind, names) for kind, target, names in seen if target == "prod"] == on_prod
@@ -172,12 +175,19 @@ def test_a_client_may_have_a_file_of_its_own_where_its_topic_has_one(tmp_path: P
     assert (plan["steps"][0]["kind"], "`schema: FILE`" in plan["steps"][0]["text"]) == ("declare", not pair)
 
 
-def test_a_registry_without_clients_has_no_step_but_apply(tmp_path: Path) -> None:
+def test_clients_of_an_embedded_registry_have_steps_without_a_command(tmp_path: Path) -> None:
     targets = TARGETS.replace("https://dev.example.com", "sqlite:dev.db")
     repository = make_project(tmp_path / "r", "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}", targets)
     plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
-    assert [kind for kind, target, _ in kinds(plan) if target == "dev"] == ["apply"]
-    assert ("drain", "prod", ["billing"]) in kinds(plan)
+    steps = [(step["kind"], bool(step["command"])) for step in plan["steps"] if step["target"] == "dev"]
+    assert steps == [("apply", True), ("producers", False), ("drain", False), ("consumers", False)]
+    assert all(step["command"] for step in plan["steps"] if step["target"] == "prod")
+    text = schemactl(repository.path, "rollout", "orders").out
+    assert text.count("done when these clients run with it; an embedded registry does not know its clients") == 3
+    assert "dev: upgrade billing (team payments) to version 1" in text
+    markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown").out
+    assert markdown.count("- [ ] ") == len(plan["steps"])
+    assert "``````" not in markdown
 
 
 def test_a_target_with_a_position_is_moved_before_the_version_is_registered(tmp_path: Path) -> None:
@@ -187,7 +197,7 @@ def test_a_target_with_a_position_is_moved_before_the_version_is_registered(tmp_
     repository = make_project(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)
     repository.git("branch", "promoted/dev")
     plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
-    [step] = [step for step in plan["steps"] if step["target"] == "dev"]
+    [step, *_] = [step for step in plan["steps"] if step["target"] == "dev"]
     assert step["text"].startswith("register version 1: schemactl promote dev --to main, the push that it prints, and")
     repository.git("commit", "-qam", "b")
     done = shlex.split(step["command"])[1:]
@@ -339,3 +349,78 @@ def test_names_are_hostile_in_no_format(tmp_path: Path) -> None:
     assert "<img>" not in markdown
     assert "[x](y)" not in markdown
     assert "--client '<img>| [x](y) @all; $(id)'" in schemactl(repository.path, "rollout", "orders").out
+
+
+CHANGES = [
+    pytest.param("BACKWARD", [f"{A}, {B}", A], "consumers", id="consumers"),
+    pytest.param("FORWARD", [A, f"{A}, {B}"], "producers", id="producers"),
+    pytest.param("FULL", [A, f"{A}, {DEFAULT}"], "any order", id="any-order"),
+    pytest.param("FORWARD", [f"{A}, {B}", A], "none", id="none"),
+]
+
+
+@pytest.mark.parametrize(("strategy", "versions", "expected"), CHANGES)
+def test_every_format_of_check_has_the_clients_to_upgrade_first(
+    tmp_path: Path, strategy: str, versions: Sequence[str], expected: str
+) -> None:
+    repository = make_project(tmp_path / "r", strategy, versions)
+    code = 100 if expected == "none" else 0
+    name = "persistent://shop/sales/orders"
+    formats = ("text", "json", "markdown", "github", "sarif", "junit", "gitlab", "azure", "html")
+    options = [word for form in formats for word in ("--format", f"{form}={form}.out")]
+    schemactl(repository.path, "check", *options, code=code)
+    reports = {form: (repository.path / f"{form}.out").read_text(encoding="utf-8") for form in formats}
+    head, row = (line for line in reports["text"].splitlines() if line.startswith(("topic ", name)))
+    assert row[head.index("upgrade first") :] == expected
+    assert json.loads(reports["json"])["topics"][0]["upgrade_first"] == expected
+    assert f"| {'**none**' if expected == 'none' else expected} |" in reports["markdown"]
+    assert "| upgrade first |" in reports["markdown"]
+    assert "upgrade first" in reports["html"]
+    assert json.loads(reports["sarif"])["runs"][0]["properties"]["upgradeFirst"] == {name: expected}
+    assert f'<property name="upgrade first" value="{expected}">' in reports["junit"]
+    for form in ("github", "azure"):
+        assert reports[form].rstrip().endswith(f"Upgrade first: {expected} ({name}).")
+    descriptions = [entry["description"] for entry in json.loads(reports["gitlab"])]
+    assert len(descriptions) == (expected == "none")
+    assert all(description.endswith("\nUpgrade first: none") for description in descriptions)
+
+
+@pytest.mark.parametrize(("strategy", "versions", "expected"), CHANGES[:3])
+def test_a_plan_has_the_order_of_the_rollout_and_its_digest_does_not_depend_on_it(
+    tmp_path: Path, strategy: str, versions: Sequence[str], expected: str
+) -> None:
+    targets = "targets: {prod: {registry: 'sqlite:prod.db'}}\n"
+    repository = make_project(tmp_path / "r", strategy, versions, targets=targets)
+    plan = ("plan", "--target", "prod", "--format")
+    assert json.loads(schemactl(repository.path, *plan, "json").out)["upgrade_first"] == {}
+    schemactl(repository.path, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
+    repository.git("commit", "-qam", "b")
+    rollout = json.loads(schemactl(repository.path, "rollout", "orders", "--base", "HEAD^", "--format", "json").out)
+    assert rollout["order"].removesuffix(" first") == expected
+    document = json.loads(schemactl(repository.path, *plan, "json").out)
+    assert document["upgrade_first"] == {"persistent://shop/sales/orders": expected}
+    for form in ("text", "markdown", "html"):
+        assert f"upgrade first: {expected}" in schemactl(repository.path, *plan, form).out
+    # A client that changes the order changes nothing on the registry.
+    path = repository.path / "topics" / "orders.yaml"
+    pinned = "clients: [{name: audit, role: reader, schema: 0, targets: [prod]}]\n"
+    path.write_text(path.read_text(encoding="utf-8") + pinned, encoding="utf-8")
+    repository.git("commit", "-qam", "audit")
+    again = json.loads(schemactl(repository.path, *plan, "json").out)
+    assert (again["digest"], len(again["steps"])) == (document["digest"], 1)
+
+
+def test_the_order_is_one_for_all_targets_and_waived_errors_do_not_count(tmp_path: Path) -> None:
+    repository = make_project(tmp_path / "r", "FORWARD", [f"{A}, {B}", A])
+    waive(repository, "READER_FIELD_MISSING_DEFAULT_VALUE")
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=(0, 100)).out)
+    code = 100 if report["errors"] else 0
+    rollout = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=code).out)
+    orders = {topic["upgrade_first"] for topic in report["topics"]}
+    assert orders == {{"no safe order": "none"}.get(rollout["order"], rollout["order"].removesuffix(" first"))}
+
+
+def test_a_topic_without_a_new_version_has_no_order(tmp_path: Path) -> None:
+    repository = make_project(tmp_path / "r", "FULL", [A, f'{A[:-1]}, "doc": "x"}}'])
+    [topic] = json.loads(schemactl(repository.path, "check", "--format", "json").out)["topics"]
+    assert (topic["change"], topic["upgrade_first"]) == ("not stored", None)
