@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Self, TypeVar, Unpack, overload
 
 from .codec import (
@@ -113,10 +114,12 @@ class TargetNumbers(NamedTuple):
     Attributes:
         reader: the target's number of the version that messages are read as, or None if the target does not have it.
         versions: by the target's number: the number of Git's version, the schema of a foreign version, or why messages are unreadable.
+        properties: the SchemaInfo properties of the foreign versions that have some, by the target's number.
     """
 
     reader: int | None
     versions: Mapping[int, int | SchemaFile | KeyValueFiles | str]
+    properties: Mapping[int, Mapping[str, str]] = MappingProxyType({})
 
 
 class GeneratedTopic(Generic[Row]):
@@ -145,6 +148,7 @@ class GeneratedTopic(Generic[Row]):
         foreign: Sequence[int] = (),
         options: Options | None = None,
         kind: str = "",
+        properties: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
         """Create the topic of a generated module; its schemas are read when they are needed.
 
@@ -160,6 +164,7 @@ class GeneratedTopic(Generic[Row]):
             foreign: in such packages, the numbers of versions that were not approved in Git.
             options: for reading and writing.
             kind: the key of the kind of events that is read and written; "" for a topic with one schema.
+            properties: the SchemaInfo properties of the versions that have some, by version number.
         """
         self.name = name
         self.schema = schema
@@ -173,6 +178,7 @@ class GeneratedTopic(Generic[Row]):
         self._foreign = foreign
         self._options = options
         self._kind = kind
+        self._properties = properties or {}
         self._target: str | None = None
         # By target, None if none is chosen, and whether it is a default. Shared with the topics that `for_target` returns.
         self._codecs: dict[tuple[str | None, bool], Codec] = {}
@@ -250,7 +256,7 @@ class GeneratedTopic(Generic[Row]):
     def _make_codec(self) -> Codec:
         definitions = {number: self._read_definition(files) for number, files in self._versions.items()}
         targets: dict[str, TargetVersions | None] = dict.fromkeys(self._target_names or ())
-        for target, (reader, meanings) in self._targets.items():
+        for target, (reader, meanings, _) in self._targets.items():
             versions = []
             unreadable = {}
             for number, meaning in meanings.items():
@@ -288,22 +294,44 @@ class GeneratedTopic(Generic[Row]):
         Raises:
             LookupError: the package was generated without `--with-commits`, does not have this version, or the version is a foreign one.
         """
+        git_version = self._find_git_version(version)
+        if git_version is None:
+            raise LookupError(f"version {version} on {self.codec.target} is a foreign version, which no commit added")
+        try:
+            data = pkgutil.get_data(self._package, "versions.json")
+        except OSError:
+            raise LookupError(f"{self._package} names no commits: make it with --with-commits") from None
+        commit_id: str = json.loads(data or b"{}")[self.name][str(git_version)]["commit"]
+        return commit_id
+
+    def properties(self, version: int) -> dict[str, str]:
+        """Return the declared SchemaInfo properties of `version`, a number of the chosen target.
+
+        A registry may have more: the commit, and the properties of its target.
+
+        Raises:
+            LookupError: the package does not have this version.
+        """
+        git_version = self._find_git_version(version)
+        if git_version is not None:
+            return dict(self._properties.get(git_version, {}))
+        return dict(self._targets[self.codec.target or ""].properties.get(version, {}))
+
+    def _find_git_version(self, version: int) -> int | None:
+        """Return Git's number of a version of the chosen target, or None if it is a foreign version.
+
+        Raises:
+            LookupError: the package does not have this version.
+        """
         try:
             self.codec.number_written(version)
         except UnknownVersion as error:
             raise LookupError(str(error)) from None
         target = self.codec.target
-        if target is not None and target in self._targets:
-            meaning = self._targets[target].versions[version]
-            if not isinstance(meaning, int):
-                raise LookupError(f"version {version} on {target} is a foreign version, which no commit added")
-            version = meaning
-        try:
-            data = pkgutil.get_data(self._package, "versions.json")
-        except OSError:
-            raise LookupError(f"{self._package} names no commits: make it with --with-commits") from None
-        commit_id: str = json.loads(data or b"{}")[self.name][str(version)]["commit"]
-        return commit_id
+        if target is None or target not in self._targets:
+            return version
+        meaning = self._targets[target].versions[version]
+        return meaning if isinstance(meaning, int) else None
 
     def decode_one(self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None) -> Row:
         """Decode the value of one message (see `Codec.decode_one`)."""

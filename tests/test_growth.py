@@ -31,11 +31,12 @@ from schemactl.core.errors import SchemactlError, meant
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.declare import yaml_parser
-from schemactl.declare.definition import gather, read_json
+from schemactl.declare.definition import gather
 from schemactl.declare.document import read_documents
 from schemactl.declare.files import decode, resolve, shown
 from schemactl.declare.project import read_project
 from schemactl.declare.source_location import JsonText, place
+from schemactl.declare.strict_json import read_json
 from schemactl.formats import SPECS, key_value
 from schemactl.formats.avro.json_text import InvalidAvro, read
 from schemactl.formats.avro.parser import parse, problems

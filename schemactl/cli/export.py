@@ -32,9 +32,16 @@ _FORMATS: Final = {
     "ddl": "CREATE TABLE for Spark SQL, for each topic",
     "datacontract": "an Open Data Contract Standard 3 contract for each topic",
     "avro": "the Avro definition of each topic that has one",
+    "schemainfo": "the file that `pulsar-admin schemas upload` takes, for each topic",
 }
 
-_SUFFIXES: Final = {"jsonschema": ".schema.json", "ddl": ".sql", "datacontract": ".odcs.yaml", "avro": ".avsc"}
+_SUFFIXES: Final = {
+    "jsonschema": ".schema.json",
+    "ddl": ".sql",
+    "datacontract": ".odcs.yaml",
+    "avro": ".avsc",
+    "schemainfo": ".json",
+}
 
 _SITE_LIST: Final = ".schemactl-site"
 """The file in the folder of a site that lists its files, so that the next run can remove those it does not write."""
@@ -57,6 +64,7 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
         "  schemactl export jsonschema orders\n"
         "  schemactl export ddl --out tables/               a file for each topic: tables/shop/sales/orders.sql\n"
         "  schemactl export avro 'shop/sales/*' --out avro/\n"
+        "  schemactl export schemainfo orders > orders.json\n"
     )
     parser.add_argument("kind", choices=tuple(_FORMATS), metavar="FORMAT", help=", ".join(_FORMATS))
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help="the same as --topic")
@@ -187,6 +195,16 @@ def _render_avro(_topic: Topic, version: SchemaVersion, _project: Project, _meta
     return info.schema.decode().rstrip("\n") + "\n"
 
 
+def _render_schema_info(_topic: Topic, version: SchemaVersion, _project: Project, _metadata: Metadata) -> str:
+    from schemactl.formats import spec
+
+    info = _require_schema(version)
+    text = spec(info).text(info)
+    if text is None:
+        raise SchemactlError("its definition is not text")
+    return json_text({"type": info.type.name, "schema": text, "properties": dict(info.properties)}) + "\n"
+
+
 def _require_schema(version: SchemaVersion) -> SchemaInfo:
     assert version.info is not None  # noqa: S101  `_select_topics` selects only versions with a schema
     return version.info
@@ -197,6 +215,7 @@ _RENDERERS: Final = {
     "ddl": _render_ddl,
     "datacontract": _render_contract,
     "avro": _render_avro,
+    "schemainfo": _render_schema_info,
 }
 """The function that renders a topic in each format; it raises SchemactlError if the format cannot express the schema."""
 

@@ -486,6 +486,7 @@ def configure_new(parser: argparse.ArgumentParser) -> None:
         "  schemactl new topic shop/sales/orders\n"
         "  schemactl new topic shop/sales/carts --type KEY_VALUE --key STRING --value JSON\n"
         "  schemactl new topic shop/web/clicks --from proto/click.proto --message web.Click\n"
+        "  schemactl new topic shop/sales/refunds --from refunds.json      a file for `pulsar-admin schemas upload`\n"
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     for kind, name in (("topic", "TENANT/NAMESPACE/TOPIC"), ("namespace", "TENANT/NAMESPACE")):
@@ -513,7 +514,7 @@ def _add_schema_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{part}", choices=_TYPES, metavar="TYPE", help=text)
     add_options(
         parser,
-        "--from FILE: a definition that there is: .avsc, .proto or .binpb; one outside of the repository is copied",
+        "--from FILE: a definition that there is: .avsc, .proto or .binpb, or .json as pulsar-admin uploads it; one outside of the repository is copied",
         dest="given",
     )
     add_options(parser, "--message NAME: the root message in a .proto, where it has several: package.Message")
@@ -628,6 +629,14 @@ def _choose_start(args: argparse.Namespace, context: Context, top: str, stem: st
     suffix = Path(args.given or "").suffix
     if args.given and suffix not in _TYPES_BY_SUFFIX:
         raise UsageError(f"--from {args.given}: a definition's name ends with {', '.join(_TYPES_BY_SUFFIX)}")
+    if suffix == ".json" and (payload_type := _read_payload_type(Path(context.directory, args.given))):
+        if args.key or args.value or args.message or args.type not in (None, payload_type.name):
+            raise UsageError(
+                f"--from {args.given} is a file for pulsar-admin, which has the type {payload_type.name} itself",
+                fix="leave out --type, --key, --value and --message",
+            )
+        start = Start(payload_type, is_payload=True)
+        return _place_given_file(Path(context.directory, args.given).resolve(), top, stem, start)
     type_ = args.type or ("KEY_VALUE" if args.key or args.value else _TYPES_BY_SUFFIX.get(suffix, "AVRO"))
     if (args.key or args.value) and type_ != "KEY_VALUE":
         raise UsageError(f"--key and --value are of a KEY_VALUE, and --type says {type_}")
@@ -663,12 +672,33 @@ def _read_given_definition(
             listed = f": {', '.join(message_names[:10])}" if message_names else ""
             raise UsageError(f"--from {args.given}: name its root message with --message{listed}")
         [message] = message_names
+    return _place_given_file(path, top, stem, replace(start, message=message))
+
+
+def _place_given_file(path: Path, top: str, stem: str, start: Start) -> tuple[Start, dict[str, bytes]]:
+    """Return `start` with the path of the given file, and the file to copy it to if it is outside of the repository."""
     folder, base = posixpath.split(stem)
     if path.is_relative_to(top):
-        given = posixpath.relpath(path.relative_to(top).as_posix(), folder or ".")
-        return replace(start, given=given, message=message), {}
-    given = f"{base}{'.value' * (start.type is SchemaType.KEY_VALUE)}{suffix}"
-    return replace(start, given=given, message=message), {posixpath.join(folder, given): data}
+        return replace(start, given=posixpath.relpath(path.relative_to(top).as_posix(), folder or ".")), {}
+    is_half = start.type is SchemaType.KEY_VALUE and not start.is_payload
+    given = f"{base}{'.value' * is_half}{path.suffix}"
+    return replace(start, given=given), {posixpath.join(folder, given): path.read_bytes()}
+
+
+def _read_payload_type(path: Path) -> SchemaType | None:
+    """Return the type in a file for `pulsar-admin schemas upload`, or None if the file is another one or cannot be read.
+
+    Raises:
+        DeclarationError: if it is meant as one, and has problems.
+    """
+    from schemactl.declare.payload import is_payload, read_payload
+
+    try:
+        data = path.read_bytes()
+        is_meant = is_payload(json.loads(data))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return read_payload(path.name, data).type if is_meant else None
 
 
 def _find_references(start: Start, stem: str, files: Files, project: Project) -> Start:
@@ -676,7 +706,7 @@ def _find_references(start: Start, stem: str, files: Files, project: Project) ->
     from schemactl.declare.definition import Definitions, Include
 
     folder = posixpath.dirname(stem)
-    if not start.given or start.given.endswith(".binpb"):
+    if not start.given or start.given.endswith(".binpb") or start.is_payload:
         return start
     try:
         path = posixpath.normpath(posixpath.join(folder, start.given))

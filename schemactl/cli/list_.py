@@ -13,7 +13,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_command_timeout, add_format, add_options, number
 from schemactl.cli.target_selection import reviewed_project, target_of
 from schemactl.cli.topic_selection import TOPIC_HELP, add_filters, add_selection, find
-from schemactl.core.errors import NEGATIVE, DeclarationError, UsageError, did_you_mean
+from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError, did_you_mean
 from schemactl.core.json_values import commit_value, metadata_value
 from schemactl.core.names import NamespaceName, TopicName, select_known
 from schemactl.core.terminal import on_one_line, table, terminal_width
@@ -150,6 +150,12 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
     if args.format == "codeowners":
         _print_codeowners(listing.declared, frozenset(values_by_topic), context)
     elif args.format == "json":
+        properties_by_topic = {
+            entry.topic.name: _read_properties(entry.topic)
+            for entry in listing.entries
+            if entry.topic.name in values_by_topic
+        }
+        values = [{**value, "properties": properties_by_topic[name]} for name, value in values_by_topic.items()]
         context.report_json(ref=approved.ref, tip=commit_value(approved.tip), topics=values)
     elif values:
         columns = terminal_width()
@@ -163,6 +169,14 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
         if error := approved.undecided.get(name.schema_id):
             raise error
     return 0
+
+
+def _read_properties(topic: Topic) -> dict[str, str] | None:
+    """Return the SchemaInfo properties of a topic's schema, {} without a schema, or None if the definition cannot be read."""
+    try:
+        return dict(topic.schema.load().properties) if topic.schema else {}
+    except SchemactlError:
+        return None
 
 
 def _read_listing(repository: Repository, project: Project, context: Context) -> _Listing:
@@ -387,6 +401,7 @@ def _target_value(target: Target, project: Project, topics: int) -> dict[str, An
         "after": list(target.after),
         "cluster": target.cluster or None,
         "labels": dict(target.labels),
+        "properties": dict(target.properties),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +115,7 @@ class _RegistryTopic:
         stored: all versions in the registry, with tombstones, oldest first.
         checkers: the optional checkers of the brokers' configuration.
         approved: the approved version that TOPIC@N names for an upload, as `apply` uploads it, or None.
+        properties: the properties that uploads to the target get.
     """
 
     args: argparse.Namespace
@@ -126,12 +127,15 @@ class _RegistryTopic:
     stored: tuple[SchemaVersion, ...]
     checkers: tuple[str, ...]
     approved: SchemaInfo | None
+    properties: Mapping[str, str]
 
     def read_upload(self) -> SchemaInfo:
-        """Return the schema to upload: the approved version, or the one on the command line."""
+        """Return the schema to upload, with the properties of the target: the approved version, or the one on the command line."""
+        from schemactl.comparison.changes import stamp_properties
+
         if self.approved is None:
-            return read_schema(self.args, self.context, self.declared)
-        return in_client_form(self.approved, self.args.language)
+            return stamp_properties(read_schema(self.args, self.context, self.declared), self.properties)
+        return stamp_properties(in_client_form(self.approved, self.args.language), self.properties)
 
     @property
     def live(self) -> tuple[SchemaVersion, ...]:
@@ -156,7 +160,9 @@ def _open_topic(args: argparse.Namespace, context: Context) -> Iterator[_Registr
     with closing(chosen.open(context)) as registry:
         stored = registry.versions(name)
         checkers = known_to(registry.release, chosen.project.defaults.checkers)
-        yield _RegistryTopic(args, context, registry, target.name, declared, name, stored, checkers, approved)
+        yield _RegistryTopic(
+            args, context, registry, target.name, declared, name, stored, checkers, approved, target.properties
+        )
 
 
 def _resolve_version(

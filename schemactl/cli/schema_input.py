@@ -145,7 +145,7 @@ def read_file(
         raise SchemactlError(f"there is no file {name}")
     suffix = path.suffix.lower()
     if suffix == ".json":
-        return _read_payload(path, name)
+        return _read_payload(path, name, topic)
     if suffix in (".yaml", ".yml"):
         return _read_declaration(path, context, topic)
     if suffix not in _TYPES_BY_SUFFIX:
@@ -162,28 +162,19 @@ def read_file(
     )
 
 
-def _read_payload(path: Path, name: str) -> SchemaInfo:
-    """Read a file for `pulsar-admin schemas upload` (PostSchemaPayload) as a broker does."""
-    from schemactl.formats import SPECS
+def _read_payload(path: Path, name: str, topic: TopicName) -> SchemaInfo:
+    """Read a file for `pulsar-admin schemas upload`, for `topic`.
 
-    try:
-        payload: Any = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise SchemactlError(f"{name} is not JSON: {error}") from None
-    fields = payload if isinstance(payload, dict) else {}
-    kind, schema, properties = fields.get("type"), fields.get("schema"), fields.get("properties") or {}
-    if (
-        not isinstance(kind, str)
-        or kind not in SchemaType.__members__
-        or not isinstance(schema, str)
-        or not isinstance(properties, dict)
-        or not all(isinstance(value, str) for value in properties.values())
-    ):
-        raise SchemactlError(
-            f"{name} is not what pulsar-admin uploads",
-            fix='write {"type": "AVRO", "schema": "<the definition as a text>", "properties": {}}',
-        )
-    return SPECS[SchemaType[kind]].from_text(SchemaType[kind], schema, properties)
+    Raises:
+        DeclarationError: if it is another file, or has the name of another topic.
+    """
+    from schemactl.declare.payload import find_name_problem, read_payload
+
+    payload = read_payload(name, path.read_bytes())
+    checked_topic = None if topic == _ANY_TOPIC else topic
+    if problems := [*find_name_problem(payload.name, checked_topic, payload.text.locate(("name",)))]:
+        raise DeclarationError(problems)
+    return payload.build_info()
 
 
 def _read_declaration(path: Path, context: Context, topic: TopicName) -> SchemaInfo:

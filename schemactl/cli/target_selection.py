@@ -263,6 +263,7 @@ class OpenTarget:
             approved.later,
             place.proposed,
             target.cluster,
+            target.properties,
         )
 
     def find_unreadable(self, topics: Sequence[str], namespaces: Sequence[str]) -> tuple[UnreadableDeclaration, ...]:

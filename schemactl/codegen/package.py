@@ -297,6 +297,7 @@ def topic_module(
     value, columns = value_of(reader, options, release), struct_of(reader, options, release)
     row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=name)
     arguments = {"versions": _make_version_dict(approved.versions, schemas)}
+    arguments |= _make_property_argument(approved.versions)
     arguments |= _make_reader_arguments(approved, "reader", schemas, columns, options, release)
 
     # The numbers of targets, and the options of the codec.
@@ -393,6 +394,12 @@ def _make_version_dict(versions: Iterable[SchemaVersion], schemas: _SchemaFiles,
     )
 
 
+def _make_property_argument(versions: Iterable[SchemaVersion]) -> dict[str, str]:
+    """Return the argument for the SchemaInfo properties of the versions, if a version has some."""
+    properties_by_number = {version.number: info_of(version).properties for version in versions}
+    return {"properties": _make_properties(properties_by_number)} if any(properties_by_number.values()) else {}
+
+
 def _make_reader_arguments(
     approved: Approved,
     file: str,
@@ -477,7 +484,30 @@ def _make_target_numbers(on_target: OnTarget, schemas: _SchemaFiles) -> str:
         else:
             meanings[version.number] = str(git)
     lines = "".join(f"                {number}: {meaning},\n" for number, meaning in sorted(meanings.items()))
-    return f"TargetNumbers(\n            reader={on_target.reader},\n            versions={{\n{lines}            }},\n        )"
+    foreign_properties = {
+        version.number: info_of(version).properties
+        for version in on_target.versions
+        if version.number not in on_target.git
+    }
+    properties = ""
+    if any(foreign_properties.values()):
+        entries = _make_properties(foreign_properties).replace("\n", "\n        ")
+        properties = f"            properties={entries},\n"
+    versions = f"            versions={{\n{lines}            }},\n"
+    return f"TargetNumbers(\n            reader={on_target.reader},\n{versions}{properties}        )"
+
+
+def _make_properties(properties_by_number: Mapping[int, Mapping[str, str]]) -> str:
+    """Return the text of a dict with the SchemaInfo properties of the versions that have some."""
+    return _make_dict(
+        {
+            str(
+                number
+            ): f"{{{', '.join(f'{literal(name)}: {literal(text)}' for name, text in sorted(properties.items()))}}}"
+            for number, properties in properties_by_number.items()
+            if properties
+        }
+    )
 
 
 class _SchemaFiles:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from schemactl import formats
@@ -14,17 +15,24 @@ from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
-from schemactl.core.schema import SchemaInfo, SchemaVersion, live
+from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, live
 from schemactl.formats.primitive import CHARSET
 
 COMMIT_PROPERTY = "schemactl.commit"
+
+STAMPED_PROPERTY = "schemactl.stamped"
+"""The property with the names of the other properties that an upload got from its target, as a JSON list.
+
+So every reader tells them from declared properties, also after the project file sets others.
+"""
+
 """The SchemaInfo property for the commit of an upload. No comparison uses it."""
 
 UNSET = (None, CompatibilityStrategy.UNDEFINED)
 """The values of a policy that make the next level decide."""
 
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_NOT_DECLARED = {COMMIT_PROPERTY, "key.schema.name", "value.schema.name"}
+_NOT_DECLARED = {"key.schema.name", "value.schema.name"}
 
 
 def find_changes(base: Catalog, target: Catalog) -> tuple[Change, ...]:
@@ -306,8 +314,7 @@ class Contents:
 
 def _text_key(info: SchemaInfo) -> Hashable:
     # The properties of a KEY_VALUE include the types of its halves and its encoding, so they belong to the content.
-    properties = frozenset(item for item in info.properties.items() if item[0] != COMMIT_PROPERTY)
-    return info.type, info.schema, properties
+    return info.type, info.schema, frozenset(unstamped(info).properties.items())
 
 
 def _spelling_key(info: SchemaInfo) -> Hashable:
@@ -344,7 +351,7 @@ def content_identity(info: SchemaInfo) -> Hashable:
 def same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
     """Return whether two definitions are equal, including doc, aliases and properties.
 
-    Layout, the commit property, the names that clients give to the halves of a KEY_VALUE, and a client's spelling of a primitive
+    Layout, the properties of uploads, the names that clients give to the halves of a KEY_VALUE, and a client's spelling of a primitive
     do not count.
     """
     left, right = (
@@ -359,16 +366,27 @@ def same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
 
 
 def _declared_properties(info: SchemaInfo) -> dict[str, str]:
-    return {key: value for key, value in info.properties.items() if key not in _NOT_DECLARED}
+    return {key: value for key, value in unstamped(info).properties.items() if key not in _NOT_DECLARED}
 
 
-def upload(version: SchemaVersion) -> SchemaInfo:
-    """Return the definition of `version` as it is uploaded to a registry: with its commit as a property."""
+def upload(version: SchemaVersion, properties: Mapping[str, str] = EMPTY) -> SchemaInfo:
+    """Return the definition of `version` as it is uploaded to a registry: with its commit and `properties` of the target."""
     if version.info is None:
         raise ValueError(f"version {version.number} is a tombstone and cannot be uploaded")
+    info = stamp_properties(version.info, properties)
     if version.commit is None:
-        return version.info
-    return replace(version.info, properties={**version.info.properties, COMMIT_PROPERTY: version.commit.id})
+        return info
+    return replace(info, properties={**info.properties, COMMIT_PROPERTY: version.commit.id})
+
+
+def stamp_properties(info: SchemaInfo, properties: Mapping[str, str]) -> SchemaInfo:
+    """Return a definition with the properties of a target, and their names; properties of the definition itself win."""
+    declared = unstamped(info).properties
+    stamped = {name: value for name, value in properties.items() if name not in declared}
+    if not stamped:
+        return info
+    names = json.dumps(sorted(stamped), ensure_ascii=False)
+    return replace(info, properties={**info.properties, **stamped, STAMPED_PROPERTY: names})
 
 
 def stamp(info: SchemaInfo | None) -> str | None:
@@ -378,8 +396,28 @@ def stamp(info: SchemaInfo | None) -> str | None:
 
 
 def unstamped(info: SchemaInfo) -> SchemaInfo:
-    """Return `info` without the commit property that `upload` adds."""
-    if COMMIT_PROPERTY not in info.properties:
+    """Return `info` without the properties that `upload` adds."""
+    return _without_properties(info, {COMMIT_PROPERTY, STAMPED_PROPERTY, *_list_stamped_names(info)})
+
+
+def is_upload_of(version: SchemaVersion, info: SchemaInfo) -> bool:
+    """Return whether `info` is the upload of `version` to any target."""
+    return upload(version) == _without_properties(info, {STAMPED_PROPERTY, *_list_stamped_names(info)})
+
+
+def _list_stamped_names(info: SchemaInfo) -> list[str]:
+    """Return the names of the properties that an upload got from its target."""
+    if STAMPED_PROPERTY not in info.properties:
+        return []
+    try:
+        names = json.loads(info.properties[STAMPED_PROPERTY])
+    except (ValueError, RecursionError):
+        # Another party wrote it.
+        return []
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def _without_properties(info: SchemaInfo, names: Collection[str]) -> SchemaInfo:
+    if info.properties.keys().isdisjoint(names):
         return info
-    properties = {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
-    return replace(info, properties=properties)
+    return replace(info, properties={key: value for key, value in info.properties.items() if key not in names})

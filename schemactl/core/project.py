@@ -42,6 +42,7 @@ class Target:
         include: globs of the topics of this target; () for all.
         exclude: globs of the topics that it does not have.
         labels: texts that are shown only.
+        properties: the SchemaInfo properties that each upload to this target gets.
         cluster: the name of the cluster in Pulsar, by which other clusters replicate to it, or "" if unknown.
         credentials: `token_env`, `token_file`, `cert_file`, `key_file`, `oauth2`, `ca_file` as written.
         numbers: the file with the version numbers that differ from Git's, relative to the repository's top level, or None
@@ -60,6 +61,7 @@ class Target:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    properties: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     cluster: str = ""
     credentials: Mapping[str, object] = field(default_factory=dict)
     numbers: str | None = None

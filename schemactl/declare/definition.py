@@ -7,7 +7,6 @@ written, without a line end after the last line.
 
 from __future__ import annotations
 
-import json
 import math
 import posixpath
 import re
@@ -15,16 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from schemactl.core.edits import DefinitionEdit, TextEdit
 from schemactl.core.errors import DeclarationError, DependsOnProtoc, InvalidSchema, Problem, Source, first_of
 from schemactl.core.json_values import json_text
 from schemactl.core.project import Project, ProtoRendering
-from schemactl.core.schema import Locator, SchemaInfo
+from schemactl.core.schema import Locator, SchemaInfo, SchemaType
 from schemactl.declare.document import SchemaDeclaration
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
@@ -39,6 +37,7 @@ from schemactl.declare.files import (
     shown,
     suggestion,
 )
+from schemactl.declare.payload import PAYLOAD_SUFFIX, Payload, find_name_problem, read_payload
 from schemactl.declare.references import (
     AvroFile,
     DefinedTypes,
@@ -49,22 +48,12 @@ from schemactl.declare.references import (
     is_pattern,
     suggest_pattern,
 )
-from schemactl.declare.source_location import (
-    MAX_DEPTH,
-    SCALAR,
-    JsonSyntaxError,
-    JsonText,
-    Tokens,
-    place,
-    pointer,
-    scan,
-    tokens,
-)
+from schemactl.declare.source_location import JsonText, Tokens, place, pointer, tokens
+from schemactl.declare.strict_json import read_json
 from schemactl.declare.text_edits import make_proto_edit, make_text_edit
 from schemactl.declare.yaml_parser import YamlPart, scalar_place
 from schemactl.formats import SPECS
-from schemactl.formats.avro.json_text import without_comments
-from schemactl.formats.key_value import join
+from schemactl.formats.key_value import join, split
 from schemactl.formats.protobuf import load
 
 if TYPE_CHECKING:
@@ -328,6 +317,8 @@ class _DefinitionReader:
 
     def read(self) -> SchemaInfo | None:
         """Return the schema, which is only valid if there are no problems."""
+        if self.declaration.payload is not None:
+            return self._read_payload(self.declaration.payload)
         match SPECS[self.declaration.type].declared_as:
             case "pair":
                 return self._read_key_value()
@@ -340,6 +331,9 @@ class _DefinitionReader:
     def check_paths(self) -> None:
         """Add a problem for each path that cannot be read."""
         declared = self.declaration
+        if declared.payload is not None:
+            self._resolve_path(declared.payload, (PAYLOAD_SUFFIX,), "payload")
+            return
         is_native = declared.is_proto
         suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if is_native else AVRO_SUFFIXES
         if isinstance(declared.definition, str) and (is_native or not declared.is_inline):
@@ -354,6 +348,54 @@ class _DefinitionReader:
         for half in (declared.key, declared.value):
             if half is not None:
                 self.problems += self.definitions.check_paths(half)
+
+    def _read_payload(self, written: str) -> SchemaInfo | None:
+        """Return the schema in a payload file, or the definition of a client in a file of its own with the payload's type."""
+        path = self._resolve_path(written, (PAYLOAD_SUFFIX,), "payload")
+        if path is None:
+            return None
+        with self._collect_problems("payload"):
+            payload = read_payload(path, read_bytes(self.definitions.files, path))
+            if isinstance(self.declaration.definition, str):
+                return self._read_client_definition(payload)
+            self.problems += find_name_problem(payload.name, self.declaration.topic, payload.text.locate(("name",)))
+            self.problems += _find_payload_problems(payload)
+            info = payload.build_info({} if payload.type is SchemaType.KEY_VALUE else self.declaration.properties)
+            if payload.type is SchemaType.KEY_VALUE and self.declaration.properties:
+                info = _add_default_properties(info, self.declaration.properties)
+            language = SPECS[payload.type].language
+            if language in ("avro", "pair"):
+                file = AvroFile(path, read_json(payload.definition), payload.definition)
+                info = replace(
+                    info, locator=lambda pointer: file.locate(tokens(pointer)), editor=partial(make_text_edit, file)
+                )
+            else:
+                source = payload.text.locate(("schema",) if language else ("type",))
+                info = replace(info, locator=lambda _: source)
+            return replace(info, source=payload.text.locate(("schema",)))
+        return None
+
+    def _read_client_definition(self, payload: Payload) -> SchemaInfo | None:
+        """Return the definition in the file of a client whose topic declares a payload."""
+        form = SPECS[payload.type].declared_as
+        suffixes = {"avro": AVRO_SUFFIXES, "protobuf": AVRO_SUFFIXES, "proto": (PROTO_SUFFIX, DESCRIPTOR_SUFFIX)}.get(
+            form
+        )
+        if suffixes is None or not self.declaration.definition.endswith(suffixes):
+            kind = payload.type.name
+            fix = f"name a file that ends with {' or '.join(suffixes)}" if suffixes else "write a version's number"
+            message = f"a client of a topic whose schema is {kind} cannot be built with `{self.declaration.definition}`"
+            self._add_problem(message, "schema", fix=fix)
+            return None
+        message_name = ""
+        if form == "proto":
+            message_name = str(read_json(payload.definition).get("rootMessageTypeName", ""))
+        declaration = replace(self.declaration, type=payload.type, payload=None, message=message_name)
+        definition = self.definitions.read(declaration, self.rendering)
+        self.problems += definition.problems
+        self.paths |= definition.paths
+        self.depends_on_protoc |= definition.depends_on_protoc
+        return definition.info
 
     def _build_info(self, schema: bytes, source: Source, locator: Locator) -> SchemaInfo:
         if len(schema) > MAX_DEFINITION_BYTES:
@@ -707,6 +749,12 @@ class _DefinitionReader:
             message, fix = _explain_avro_source(written, path)
             self._add_problem(message, *parts, fix=fix)
             return None
+        if files.kind(path) == "file" and parts == ("payload",):
+            is_proto = path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX))
+            type_ = "PROTOBUF_NATIVE" if is_proto else "AVRO"
+            fix = f"write {{type: {type_}, definition: {written}{', message: PACKAGE.NAME' * is_proto}}}"
+            self._add_problem(reason, *parts, fix=fix)
+            return None
         is_of_another_type = files.kind(path) == "file" and parts == ("definition",)
         if is_of_another_type and not (similar_path and Path(similar_path).stem == Path(path).stem):
             is_proto = path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX))
@@ -730,6 +778,35 @@ class _DefinitionReader:
 
     def _add_problem(self, message: str, *parts: str, fix: str = "", missing: str = "") -> None:
         self.problems.append(Problem(self.declaration.locate(*parts), message, fix, missing))
+
+
+def _find_payload_problems(payload: Payload) -> Iterator[Problem]:
+    """Yield the parts of a payload that a declared schema must not have."""
+    if undeclarable := SPECS[payload.type].undeclarable:
+        yield Problem(payload.text.locate(("type",)), *undeclarable)
+    for name in payload.properties:
+        if name.startswith("schemactl."):
+            source = payload.text.locate_key(("properties", name))
+            yield Problem(source, f"the property `{name}` is written by schemactl itself", "remove it")
+    if not SPECS[payload.type].language and payload.definition.text:
+        message = f"{payload.type.name} has no definition"
+        yield Problem(payload.text.locate(("schema",)), message, 'write "schema": ""')
+
+
+def _add_default_properties(info: SchemaInfo, defaults: Mapping[str, str]) -> SchemaInfo:
+    """Return a KEY_VALUE whose key and value of type AVRO have the default properties; their own properties win."""
+    pair = split(info)
+    halves = {
+        half: replace(part, properties={**defaults, **part.properties}) if part.type is SchemaType.AVRO else part
+        for half, part in pair.halves.items()
+    }
+    joined = join(key=halves["key"], value=halves["value"], encoding=pair.encoding)
+    return replace(info, properties={**joined.properties, **info.properties, **_select_inner_properties(joined)})
+
+
+def _select_inner_properties(info: SchemaInfo) -> dict[str, str]:
+    names = ("key.schema.properties", "value.schema.properties")
+    return {name: info.properties[name] for name in names if name in info.properties}
 
 
 def _edit_inlined(inlined: Inlined, edit: DefinitionEdit) -> TextEdit | None:
@@ -790,91 +867,6 @@ def _find_bare_nulls(schema: Any, parts: Tokens = ()) -> Iterator[Tokens]:
         for index, field_ in enumerate(fields if isinstance(fields, list) else ()):
             if isinstance(field_, dict) and "type" in field_:
                 yield from _find_bare_nulls(field_["type"], (*parts, "fields", str(index), "type"))
-
-
-# Strict JSON
-
-
-def read_json(definition: JsonText) -> Any:
-    """Parse the JSON text of a definition. Comments are allowed, as in Avro's own parser.
-
-    Raises:
-        DeclarationError: if it is not JSON, repeats a key, is nested too deep, or has a number out of range.
-    """
-    text = definition.text
-    try:
-        if "/*" in text or "//" in text:
-            text = without_comments(text)
-        value = _DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        problems = list(islice(_find_json_problems(definition), MAX_PROBLEMS)) or [
-            Problem(definition.place(0), f"this is not JSON: {error}")
-        ]
-        raise DeclarationError(problems) from None
-    # Counting brackets is fast; only a text with many of them can be deep.
-    if text.count("[") + text.count("{") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
-        raise DeclarationError(list(islice(_find_json_problems(definition), MAX_PROBLEMS)))
-    return value
-
-
-def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a key is repeated")
-    return members
-
-
-def _parse_float(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError("beyond a double")
-    return number
-
-
-def _reject_constant(_name: str) -> NoReturn:
-    raise ValueError("NaN and Infinity are not JSON")
-
-
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_build_object, parse_float=_parse_float, parse_constant=_reject_constant
-)
-
-
-def depth_of(value: Any) -> int:
-    """Return how deep objects and arrays nest in a JSON value."""
-    depth, level = 0, [value]
-    while level := [item for item in level if isinstance(item, dict | list)]:
-        depth += 1
-        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
-    return depth
-
-
-def _find_json_problems(definition: JsonText) -> Iterator[Problem]:
-    """Scan a text that the decoder rejected and yield its problems with their places."""
-    try:
-        result = scan(definition.text)
-    except JsonSyntaxError as error:
-        yield Problem(definition.place(error.offset), error.what, error.fix)
-        return
-    for key, offset in result.duplicates:
-        yield Problem(definition.place(offset), f"the key `{key[:60]}` is repeated", "keep one of the two")
-    for offset in result.offsets:
-        number = SCALAR.match(definition.text, offset)
-        if number and _is_out_of_range(number[0]):
-            yield Problem(definition.place(offset), f"the number `{number[0][:20]}...` is out of range")
-
-
-def _is_out_of_range(digits: str) -> bool:
-    if digits[0] not in "-0123456789":
-        return False
-    try:
-        if set(digits) & set(".eE"):
-            return math.isinf(float(digits))
-        int(digits)
-    except ValueError:
-        # More digits than Python converts (sys.set_int_max_str_digits).
-        return True
-    return False
 
 
 # `.proto` files

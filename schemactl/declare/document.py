@@ -21,6 +21,7 @@ from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Release, SchemaType
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
+from schemactl.declare.payload import WHY_NO_NAME, find_name_problem
 from schemactl.declare.source_location import Tokens, key_node, node_at, node_place, tokens
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
 from schemactl.formats import SPECS
@@ -37,7 +38,8 @@ PROTO_FILES: Final = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX)
 _AVRO_KINDS: Final = ("avro", "protobuf")
 """The values of `TypeSpec.declared_as` for which a client may have its own Avro definition."""
 
-_KEY_VALUE_PROPERTIES: Final = ("key.schema.", "value.schema.", "kv.encoding.type")
+KEY_VALUE_PROPERTIES: Final = ("key.schema.", "value.schema.", "kv.encoding.type")
+"""The prefixes of the properties that a KEY_VALUE has from its key, its value and its encoding."""
 
 _INTEGERS: Final = ("INT16", "INT32", "INT64")
 """The types whose byte order differs between clients."""
@@ -63,6 +65,8 @@ class SchemaDeclaration:
         encoding, key, value: only for KEY_VALUE.
         proto, message: only for PROTOBUF; PROTOBUF_NATIVE has only `message`.
         file_name: the import name of a `.proto` definition, or "" to find it by its imports.
+        payload: the path of a payload file as written, or None. The file has the type; `type` is NONE.
+        topic: the declared topic, to check a name in the payload; None for a key or value.
     """
 
     type: SchemaType
@@ -80,6 +84,8 @@ class SchemaDeclaration:
     proto: str | None = None
     message: str = ""
     file_name: str = ""
+    payload: str | None = None
+    topic: TopicName | None = None
 
     def with_file_name(self, name: str) -> SchemaDeclaration:
         """Return the declaration with the import name `name` of its `.proto` definitions."""
@@ -302,6 +308,11 @@ def _check_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
             yield Misfit.of(parts, f"a second client is called `{client['name']}`", "give it another name")
         names.add(client["name"])
     schema = topic.get("schema", {})
+    name = TopicName.parse(topic["topic"])
+    for problem in find_name_problem(schema.get("name", ""), name, Source("")):
+        yield Misfit.of(("schema", "name"), problem.what, problem.fix)
+    if "payload" in schema:
+        return
     yield from _check_kinds(topic)
     yield from _check_client_definitions(topic.get("clients", ()), schema, topic.get("schemas", {}))
     yield from _check_properties(schema, ("schema",))
@@ -408,7 +419,7 @@ def _check_namespace(values: Mapping[str, Any]) -> Iterator[Misfit]:
         elif name == CHARSET:
             fix = "write it under `properties` of each schema of type STRING"
             yield Misfit.of(parts, f"the property `{name}` determines the bytes of messages", fix)
-        elif name.startswith(_KEY_VALUE_PROPERTIES):
+        elif name.startswith(KEY_VALUE_PROPERTIES):
             yield Misfit.of(parts, f"the property `{name}` belongs to one KEY_VALUE", "remove it")
 
 
@@ -439,7 +450,7 @@ def _check_properties(schema: Mapping[str, Any], parts: Tokens) -> Iterator[Misf
         if name.startswith(RESERVED_PROPERTIES):
             message = f"the property `{name}` is written by schemactl itself"
             yield Misfit.of(property_parts, message, "give it another name")
-        elif "key" in schema and name.startswith(_KEY_VALUE_PROPERTIES):
+        elif "key" in schema and name.startswith(KEY_VALUE_PROPERTIES):
             message = f"the property `{name}` follows from `key`, `value` and `encoding`"
             yield Misfit.of(property_parts, message, "remove it")
 
@@ -487,6 +498,7 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
         locator=locate,
     )
     schema = _build_schema(value["schema"], document.node, text, number, ("schema",)) if "schema" in value else None
+    schema = schema and replace(schema, topic=topic.name)
     if schema and (file_name := value.get("protobuf", {}).get("file")):
         schema = schema.with_file_name(file_name)
     kinds = {
@@ -505,6 +517,7 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
                 definition_source=client_source,
                 definition=client.file,
                 proto=None,
+                topic=None,
             )
     return TopicDocument(topic, schema, source, client_definitions, kinds, readers)
 
@@ -524,7 +537,7 @@ def _build_schema(
         if half in value
     }
     return SchemaDeclaration(
-        SchemaType[value["type"]],
+        SchemaType[value["type"]] if "type" in value else SchemaType.NONE,
         node_place(shown(text.path), node_at(root, parts)),
         text,
         number,
@@ -538,11 +551,14 @@ def _build_schema(
         value=halves.get("value"),
         proto=value.get("proto"),
         message=value.get("message", ""),
+        payload=value.get("payload"),
     )
 
 
 def _keep_file_keys(schema: object) -> dict[str, Any]:
     """Reduce a schema with problems to its type and the keys that name files; {} if it names none."""
+    if isinstance(schema, dict) and _is_path(schema.get("payload")):
+        return {"payload": schema["payload"]}
     type_ = SchemaType.__members__.get(str(schema.get("type"))) if isinstance(schema, dict) else None
     if type_ is None or not isinstance(schema, dict) or SPECS[type_].declared_as == "plain":
         return {}
@@ -666,7 +682,7 @@ HOMES: Final = {
         "a topic",
     ),
     **dict.fromkeys(("owner", "description", "labels", "links", "deprecated"), "a topic or a namespace"),
-    **dict.fromkeys(("type", "definition", "references", "properties"), "`schema`"),
+    **dict.fromkeys(("type", "definition", "references", "properties", "payload"), "`schema`"),
     **dict.fromkeys(("encoding", "key", "value"), "`schema`, with the type KEY_VALUE"),
     **dict.fromkeys(SETTINGS, "a namespace or a topic"),
     **dict.fromkeys(("recursion_depth", "json_times", "nanoseconds"), "`generate`"),
@@ -679,8 +695,19 @@ HOMES: Final = {
 """The mapping that each key belongs to, for keys in the wrong mapping."""
 
 
+_INFO_KEYS: Final = {"schema": "`definition`", "data": "`definition`", "timestamp": "nothing", "version": "nothing"}
+"""Keys of a SchemaInfo, or of a response of the admin API, with the key of a declaration to write instead."""
+
+
 def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
     home = HOMES.get(key, "")
+    if "payload" in mismatch.keys:
+        return f"`{shortened(key)}` stands in the file that `payload` names", "remove it here, or remove `payload`"
+    if mismatch.schema_type and key in _INFO_KEYS:
+        fix = f"write {_INFO_KEYS[key]}, or the whole object into a file: `schema: {{payload: FILE.json}}`"
+        return f"`{key}` is a key of pulsar-admin's SchemaInfo", fix
+    if "topic" in mismatch.keys and key == "name":
+        return "`name` does not belong here", f"the topic's name is the key `topic`. {WHY_NO_NAME}"
     if mismatch.schema_type and "`schema`" in home:
         is_half = (
             SPECS[SchemaType[mismatch.schema_type]].declared_as == "protobuf"
@@ -710,10 +737,18 @@ def _describe_unfit_kind(schema: Any) -> Message | None:
     return message, "write AVRO, JSON, PROTOBUF or PROTOBUF_NATIVE; or declare a topic of its own for it"
 
 
+_WRITE_PAYLOAD: Final = "put the object under it into a file, and write {payload: FILE.json}"
+
+
 def _describe_type(schema: Any, *, is_half: bool) -> Message:
     """Return the message for a `type` that selects no model."""
     if not isinstance(schema, dict):
         fix = "write {type: STRING}, for example"
+        if isinstance(schema, str) and schema.lstrip().startswith("{"):
+            return (
+                "this text is a definition, and the type stands beside it",
+                "write {type: AVRO, definition: ...}; a SchemaInfo of pulsar-admin goes into a file: {payload: FILE.json}",
+            )
         if isinstance(schema, str) and schema in SchemaType.__members__:
             fix = f"write {{type: {schema}}}"
         elif isinstance(schema, str) and re.fullmatch(r"[\w./-]+", schema):
@@ -722,6 +757,8 @@ def _describe_type(schema: Any, *, is_half: bool) -> Message:
             elif schema.endswith(PROTO_FILES):
                 fix = f"write {{type: PROTOBUF_NATIVE, definition: {schema}, message: PACKAGE.NAME}}"
         return f"expected a mapping with a `type`, found {found(schema)}", fix
+    if "schemaInfo" in schema:
+        return "`schemaInfo` is what `pulsar-admin schemas get` prints", _WRITE_PAYLOAD
     if "type" not in schema:
         return "the key `type` is missing", "write the schema's type: AVRO, JSON, STRING, ..."
     name = schema["type"]

@@ -483,6 +483,10 @@ class TargetShape(MappingShape):
     labels: Annotated[dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)] = (
         optional("Name to text, shown by `targets`.")
     )
+    properties: Properties = optional(
+        "Text stored with each upload to this target; a schema's own properties win. It makes no version.",
+        examples=[{"env": "prod"}],
+    )
     cluster: Annotated[Any, text("the name of a cluster", r"^\S+$")] = optional(
         "What Pulsar calls this cluster, as in `replication_clusters`: versions are compared with those of the other clusters."
     )
@@ -670,6 +674,20 @@ def _annotate_type(declared_as: str, *, half: bool = False) -> Any:
     return Annotated[Any, ValueShape(lambda _value: None, {"enum": types, "description": "Pulsar's schema type."})]
 
 
+SchemaName = Annotated[Any, text("text", "")]
+_NAME = "The name in a SchemaInfo: checked against the topic's name, from which brokers derive it."
+
+
+class PayloadShape(MappingShape):
+    """A schema in the file that `pulsar-admin schemas upload` takes."""
+
+    payload: FilePath = Field(
+        description="A JSON file with the keys type, schema (the definition as a text) and properties.",
+        examples=["orders.json"],
+    )
+    name: SchemaName = optional(_NAME)
+
+
 class AvroShape(MappingShape):
     """A schema whose definition is an Avro schema."""
 
@@ -677,6 +695,12 @@ class AvroShape(MappingShape):
     definition: Definition = Field(description=_AVRO, examples=["orders.avsc"])
     references: References = optional(_TYPES, examples=[["../common/money.avsc"]])
     properties: Properties = optional(_PROPERTIES)
+
+
+class AvroTopicShape(AvroShape):
+    """A schema of a topic whose definition is an Avro schema."""
+
+    name: SchemaName = optional(_NAME)
 
 
 class ProtobufHalfShape(AvroShape):
@@ -689,6 +713,7 @@ class ProtobufShape(AvroShape):
     """Protobuf messages that an Avro schema describes (Pulsar's older support)."""
 
     type: _annotate_type("protobuf")  # type: ignore[valid-type]
+    name: SchemaName = optional(_NAME)
     proto: FilePath = optional("The .proto behind it, for wire rules and codecs only.")
     message: MessageName = optional("The root message in `proto`: package.Message.")
 
@@ -705,11 +730,23 @@ class ProtobufNativeShape(MappingShape):
     properties: Properties = optional(_PROPERTIES)
 
 
+class ProtobufNativeTopicShape(ProtobufNativeShape):
+    """Protobuf messages of a topic that their own descriptor describes."""
+
+    name: SchemaName = optional(_NAME)
+
+
 class PlainShape(MappingShape):
     """A schema without definition: its wire form is fixed by Pulsar."""
 
     type: _annotate_type("plain")  # type: ignore[valid-type]
     properties: Properties = optional(_PROPERTIES)
+
+
+class PlainTopicShape(PlainShape):
+    """A schema of a topic without definition: its wire form is fixed by Pulsar."""
+
+    name: SchemaName = optional(_NAME)
 
 
 class PlainHalfShape(PlainShape):
@@ -725,6 +762,8 @@ def _annotate_schema(shapes: dict[str, type[MappingShape]], *, half: bool) -> An
     """
 
     def tag(value: object) -> str | None:
+        if not half and isinstance(value, dict) and "payload" in value:
+            return _tag_of(PayloadShape)
         name = value.get("type") if isinstance(value, dict) else None
         type_ = SchemaType.__members__.get(name) if isinstance(name, str) else None
         # For None, pydantic reports an error of the union.
@@ -755,14 +794,16 @@ class KeyValueShape(MappingShape):
     key: _annotate_schema(_HALF_SCHEMAS, half=True) = Field(description="The schema of the key.")  # type: ignore[valid-type]
     value: _annotate_schema(_HALF_SCHEMAS, half=True) = Field(description="The schema of the value.")  # type: ignore[valid-type]
     properties: Properties = optional(_PROPERTIES)
+    name: SchemaName = optional(_NAME)
 
 
 _TOPIC_SCHEMAS: Final[dict[str, type[MappingShape]]] = {
-    "avro": AvroShape,
+    "avro": AvroTopicShape,
     "protobuf": ProtobufShape,
-    "proto": ProtobufNativeShape,
+    "proto": ProtobufNativeTopicShape,
     "pair": KeyValueShape,
-    "plain": PlainShape,
+    "plain": PlainTopicShape,
+    "payload": PayloadShape,
 }
 
 _Reader = Annotated[Any, integer("`latest` or a version's number", 0, "latest")]

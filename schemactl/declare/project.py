@@ -30,7 +30,14 @@ from schemactl.core.project import OPTIONAL_CHECKERS, Generate, NameStyles, Proj
 from schemactl.core.rules import every_rule, rules
 from schemactl.core.schema import EMPTY, Release
 from schemactl.core.wording import found, shortened
-from schemactl.declare.document import Misfit, describe_unknown_rule, find_problems, limit_problems
+from schemactl.declare.document import (
+    KEY_VALUE_PROPERTIES,
+    RESERVED_PROPERTIES,
+    Misfit,
+    describe_unknown_rule,
+    find_problems,
+    limit_problems,
+)
 from schemactl.declare.files import (
     YAML_SUFFIXES,
     Files,
@@ -300,6 +307,7 @@ def _check_target(target: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:
     for key, needed_key in (("cert_file", "key_file"), ("key_file", "cert_file")):
         if key in target and needed_key not in target:
             yield Misfit.of((*parts, key), f"`{key}` needs `{needed_key}`", f"add `{needed_key}`", of_key=True)
+    yield from _check_target_properties(target, (*parts, "properties"))
     for key, parse in (("tenants", parse_tenant), ("namespaces", NamespaceName.parse)):
         target_name_counts = Counter(target.get(key, {}).values())
         for name, target_name in target.get(key, {}).items():
@@ -310,6 +318,18 @@ def _check_target(target: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:
             if target_name_counts[target_name] > 1:
                 message = f"two {key} would both be {target_name} on this target"
                 yield Misfit.of((*parts, key, name), message, "give each a name of its own")
+
+
+def _check_target_properties(target: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:
+    """Yield properties of uploads that would change how a definition is read."""
+    for name in target.get("properties", ()):
+        if name.startswith(RESERVED_PROPERTIES):
+            message = f"the property `{name}` is written by schemactl itself"
+            yield Misfit.of((*parts, name), message, "give it another name", of_key=True)
+        elif name.startswith(("__", *KEY_VALUE_PROPERTIES)):
+            message = f"the property `{name}` determines how messages are read, which is the same on every target"
+            fix = "write it under `properties` of the schema, or `schema_properties`"
+            yield Misfit.of((*parts, name), message, fix, of_key=True)
 
 
 def _iterate_overlays(name: str, target: Mapping[str, Any]) -> Iterator[tuple[Tokens, str]]:
@@ -405,6 +425,7 @@ def _build_target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
         include=tuple(include),
         exclude=tuple(exclude),
         labels=labels,
+        properties=values.pop("properties", EMPTY),
         cluster=values.pop("cluster", ""),
         credentials=values,
         numbers=numbers and resolve(folder, numbers),

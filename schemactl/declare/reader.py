@@ -385,6 +385,8 @@ class _Builder:
         self.topics[topic.name] = with_kinds(topic, document, infos)
         is_sound = all(is_sound for _, is_sound in results) and not problems
         is_cacheable = is_sound and not document.clients and not any(map(_is_compiled, document.declarations))
+        # The type of a payload is known only once its file is read.
+        is_cacheable = is_cacheable and all(declaration.payload is None for declaration in document.declarations)
         return tuple(self.dependencies[topic.name]) if is_cacheable else None
 
     def _read_schema(self, topic: Topic, declaration: SchemaDeclaration) -> tuple[SchemaInfo | None, bool]:

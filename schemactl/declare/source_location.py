@@ -64,19 +64,34 @@ def nearest(root: N, parts: Tokens, step: Callable[[N, str], N | None]) -> N:
     return node
 
 
+@dataclass(frozen=True, slots=True)
+class EscapedText:
+    """A text that a JSON file has in quotes.
+
+    Attributes:
+        content: the content of the file.
+        offsets: the offset in the file of each character, and of the closing quote.
+    """
+
+    content: str
+    offsets: array[int]
+
+
 @dataclass(slots=True)
 class JsonText:
-    """JSON text in a file, or in a scalar of a YAML file, that locates its parts.
+    """JSON text in a file, in a scalar of a YAML file, or in quotes in a JSON file, that locates its parts.
 
     Attributes:
         text: the JSON text, which may have comments.
         place: converts an offset in `text` to the place in the user's file.
         block: the content of the YAML file whose literal block (`|`) the text is, or None.
+        escaped: the text in the quotes of a JSON file, or None.
     """
 
     text: str
     place: Callable[[int], Source]
     block: str | None = None
+    escaped: EscapedText | None = None
     _scan: Scan | None = field(default=None, repr=False)
 
     def locate(self, parts: Tokens) -> Source:

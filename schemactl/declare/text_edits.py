@@ -16,7 +16,7 @@ from schemactl.core.edits import AddAlias, AddKey, AddReserved, AvroEdit, Defini
 from schemactl.core.errors import Source
 from schemactl.declare.files import AVRO_SUFFIXES
 from schemactl.declare.references import AvroFile
-from schemactl.declare.source_location import JsonSyntaxError, JsonText, Scan, Tokens, key_node, tokens
+from schemactl.declare.source_location import EscapedText, JsonSyntaxError, JsonText, Scan, Tokens, key_node, tokens
 from schemactl.declare.yaml_parser import YamlPart, scalar
 
 _Replacement = tuple[int, int, str]
@@ -47,6 +47,10 @@ def make_text_edit(file: AvroFile, edit: DefinitionEdit) -> TextEdit | None:
         replacement = _edit_json(text, edit)
         replacement = replacement and _move_into_block(text, text.block, replacement)
         content = text.block
+    elif text.escaped is not None:
+        replacement = _edit_json(text, edit)
+        replacement = replacement and _escape_replacement(text.escaped, replacement)
+        content = text.escaped.content
     elif file.path.endswith(AVRO_SUFFIXES):
         replacement = _edit_json(text, edit)
         content = text.text
@@ -150,6 +154,12 @@ def _add_json_item(values: Scan, number: int, name: str) -> _Replacement | None:
         return None
     separator = _find_separator(values, number, [values.offsets[item] for item in items], len(items) - 1)
     return _insert_after(text, values.stops[items[-1]], separator, written)
+
+
+def _escape_replacement(escaped: EscapedText, replacement: _Replacement) -> _Replacement:
+    """Return the replacement in the JSON file of a replacement in a text that it has in quotes."""
+    start, end, new_text = replacement
+    return escaped.offsets[start], escaped.offsets[end], json.dumps(new_text, ensure_ascii=False)[1:-1]
 
 
 def _move_into_block(text: JsonText, content: str, replacement: _Replacement) -> _Replacement | None:

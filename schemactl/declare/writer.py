@@ -329,6 +329,7 @@ class Start:
         given: the path of an existing definition, relative to the folder of the declaration, or "" to write a new one.
         message: the root message of an existing `.proto` file.
         references: the paths of the files whose types the existing definition uses, relative to the same folder.
+        is_payload: whether the existing file is one for `pulsar-admin schemas upload`.
     """
 
     type: SchemaType | None
@@ -337,6 +338,7 @@ class Start:
     given: str = ""
     message: str = ""
     references: tuple[str, ...] = ()
+    is_payload: bool = False
 
 
 def namespace_folder(name: NamespaceName, catalog: Catalog, project: Project) -> str:
@@ -406,6 +408,8 @@ def _new_schema(type_: SchemaType, name: TopicName, stem: str, start: Start, fil
         "topic": str(name),
         "doc": json.dumps(f"A message of {name}."),
     }
+    if start.is_payload:
+        return {"payload": start.given}
     values: dict[str, Value] = {"type": type_.name}
     kind = SPECS[type_].declared_as
     if kind == "pair":

@@ -213,7 +213,7 @@ class _Run:
                 with self._lock:
                     self._begun(number, step)
                 try:
-                    _carry_out(step, self._registry, self._relaxed)
+                    _carry_out(step, self._registry, self._relaxed, self._plan.origin.properties)
                 except SchemactlError as error:
                     self._fail(number, error)
                     return
@@ -322,7 +322,7 @@ def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str
             )
 
 
-def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> None:
+def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName], properties: Mapping[str, str]) -> None:
     match step:
         case CreateTenant(name):
             registry.create_tenant(name.tenant)
@@ -337,7 +337,7 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> N
         case GrowPartitions(name, _, after):
             registry.grow_partitions(name, after)
         case RegisterVersion():
-            _register_version(step, registry)
+            _register_version(step, registry, properties)
         case RelaxStrategy(name):
             relaxed.add(name)
             registry.relax(name)
@@ -372,8 +372,8 @@ def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registr
     )
 
 
-def _register_version(step: RegisterVersion, registry: Registry) -> None:
-    info = upload(step.version)
+def _register_version(step: RegisterVersion, registry: Registry, properties: Mapping[str, str]) -> None:
+    info = upload(step.version, properties)
     number = _upload_schema(step, info, registry)
     if number != step.answer.version:
         raise RegistryError(

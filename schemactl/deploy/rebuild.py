@@ -11,7 +11,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import cast
 
-from schemactl.comparison.changes import Contents, content_identity, is_behind, last_tombstone, upload
+from schemactl.comparison.changes import Contents, content_identity, is_behind, is_upload_of, last_tombstone, upload
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.findings import WaiversAt
 from schemactl.core.names import TopicName
@@ -189,7 +189,7 @@ class _Rebuilder(Planner):
         for pair in wanted[len(live(self.list_versions(name))) :]:
             entry = cast("SchemaVersion", pair.registry)
             # Git's version gets its commit property; another entry is uploaded unchanged.
-            uploads.append(pair.git if pair.git and upload(pair.git) == entry.info else entry)
+            uploads.append(pair.git if pair.git and entry.info and is_upload_of(pair.git, entry.info) else entry)
         self.register(name, tuple(uploads))
 
     def _relaxing_command(self, name: TopicName) -> str:  # noqa: ARG002  a rebuild's list and topics are the user's choice

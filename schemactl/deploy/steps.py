@@ -247,6 +247,7 @@ class Origin:
         later: the number of later approved commits, which are not planned.
         proposed: whether the plan is for a merge that is not approved yet; `tip` is then the commit of the merge.
         cluster: Pulsar's name of the target's cluster, or "" if it is unknown.
+        properties: the properties that uploads to the target get.
         version: the release that the registry reports, or "".
         checkers: the optional checkers of its brokers that the predictions take into account.
         declared: Git's names of the target's renamed namespaces.
@@ -268,6 +269,7 @@ class Origin:
     later: int = field(default=0, compare=False)
     proposed: bool = False
     cluster: str = field(default="", compare=False)
+    properties: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def declared_topic(self, name: TopicName) -> TopicName:
         """Return Git's name of the topic that is `name` on the target."""

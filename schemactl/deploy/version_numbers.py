@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from schemactl.comparison.changes import Contents, Generations, content_identity, last_tombstone, stamp, upload
+from schemactl.comparison.changes import (
+    Contents,
+    Generations,
+    content_identity,
+    is_upload_of,
+    last_tombstone,
+    stamp,
+    upload,
+)
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import SchemactlError, first_of
 from schemactl.core.json_values import Json, commit_value, read_document, read_schema, schema_value
@@ -312,7 +320,7 @@ def pair_value(pair: NumberPair) -> Json:
         "commit": commit_value(version.commit) if version else None,
         "stamp": pair.stamp,
     }
-    if entry and entry.info and not (version and upload(version) == entry.info):
+    if entry and entry.info and not (version and is_upload_of(version, entry.info)):
         value["schema"] = schema_value(entry.info)
     return value
 

@@ -34,7 +34,7 @@ from schemactl.core.errors import (
 )
 from schemactl.core.project import Project
 from schemactl.core.schema import EMPTY, Commit, SchemaInfo, SchemaType
-from schemactl.declare.definition import AvroFileCache, Definitions, Include, depth_of, read_json
+from schemactl.declare.definition import AvroFileCache, Definitions, Include
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
@@ -50,6 +50,7 @@ from schemactl.declare.project import PROJECT_FILE, HistorySettings, read_histor
 from schemactl.declare.reader import find_kind_problems, in_roots, read_clients
 from schemactl.declare.references import among, files_of, folder_of, folders_above, is_pattern
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
+from schemactl.declare.strict_json import depth_of, read_json
 from schemactl.formats import SPECS, avro, identity, record_name
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.schema import Composition, composition
@@ -754,20 +755,20 @@ class Fingerprints:
             if parts and (combined := self.refresh(declaration.type, parts)):
                 return Inspection(combined, declaration.type, parts.paths, parts)
         read = definitions.read(declaration)
+        # A payload has its type in its file.
+        type_ = read.info.type if read.info else declaration.type
         if read.info is None:
-            return Inspection(
-                None, declaration.type, read.paths, problems=read.problems, depends_on_protoc=read.depends_on_protoc
-            )
+            return Inspection(None, type_, read.paths, problems=read.problems, depends_on_protoc=read.depends_on_protoc)
         if declaration.is_proto and str(declaration.definition).endswith(PROTO_SUFFIX):
             self.compiled_bytes += len(read.info.schema)
             identity_ = load("protoc").identify(read.info)
-            return Inspection(_hash_identity(declaration.type, identity_), declaration.type, read.paths)
+            return Inspection(_hash_identity(type_, identity_), type_, read.paths)
         try:
-            return Inspection(fingerprint(read.info), declaration.type, read.paths)
+            return Inspection(fingerprint(read.info), type_, read.paths)
         except InvalidSchema as error:
             source = read.info.locate(error.pointer) or declaration.source
             problem = Problem(source, error.what, error.fix)
-            return Inspection(None, declaration.type, read.paths, problems=(problem,))
+            return Inspection(None, type_, read.paths, problems=(problem,))
 
     def refresh(self, type_: SchemaType, parts: DefinitionParts) -> bytes | None:
         """Compute the fingerprint from the current revisions of the other files, or return None if it needs an inspection."""

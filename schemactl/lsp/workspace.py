@@ -26,7 +26,6 @@ from schemactl.core.rules import every_rule
 from schemactl.core.wording import counted
 from schemactl.declare import project as declare_project
 from schemactl.declare import reader
-from schemactl.declare.definition import read_json
 from schemactl.declare.document import read_documents
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
@@ -42,6 +41,7 @@ from schemactl.declare.files import (
 from schemactl.declare.reader import Declared
 from schemactl.declare.references import AvroFile
 from schemactl.declare.source_location import JsonText, place
+from schemactl.declare.strict_json import read_json
 from schemactl.declare.yaml_parser import YamlPart, YamlText, read_yaml, scalar_place
 from schemactl.lsp.cursor import Cursor, get_value
 

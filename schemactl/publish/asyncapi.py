@@ -135,6 +135,7 @@ def _message(topic: Topic, current: SchemaVersion, writer: SchemaWriter) -> Json
         ),
         **({"payload": payload} if payload is not None else {}),
         "x-schema-type": info.type.name,
+        **drop_empty({"x-schema-properties": dict(info.properties)}),
     }
 
 

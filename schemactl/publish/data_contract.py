@@ -85,7 +85,10 @@ def data_contract(
         "physicalType": "topic",
         "description": message_doc(info, release),
         "properties": properties,
-        "customProperties": [{"property": "pulsarSchemaType", "value": info.type.name}],
+        "customProperties": [
+            {"property": "pulsarSchemaType", "value": info.type.name},
+            *({"property": f"pulsarSchemaProperty.{key}", "value": text} for key, text in info.properties.items()),
+        ],
     }
     return {**drop_empty(contract), "schema": [drop_empty(table)]}
 

@@ -141,6 +141,7 @@ def json_schema(info: SchemaInfo, release: Release, *, title: str = "", descript
         "$schema": _DIALECT,
         **drop_empty({"title": title, "description": description or doc}),
         **{key: part for key, part in value.items() if key != "description"},
+        **drop_empty({"x-schema-properties": dict(info.properties)}),
         **drop_empty({"definitions": dict(sorted(writer.types.items()))}),
     }
 

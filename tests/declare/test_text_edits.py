@@ -12,9 +12,9 @@ import yaml
 
 from schemactl.core.edits import AddAlias, AddKey, DefinitionEdit, SetType, TextEdit, apply_edits, to_line_edits
 from schemactl.core.errors import Source
-from schemactl.declare.definition import read_json
 from schemactl.declare.references import AvroFile
 from schemactl.declare.source_location import JsonText, pointer
+from schemactl.declare.strict_json import read_json
 from schemactl.declare.text_edits import make_text_edit
 from schemactl.declare.yaml_parser import YamlPart, YamlText, read_yaml
 from schemactl.formats.avro.json_text import without_comments
