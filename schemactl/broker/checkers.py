@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -22,7 +22,7 @@ from schemactl.broker.validation import (
 from schemactl.core.environment import of_other_packages
 from schemactl.core.errors import UsageError
 from schemactl.core.policies import _S, READ_BY_OLD, READS_OLD, TRANSITIVE, CompatibilityStrategy
-from schemactl.core.project import OPTIONAL_CHECKERS
+from schemactl.core.project import DEFAULT_CHECKERS, EXCLUDED, OPTIONAL_CHECKERS
 from schemactl.core.schema import Release, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.avro.schema import JavaException, Schema
@@ -264,15 +264,56 @@ _OPTIONAL: Final[Mapping[str, tuple[SchemaType, Callable[[Release], Checker]]]] 
 }
 """The schema type and the class of each of OPTIONAL_CHECKERS."""
 
+_DEFAULT_TYPES: Final[Mapping[str, SchemaType]] = {
+    "AvroSchemaCompatibilityCheck": SchemaType.AVRO,
+    "JsonSchemaCompatibilityCheck": SchemaType.JSON,
+    "ProtobufNativeSchemaCompatibilityCheck": SchemaType.PROTOBUF_NATIVE,
+    "ExternalSchemaCompatibilityCheck": SchemaType.EXTERNAL,
+}
+"""The schema type of each of DEFAULT_CHECKERS."""
+
+
+_FIRST_RELEASES: Final[Mapping[str, Release]] = {
+    **OPTIONAL_CHECKERS,
+    **{EXCLUDED + name: release for name, release in DEFAULT_CHECKERS.items()},
+}
+"""The first release with each optional checker, and with each default checker that can be excluded."""
+
 
 def known_to(release: Release, optional: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the optional checkers in `optional` that exist in `release`."""
-    return tuple(name for name in optional if OPTIONAL_CHECKERS[name] <= release)
+    """Return the optional and the excluded checkers in `optional` that exist in `release`."""
+    return tuple(name for name in optional if _FIRST_RELEASES[name] <= release)
+
+
+def list_classes(release: Release, optional: tuple[str, ...]) -> frozenset[str]:
+    """Return the class names in `schemaRegistryCompatibilityCheckers` of brokers with the checkers of `optional`."""
+    default_names = {name for name, first_release in DEFAULT_CHECKERS.items() if first_release <= release}
+    excluded = {name.removeprefix(EXCLUDED) for name in optional if name.startswith(EXCLUDED)}
+    return frozenset(default_names - excluded) | {
+        name for name in known_to(release, optional) if name in OPTIONAL_CHECKERS
+    }
+
+
+def from_classes(release: Release, classes: Iterable[str]) -> tuple[str, ...] | None:
+    """Return the optional and excluded checkers of brokers with these classes, or None if a class is not Pulsar's own."""
+    names = frozenset(classes)
+    if names - OPTIONAL_CHECKERS.keys() - DEFAULT_CHECKERS.keys():
+        return None
+    excluded = list_classes(release, ()) - names
+    return (*sorted(names & OPTIONAL_CHECKERS.keys()), *(EXCLUDED + name for name in sorted(excluded)))
+
+
+def type_of(name: str) -> SchemaType | None:
+    """Return the schema type whose definitions the checker with this class name compares, or None if it is not Pulsar's own."""
+    return _OPTIONAL[name][0] if name in _OPTIONAL else _DEFAULT_TYPES.get(name)
 
 
 @cache
 def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[SchemaType, Checker]:
     """Return the checkers of a broker of `release`: its defaults, those of other packages, and the named optional ones.
+
+    A type without checker has `DEFAULT` (SchemaRegistryServiceImpl). A checker of another package counts although the default one is
+    excluded.
 
     Raises:
         UsageError: if an optional checker is unknown, or does not exist in the release.
@@ -283,9 +324,14 @@ def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[Schema
         for schema_type, spec in specs.items()
         if spec.checker in _CHECKERS
     }
+    for name in optional:
+        if name.startswith(EXCLUDED):
+            checkers_by_type.pop(_DEFAULT_TYPES[name.removeprefix(EXCLUDED)], None)
     for entry_point in of_other_packages(ENTRY_POINTS):
         checkers_by_type[SchemaType[entry_point.name]] = entry_point.load()()
     for name in optional:
+        if name.startswith(EXCLUDED):
+            continue
         if name not in OPTIONAL_CHECKERS or release < OPTIONAL_CHECKERS[name]:
             raise UsageError(f"a broker of Pulsar {release} has no checker {name!r}")
         schema_type, make_checker = _OPTIONAL[name]

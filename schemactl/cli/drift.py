@@ -150,7 +150,7 @@ def _note_unapproved_record(target: OpenTarget) -> Iterator[str]:
 def _exit_code(report: DriftReport, *, detailed: bool) -> int:
     if any(not topic.recorded for topic in report.apart):
         return NEGATIVE
-    return CHANGES if report.differences and detailed else 0
+    return CHANGES if report.has_drift and detailed else 0
 
 
 # The drift of targets.
@@ -260,7 +260,8 @@ class DriftRequest:
             numbers=self.numbers,
             awaited=awaited,
         )
-        plan = replace(plan, unreadable=target.find_unreadable(scope.topics, scope.namespaces))
+        unreadable = target.find_unreadable(scope.topics, scope.namespaces)
+        plan = replace(plan, unreadable=unreadable, brokers=target.compare_brokers(state, git))
         return find(
             expected,
             state,

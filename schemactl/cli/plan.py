@@ -315,7 +315,11 @@ class PlanRequest:
             awaited=lambda plan: awaited(target, plan, self.results),
         )
         plan = replace(
-            plan, whole=self.whole, unreadable=self.unreadable, upgrade_first=self._find_upgrade_orders(plan)
+            plan,
+            whole=self.whole,
+            unreadable=self.unreadable,
+            upgrade_first=self._find_upgrade_orders(plan),
+            brokers=target.compare_brokers(state, self.catalog),
         )
         return ReadyPlan(plan, target)
 

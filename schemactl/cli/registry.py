@@ -113,7 +113,6 @@ class _RegistryTopic:
         declared: the declared name of the topic.
         name: the name of the topic on the target.
         stored: all versions in the registry, with tombstones, oldest first.
-        checkers: the optional checkers of the brokers' configuration.
         approved: the approved version that TOPIC@N names for an upload, as `apply` uploads it, or None.
         properties: the properties that uploads to the target get.
     """
@@ -125,7 +124,6 @@ class _RegistryTopic:
     declared: TopicName
     name: TopicName
     stored: tuple[SchemaVersion, ...]
-    checkers: tuple[str, ...]
     approved: SchemaInfo | None
     properties: Mapping[str, str]
 
@@ -151,18 +149,13 @@ class _RegistryTopic:
 
 @contextmanager
 def _open_topic(args: argparse.Namespace, context: Context) -> Iterator[_RegistryTopic]:
-    from schemactl.broker.checkers import known_to
-
     chosen = target_of(args.target, context)
     target = chosen.target
     declared, approved = _resolve_version(args, chosen.project, context)
     name = target.names.there(declared)
     with closing(chosen.open(context)) as registry:
         stored = registry.versions(name)
-        checkers = known_to(registry.release, chosen.project.defaults.checkers)
-        yield _RegistryTopic(
-            args, context, registry, target.name, declared, name, stored, checkers, approved, target.properties
-        )
+        yield _RegistryTopic(args, context, registry, target.name, declared, name, stored, approved, target.properties)
 
 
 def _resolve_version(
@@ -308,12 +301,14 @@ def _first_line(message: str) -> str:
 
 
 def _test(topic: _RegistryTopic) -> int:
+    from schemactl.broker.checkers import known_to
     from schemactl.comparison.compatibility import judge
 
     info = topic.read_upload()
+    checkers = known_to(topic.registry.release, topic.registry.defaults.checkers)
     compatibility = topic.registry.test_schema(topic.name, info)
     strategy = topic.registry.strategy(topic.name)
-    verdict = judge(topic.stored, info, strategy, topic.registry.release, checkers=topic.checkers)
+    verdict = judge(topic.stored, info, strategy, topic.registry.release, checkers=checkers)
     upload, breakages = verdict.broker, verdict.data
     is_compatible = upload.version is not None and compatibility.outcome is Outcome.OK
     if is_compatible:

@@ -6,8 +6,10 @@ import argparse
 import base64
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli.context import Context, select_notes
@@ -36,10 +38,11 @@ if TYPE_CHECKING:
     from schemactl.core.errors import Source
     from schemactl.core.findings import Direction, Incompatibility
     from schemactl.core.json_values import Json
-    from schemactl.core.names import TopicName
+    from schemactl.core.names import NamespaceName, TopicName
     from schemactl.core.project import Project, Target
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History
+    from schemactl.registry.interface import Registry
 
 
 Role = Literal["reader", "writer"]
@@ -79,21 +82,29 @@ def configure_show(parser: argparse.ArgumentParser) -> None:
         "  schemactl show orders@origin/feature     as a branch has it\n"
         "  schemactl show orders --format json      the same for programs, with type, properties and commit\n"
         "  schemactl show --effective orders --target prod    policies and partitions there, each with the line that sets it\n"
+        "  schemactl show --effective orders --target prod --live    the same next to the values that the registry has\n"
     )
     parser.add_argument("topic", metavar="TOPIC[@N|@work|@REF]", help=STATE_HELP)
     add_options(
         parser,
         "--effective: what a target has of the topic, policies and all, and where each value comes from",
+        "--live: with --effective, the values in force in the target's registry next to Git's",
         "--textconv: TOPIC is the path of an .avsc file, and its outline is printed, for `git diff`: see `schemactl docs what-changed`",
     )
     add_target(parser, "with --effective: the target; without one, what is declared (default: $SCHEMACTL_TARGET)")
     add_format(parser)
+    add_command_timeout(parser)
 
 
 def run_show(args: argparse.Namespace, context: Context) -> int:
     """Print the definition to standard output and its versions to standard error, or with --effective the values in force."""
     if args.textconv:
         return _print_outline(Path(context.directory, args.topic))
+    if args.live and not (args.effective and args.target):
+        raise UsageError(
+            "--live compares with a registry: it needs --effective and --target",
+            fix=f"schemactl show --effective {quote(args.topic)} --target NAME --live",
+        )
     if args.effective:
         return _show_effective(args, context)
     if args.target is not None and not isinstance(args.target, EnvironmentTarget):
@@ -409,13 +420,15 @@ class _EffectiveValue:
 def _show_effective(args: argparse.Namespace, context: Context) -> int:
     """Print the values in force for a topic, on a target or as declared. Return 0."""
     project, top = context.project()
-    target = None
+    target = chosen_target = None
     if args.target is not None:
         chosen_target = approved_target(args.target, project, top, context)
         project, target = chosen_target.project, chosen_target.target
     approved = context.approved(project, target, topics=[args.topic])
     topic = find(args.topic, approved.catalog)
     values = [*_list_values(topic, approved, project, target, context)]
+    if args.live and chosen_target:
+        return _show_live(args, context, chosen_target, approved, topic, values)
     if args.format == "json":
         context.report_json(
             topic=str(topic.name),
@@ -428,6 +441,120 @@ def _show_effective(args: argparse.Namespace, context: Context) -> int:
     head = f"{topic.name}{f' on {target.name}' if target else ''}, as {approved.ref} has it"
     context.report("\n".join([head, *(f"  {line}" for line in table(rows))]))
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _LiveValue:
+    """A value in force in a registry, or None if it is not known, and the level that sets it: `topic`, `namespace` or `brokers`."""
+
+    value: Any
+    level: str
+
+
+def _show_live(
+    args: argparse.Namespace,
+    context: Context,
+    chosen: ChosenTarget,
+    approved: History,
+    topic: Topic,
+    declared: Sequence[_EffectiveValue],
+) -> int:
+    """Print the values in force for a topic as declared, next to those of the target's registry. Return 0."""
+    from schemactl.core.catalog import Catalog
+    from schemactl.deploy.broker_configuration import compare_configuration, comparison_values
+    from schemactl.deploy.planner import renamed
+    from schemactl.report.document import text_lines
+    from schemactl.report.drift import broker_blocks
+
+    target = chosen.target
+    name = target.names.there(topic.name)
+    declared_namespace = approved.catalog.namespaces.get(topic.name.namespace_name)
+    with closing(chosen.open(context)) as registry:
+        live = _read_live_values(registry, name)
+        catalog = Catalog(
+            {declared_namespace.name: declared_namespace} if declared_namespace else {}, {topic.name: topic}
+        )
+        comparison = compare_configuration(
+            chosen.project.defaults, registry.configuration, registry.release, renamed(catalog, target.names)
+        )
+    values = {value.key: value for value in declared}
+    keys = [*values, *(key for key in live or {} if key not in values)]
+    if args.format == "json":
+        context.report_json(
+            topic=str(topic.name),
+            target=target.name,
+            registry=target.registry,
+            ref=approved.ref,
+            exists=live is not None,
+            values={
+                key: {
+                    **(_value_json(values[key]) if key in values else dict.fromkeys(_VALUE_KEYS)),
+                    "live": {"value": live[key].value, "level": live[key].level} if live and key in live else None,
+                }
+                for key in keys
+            },
+            brokers=comparison_values(comparison),
+        )
+        return 0
+    rows: list[tuple[str, ...]] = [("", "GIT", "SET BY", target.name.upper(), "SET BY")]
+    for key in keys:
+        value, live_value = values.get(key), (live or {}).get(key)
+        rows.append(
+            (
+                key,
+                policy_word(value.value) if value else "-",
+                value.origin if value else "",
+                "" if live_value is None else "unknown" if live_value.value is None else policy_word(live_value.value),
+                live_value.level if live_value else "",
+            )
+        )
+    head = f"{topic.name} as {approved.ref} has it, and {target.name} ({target.registry})"
+    blocks = ["\n".join([head, *(f"  {line}" for line in table(rows))])]
+    blocks += ["\n".join(text_lines(block, color=context.color)) for block in broker_blocks(comparison)]
+    if live is None:
+        blocks.append(f"The registry does not have {name}.")
+    context.report("\n\n".join(blocks))
+    return 0
+
+
+def _read_live_values(registry: Registry, name: TopicName) -> dict[str, _LiveValue] | None:
+    """Return the values in force for a topic of a registry by key, or None if the registry does not have the topic."""
+    from schemactl.core.policies import SETTINGS, Policies
+    from schemactl.registry.interface import Scope
+
+    space_name = name.namespace_name
+    topic_settings = frozenset(setting for setting, row in SETTINGS.items() if row.topic_path)
+    settings: dict[NamespaceName | TopicName, frozenset[str]] = {space_name: frozenset(SETTINGS), name: topic_settings}
+    catalog = registry.read(Scope(frozenset({space_name}), frozenset({name}), settings))
+    topic, namespace = catalog.topics.get(name), catalog.namespaces.get(space_name)
+    if topic is None:
+        return None
+    partitions = "none" if topic.partitions is None else topic.partitions
+    values = {"name": _LiveValue(str(name), "topic"), "partitions": _LiveValue(partitions, "topic")}
+    defaults = registry.defaults
+    if not (topic.policies.schema_validation_enforced or (namespace and namespace.policies.schema_validation_enforced)):
+        # Brokers also answer false for a topic without the policy.
+        topic = replace(topic, policies=replace(topic.policies, schema_validation_enforced=None))
+    for key in Policies.names():
+        for level, holder in (("topic", topic), ("namespace", namespace)):
+            value = holder.policies.get(key) if holder else None
+            if value not in (None, "UNDEFINED"):
+                values[key] = _LiveValue(value, level)
+                break
+        else:
+            if key == "schema_compatibility_strategy":
+                values[key] = _LiveValue(registry.default_strategy(space_name), "brokers")
+            elif key in SETTINGS:
+                values[key] = _LiveValue(defaults.settings.get(key), "brokers")
+            else:
+                values[key] = _LiveValue(getattr(defaults, key), "brokers")
+    # The brokers' own enforcement counts in addition to that of topic and namespace.
+    if defaults.schema_validation_enforced:
+        values["schema_validation_enforced"] = _LiveValue(True, "brokers")  # noqa: FBT003  a value
+    return values
+
+
+_VALUE_KEYS: Final = ("value", "level", "file", "line", "column")
 
 
 def _value_json(value: _EffectiveValue) -> Json:

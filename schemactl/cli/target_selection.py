@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from schemactl.core.names import TargetNames, TopicName
     from schemactl.core.project import Project, Target
     from schemactl.declare.target_numbers import TargetNumbers
+    from schemactl.deploy.broker_configuration import BrokerComparison
+    from schemactl.deploy.registry_state import RegistryState
     from schemactl.deploy.steps import Origin, UnreadableDeclaration
     from schemactl.history import ApprovedProject, History, Repository
     from schemactl.registry.interface import Registry, Scope
@@ -256,7 +258,7 @@ class OpenTarget:
             approved.ref,
             approved.tip,
             self.registry.version,
-            known_to(release, place.project.defaults.checkers),
+            known_to(release, self.registry.defaults.checkers),
             {to_target_name(name): name for name in namespaces_of(approved.catalog)},
             place.project.require_declared_namespaces,
             frozenset({_TENANT_OF_EVERY_CLUSTER, *renamed_tenants, *(name.tenant for name in namespaces)}),
@@ -281,6 +283,16 @@ class OpenTarget:
             )
             for note in notes
         )
+
+    def compare_brokers(self, state: RegistryState, git: Catalog) -> BrokerComparison | None:
+        """Compare the brokers' configuration in `state` with the project file; `git` is approved, by the target's names."""
+        from schemactl.deploy.broker_configuration import compare_configuration
+        from schemactl.deploy.planner import applicable
+
+        if state.configuration is None:
+            return None
+        release = self.registry.release
+        return compare_configuration(self.place.project.defaults, state.configuration, release, applicable(git))
 
     @property
     def waivers(self) -> WaiversAt:

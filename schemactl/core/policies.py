@@ -363,9 +363,26 @@ class BrokerDefaults:
     is_allow_auto_update_schema: bool = True
     schema_validation_enforced: bool = False
     checkers: tuple[str, ...] = ()
-    """The optional checkers of the brokers (see OPTIONAL_CHECKERS)."""
+    """The optional checkers of the brokers, and after a `!` the default checkers that they do not have (see `core.project`)."""
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
     """The brokers' values of unset settings by name, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfiguration:
+    """The settings about schemas of the broker that answered.
+
+    Attributes:
+        broker: its address.
+        values: the values of `SCHEMA_POLICIES` by name, as far as they are known.
+        checkers: the class names of its checkers, of Pulsar's own without package; None if they are unknown.
+        problem: a clause about why not everything is known, or "".
+    """
+
+    broker: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    checkers: frozenset[str] | None = None
+    problem: str = ""
 
 
 Level = Literal["kinds", "topic", "namespace", "default"]

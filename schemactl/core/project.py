@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from schemactl.core.names import NamespaceName, TargetNames
 from schemactl.core.policies import BrokerDefaults
@@ -25,6 +25,20 @@ OPTIONAL_CHECKERS: Mapping[str, Release] = {
     "ProtobufSchemaCompatibilityCheck": Release.R4_0,
 }
 """Pulsar's checkers that must be listed in `schemaRegistryCompatibilityCheckers`, with their first release."""
+
+DEFAULT_CHECKERS: Mapping[str, Release] = {
+    "AvroSchemaCompatibilityCheck": Release.R4_0,
+    "JsonSchemaCompatibilityCheck": Release.R4_0,
+    "ProtobufNativeSchemaCompatibilityCheck": Release.R4_0,
+    "ExternalSchemaCompatibilityCheck": Release.R4_2,
+}
+"""The checkers that a broker without `schemaRegistryCompatibilityCheckers` has, with their first release."""
+
+CHECKER_PACKAGE: Final = "org.apache.pulsar.broker.service.schema."
+"""The Java package of Pulsar's checkers."""
+
+EXCLUDED: Final = "!"
+"""The start of the name of a checker in `BrokerDefaults.checkers` that is not listed in the brokers' configuration."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,16 @@ from schemactl.core.catalog import parse_day
 from schemactl.core.errors import meant
 from schemactl.core.names import NamespaceName, TopicName, parse_tenant
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Names, OneOf, Parts, Setting, Switch, Whole
-from schemactl.core.project import OPTIONAL_CHECKERS, ByteOrder, ClassKind, JsonTimes, Nanoseconds, ProtoRendering
+from schemactl.core.project import (
+    CHECKER_PACKAGE,
+    DEFAULT_CHECKERS,
+    OPTIONAL_CHECKERS,
+    ByteOrder,
+    ClassKind,
+    JsonTimes,
+    Nanoseconds,
+    ProtoRendering,
+)
 from schemactl.core.schema import SchemaType
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
@@ -337,13 +346,11 @@ _REGISTRY = rf"^(https?://[^@\s]+|sqlite:.*\S.*|memory:|(?!pulsar:){_WORD}(\.{_W
 CATEGORIES = ("WIRE", "WIRE_JSON")
 """buf's categories of rules about messages."""
 
-_PACKAGE = "org.apache.pulsar.broker.service.schema."
-_CHECKERS = tuple(prefix + name for prefix in ("", _PACKAGE) for name in OPTIONAL_CHECKERS)
+_CHECKERS = tuple(prefix + name for prefix in ("", CHECKER_PACKAGE) for name in OPTIONAL_CHECKERS)
+_DEFAULT_CHECKERS = tuple(prefix + name for prefix in ("", CHECKER_PACKAGE) for name in DEFAULT_CHECKERS)
 """The values of `schemaRegistryCompatibilityCheckers` in broker.conf, with or without their package."""
 
-_REQUIRED_CHECKERS = frozenset(
-    f"{language}SchemaCompatibilityCheck" for language in ("Avro", "Json", "ProtobufNative", "External", "KeyValue")
-)
+_REQUIRED_CHECKERS = frozenset({*DEFAULT_CHECKERS, "KeyValueSchemaCompatibilityCheck"})
 
 
 def _check_format_version(value: object) -> None:
@@ -374,8 +381,18 @@ def _check_category(value: object) -> None:
 def _check_checker(value: object) -> None:
     """Raise ValueError unless `value` is one of Pulsar's optional checkers."""
     if isinstance(value, str) and value.rpartition(".")[2] in _REQUIRED_CHECKERS:
-        raise ValueError(f"`{value}` is not optional: every broker has this checker", "remove it")
+        raise ValueError(
+            f"`{value}` is not optional: brokers have this checker unless `excluded_checkers` of `defaults` lists it",
+            "remove it",
+        )
     choice("optional checker of Pulsar", _CHECKERS).check(value)
+
+
+def _check_excluded_checker(value: object) -> None:
+    """Raise ValueError unless `value` is one of Pulsar's default checkers that a broker can be without."""
+    if isinstance(value, str) and value.rpartition(".")[2] == "KeyValueSchemaCompatibilityCheck":
+        raise ValueError(f"`{value}` cannot be excluded: brokers always have it", "remove it")
+    choice("default checker of Pulsar", _DEFAULT_CHECKERS).check(value)
 
 
 class DefaultsShape(MappingShape):
@@ -384,6 +401,12 @@ class DefaultsShape(MappingShape):
     schema_compatibility_strategy: BrokerStrategy = optional("Pulsar's own is FULL.")
     is_allow_auto_update_schema: Flag = optional("Pulsar's own is true.")
     schema_validation_enforced: Flag = optional("Pulsar's own is false.")
+    excluded_checkers: Annotated[
+        list[Annotated[Any, ValueShape(_check_excluded_checker, {"enum": list(_DEFAULT_CHECKERS)})]],
+        Field(max_length=MAX_ITEMS),
+    ] = optional(
+        "Pulsar's default checkers that `schemaRegistryCompatibilityCheckers` of broker.conf leaves out (default: none)."
+    )
 
 
 _Rendering = Annotated[Any, choice("rendering", get_args(ProtoRendering))]

@@ -26,7 +26,7 @@ from schemactl.core.errors import (
 )
 from schemactl.core.names import NamespaceName, parse_tenant
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy
-from schemactl.core.project import OPTIONAL_CHECKERS, Generate, NameStyles, Project, Target
+from schemactl.core.project import DEFAULT_CHECKERS, EXCLUDED, OPTIONAL_CHECKERS, Generate, NameStyles, Project, Target
 from schemactl.core.rules import every_rule, rules
 from schemactl.core.schema import EMPTY, Release
 from schemactl.core.wording import found, shortened
@@ -243,6 +243,12 @@ def _check_project(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
         if newest < first_release:
             fix = f'remove it, or write pulsar: "{first_release}" if that is what the brokers run'
             yield Misfit.of(("protobuf", "checkers", str(index)), f"Pulsar {newest} has no {name}", fix)
+    for index, checker in enumerate(value.get("defaults", {}).get("excluded_checkers", ())):
+        name = _get_class_name(checker)
+        if newest < DEFAULT_CHECKERS[name]:
+            yield Misfit.of(
+                ("defaults", "excluded_checkers", str(index)), f"Pulsar {newest} has no {name}", "remove it"
+            )
     roots = [posixpath.normpath(root) for root in value.get("roots", ("namespaces",))]
     for name, target in targets.items():
         yield from _check_target(target, ("targets", name))
@@ -400,7 +406,9 @@ def _get_class_name(checker: str) -> str:
 
 
 def _build_defaults(value: Mapping[str, Any], checkers: Sequence[str]) -> BrokerDefaults:
-    defaults = BrokerDefaults(**value, checkers=tuple(map(_get_class_name, checkers)))
+    policies = {key: policy for key, policy in value.items() if key != "excluded_checkers"}
+    excluded = [EXCLUDED + _get_class_name(checker) for checker in value.get("excluded_checkers", ())]
+    defaults = BrokerDefaults(**policies, checkers=(*map(_get_class_name, checkers), *dict.fromkeys(excluded)))
     return replace(
         defaults, schema_compatibility_strategy=CompatibilityStrategy(defaults.schema_compatibility_strategy)
     )

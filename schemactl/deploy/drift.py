@@ -47,6 +47,7 @@ from schemactl.core.wording import (
     versions,
 )
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, NumberEntry, TargetNumbers
+from schemactl.deploy.broker_configuration import BrokerDifference
 from schemactl.deploy.planner import applicable, inherit, scope_of, without_namespaces
 from schemactl.deploy.refusals import (
     HALF_DELETED,
@@ -80,6 +81,7 @@ class DriftKind(StrEnum):
     SCALABLE_TOPIC = "scalable topic"
     NO_LONGER_DECLARED = "no longer declared"
     RELAXED = "relaxed"
+    BROKER_CONFIGURATION = "broker configuration"
     WEDGED = "wedged"
     UNMANAGED_NAMESPACE = "unmanaged namespace"
     UNMANAGED_TOPIC = "unmanaged topic"
@@ -140,6 +142,16 @@ class DriftReport:
     def differences(self) -> tuple[DriftItem, ...]:
         """The drift: the differences that are neither pending nor accepted."""
         return tuple(item for item in self.found if item.accepted is None and not item.is_pending)
+
+    @property
+    def broker_differences(self) -> tuple[BrokerDifference, ...]:
+        """The settings of the brokers that differ from the project file, and on which a prediction depends."""
+        return self.plan.brokers.drift if self.plan.brokers else ()
+
+    @property
+    def has_drift(self) -> bool:
+        """Whether there is drift, of the brokers' settings included."""
+        return bool(self.differences or self.broker_differences)
 
     @property
     def pending(self) -> tuple[DriftItem, ...]:

@@ -14,6 +14,7 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.findings import Answer
 from schemactl.core.json_values import Json, commit_value, json_text, schema_value, waiver_value
 from schemactl.core.names import NamespaceName, TopicName
+from schemactl.deploy.broker_configuration import comparison_values
 from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTenant,
@@ -36,7 +37,7 @@ FORMAT_VERSION = 1
 """The version of the format. Changes that readers must handle raise it; new keys do not."""
 
 _NOT_IN_DIGEST: Final = frozenset(
-    {"schemactl", "registry_version", "approved", "proposed", "unreadable", "upgrade_first"}
+    {"schemactl", "registry_version", "approved", "proposed", "unreadable", "brokers", "upgrade_first"}
 )
 """The keys about the making of a plan and its commit; `left_out` also has the topics of unreadable declarations."""
 
@@ -74,6 +75,7 @@ def document(plan: Plan) -> Json:
         ],
         "unreadable": unreadable_values(plan.unreadable),
         "upgrade_first": {str(name): order for name, order in plan.upgrade_first.items()},
+        "brokers": comparison_values(plan.brokers),
         "numbers_apart": apart_values(plan.apart),
         "numbers_apart_now": plan.apart_now,
         "whole": plan.whole,

@@ -13,7 +13,13 @@ from schemactl.comparison.changes import COMMIT_PROPERTY, is_behind
 from schemactl.core.catalog import Catalog
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import SCHEMA_POLICIES, BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.policies import (
+    SCHEMA_POLICIES,
+    BrokerConfiguration,
+    BrokerDefaults,
+    CompatibilityStrategy,
+    Policies,
+)
 from schemactl.core.schema import SchemaVersion, live
 from schemactl.core.wording import policy_word
 from schemactl.registry.interface import Registry, Scope
@@ -34,6 +40,7 @@ class RegistryState:
             have no schema and will get one.
         missing_tenants: the missing tenants of missing namespaces.
         scalable: the scalable topics of the namespaces.
+        configuration: the settings of the broker that answered, or None if it was not read.
     """
 
     catalog: Catalog
@@ -43,6 +50,7 @@ class RegistryState:
     retained: Mapping[TopicName, str] = field(default_factory=dict)
     missing_tenants: frozenset[str] = frozenset()
     scalable: frozenset[TopicName] = frozenset()
+    configuration: BrokerConfiguration | None = None
 
     def has_topic(self, name: TopicName) -> bool:
         """Return whether the topic itself exists, not only its schemas."""
@@ -104,6 +112,7 @@ def observe(
         retained,
         missing,
         registry.list_scalable_topics(sorted(namespaces)),
+        registry.configuration,
     )
 
 

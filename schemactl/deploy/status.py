@@ -21,7 +21,8 @@ from schemactl.core.findings import Waiver
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Commit, live
-from schemactl.deploy.drift import DriftReport
+from schemactl.deploy.broker_configuration import BrokerComparison
+from schemactl.deploy.drift import DriftKind, DriftReport
 from schemactl.deploy.geo_replication import ReplicatedNamespace, replicated
 from schemactl.deploy.planner import applicable
 from schemactl.deploy.steps import RegisterVersion, UnreadableDeclaration
@@ -156,8 +157,16 @@ class TargetStatus:
 
     @property
     def differences(self) -> Mapping[str, int]:
-        """The number of differences that are not accepted, by kind."""
-        return Counter(item.kind.value for item in self.drift.differences)
+        """The number of differences that are neither pending nor accepted, by kind."""
+        counts = Counter(item.kind.value for item in self.drift.differences)
+        if self.drift.broker_differences:
+            counts[DriftKind.BROKER_CONFIGURATION.value] = len(self.drift.broker_differences)
+        return counts
+
+    @property
+    def brokers(self) -> BrokerComparison | None:
+        """The configuration of the brokers next to the project file, or None if it was not compared."""
+        return self.drift.plan.brokers
 
     @property
     def accepted(self) -> Mapping[str, int]:

@@ -12,6 +12,7 @@ from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies, address
 from schemactl.core.schema import Commit, Release, SchemaVersion
+from schemactl.deploy.broker_configuration import BrokerComparison
 from schemactl.deploy.version_numbers import TopicApart
 from schemactl.registry.interface import Scope
 
@@ -293,6 +294,7 @@ class Plan:
         whole: whether it was made for all topics, so that topics without a step are complete.
         unreadable: the approved declarations that cannot be read, which the plan leaves out.
         upgrade_first: the clients to upgrade first, for each topic with a version to register; empty if it is unknown.
+        brokers: the configuration of the brokers next to the project file, or None if it was not compared.
     """
 
     origin: Origin
@@ -307,6 +309,7 @@ class Plan:
     whole: bool = True
     unreadable: tuple[UnreadableDeclaration, ...] = ()
     upgrade_first: Mapping[TopicName, UpgradeFirst] = field(default_factory=dict, compare=False)
+    brokers: BrokerComparison | None = None
 
     @property
     def leaves_out(self) -> bool:

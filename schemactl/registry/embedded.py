@@ -11,14 +11,23 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from schemactl.broker.checkers import known_to
+from schemactl.broker.checkers import known_to, list_classes
 from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState, admit, policies_in_force
 from schemactl.broker.upload import put, test
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import RegistryError, SchemaRejected
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import REPLICATION, SETTINGS, BrokerDefaults, CompatibilityStrategy, Policies, strategy_of
+from schemactl.core.policies import (
+    REPLICATION,
+    SCHEMA_POLICIES,
+    SETTINGS,
+    BrokerConfiguration,
+    BrokerDefaults,
+    CompatibilityStrategy,
+    Policies,
+    strategy_of,
+)
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.core.wording import partitioned
 from schemactl.registry.interface import Relaxing, Scope, TopicClients, select_settings
@@ -325,6 +334,12 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
     def version(self) -> str:
         """The Pulsar release whose behavior it has."""
         return self.release.value
+
+    @property
+    def configuration(self) -> BrokerConfiguration:
+        """See `Registry.configuration`."""
+        values = {policy: getattr(self.defaults, policy) for policy in SCHEMA_POLICIES}
+        return BrokerConfiguration(self.url, values, list_classes(self.release, self._checkers))
 
     def keep_others_waiting(self) -> None:
         """See `Registry.keep_others_waiting`. No request here takes long."""

@@ -11,7 +11,7 @@ from schemactl.core.catalog import Catalog
 from schemactl.core.errors import RegistryError
 from schemactl.core.findings import Answer
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.policies import BrokerConfiguration, BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 
 _ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
@@ -123,6 +123,10 @@ class Registry(Protocol):
     @property
     def defaults(self) -> BrokerDefaults:
         """The registry's values of unset policies; for the strategy see `default_strategy`."""
+
+    @property
+    def configuration(self) -> BrokerConfiguration:
+        """The settings of the broker that answered, as far as they are known."""
 
     def read(self, scope: Scope) -> Catalog:
         """Return the namespaces and topics of `scope` that exist, with policies, partitions and all stored versions.

@@ -13,6 +13,7 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line, paint, table
 from schemactl.core.wording import counted, day, format_version, kind_of, moment
 from schemactl.declare.target_numbers import AcceptanceReason
+from schemactl.deploy.broker_configuration import BrokerComparison, comparison_values
 from schemactl.deploy.drift import DriftItem, DriftKind, DriftReport, differences
 from schemactl.deploy.geo_replication import ReplicatedNamespace, clusters_said, of_target
 from schemactl.deploy.plan_json import unreadable_values
@@ -42,6 +43,7 @@ def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ())
         blocks.append((subject, *(line for item in items for line in _difference_lines(item))))
     if unmanaged := [item for item in report.differences if item.kind in _UNMANAGED]:
         blocks.append(tuple(_unmanaged_lines(unmanaged, report.origin.target)))
+    blocks += broker_blocks(report.plan.brokers)
     if report.pending:
         blocks.append(tuple(_pending_lines(report)))
     if report.plan.unreadable:
@@ -83,14 +85,17 @@ def _accepted_blocks(report: DriftReport) -> Iterator[SheetBlock]:
 def _summarize(report: DriftReport) -> tuple[str, Shade]:
     """Return one line with the number of differences and places, and its color."""
     count, names = len(report.differences), len(by_name(report.differences))
-    if not count:
+    brokers = len(report.broker_differences)
+    if not (count or brokers):
         rest = [counted(len(report.accepted), "accepted difference")] if report.accepted else []
         rest += [counted(len(report.pending), "pending difference")] if report.pending else []
         aside = f", apart from {' and '.join(rest)}" if rest else ""
         return f"No drift. The registry has what Git approved{aside}.", "good"
     misread = sum(not topic.recorded for topic in report.apart)
     aside = f" Messages of {counted(misread, 'topic')} would be misread." if misread else ""
-    text = f"Drift: {counted(count, 'difference')} in {counted(names, 'place')}.{aside} Nothing was changed."
+    parts = [f"{counted(count, 'difference')} in {counted(names, 'place')}"] if count else []
+    parts += [f"{counted(brokers, 'setting')} of the brokers"] if brokers else []
+    text = f"Drift: {' and '.join(parts)}.{aside} Nothing was changed."
     return text, "bad" if misread else "doubtful"
 
 
@@ -146,6 +151,7 @@ def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) ->
         ],
         "numbers_apart": apart_values(report.apart),
         "unreadable": unreadable_values(report.plan.unreadable),
+        "brokers": comparison_values(report.plan.brokers),
         "replicated": replicated_values(of_target(report, spaces)),
         "topics": topic_values(git=report.git, registry=report.held),
     }
@@ -207,6 +213,20 @@ def replicated_values(spaces: Sequence[ReplicatedNamespace]) -> list[Json]:
 def render(misread: Sequence[TopicApart], *, target: str, color: bool = False) -> str:
     """Return the topics whose messages would be misread, with the next step, as text."""
     return "\n".join(text_lines(misread_block(misread, target=target), color=color))
+
+
+def broker_blocks(comparison: BrokerComparison | None, *, has_fixes: bool = True) -> list[SheetBlock]:
+    """Return the block about the brokers' configuration: its differences from the project file, or why it was not compared."""
+    if comparison is None or not (comparison.differences or comparison.problem):
+        return []
+    lines = []
+    for difference in comparison.differences:
+        lines.append(SheetLine(on_one_line(difference.message), "~" if difference.namespaces else "=", 1))
+        if difference.namespaces and has_fixes:
+            lines += [line._replace(depth=2) for line in alternatives("Next", difference.fix)]
+    if comparison.problem:
+        lines.append(SheetLine(f"not compared: {comparison.problem}; `defaults` of the project file count", "=", 1))
+    return [(SheetLine(f"Configuration of the brokers, as {on_one_line(comparison.broker)} has it:"), *lines)]
 
 
 def unreadable_block(declarations: Sequence[UnreadableDeclaration]) -> SheetBlock:

@@ -31,7 +31,7 @@ from schemactl.deploy.steps import (
 )
 from schemactl.report.check import Shade
 from schemactl.report.document import Sheet, SheetLine, Sign, alternatives, by_name
-from schemactl.report.drift import misread_block, unreadable_block
+from schemactl.report.drift import broker_blocks, misread_block, unreadable_block
 
 _MAX_UNTRIED: Final = 50
 """The most untried steps that are listed; the result file has all of them."""
@@ -52,6 +52,7 @@ def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
     if plan.notes:
         notes = (SheetLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
         blocks.append((SheetLine("Stays as it is:"), *notes))
+    blocks += broker_blocks(plan.brokers)
     problems = [
         (
             SheetLine(str(refusal.name), "!", strong=str(refusal.name)),

@@ -11,11 +11,12 @@ from schemactl.core.environment import version
 from schemactl.core.json_values import Json, commit_value, json_text
 from schemactl.core.terminal import on_one_line, paint, table
 from schemactl.core.wording import counted, moment
+from schemactl.deploy.broker_configuration import comparison_values
 from schemactl.deploy.drift import DriftKind
 from schemactl.deploy.geo_replication import clusters_said
 from schemactl.deploy.plan_json import unreadable_values
 from schemactl.deploy.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
-from schemactl.report.drift import replicated_values, unreadable_block
+from schemactl.report.drift import broker_blocks, replicated_values, unreadable_block
 
 FORMAT_VERSION: Final = 1
 """Of the JSON document; keys are not renamed within a format version."""
@@ -128,6 +129,8 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     yield from _pending_lines(status)
     if status.differences:
         yield f"  drift: {_counts_by_kind(status.differences)}"
+    for block in broker_blocks(status.brokers, has_fixes=False):
+        yield from ("  " + "  " * line.depth + line.text for line in block)
     if status.misread:
         yield f"  messages of {counted(status.misread, 'topic')} would be misread"
     if status.unreadable:
@@ -200,6 +203,7 @@ def _target_json(status: TargetStatus | UnknownStatus) -> Json:
         "waiting": dict(sorted(status.waiting.items())),
         "misread": status.misread,
         "unreadable": unreadable_values(status.unreadable),
+        "brokers": comparison_values(status.brokers),
         "drift": dict(sorted(status.differences.items())),
         "accepted": dict(sorted(status.accepted.items())),
         "unused": status.unused,
@@ -317,6 +321,16 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
         "declarations_unreadable",
         "Approved declarations that cannot be read.",
         _sample_count(lambda status: len(status.unreadable)),
+    ),
+    (
+        "broker_settings_differing",
+        "Settings of the brokers that differ from the project file.",
+        _sample_count(lambda status: len(status.brokers.differences) if status.brokers else 0),
+    ),
+    (
+        "broker_settings_unknown",
+        "Whether the settings of the brokers could not be read.",
+        _sample_count(lambda status: status.brokers is None or bool(status.brokers.problem)),
     ),
     ("misread_topics", "Topics whose messages would be misread.", _sample_count(lambda status: status.misread)),
     ("drift_differences", "Differences that nobody has accepted.", _samples_by_kind(lambda status: status.differences)),

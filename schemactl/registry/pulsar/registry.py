@@ -12,11 +12,19 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
+from schemactl.broker.checkers import from_classes
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import RegistryError
 from schemactl.core.findings import Answer
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import REPLICATION, BrokerDefaults, CompatibilityStrategy, Policies, strategy_of
+from schemactl.core.policies import (
+    REPLICATION,
+    BrokerConfiguration,
+    BrokerDefaults,
+    CompatibilityStrategy,
+    Policies,
+    strategy_of,
+)
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 from schemactl.core.wording import partitioned
 from schemactl.registry.interface import (
@@ -158,7 +166,17 @@ class PulsarRegistry(Relaxing):
     @property
     def defaults(self) -> BrokerDefaults:
         """See `Registry.defaults`. Only a superuser may read the brokers' settings; for other roles, the project file applies."""
-        return self._settings.over(self._defaults)
+        defaults, classes = self._settings.over(self._defaults), self.configuration.checkers
+        checkers = None if classes is None else from_classes(self.release, classes)
+        return defaults if checkers is None else replace(defaults, checkers=checkers)
+
+    @property
+    def configuration(self) -> BrokerConfiguration:
+        """See `Registry.configuration`. For other roles than a superuser, a compatibility test may have shown the strategy."""
+        configuration = self._settings.read()
+        if configuration.values or self._broker_strategy is None:
+            return configuration
+        return replace(configuration, values={"schema_compatibility_strategy": self._broker_strategy})
 
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from schemactl.core.errors import RegistryError
-from schemactl.core.policies import SETTINGS, BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.policies import SETTINGS, BrokerConfiguration, BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.project import CHECKER_PACKAGE
 from schemactl.core.wording import counted
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import strategy_named
@@ -31,6 +33,14 @@ _BOOLEAN_KEYS: Final = {
 """The brokers' settings for the boolean policies."""
 
 _STRATEGY_KEY: Final = "schemaCompatibilityStrategy"
+
+_CHECKERS_KEY: Final = "schemaRegistryCompatibilityCheckers"
+
+_ADDRESS_KEYS: Final = ("advertisedAddress", "webServicePortTls", "webServicePort")
+
+_CONFIGURATION_REQUEST: Final = "brokers/configuration/runtime"
+
+_PORT: Final = re.compile(r"[0-9]{1,5}")
 
 _TOPIC_POLICIES_KEY: Final = "topicPoliciesServiceClassName"
 
@@ -103,6 +113,14 @@ def broker_keys() -> list[str]:
         else:
             keys += [key for alternatives in setting.broker.values() for key in alternatives]
     return [key for key in keys if key]
+
+
+def _parse_checkers(text: str | None) -> frozenset[str] | None:
+    """Return the class names in a set as Java prints it, Pulsar's own without package, or None without text."""
+    if text is None:
+        return None
+    names = (name.strip() for name in text.strip().removeprefix("[").removesuffix("]").split(","))
+    return frozenset(name.removeprefix(CHECKER_PACKAGE) for name in names if name)
 
 
 def _parse_value(text: str | None, default: object) -> object:
@@ -185,7 +203,8 @@ def count_entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 _CONFIGURATION_SHAPE: Final = dict.fromkeys(
-    (_STRATEGY_KEY, _TOPIC_POLICIES_KEY, *_BOOLEAN_KEYS.values(), *broker_keys()), str | None
+    (_STRATEGY_KEY, _CHECKERS_KEY, *_ADDRESS_KEYS, _TOPIC_POLICIES_KEY, *_BOOLEAN_KEYS.values(), *broker_keys()),
+    str | None,
 )
 
 
@@ -195,20 +214,43 @@ class BrokerSettings:
     def __init__(self, connection: AdminConnection) -> None:
         self._connection = connection
         self._cached: dict[str, Any] | None = None
+        self._status = 0
 
     def _configuration(self) -> dict[str, Any]:
         if self._cached is None:
-            request = "brokers/configuration/runtime"
+            request = _CONFIGURATION_REQUEST
             reply = self._connection.send("GET", request)
+            self._status = reply.status
             self._cached = self._connection.json(reply, f"GET {request}", _CONFIGURATION_SHAPE) if reply.fine else {}
         return self._cached
 
-    def over(self, defaults: BrokerDefaults) -> BrokerDefaults:
-        """Return `defaults` with the booleans and settings of the brokers, as far as these are known."""
+    def read(self) -> BrokerConfiguration:
+        """Return the configuration of the broker that answered."""
         configuration = self._configuration()
+        if not configuration:
+            who = "; only a superuser may read it" if self._status in (401, 403) else ""
+            return BrokerConfiguration(
+                self._connection.url, problem=f"GET {_CONFIGURATION_REQUEST} answers {self._status}{who}"
+            )
         values: dict[str, Any] = {
             policy: configuration[key] == "true" for policy, key in _BOOLEAN_KEYS.items() if configuration.get(key)
         }
+        if strategy := self.strategy():
+            values["schema_compatibility_strategy"] = strategy
+        return BrokerConfiguration(self._broker_address(), values, _parse_checkers(configuration.get(_CHECKERS_KEY)))
+
+    def _broker_address(self) -> str:
+        """Return the address that the broker advertises, or the URL of the target if it has no address in its configuration."""
+        configuration = self._configuration()
+        ports = (_PORT.search(configuration.get(key) or "") for key in _ADDRESS_KEYS[1:])
+        port = next((match[0] for match in ports if match), "")
+        address = configuration.get(_ADDRESS_KEYS[0])
+        return f"{address[:253]}:{port}" if address and port else self._connection.url
+
+    def over(self, defaults: BrokerDefaults) -> BrokerDefaults:
+        """Return `defaults` with the booleans, settings and checkers of the brokers, as far as these are known."""
+        configuration = self._configuration()
+        values = {policy: value for policy, value in self.read().values.items() if policy in _BOOLEAN_KEYS}
         return replace(defaults, **values, settings=of_brokers(configuration))
 
     def strategy(self) -> CompatibilityStrategy | None:

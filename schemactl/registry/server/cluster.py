@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import SETTINGS, BrokerDefaults
+from schemactl.core.project import CHECKER_PACKAGE
 from schemactl.core.schema import Release
 from schemactl.registry.server.http import AdminCall, RestError, no_content, ok, plain, read_object, strings
 
@@ -41,13 +42,14 @@ def get_health(_call: AdminCall) -> Response:
 
 def get_configuration(call: AdminCall) -> Response:
     """GET brokers/configuration/runtime: the settings about schemas."""
-    defaults = call.registry.defaults
+    defaults, classes = call.registry.defaults, call.registry.configuration.checkers or ()
     legacy = {} if call.registry.release < Release.R4_2 else {"schemaJsonAllowLegacyJacksonFormat": "false"}
     return ok(
         {
             "schemaCompatibilityStrategy": defaults.schema_compatibility_strategy,
             "isAllowAutoUpdateSchemaEnabled": str(defaults.is_allow_auto_update_schema).lower(),
             "isSchemaValidationEnforced": str(defaults.schema_validation_enforced).lower(),
+            "schemaRegistryCompatibilityCheckers": f"[{', '.join(CHECKER_PACKAGE + name for name in sorted(classes))}]",
             "systemTopicSchemaCompatibilityStrategy": "ALWAYS_COMPATIBLE",
             **legacy,
             **_list_settings(defaults),

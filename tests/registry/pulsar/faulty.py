@@ -32,7 +32,7 @@ class Faults:
     """Faults of requests by a seed; two of three requests are not disturbed."""
 
     def __init__(self, upstream: str, seed: int) -> None:
-        self._host = urlsplit(upstream).netloc
+        self._upstream = upstream
         self._chance = random.Random(seed)  # noqa: S311  no secret
         self.injected = 0
 
@@ -79,15 +79,20 @@ class Faults:
         return self._chance.choice(OWN_ANSWERS)
 
     def _forwarded(self, request: Request) -> Response:
-        headers = {name: value for name, value in request.headers.items() if name.lower() not in _DROPPED_HEADERS}
-        connection = http.client.HTTPConnection(self._host, timeout=30)
-        try:
-            connection.request(request.method, f"/admin/v2{request.path}", request.body, headers)
-            reply = connection.getresponse()
-            body = reply.read()
-        finally:
-            connection.close()
-        return Response(reply.status, body, reply.getheader("Content-Type") or "", reason=reply.reason)
+        return forward(self._upstream, request)
+
+
+def forward(upstream: str, request: Request) -> Response:
+    """Return the response of the server at the URL `upstream`."""
+    headers = {name: value for name, value in request.headers.items() if name.lower() not in _DROPPED_HEADERS}
+    connection = http.client.HTTPConnection(urlsplit(upstream).netloc, timeout=30)
+    try:
+        connection.request(request.method, f"/admin/v2{request.path}", request.body, headers)
+        reply = connection.getresponse()
+        body = reply.read()
+    finally:
+        connection.close()
+    return Response(reply.status, body, reply.getheader("Content-Type") or "", reason=reply.reason)
 
 
 @contextmanager

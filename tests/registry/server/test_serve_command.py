@@ -17,6 +17,7 @@ import pytest
 import shop
 from command import process
 
+from schemactl.core.project import CHECKER_PACKAGE
 from schemactl.registry.server import app
 
 pytestmark = pytest.mark.network
@@ -365,11 +366,15 @@ def test_a_namespace_keeps_properties(client: admin_rest.Client, tenant: str) ->
     assert client.call("GET", space).json()["properties"] == {"z": "persistent://a/b/c"}
 
 
+CHECKERS = ["AvroSchemaCompatibilityCheck", "JsonSchemaCompatibilityCheck", "ProtobufNativeSchemaCompatibilityCheck"]
+
+
 def test_the_settings_that_speak_of_schemas_are_told(client: admin_rest.Client) -> None:
     assert client.call("GET", "/brokers/configuration/runtime").json() == {
         "schemaCompatibilityStrategy": "FULL",
         "isAllowAutoUpdateSchemaEnabled": "true",
         "isSchemaValidationEnforced": "false",
+        "schemaRegistryCompatibilityCheckers": f"[{', '.join(CHECKER_PACKAGE + name for name in CHECKERS)}]",
         "systemTopicSchemaCompatibilityStrategy": "ALWAYS_COMPATIBLE",
         "brokerDeduplicationEnabled": "false",
         "brokerDeleteInactiveTopicsEnabled": "true",

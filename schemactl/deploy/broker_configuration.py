@@ -1,0 +1,171 @@
+"""Compare the configuration of a target's brokers with the settings that `check` assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from schemactl.broker.checkers import list_classes, type_of
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.names import NamespaceName
+from schemactl.core.policies import BrokerConfiguration, BrokerDefaults, CompatibilityStrategy
+from schemactl.core.project import CHECKER_PACKAGE, DEFAULT_CHECKERS, OPTIONAL_CHECKERS
+from schemactl.core.schema import Release, SchemaType
+from schemactl.core.wording import policy_word
+
+CHECKERS_KEY: Final = "schemaRegistryCompatibilityCheckers"
+
+_BROKER_KEYS: Final = {
+    "schema_compatibility_strategy": "schemaCompatibilityStrategy",
+    "is_allow_auto_update_schema": "isAllowAutoUpdateSchemaEnabled",
+    "schema_validation_enforced": "isSchemaValidationEnforced",
+}
+"""The key in the brokers' configuration for each policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDifference:
+    """A setting of the brokers that differs from the project file.
+
+    Attributes:
+        key: the key in broker.conf.
+        expected: the value that `check` assumes; for a checker, whether it is listed.
+        actual: the value of the broker that answered.
+        checker: the class name of the checker, or "" for a policy.
+        namespaces: the namespaces of declared topics whose predictions depend on it, by the target's names.
+        fix: the ways to repair it, one a line.
+    """
+
+    key: str
+    expected: CompatibilityStrategy | bool
+    actual: CompatibilityStrategy | bool
+    fix: str
+    namespaces: tuple[NamespaceName, ...] = ()
+    checker: str = ""
+
+    @property
+    def message(self) -> str:
+        """The difference as a sentence without a full stop."""
+        if self.checker:
+            states = {True: "lists", False: "does not list"}
+            text = f"{self.key} {states[bool(self.actual)]} {self.checker}, and the project file {states[bool(self.expected)]} it"
+        else:
+            text = f"{self.key} is {policy_word(self.actual)}, and the project file has {policy_word(self.expected)}"
+        names = ", ".join(map(str, self.namespaces))
+        return f"{text}; {f'it counts in {names}' if names else 'no declared topic depends on it'}"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerComparison:
+    """The configuration of the brokers next to the project file.
+
+    Attributes:
+        broker: the address of the broker that answered.
+        problem: a clause about why not everything was compared, or "".
+        differences: the differences.
+    """
+
+    broker: str
+    problem: str = ""
+    differences: tuple[BrokerDifference, ...] = ()
+
+    @property
+    def drift(self) -> tuple[BrokerDifference, ...]:
+        """The differences on which a prediction depends."""
+        return tuple(difference for difference in self.differences if difference.namespaces)
+
+
+def compare_configuration(
+    defaults: BrokerDefaults, configuration: BrokerConfiguration, release: Release, git: Catalog
+) -> BrokerComparison:
+    """Compare the configuration of the brokers with the project file.
+
+    Args:
+        defaults: the brokers' settings in the project file.
+        configuration: the settings of the broker that answered.
+        release: the release of the brokers.
+        git: the approved history, by the target's names.
+    """
+    topics = [topic for topic in git.topics.values() if not topic.deleted]
+    differences = (
+        *_compare_policies(defaults, configuration, topics, git),
+        *_compare_checkers(defaults, configuration, release, topics),
+    )
+    return BrokerComparison(configuration.broker, configuration.problem, differences)
+
+
+def _compare_policies(
+    defaults: BrokerDefaults, configuration: BrokerConfiguration, topics: list[Topic], git: Catalog
+) -> Iterator[BrokerDifference]:
+    for policy, key in _BROKER_KEYS.items():
+        expected, actual = getattr(defaults, policy), configuration.values.get(policy)
+        if actual is None or actual == expected:
+            continue
+
+        def depends(topic: Topic, policy: str = policy) -> bool:
+            namespace = git.namespaces.get(topic.name.namespace_name)
+            levels = [topic.policies, *([namespace.policies] if namespace else [])]
+            values = [value for level in levels if (value := level.get(policy)) not in (None, "UNDEFINED")]
+            # The brokers' own enforcement counts in addition to that of topic and namespace.
+            return not values or (policy == "schema_validation_enforced" and not values[0])
+
+        namespaces = tuple(sorted({topic.name.namespace_name for topic in topics if depends(topic)}))
+        fix = (
+            f"write `defaults: {{{policy}: {policy_word(actual)}}}` to the project file, and merge it\n"
+            f"declare `{policy}` for each of these namespaces\n"
+            f"set {key}={policy_word(expected)} in broker.conf of every broker, and restart them"
+        )
+        yield BrokerDifference(key, expected, actual, fix, namespaces)
+
+
+def _compare_checkers(
+    defaults: BrokerDefaults, configuration: BrokerConfiguration, release: Release, topics: list[Topic]
+) -> Iterator[BrokerDifference]:
+    if configuration.checkers is None:
+        return
+    expected = list_classes(release, defaults.checkers)
+    for name in sorted(expected ^ configuration.checkers):
+        is_listed, schema_type = name in configuration.checkers, type_of(name)
+        namespaces = tuple(
+            sorted({topic.name.namespace_name for topic in topics if schema_type and _has_type(topic, schema_type)})
+        )
+        key = "protobuf: {checkers: [...]}" if name in OPTIONAL_CHECKERS else "defaults: {excluded_checkers: [...]}"
+        is_added = is_listed == (name in OPTIONAL_CHECKERS)
+        if name in OPTIONAL_CHECKERS or name in DEFAULT_CHECKERS:
+            broker_change = "remove it from" if is_listed else "add it to"
+            fix = (
+                f"{'add it to' if is_added else 'remove it from'} `{key}` of the project file, and merge it\n"
+                f"{broker_change} {CHECKERS_KEY} in broker.conf of every broker, and restart them"
+            )
+        else:
+            fix = "install a package that predicts it: `schemactl docs how-to/checkers`"
+        full_name = CHECKER_PACKAGE + name if "." not in name else name
+        yield BrokerDifference(CHECKERS_KEY, not is_listed, is_listed, fix, namespaces, full_name)
+
+
+def _has_type(topic: Topic, schema_type: SchemaType) -> bool:
+    """Return whether the checker of the type compares versions of the topic; a KEY_VALUE may contain any type."""
+    return topic.schema is not None and topic.schema.type in (schema_type, SchemaType.KEY_VALUE)
+
+
+def comparison_values(comparison: BrokerComparison | None) -> dict[str, Any] | None:
+    """Return the comparison as JSON, or None if the registry was not asked."""
+    if comparison is None:
+        return None
+    return {
+        "broker": comparison.broker,
+        "problem": comparison.problem or None,
+        "differences": [
+            {
+                "key": difference.key,
+                "checker": difference.checker or None,
+                "expected": difference.expected,
+                "actual": difference.actual,
+                "namespaces": [str(name) for name in difference.namespaces],
+                "message": difference.message,
+                "fix": difference.fix,
+            }
+            for difference in comparison.differences
+        ],
+    }
