@@ -70,6 +70,7 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
         "  schemactl drift --target prod\n"
         "  schemactl drift --target prod --unmanaged            also what Git never declared\n"
         "  schemactl drift --all-targets                        side by side\n"
+        "  schemactl drift --target prod --unmanaged --summary  one line for each kind\n"
         "  schemactl drift --target prod --detailed-exitcode    2: something differs\n"
         "  schemactl drift --target prod --accept --reason 'uploaded by hand'    record it: no drift any more\n"
         "  schemactl drift --target prod --accept --reason 'of team B' --unmanaged --topic 'b/**' --until 2027-06-30\n"
@@ -82,6 +83,7 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
     add_command_timeout(parser)
     add_options(
         parser,
+        "--summary: only the sums: one line for each kind of difference",
         "--detailed-exitcode: exit with 2 when something differs",
         "--accept: record in the target's numbers file which version each of its numbers is, and that what else nobody can or "
         "wants to repair stays as it is; commit the file",
@@ -97,6 +99,8 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
 
     Return 100 if messages would be decoded with the wrong schema, 2 if something differs and --detailed-exitcode is set, else 0.
     """
+    if args.accept and args.summary:
+        raise UsageError("--summary does not go with --accept", fix="leave one of the two out")
     if args.accept:
         AskedTargets.of(args).expect_one("--accept", "schemactl drift --target {} --accept --reason TEXT".format)
         return _accept_drift(args, context)
@@ -104,9 +108,11 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} belongs to --accept")
     from schemactl.deploy.geo_replication import replicated
-    from schemactl.report.drift import document, drift_sheet
+    from schemactl.report.drift import document, drift_sheet, short_drift_sheet
 
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
+    if args.summary and any(name == "json" for name, _ in outputs):
+        raise UsageError("--summary is for people: JSON always has every difference", fix="leave --summary out")
     selection = AskedTargets.of(args)
     with (
         errors_in_files("drift", selection, outputs, context),
@@ -118,7 +124,8 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
         namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
 
         def make_sheet(report: DriftReport) -> tuple[SheetReport, int]:
-            sheet_report = drift_sheet(report, namespaces), document(report, namespaces)
+            sheet = short_drift_sheet(report) if args.summary else drift_sheet(report, namespaces)
+            sheet_report = sheet, document(report, namespaces)
             return sheet_report, _exit_code(report, detailed=args.detailed_exitcode)
 
         sheets, codes = target_sheets("drift", results, make_sheet)

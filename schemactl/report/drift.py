@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from shlex import quote
 from typing import cast
 
 from schemactl.core.environment import version
+from schemactl.core.errors import first_of
 from schemactl.core.json_values import Json, commit_value, schema_value
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
@@ -57,6 +60,30 @@ def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ())
     return Sheet("drift", origin.target, head, tuple(blocks), (), _summarize(report))
 
 
+def short_drift_sheet(report: DriftReport) -> Sheet:
+    """Return the drift as a sheet with one line for each kind of difference."""
+    lines = _sum_lines(report.differences)
+    if report.broker_differences:
+        keys = dict.fromkeys(difference.key for difference in report.broker_differences)
+        lines.append(SheetLine(f"{DriftKind.BROKER_CONFIGURATION}: {', '.join(keys)}", "~"))
+    lines += [line._replace(text=f"pending: {line.text}", sign="=") for line in _sum_lines(report.pending)]
+    lines += [line._replace(text=f"accepted: {line.text}", sign="=") for line in _sum_lines(report.accepted)]
+    if report.plan.unreadable:
+        lines.append(SheetLine(f"unreadable: {counted(len(report.plan.unreadable), 'approved declaration')}", "!"))
+    return replace(drift_sheet(report), blocks=tuple((line,) for line in lines), is_short=True)
+
+
+def _sum_lines(items: Sequence[DriftItem]) -> list[SheetLine]:
+    """Return a line for each kind, with its number of differences and the first names."""
+    names_by_kind: dict[DriftKind, list[str]] = {}
+    for item in items:
+        names_by_kind.setdefault(item.kind, []).append(on_one_line(str(item.name)))
+    return [
+        SheetLine(f"{kind}: {len(names)}: {first_of([*dict.fromkeys(names)], 3)}", "~")
+        for kind, names in names_by_kind.items()
+    ]
+
+
 def _pending_lines(report: DriftReport) -> Iterator[SheetLine]:
     """Yield one line for each pending difference, and the command that shows what comes."""
     yield SheetLine("Pending: approved since the last apply, and no drift:")
@@ -100,10 +127,18 @@ def _summarize(report: DriftReport) -> tuple[str, Shade]:
 
 
 def _unmanaged_lines(unmanaged: Sequence[DriftItem], target: str) -> Iterator[SheetLine]:
-    """Yield one line for each namespace or topic, because there may be many, and a common advice."""
+    """Yield one line for each namespace with its topics, and for each topic of another namespace, and a common advice."""
     yield SheetLine("Not declared in Git, so that `apply` never touches it:")
+    topic_counts = Counter(item.name.namespace_name for item in unmanaged if isinstance(item.name, TopicName))
+    namespaces = {item.name for item in unmanaged if not isinstance(item.name, TopicName)}
     for difference in unmanaged:
-        yield SheetLine(f"{on_one_line(str(difference.name))}: {difference.message}", depth=1)
+        name, topics = difference.name, ""
+        if isinstance(name, TopicName):
+            if name.namespace_name in namespaces:
+                continue
+        else:
+            topics = f", with {counted(topic_counts[name], 'topic')}"
+        yield SheetLine(f"{on_one_line(str(name))}: {difference.message}{topics}", depth=1)
     hint = "--namespace or --topic select a part"
     accept = f"leave it: `schemactl drift --target {target} --unmanaged --accept --reason TEXT`, commit what it writes, and merge it"
     yield from alternatives("Next", f"`schemactl import --target {target}`; {hint}\n{accept}")

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from schemactl.broker.checkers import from_classes
 from schemactl.core.catalog import Catalog, Namespace, Topic
-from schemactl.core.errors import RegistryError
+from schemactl.core.errors import NotPermitted, RegistryError
 from schemactl.core.findings import Answer
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import (
@@ -387,8 +387,16 @@ class PulsarRegistry(Relaxing):
             yield from results
 
     def _list_namespaces(self) -> Iterator[NamespaceName]:
-        """Yield every namespace of every tenant, except the brokers' own tenants."""
-        for tenant in self._connection.get("tenants", [str]):
+        """Yield every namespace of every tenant, except the brokers' own tenants; only a superuser may list tenants."""
+        try:
+            tenants = self._connection.get("tenants", [str])
+        except NotPermitted as error:
+            error.fix = (
+                "name the namespaces with `--namespace TENANT/NAMESPACE` (import, drift): the administrator of their tenant may read them; "
+                f"or {error.fix}"
+            )
+            raise
+        for tenant in tenants:
             if tenant not in _SYSTEM_TENANTS:
                 for text in self._connection.get(f"namespaces/{quote(tenant, safe='')}", [str], absent=[]):
                     # Old names include a cluster; such a namespace cannot be declared.

@@ -427,3 +427,53 @@ def test_partitions_that_no_apply_can_add_are_drift(estate: Estate, drift: Any) 
     [found] = drift()
     assert (found["kind"], found["message"]) == ("partitions", "the topic is not partitioned, but Git approved 2")
     assert "remove `partitions` from the topic's declaration" in found["fix"]
+
+
+def test_topics_of_an_unmanaged_namespace_are_one_line_with_it(estate: Estate) -> None:
+    with estate.registry() as registry:
+        registry.create_namespace(NamespaceName("legacy", "raw"))
+        for number in range(12):
+            registry.create_topic(TopicName("legacy", "raw", f"t{number}"), None)
+        registry.create_topic(TopicName("shop", "sales", "other"), None)
+    lines = [line.strip() for line in estate.run("drift", "--unmanaged").out.splitlines()]
+    assert "legacy/raw: a namespace that Git does not declare, with 12 topics" in lines
+    assert "persistent://shop/sales/other: a topic that Git does not declare, with no schema" in lines
+    assert not any("legacy/raw/t" in line for line in lines)
+    # JSON has every topic.
+    document = json.loads(estate.run("drift", "--unmanaged", "--format", "json").out)
+    assert len(document["differences"]) == 14
+    only_topics = estate.run("drift", "--unmanaged", "--topic", "legacy/raw/t1").out
+    assert "persistent://legacy/raw/t1" in only_topics or "legacy/raw: a namespace" in only_topics
+
+
+def test_summary_has_a_line_for_each_kind(estate: Estate) -> None:
+    with estate.registry() as registry:
+        registry.create_namespace(NamespaceName("legacy", "raw"))
+        for number in range(5):
+            registry.create_topic(TopicName("legacy", "raw", f"t{number}"), None)
+    estate.put(avro("id", note=0, theirs=0))
+    estate.orders("id", note=0, city=0)
+    printed = estate.run("drift", "--unmanaged", "--summary", "--detailed-exitcode", code=(2, 100))
+    lines = printed.out.splitlines()
+    assert lines[1:-1] == [
+        "~ foreign version: 1: persistent://shop/sales/orders",
+        "~ numbers apart: 1: persistent://shop/sales/orders",
+        "~ unmanaged namespace: 1: legacy/raw",
+        "~ unmanaged topic: 5: persistent://legacy/raw/t0, persistent://legacy/raw/t1, persistent://legacy/raw/t2 and 2 more",
+        "= pending: missing versions: 1: persistent://shop/sales/orders",
+    ]
+    assert lines[-1].startswith("Drift: 8 differences in 7 places.")
+    assert all("Cause" not in line for line in lines)
+    markdown = estate.run("drift", "--unmanaged", "--summary", "--format", "markdown", code=(0, 100)).out
+    assert "unmanaged topic: 5" in markdown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--format", "json"], "JSON always has every difference"),
+        (["--accept", "--reason", "x"], "--summary does not go with --accept"),
+    ],
+)
+def test_summary_does_not_go_with(estate: Estate, arguments: list[str], message: str) -> None:
+    assert message in estate.run("drift", "--summary", *arguments, code=64).err

@@ -147,6 +147,7 @@ COMMANDS = [
     (("drift",), "boss", ("prod", POLICIES)),
     (("drift", "--unmanaged"), "admin", ("boss", "GET tenants answers 401: Unauthorized to ")),
     (("drift", "--unmanaged", "--namespace", "shop/sales"), "boss", ("prod", POLICIES)),
+    (("show", "--effective", "orders", "--target", "local", "--live"), "boss", ("prod", POLICIES)),
     (("log", "orders", "--target", "local"), "boss", ("prod", TOPIC_POLICY)),
     (("apply", "--yes"), "boss", ("prod", POLICIES)),
     (("rebuild", "--auto-approve"), "boss", ("prod", POLICIES)),
@@ -182,11 +183,29 @@ def test_a_command_needs_the_permission_that_the_page_names(
     monkeypatch.setenv("SHOP_TOKEN", brokers.token(lesser))
     output = made.run(*named, code=1).err
     assert re.search(words.format(tenant=made.topic.tenant), output), output
-    assert f"Fix: give the role {lesser} the permission: `schemactl docs reference/targets`" in output
+    assert f"give the role {lesser} the permission: `schemactl docs reference/targets`" in output
+    first_advice = (
+        "name the namespaces with `--namespace TENANT/NAMESPACE`" if "GET tenants" in words else "give the role"
+    )
+    assert f"  Fix: {first_advice}" in output
     monkeypatch.setenv("SHOP_TOKEN", brokers.token(role))
     # A schema of another type is rejected by those that may ask, too; what else is on the broker has no declared name.
     printed = made.run(*named, code=(0, 1, 100))
     assert printed.code != 1 or "do not say as what" in printed.err
+
+
+def test_a_tenants_administrator_cannot_read_the_configuration_and_nothing_fails(
+    strict: brokers.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
+    permit(strict, made.topic.tenant, tmp_path)
+    monkeypatch.setenv("SHOP_TOKEN", brokers.token("boss"))
+    made.run("apply", "--yes")
+    for command in (["plan"], ["drift", "--detailed-exitcode"], ["status", "--detailed-exitcode"]):
+        text = made.run(*command).out
+        assert text.count("GET brokers/configuration/runtime answers 401; only a superuser may read it") == 1
+    monkeypatch.setenv("SHOP_TOKEN", brokers.token("admin"))
+    assert "brokers" not in made.run("plan").out
 
 
 def test_a_missing_tenant_takes_a_superuser(
