@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -72,15 +74,19 @@ def _run(arguments: list[str]) -> int:
             is_welcome(args.color),
             getattr(args, "trust_working_tree", False),
             words=tuple(arguments),
+            is_json_progress=args.progress == "json",
         )
         if isinstance(sys.stdout, CleanStream):
             sys.stdout.styled = context.color
         run = load(args.command).run
+        if getattr(args, "limits_command", False):
+            run = _limit(run)
+        if getattr(args, "has_result", False):
+            from schemactl.cli.command_result import run_with_result
+
+            run = partial(run_with_result, run)
         with closing(context):
-            if getattr(args, "limits_command", False):
-                code = within(args.timeout, lambda _: run(args, context))
-            else:
-                code = run(args, context)
+            code = run(args, context)
         print(end="", flush=True)
     except SchemactlError as error:
         _print_traceback(debug=debug)
@@ -100,6 +106,11 @@ def _run(arguments: list[str]) -> int:
         _discard_output()
         return 1
     return code
+
+
+def _limit(run: Callable[[argparse.Namespace, Context], int]) -> Callable[[argparse.Namespace, Context], int]:
+    """Return the command with the time limit of --timeout."""
+    return lambda args, context: within(args.timeout, lambda _: run(args, context))
 
 
 def _discard_output() -> None:

@@ -17,7 +17,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.apply_results import ReadyPlan
-from schemactl.cli.context import Context
+from schemactl.cli.command_result import add_result_formats
+from schemactl.cli.context import Context, JsonProgress
 from schemactl.cli.parser import Parser, add_options, add_timeout, number
 from schemactl.cli.plan import (
     ALLOW_DATA_LOSS,
@@ -127,6 +128,7 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
         default=8,
     )
     add_timeout(parser)
+    add_result_formats(parser)
 
 
 def run_apply(args: argparse.Namespace, context: Context) -> int:
@@ -136,6 +138,7 @@ def run_apply(args: argparse.Namespace, context: Context) -> int:
 
 def _run_apply(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     selection = AskedTargets.of(args)
+    context.result["targets"] = []
     if args.plan:
         selection.expect_one(args.plan, lambda _: f"schemactl apply {quote(args.plan)}")
         with _open_plan_file(args, context) as ready:
@@ -147,6 +150,11 @@ def _run_apply(args: argparse.Namespace, context: Context, deadline: Deadline) -
     with planned(selection, args, context) as (targets, plans_by_target):
         codes: list[int] = []
         plans = list(succeeded(plans_by_target, codes, context))
+        context.result["targets"] += [
+            {"target": name, "problem": str(result)}
+            for name, result in plans_by_target.items()
+            if isinstance(result, SchemactlError)
+        ]
         return targets.exit_code([*codes, *_run_plans(plans, args, context, deadline)])
 
 
@@ -161,14 +169,25 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
             context.report(render(plan, color=context.color) + ("\n" if ready.target.context.subject else ""))
         if is_left_undone(ready, args):
             codes.append(NEGATIVE)
+            record_not_applied(ready)
         else:
             remaining.append(ready)
     with_steps = [ready for ready in remaining if ready.plan.steps]
     if with_steps and args.expect_digest is not None:
         _expect_approved(with_steps[0].plan, with_steps[0].target.registry, args.expect_digest)
     elif with_steps and not args.plan and not args.auto_approve and not confirmed():
+        for ready in remaining:
+            record_not_applied(ready)
         return [*codes, SchemactlError.exit_code]
     return [*codes, *carry_out(remaining, args, deadline)]
+
+
+def record_not_applied(ready: ReadyPlan) -> None:
+    """Add a plan that is not carried out to the result of the command."""
+    from schemactl.core.environment import ci_run
+    from schemactl.report.plan import unapplied_document
+
+    ready.target.context.result["targets"].append({"problem": None, **unapplied_document(ready.plan, ci_run())})
 
 
 def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
@@ -499,15 +518,18 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
 
 def _print_result(result: Result | SchemactlError, ready: ReadyPlan) -> int:
     """Print what was done, and return the exit code of `apply`; raise the error if there is only one target."""
+    from schemactl.core.environment import ci_run
     from schemactl.report import drift
-    from schemactl.report.plan import render_result
+    from schemactl.report.plan import render_result, result_document
 
     plan, context = ready.plan, ready.target.context
     if isinstance(result, SchemactlError):
+        context.result["targets"].append({"target": plan.origin.target, "problem": str(result)})
         if not context.subject:
             raise result
         context.report(f"{context.subject}: {result}")
         return result.exit_code
+    context.result["targets"].append({"problem": None, **result_document(result, ci_run())})
     if plan.steps:
         subject = f"{context.subject}: " if context.subject else ""
         context.report(subject + render_result(result, color=context.color))
@@ -563,8 +585,13 @@ class ApplyProgress:
         self._context = context
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and not context.quiet
         # Several targets share the terminal, so no line can be overwritten.
-        self._is_terminal &= not context.subject
+        self._is_terminal &= not context.subject and not context.is_json_progress
         self._began_s = self._shown_s = time.monotonic()
+        self._json = (
+            JsonProgress("applying", "steps", context.subject)
+            if context.is_json_progress and not context.quiet
+            else None
+        )
         self._under_way: dict[int, tuple[float, str]] = {}
         self._named: set[int] = set()
         self._done = 0
@@ -581,11 +608,17 @@ class ApplyProgress:
 
         self._under_way.pop(number, None)
         self._done += 1
+        if self._json:
+            self._json(self._done, self._total)
+            return
         self._clear()
         self._context.say(f"[{self._done}/{self._total}] {describe(step)}")
 
     def tick(self) -> None:
         """Print the running steps if the interval has passed."""
+        if self._json:
+            self._json(self._done, self._total)
+            return
         now_s = time.monotonic()
         under_way = sorted(self._under_way.copy().items(), key=lambda item: item[1])
         if self._is_terminal:
@@ -678,6 +711,7 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
     from schemactl.deploy.version_numbers import read_lists
     from schemactl.report.plan import render
 
+    context.result["targets"] = []
     with opened(AskedTargets([args.target]), context) as targets:
         [target] = targets.targets
         lists: Lists = {}
@@ -686,15 +720,19 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
             lists = read_lists(relative_path(args.numbers, context), target=target.name, git=git)
         ready, sources = _make_rebuild(args, target, lists)
         plan = ready.plan
+        context.result["sources"] = sources
         context.report("\n".join([render(plan, color=context.color), "", *sources]))
         if args.out:
+            record_not_applied(ready)
             write_plan(plan, args, context)
             if plan.steps:
                 print(f"Digest: {plan_digest(plan)}")
             return NEGATIVE if plan.misread or plan.leaves_out else 0
         if is_left_undone(ready, args):
+            record_not_applied(ready)
             return NEGATIVE
         if plan.steps and not args.auto_approve and not confirmed():
+            record_not_applied(ready)
             return SchemactlError.exit_code
         return carry_out([ready], args, deadline)[0]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
+from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.report_files import Outputs, add_formats, asked_outputs, write_report
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from schemactl.checks.check_report import Cause, CheckReport
     from schemactl.checks.project_check import CheckRequest
     from schemactl.core.findings import Finding
+    from schemactl.core.json_values import Json
 
 
 _EXPLANATION_WIDTH: Final = 80
@@ -226,6 +228,7 @@ def configure_waive(parser: argparse.ArgumentParser) -> None:
         "--staged: look for the finding in the index, as the pre-commit hook does",
         "--base REF: look for it in HEAD, as a pull-request check does",
     )
+    add_result_formats(parser)
 
 
 def run_waive(args: argparse.Namespace, context: Context) -> int:
@@ -240,6 +243,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     digits = _parse_digits(args.fingerprint)
     report = within(DEFAULT_S, lambda deadline: check_project(request, deadline, note=context.note))
     from schemactl.comparison.fingerprint import BROKER_RULE
+    from schemactl.core.json_values import waiver_value
     from schemactl.report.causes import refusal_lines
 
     findings = chosen(report, digits, args.fingerprint)
@@ -250,6 +254,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
             f"this is waived already, until {waiver.until}", fix="change that entry", source=waiver.source
         )
     path = _write_waivers(report, waivers, context)
+    context.record(path=path, waivers=[waiver_value(waiver) for waiver in waivers])
     print(f"Wrote {counted(len(waivers), 'waiver')} to {path}:")
     for each in waivers:
         print(f"  {each.rule} on {each.topic}, until {each.until}, {on_one_line(each.owner)} answers for it")
@@ -398,6 +403,7 @@ def configure_explain(parser: argparse.ArgumentParser) -> None:
         "rule", nargs="*", metavar="RULE", help="the rule's id, as reports print it, or words to find rules by"
     )
     add_options(parser, "--all: one line for every rule")
+    add_result_formats(parser)
 
 
 def run_explain(args: argparse.Namespace, context: Context) -> int:
@@ -406,11 +412,13 @@ def run_explain(args: argparse.Namespace, context: Context) -> int:
     if args.all == bool(args.rule):
         raise UsageError("name one rule, or words to find rules by, or --all", fix="schemactl explain --all")
     if args.all:
+        context.record(rules=[_rule_value(rule) for rule in rules.values()])
         context.report("\n".join(_list_rules([*rules.values()])))
         return 0
     text = " ".join(args.rule)
     name = "_".join(text.upper().replace("-", "_").split())
     if name in rules:
+        context.record(rules=[_rule_value(rules[name])])
         context.report(_render_rule(rules[name]))
         return 0
     words = text.casefold().replace("_", " ").split()
@@ -421,8 +429,24 @@ def run_explain(args: argparse.Namespace, context: Context) -> int:
     context.say(
         f"no rule is called {text!r}; {counted(len(matches), 'rule has', 'rules have')} {'these words' if len(words) > 1 else 'this word'}:"
     )
+    context.record(rules=[_rule_value(rule) for rule in matches])
     context.report("\n".join(_list_rules(matches)).strip("\n"))
     return 0
+
+
+def _rule_value(rule: Rule) -> Json:
+    """Return the rule as JSON."""
+    return {
+        "rule": rule.id,
+        "verdict": rule.verdict,
+        "severity": rule.severity,
+        "only_with": rule.asked_with or None,
+        "summary": rule.summary,
+        "why": rule.why,
+        "example": rule.example,
+        "fix": rule.fix,
+        "link": rule.link,
+    }
 
 
 def _text_to_search(rule: Rule) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.core.terminal import fit, on_one_line, terminal_width, uncleaned
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
     from schemactl.history import History, Repository
     from schemactl.history.approved_history import HistoryNote
+
+
+_JSON_INTERVAL_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,9 @@ class Context:
         trust_working_tree: use the targets of the working tree's project file, which is not approved.
         subject: the target that messages are about, or "" if the command has only one.
         words: the arguments of the command line.
+        is_json_progress: print progress as JSON Lines.
         opened: the repository, once it is open.
+        result: the facts that the command has reported, for `--format json` (see `command_result`).
     """
 
     directory: str
@@ -42,7 +47,9 @@ class Context:
     trust_working_tree: bool = False
     subject: str = ""
     words: tuple[str, ...] = ()
+    is_json_progress: bool = False
     opened: list[Repository] = field(default_factory=list, repr=False, compare=False)
+    result: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def repository(self) -> Repository:
@@ -93,6 +100,10 @@ class Context:
         """Print a text report to standard output, within the terminal's width."""
         print(fit(text, terminal_width()))
 
+    def record(self, **facts: Any) -> None:
+        """Add facts to the result of the command, which `--format json` prints (see `command_result`)."""
+        self.result.update(facts)
+
     def report_json(self, **values: Any) -> None:
         """Print a JSON report to standard output."""
         from schemactl.core.json_values import json_text
@@ -102,8 +113,11 @@ class Context:
     def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
         """Return a function that shows the progress of work on a terminal; elsewhere, with --verbose, it prints the total at the end.
 
-        `what` is the name of the work, and `of` the unit that it counts, such as `topics`.
+        With `--progress json` it prints JSON Lines instead. `what` is the name of the work, and `of` the unit that it counts, such as
+        `topics`.
         """
+        if self.is_json_progress and not self.quiet:
+            return JsonProgress(what, of, self.subject)
         if not self.quiet and not self.subject and sys.stderr.isatty():
             return Progress(what, of)
 
@@ -203,6 +217,46 @@ def select_notes(
         # The command fails because the topic is unknown, and a file that cannot be read may declare it.
         return notes
     return [note for note in notes if note.topic and note.topic.schema_id in schema_ids]
+
+
+class JsonProgress:
+    """Prints the progress of work to standard error as JSON Lines: at most two objects a second, and one at the end.
+
+    Args:
+        phase: the name of the work.
+        unit: the unit that it counts, such as `topics`.
+        target: the name of the target if there are several, or "".
+    """
+
+    def __init__(self, phase: str, unit: str, target: str = "") -> None:
+        self._phase = phase
+        self._unit = unit
+        self._target = target
+        self._began_s = time.monotonic()
+        self._next_s = self._began_s + _JSON_INTERVAL_S
+        self._is_over = False
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Print how many of `total` are done, unless the last object is recent; `total` is None until it is known."""
+        import json
+
+        now_s = time.monotonic()
+        if self._is_over or (done != total and now_s < self._next_s):
+            return
+        self._is_over = done == total
+        self._next_s = now_s + _JSON_INTERVAL_S
+        value = {
+            "phase": self._phase,
+            "target": self._target or None,
+            "done": done,
+            "total": total,
+            "unit": self._unit,
+            "elapsed_s": round(now_s - self._began_s, 3),
+        }
+        if sys.stderr is not None:
+            # Several threads print, so a line is one call.
+            sys.stderr.write(json.dumps(value) + "\n")
+            sys.stderr.flush()
 
 
 class Progress:

@@ -13,6 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_command_timeout, add_options
 from schemactl.cli.target_selection import approved_target
@@ -20,7 +21,7 @@ from schemactl.cli.topic_selection import add_selection, parse_namespaces
 from schemactl.core.errors import HistoryError, SchemactlError, UsageError, first_of
 from schemactl.core.names import select_known
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import moment
+from schemactl.core.wording import kind_of, moment
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
@@ -63,6 +64,7 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
         "--commit-each-version: a commit for each version that can be read, in order of their upload and with its time",
     )
     add_command_timeout(parser)
+    add_result_formats(parser)
 
 
 def run_import(args: argparse.Namespace, context: Context) -> int:
@@ -105,6 +107,17 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
             imported = replace(imported, namespace_files={project.path: text, **imported.namespace_files})
     tip = _write_declarations(args, context, repository, imported, target)
     ref_elsewhere = _find_ref_elsewhere(repository, project, tip) if tip else None
+    context.record(
+        target=target.name,
+        registry=target.registry,
+        namespaces=imported.counts[0],
+        topics=imported.counts[1],
+        written=sorted(imported.latest),
+        committed=tip.id if tip else None,
+        shared_files=list(imported.shared_files),
+        notes=[{kind_of(note.name): str(note.name), "message": note.message} for note in imported.notes],
+        numbers_apart=[str(name) for name in imported.apart],
+    )
     _print_report(args, imported, target)
     if any(imported.counts):
         _print_next_steps(args, project, imported, target, ref_elsewhere, _find_open_namespaces(registered))

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core import atomic_files
@@ -180,6 +181,7 @@ def configure_init(parser: argparse.ArgumentParser) -> None:
         help="in an empty folder, the repository of an example, with its history, to play with: shop (default), or environments, "
         "with three targets and promotions",
     )
+    add_result_formats(parser)
 
 
 def run_init(args: argparse.Namespace, context: Context) -> int:
@@ -189,6 +191,7 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     from schemactl.declare.writer import EDITOR_FOLDER, editor_line
 
     folder = Path(context.directory)
+    context.record(written=[], changed=[], next=[])
     if args.example:
         return _make_example(folder, args.example)
     schemas = {
@@ -217,6 +220,7 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     _add_hook(context)
     has_repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
     _print_next_commands(
+        context,
         *([] if has_repository else [("git init", "its history determines the version numbers")]),
         ("schemactl check", "what would be approved?"),
         (_format_commit_command(context), "approves it"),
@@ -228,8 +232,9 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _print_next_commands(*commands: tuple[str, str]) -> None:
+def _print_next_commands(context: Context, *commands: tuple[str, str]) -> None:
     """Print commands with their meanings in a second column, below a command that reaches into it."""
+    context.result["next"] = [command for command, _ in commands]
     print("\nNext:")
     for command, meaning in commands:
         if len(command) <= _COMMAND_WIDTH:
@@ -275,6 +280,7 @@ def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
     new_text, missing = _complete_project_text(old_text, folder)
     try:
         if new_text != old_text:
+            context.result["changed"].append(PROJECT_FILE)
             print("\n".join(render_file_diff(PROJECT_FILE, old_text, new_text, color=context.color)))
             atomic_files.write(folder / PROJECT_FILE, new_text.encode(), below=context.top)
     except OSError as error:
@@ -289,6 +295,7 @@ def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
         return 0
     targets = [f" --target {shlex.quote(name)}" for name in project.targets]
     _print_next_commands(
+        context,
         ("schemactl check", "what would be approved?"),
         (_format_commit_command(context), "approves it"),
         ("schemactl generate", "the package with which Spark and Python read the topics"),
@@ -332,6 +339,7 @@ def _add_git_lines(context: Context) -> bool:
         for name, line in _GIT_LINES.items():
             if _add_line(Path(context.directory, name), line, context.top):
                 print(f"added {line} to {name}")
+                context.result["changed"].append(name)
                 missing = True
     except OSError as error:
         raise _make_write_error(error) from error
@@ -357,6 +365,7 @@ def _add_hook(context: Context) -> bool:
         except OSError as error:
             raise _make_write_error(error) from error
         print(f"wrote {shown_path}")
+        context.result["written"].append(shown_path)
         return True
     try:
         text = (atomic_files.read(path, below=context.top) or b"").decode(errors="replace")
@@ -374,6 +383,7 @@ def _add_hook(context: Context) -> bool:
 def _write_schemas(schemas: Mapping[str, bytes], context: Context) -> int:
     for name, data in schemas.items():
         atomic_files.write(Path(context.directory, name), data, below=context.top)
+        context.result["written"].append(name)
         print(f"wrote {name}")
     return 0
 
@@ -406,6 +416,7 @@ def _write_new(files: Mapping[str, bytes], context: Context) -> None:
     try:
         for name, data in files.items():
             atomic_files.write(folder / name, data, below=context.top, is_new=True)
+            context.result.setdefault("written", []).append(name)
             print(f"wrote {name}")
     except OSError as error:
         raise _make_write_error(error) from error
@@ -500,6 +511,7 @@ def configure_new(parser: argparse.ArgumentParser) -> None:
         add_options(subparser, "--owner NAME: who answers for it", "--description TEXT: what it is for")
         if kind == "topic":
             _add_schema_options(subparser)
+        add_result_formats(subparser)
 
 
 def _add_schema_options(parser: argparse.ArgumentParser) -> None:
@@ -534,6 +546,7 @@ def run_new(args: argparse.Namespace, context: Context) -> int:
     # Problems in other files do not matter here.
     catalog = declare_catalog.read(files, project).catalog
     metadata = {key: text for key in ("owner", "description") if (text := getattr(args, key))}
+    context.record(kind=args.kind, name=args.name, written=[], next=[])
     copied_files: dict[str, bytes] = {}
     if args.kind == "namespace":
         namespace = _parse_name(NamespaceName.parse, args.name)
@@ -557,6 +570,7 @@ def run_new(args: argparse.Namespace, context: Context) -> int:
     _require_valid(contents, files, project, context, getattr(args, "given", None))
     files_by_shown_path = {os.path.relpath(Path(top, path), context.directory): data for path, data in contents.items()}
     _write_new(files_by_shown_path, context)
+    context.record(kind=args.kind, name=str(namespace if args.kind == "namespace" else name), next=[next_command])
     print("\nNext:")
     definitions = [path for path in files_by_shown_path if not path.endswith(".yaml")]
     if definitions and not getattr(args, "given", None):

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
@@ -160,6 +161,7 @@ def configure_fmt(parser: argparse.ArgumentParser) -> None:
         "--diff: the same, with what would change",
         "--staged: the index, not the working tree, of which nothing is written: as --check",
     )
+    add_result_formats(parser)
 
 
 def run_fmt(args: argparse.Namespace, context: Context) -> int:
@@ -186,6 +188,12 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
     for path in formatted.refused:
         context.say(f"{path} is left as it is: laid out, it would declare something else. This is a bug of schemactl")
     changed_count = len(formatted.contents)
+    context.record(
+        written=not is_check,
+        changed=[*formatted.contents],
+        refused=[*formatted.refused],
+        unchanged=formatted.seen - changed_count - len(formatted.refused),
+    )
     unchanged = counted(formatted.seen - changed_count - len(formatted.refused), "file")
     changed_verb, unchanged_verb = ("to lay out", "laid out already") if is_check else ("laid out", "unchanged")
     context.say(f"{counted(changed_count, 'file')} {changed_verb}, {unchanged} {unchanged_verb}")

@@ -436,6 +436,12 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
         "--debug: the same, with every git command and every request to a registry, their times, and tracebacks",
         default=default or False,
     )
+    parser.add_argument(
+        "--progress",
+        choices=("text", "json"),
+        default=default or "text",
+        help="the progress of long work on standard error: text, or json, one object a line; --quiet wins (default: text)",
+    )
     colors = ("auto", "always", "never")
     text = "colours in reports (auto: on a terminal)"
     parser.add_argument("--color", choices=colors, default=default or "auto", help=text)

@@ -141,12 +141,12 @@ def write_report(render: Callable[..., str], outputs: Outputs, context: Context)
             text = fit(text, width) if name == "text" else text
             print(text, file=uncleaned(sys.stdout) if name in OBEYED else sys.stdout)
         else:
-            _write_file(Path(context.directory) / path, text + "\n", context)
+            write_file(Path(context.directory) / path, text + "\n", context)
         if name == "github" and (file := os.environ.get("GITHUB_STEP_SUMMARY")):
             _append_to_summary(Path(file), render("markdown", limit=SUMMARY_LIMIT) + "\n")
 
 
-def _write_file(path: Path, text: str, context: Context) -> None:
+def write_file(path: Path, text: str, context: Context) -> None:
     """Write the text to the file; if that fails, the file does not change."""
     try:
         write(path, text.encode("utf-8", "backslashreplace"), below=context.top)

@@ -316,6 +316,11 @@ def started_document(plan: Plan, run: Json | None) -> Json:
     }
 
 
+def unapplied_document(plan: Plan, run: Json | None) -> Json:
+    """Return the document of a plan that was not carried out, with the keys of `result_document`."""
+    return {**started_document(plan, run), "outcome": "not applied"}
+
+
 def _common_values(plan: Plan, run: Json | None) -> Json:
     values = document(plan)
     return {
