@@ -15,6 +15,7 @@ from schemactl.comparison.changes import content_identity, stamp, upload
 from schemactl.core.deadline import OutOfTime, Worker
 from schemactl.core.errors import RegistryError, SchemactlError, StalePlan
 from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.wording import versions
 from schemactl.deploy.registry_state import RegistryState, observe, state_changes, state_values
@@ -313,13 +314,15 @@ def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str
     A writing command does this first, even if it then fails, because the topics accept every upload until then.
     """
     for name in sorted(names):
-        strategy = registry.relaxed(name)
-        if strategy is not None:
+        relaxed_topic = registry.relaxed(name)
+        if relaxed_topic is not None:
             _restore(registry, name)
-            yield (
-                f"restored {name}: an apply that was killed had left it ALWAYS_COMPATIBLE, without automatic updates, "
-                f"and its own strategy is {strategy} again"
-            )
+            changes = []
+            if relaxed_topic.accepts_all:
+                changes.append(f"it ALWAYS_COMPATIBLE, and its own strategy is {relaxed_topic.strategy} again")
+            if relaxed_topic.updates_off:
+                changes.append(f"{name.namespace_name} without automatic updates, and they are on again")
+            yield f"restored {name}: an apply that was killed had left {'; '.join(changes)}"
 
 
 def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName], properties: Mapping[str, str]) -> None:
@@ -329,8 +332,12 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName], prop
         case CreateNamespace(name):
             registry.create_namespace(name)
         case SetPolicies(NamespaceName() as name, _, after):
+            if after.is_allow_auto_update_schema is False:
+                registry.forget_relaxing(name)
             registry.set_namespace_policies(name, after)
         case SetPolicies(TopicName() as name, _, after):
+            if after.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
+                registry.forget_relaxing(name)
             registry.set_topic_policies(name, after)
         case CreateTopic(name, partitions):
             registry.create_topic(name, partitions)
@@ -341,7 +348,7 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName], prop
         case RelaxStrategy(name):
             relaxed.add(name)
             registry.relax(name)
-        case RestoreStrategy(name, _, latest):
+        case RestoreStrategy(name, _, latest, _):
             _restore(registry, name)
             relaxed.discard(name)
             _expect_nothing_after(latest, name, registry)
@@ -436,14 +443,22 @@ def _expect_empty(name: TopicName, registry: Registry) -> None:
 
 def _restore(registry: Registry, name: TopicName) -> None:
     cause: SchemactlError | None = None
+    state = f"{name} still has the strategy ALWAYS_COMPATIBLE, or its namespace no automatic updates"
     try:
         registry.restore(name)
-        if registry.relaxed(name) is None:
-            return
     except SchemactlError as error:
         cause = error
+    try:
+        relaxed_topic = registry.relaxed(name)
+    except SchemactlError as error:
+        cause = cause or error
+    else:
+        if relaxed_topic is None:
+            return
+        still = ["the strategy ALWAYS_COMPATIBLE"] * relaxed_topic.accepts_all
+        still += [f"no automatic updates in {name.namespace_name}"] * relaxed_topic.updates_off
+        state = f"{name} still has {' and '.join(still)}"
     raise RegistryError(
-        f"{name} still has the strategy ALWAYS_COMPATIBLE, or no automatic updates, which was meant for the uploads only"
-        + (f": {cause.what}" if cause else ""),
-        fix="run apply again: it restores the topic's own",
+        f"{state}, which was meant for the uploads only" + (f": {cause.what}" if cause else ""),
+        fix="run apply again: it restores both",
     ) from cause

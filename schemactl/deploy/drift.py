@@ -82,6 +82,7 @@ class DriftKind(StrEnum):
     NO_LONGER_DECLARED = "no longer declared"
     RELAXED = "relaxed"
     BROKER_CONFIGURATION = "broker configuration"
+    UPDATES_OFF = "updates off"
     WEDGED = "wedged"
     UNMANAGED_NAMESPACE = "unmanaged namespace"
     UNMANAGED_TOPIC = "unmanaged topic"
@@ -341,14 +342,30 @@ class TopicAndPolicyDrift:
 
     def find_differences(self) -> Iterator[DriftItem]:
         """Yield the differences of namespaces, topics, policies and partitions."""
-        for relaxed, own in sorted(self.relaxed.items()):
-            yield DriftItem(
-                relaxed,
-                DriftKind.RELAXED,
-                f"the topic accepts every upload (ALWAYS_COMPATIBLE, set by an `apply`); its own strategy is {own}",
-                "an `apply` was killed, or is running now",
-                f"{self.advice.apply(relaxed)}: it restores the strategy first",
-            )
+        for relaxed_name, relaxed_topic in sorted(self.relaxed.items()):
+            cause, apply = "an `apply` was killed, or is running now", self.advice.apply(relaxed_name)
+            if relaxed_topic.updates_off:
+                space = relaxed_name.namespace_name
+                declared_space = self.declared.namespaces.get(space)
+                is_declared = declared_space and declared_space.policies.is_allow_auto_update_schema
+                yield DriftItem(
+                    space,
+                    DriftKind.UPDATES_OFF,
+                    f"is_allow_auto_update_schema is false, set by an `apply` for {relaxed_name}"
+                    f"{', but Git approved true' if is_declared else ''}: clients of every topic of the namespace cannot register "
+                    "schemas, so new schemas are rejected",
+                    cause,
+                    f"{apply}: it sets it to true first",
+                )
+            if relaxed_topic.accepts_all:
+                yield DriftItem(
+                    relaxed_name,
+                    DriftKind.RELAXED,
+                    "the topic accepts every upload (ALWAYS_COMPATIBLE, set by an `apply`); its own strategy is "
+                    f"{relaxed_topic.strategy}",
+                    cause,
+                    f"{apply}: it restores the strategy first",
+                )
         for space in sorted(self.state.half_deleted & scope_of(self.declared).namespaces):
             yield DriftItem(
                 space,

@@ -116,8 +116,9 @@ def step_document(step: PlanStep) -> Json:
         case RelaxStrategy(_, strategy, updates, waiver):
             action, facts = "relax_strategy", {"strategy": strategy.value, "updates": updates}
             facts |= {"waiver": None if waiver is None else waiver_value(waiver)}
-        case RestoreStrategy(_, strategy, latest):
+        case RestoreStrategy(_, strategy, latest, left):
             action, facts = "restore_strategy", {"strategy": strategy.value, "latest": latest}
+            facts |= {"left": {"accepts_all": left.accepts_all, "updates_off": left.updates_off}} if left else {}
         case DeleteSchema(_, versions, force):
             action, facts = "delete_schema", {"versions": list(versions), "force": force}
             facts |= {"unreadable": True} if step.unreadable else {}

@@ -225,7 +225,8 @@ class Planner(PlannedState):
 
     def compute(self) -> None:
         """Compute the steps and refusals."""
-        self.steps += [RestoreStrategy(name, own) for name, own in sorted(self.base.relaxed.items())]
+        for relaxed_name, left in sorted(self.base.relaxed.items()):
+            self.steps.append(RestoreStrategy(relaxed_name, left.strategy, left=left))
         deletions: list[PlanStep] = []
         self.changes = find_changes(self.base.catalog, self.target)
         for change in self.changes:

@@ -22,7 +22,7 @@ from schemactl.core.policies import (
 )
 from schemactl.core.schema import SchemaVersion, live
 from schemactl.core.wording import policy_word
-from schemactl.registry.interface import Registry, Scope
+from schemactl.registry.interface import Registry, RelaxedTopic, Scope
 
 _TOMBSTONE: Final = "tombstone"
 
@@ -34,7 +34,7 @@ class RegistryState:
     Attributes:
         catalog: the content. A relaxed topic has its previous strategy, and its namespace has automatic updates.
         default_strategies: by namespace, the strategy that applies if neither the topic nor the namespace sets one.
-        relaxed: the topics that a killed `apply` left relaxed, fully or partly, with their own strategies.
+        relaxed: the topics that a killed `apply` left relaxed, fully or partly, with its changes that are in force.
         defaults: the broker's settings for boolean policies.
         retained: the messages retained by topics whose schema may be deleted, and messages with a version retained by topics that
             have no schema and will get one.
@@ -45,7 +45,7 @@ class RegistryState:
 
     catalog: Catalog
     default_strategies: Mapping[NamespaceName, CompatibilityStrategy]
-    relaxed: Mapping[TopicName, CompatibilityStrategy]
+    relaxed: Mapping[TopicName, RelaxedTopic]
     defaults: BrokerDefaults
     retained: Mapping[TopicName, str] = field(default_factory=dict)
     missing_tenants: frozenset[str] = frozenset()
@@ -86,9 +86,9 @@ def observe(
             open_topics.add(relaxed_topic)
             policies = replace(space.policies, is_allow_auto_update_schema=True)
             namespaces[space.name] = replace(space, policies=policies)
-    relaxed = {name: strategy for name in sorted(open_topics) if (strategy := registry.relaxed(name))}
+    relaxed = {name: left for name in sorted(open_topics) if (left := registry.relaxed(name))}
     for name in relaxed.keys() & topics.keys():
-        policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name])
+        policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name].strategy)
         topics[name] = replace(topics[name], policies=policies)
     defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
     ending = {
@@ -146,7 +146,9 @@ def state_values(state: RegistryState, scope: Scope) -> Json:
             "schema_validation_enforced": defaults.schema_validation_enforced,
         },
         "relaxed": {
-            str(name): own for name, own in sorted(state.relaxed.items()) if name.namespace_name in scope.namespaces
+            str(name): relaxed_topic.strategy
+            for name, relaxed_topic in sorted(state.relaxed.items())
+            if name.namespace_name in scope.namespaces
         },
         "missing_tenants": sorted(state.missing_tenants & {name.tenant for name in scope.namespaces}),
     }

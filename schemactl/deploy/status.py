@@ -19,7 +19,7 @@ from schemactl.comparison.changes import (
 from schemactl.core.catalog import Catalog
 from schemactl.core.findings import Waiver
 from schemactl.core.json_values import Json
-from schemactl.core.names import TopicName
+from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit, live
 from schemactl.deploy.broker_configuration import BrokerComparison
 from schemactl.deploy.drift import DriftKind, DriftReport
@@ -167,6 +167,11 @@ class TargetStatus:
     def brokers(self) -> BrokerComparison | None:
         """The configuration of the brokers next to the project file, or None if it was not compared."""
         return self.drift.plan.brokers
+
+    @property
+    def updates_off(self) -> tuple[NamespaceName | TopicName, ...]:
+        """The namespaces whose clients cannot register schemas because an `apply` was killed or is running."""
+        return tuple(item.name for item in self.drift.differences if item.kind is DriftKind.UPDATES_OFF)
 
     @property
     def accepted(self) -> Mapping[str, int]:

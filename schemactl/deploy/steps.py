@@ -14,7 +14,7 @@ from schemactl.core.policies import CompatibilityStrategy, Policies, address
 from schemactl.core.schema import Commit, Release, SchemaVersion
 from schemactl.deploy.broker_configuration import BrokerComparison
 from schemactl.deploy.version_numbers import TopicApart
-from schemactl.registry.interface import Scope
+from schemactl.registry.interface import RelaxedTopic, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,13 @@ class RestoreStrategy:
     Attributes:
         strategy: the topic's own strategy before.
         latest: the number after which no version may have appeared, or None if a killed `apply` relaxed the topic.
+        left: the changes of that `apply` that are in force, or None.
     """
 
     name: TopicName
     strategy: CompatibilityStrategy
     latest: int | None = None
+    left: RelaxedTopic | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,20 @@ class ConnectedClient(NamedTuple):
     version: int | None
 
 
+class RelaxedTopic(NamedTuple):
+    """A topic that `Registry.relax` changed and `Registry.restore` has not, or both only in part, as after a killed `apply`.
+
+    Attributes:
+        strategy: its own strategy, before `relax` and after `restore`.
+        accepts_all: whether its strategy is ALWAYS_COMPATIBLE now.
+        updates_off: whether the automatic updates of its namespace are off now, for this topic.
+    """
+
+    strategy: CompatibilityStrategy
+    accepts_all: bool
+    updates_off: bool
+
+
 class TopicClients(NamedTuple):
     """The connected clients of a topic, and the backlog of each of its subscriptions."""
 
@@ -216,14 +230,20 @@ class Registry(Protocol):
         second call changes nothing.
         """
 
-    def relaxed(self, topic: TopicName) -> CompatibilityStrategy | None:
-        """Return the topic's own strategy before `relax`, or None if the topic is not relaxed."""
+    def relaxed(self, topic: TopicName) -> RelaxedTopic | None:
+        """Return the changes of `relax` that are in force, or None if neither is."""
 
     def updates_off_for(self, namespace: NamespaceName) -> TopicName | None:
         """Return the topic for which `relax` turned the namespace's automatic updates off, or None."""
 
     def restore(self, topic: TopicName) -> None:
         """Set the strategy and the automatic updates from before `relax`, and read both back."""
+
+    def forget_relaxing(self, name: NamespaceName | TopicName) -> None:
+        """Delete the values that `relax` saved for the topic or namespace and that no change in force needs.
+
+        Before a policy is set to the value that `relax` sets: otherwise it would count as a change by `relax`.
+        """
 
     def keep_others_waiting(self) -> None:
         """Send only requests of the calling thread from now on; waiting retries of other threads fail at once."""
@@ -279,13 +299,14 @@ class Relaxing(ABC):
             self._let_clients_see()
         self.set_topic_policies(topic, Policies(_ALWAYS_COMPATIBLE))
 
-    def relaxed(self, topic: TopicName) -> CompatibilityStrategy | None:
+    def relaxed(self, topic: TopicName) -> RelaxedTopic | None:
         """See `Registry.relaxed`. A saved value counts only together with a policy that `relax` sets."""
         own = self._own_strategy(topic)
-        if own is _ALWAYS_COMPATIBLE:
-            saved = self._property(topic, RELAXED_FROM)
-            return None if saved is None else _parse_strategy(topic, saved)
-        return own if self.updates_off_for(topic.namespace_name) == topic else None
+        updates_off = self.updates_off_for(topic.namespace_name) == topic
+        saved = self._property(topic, RELAXED_FROM) if own is _ALWAYS_COMPATIBLE else None
+        if saved is not None:
+            return RelaxedTopic(_parse_strategy(topic, saved), accepts_all=True, updates_off=updates_off)
+        return RelaxedTopic(own, accepts_all=False, updates_off=True) if updates_off else None
 
     def updates_off_for(self, namespace: NamespaceName) -> TopicName | None:
         """See `Registry.updates_off_for`."""
@@ -305,9 +326,9 @@ class Relaxing(ABC):
 
     def restore(self, topic: TopicName) -> None:
         """See `Registry.restore`."""
-        old_strategy, namespace = self.relaxed(topic), topic.namespace_name
-        if old_strategy is not None and self._own_strategy(topic) is _ALWAYS_COMPATIBLE:
-            self.set_topic_policies(topic, Policies(old_strategy))
+        relaxed_topic, namespace = self.relaxed(topic), topic.namespace_name
+        if relaxed_topic and relaxed_topic.accepts_all:
+            self.set_topic_policies(topic, Policies(relaxed_topic.strategy))
         if self.updates_off_for(namespace) == topic:
             self._let_clients_see()
             self.set_namespace_policies(namespace, Policies(is_allow_auto_update_schema=True))
@@ -315,6 +336,13 @@ class Relaxing(ABC):
             self._set_property(namespace, UPDATES_OFF_FOR, None)
         if self._property(topic, RELAXED_FROM) is not None:
             self._set_property(topic, RELAXED_FROM, None)
+
+    def forget_relaxing(self, name: NamespaceName | TopicName) -> None:
+        """See `Registry.forget_relaxing`."""
+        is_relaxed = self.relaxed(name) if isinstance(name, TopicName) else self.updates_off_for(name)
+        key = RELAXED_FROM if isinstance(name, TopicName) else UPDATES_OFF_FOR
+        if is_relaxed is None and self._property(name, key) is not None:
+            self._set_property(name, key, None)
 
 
 def _parse_strategy(topic: TopicName, saved: str) -> CompatibilityStrategy:

@@ -153,6 +153,8 @@ def _step_lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
             yield "+", f"v{version.number}{type_}{kind}{commit}: registers v{number}{aside}"
         case RelaxStrategy():
             yield from _relax_lines(step)
+        case RestoreStrategy(_, _, _, left) if left:
+            yield from _left_relaxed_lines(step)
         case RestoreStrategy(_, strategy, latest):
             yield "~", f"the topic's own strategy: back to {strategy}, and automatic updates as before"
             if latest is not None:
@@ -169,6 +171,20 @@ def _step_lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
             )
             if step.unreadable:
                 yield "!", f"messages that the topic retains become unreadable (allowed: {name})"
+
+
+def _left_relaxed_lines(step: RestoreStrategy) -> Iterator[tuple[Sign, str]]:
+    """Yield a line for each setting that a killed `apply` left, with its value in force and its effect."""
+    if step.left and step.left.accepts_all:
+        yield (
+            "~",
+            f"strategy: ALWAYS_COMPATIBLE -> {step.strategy}; an apply that was killed left it, and every upload is accepted",
+        )
+    if step.left and step.left.updates_off:
+        yield (
+            "~",
+            f"automatic updates in {step.name.namespace_name}: off -> on; an apply that was killed left them off: clients cannot register schemas",
+        )
 
 
 def _relax_lines(step: RelaxStrategy) -> Iterator[tuple[Sign, str]]:
@@ -237,6 +253,8 @@ def describe(step: PlanStep) -> str:
             return f"{name}: register {git_number}v{answer.version}{kind}"
         case RelaxStrategy(name):
             return f"{name}: ALWAYS_COMPATIBLE, without automatic updates, for what is registered next"
+        case RestoreStrategy(name, _, _, left) if left and not left.accepts_all:
+            return f"{name}: automatic updates in {name.namespace_name} on again"
         case RestoreStrategy(name, strategy):
             return f"{name}: the topic's own strategy again ({strategy})"
         case DeleteSchema(name, _, force):

@@ -129,6 +129,8 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     yield from _pending_lines(status)
     if status.differences:
         yield f"  drift: {_counts_by_kind(status.differences)}"
+    for name in status.updates_off:
+        yield f"  {name}: clients cannot register schemas, as an apply left is_allow_auto_update_schema false"
     for block in broker_blocks(status.brokers, has_fixes=False):
         yield from ("  " + "  " * line.depth + line.text for line in block)
     if status.misread:

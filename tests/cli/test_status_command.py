@@ -118,7 +118,7 @@ def test_what_differs_is_counted_by_kind(estate: Estate) -> None:
         registry.set_namespace_policies(NamespaceName("shop", "sales"), Policies(CompatibilityStrategy.FORWARD))
         registry.relax(ORDERS)
     status = read_status(estate, "--target", "local")["local"]
-    assert status["drift"] == {"foreign version": 1, "numbers apart": 1, "policy": 1, "relaxed": 1}
+    assert status["drift"] == {"foreign version": 1, "numbers apart": 1, "policy": 1, "relaxed": 1, "updates off": 1}
     assert status["misread"] == 1
     text = estate.run("status", "--target", "local").out
     assert "  messages of 1 topic would be misread\n" in text

@@ -65,6 +65,7 @@ from schemactl.deploy.steps import (
     SetPolicies,
 )
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import RelaxedTopic
 from schemactl.report.plan import render
 
 OWN = record(ID, {"name": "own", "type": "string", "default": ""})
@@ -230,10 +231,11 @@ def test_a_topic_left_relaxed_is_restored_first(registry: EmbeddedRegistry) -> N
     target = orders(A, policies=Policies(S.FULL))
     carry_out(registry, target)
     registry.relax(ORDERS)
-    assert plan_for(registry, target).steps == (RestoreStrategy(ORDERS, S.FULL),)
+    left = RelaxedTopic(S.FULL, accepts_all=True, updates_off=True)
+    assert plan_for(registry, target).steps == (RestoreStrategy(ORDERS, S.FULL, left=left),)
     stricter = orders(A, policies=Policies(S.FULL_TRANSITIVE))
     assert carry_out(registry, stricter).steps == (
-        RestoreStrategy(ORDERS, S.FULL),
+        RestoreStrategy(ORDERS, S.FULL, left=left),
         SetPolicies(ORDERS, Policies(S.FULL), Policies(S.FULL_TRANSITIVE)),
     )
     assert registry.strategy(ORDERS) is S.FULL_TRANSITIVE

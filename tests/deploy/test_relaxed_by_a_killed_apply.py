@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import brokers
@@ -62,6 +64,37 @@ class Left(Estate):
             assert registry.relaxed(self.topic) is None
         assert self.updates is True
 
+    def assert_reports_are_true(self) -> None:
+        """Compare what the reports show of the killed apply with the settings in force."""
+        in_force = {
+            "relaxed": self.strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE,
+            "updates off": not self.updates,
+        }
+        drift = json.loads(self.run("drift", "--format", "json").out)["differences"]
+        items = {item["kind"]: item for item in drift if item["kind"] in in_force}
+        assert items.keys() == {kind for kind, is_in_force in in_force.items() if is_in_force}
+        if "updates off" in items:
+            assert items["updates off"]["namespace"] == str(self.topic.namespace_name)
+        plan = self.run("plan", code=(0, 100)).out
+        assert ("  ~ strategy: ALWAYS_COMPATIBLE -> BACKWARD; an apply" in plan) == in_force["relaxed"]
+        updates = f"  ~ automatic updates in {self.topic.namespace_name}: off -> on; an apply"
+        assert (updates in plan) == in_force["updates off"]
+        assert ("back to BACKWARD" in plan) is False
+        status = self.run("status", "--format", "text", "--format", "prometheus=metrics.prom").out
+        assert (f"{self.topic.namespace_name}: clients cannot register schemas" in status) == in_force["updates off"]
+        metrics = (self.scratch.path / "metrics.prom").read_text()
+        for kind, is_in_force in in_force.items():
+            assert f'schemactl_drift_differences{{target="local",kind="{kind}"}} {is_in_force:d}\n' in metrics
+
+    def follow_advice(self) -> None:
+        """Carry out the printed commands of `drift` and then of `plan`; the plan is empty afterwards."""
+        for command in ("drift", "plan"):
+            for line in self.run(command, code=(0, 100)).out.splitlines():
+                if advice := re.match(r" +(?:Next|or|Fix): `schemactl (apply [^`]+)`", line):
+                    self.run(*shlex.split(advice[1]), "--auto-approve", code=(0, 100))
+        assert "No changes." in self.run("plan", "--detailed-exitcode").out
+        assert "No drift." in self.run("drift", "--detailed-exitcode").out
+
     def assert_finished_by_the_next_apply(self) -> None:
         self.run("apply", "--auto-approve", "--relax-while-replaying")
         self.run("plan", "--relax-while-replaying", "--detailed-exitcode")
@@ -111,6 +144,39 @@ def test_by_an_apply_after_a_kill_between_any_two_writes(estate: Left, writes: i
     estate.assert_finished_by_the_next_apply()
 
 
+@pytest.mark.parametrize("writes", range(1, RESTORED + 1))
+def test_after_any_write_the_reports_show_the_settings_in_force_and_their_advice_restores_them(
+    estate: Left, writes: int
+) -> None:
+    estate.run("apply", "--auto-approve", code=100)
+    estate.kill_an_apply(writes)
+    estate.assert_reports_are_true()
+    estate.follow_advice()
+    assert (estate.strategy, estate.updates) == (CompatibilityStrategy.BACKWARD, True)
+
+
+CLOSED = "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\nis_allow_auto_update_schema: false\n"
+OPEN = STRICT.replace("BACKWARD", "ALWAYS_COMPATIBLE")
+
+
+@pytest.mark.parametrize(
+    ("file", "declaration"),
+    [("namespaces/sales.yaml", CLOSED), ("namespaces/orders.yaml", OPEN)],
+    ids=["closed", "open"],
+)
+@pytest.mark.parametrize("writes", range(1, RESTORED + 1))
+def test_a_declared_setting_does_not_count_as_left_by_an_apply_that_was_killed(
+    estate: Left, writes: int, file: str, declaration: str
+) -> None:
+    estate.run("apply", "--auto-approve", code=100)
+    estate.kill_an_apply(writes)
+    estate.scratch.commit({file: declaration, "namespaces/orders.avsc": record("id")})
+    estate.run("apply", "--auto-approve", code=(0, 3, 100))
+    drift = json.loads(estate.run("drift", "--format", "json").out)["differences"]
+    assert not {item["kind"] for item in drift} & {"relaxed", "updates off", "policy"}
+    assert "an apply that was killed" not in estate.run("plan", code=(0, 100)).out
+
+
 @pytest.mark.live
 @pytest.mark.broker
 @pytest.mark.parametrize("release", ["4.0", "4.2"])
@@ -122,6 +188,7 @@ def test_by_an_apply_on_a_broker_after_a_kill_between_any_two_writes(tmp_path: P
         fields = ["id", *(f"needed{number}" for number in range(writes))]
         left.scratch.commit({"namespaces/orders.avsc": record(*fields)})
         left.kill_an_apply(writes)
+        left.assert_reports_are_true()
         left.assert_finished_by_the_next_apply()
 
 

@@ -506,7 +506,8 @@ class PulsarRegistry(Relaxing):
     def _updates_allowed(self, namespace: NamespaceName) -> bool:
         # Brokers accept uploads over the admin API even if this is false (measured on 4.0.7 and 4.2.4).
         stored = self._read_namespace(namespace)
-        return stored is None or stored.policies.is_allow_auto_update_schema is not False
+        own = stored.policies.is_allow_auto_update_schema if stored else True
+        return self.defaults.is_allow_auto_update_schema if own is None else own
 
     def _property(self, name: NamespaceName | TopicName, key: str) -> str | None:
         if isinstance(name, TopicName) and name.domain != "persistent":

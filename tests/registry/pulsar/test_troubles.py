@@ -581,14 +581,17 @@ TROUBLES = {
     ),
     "an apply that was killed before the topic was relaxed": Trouble(
         applied_then(*RELAXING[:3]),
-        plan=("the topic's own strategy: back to UNDEFINED, and automatic updates as before",),
-        drift=("  relaxed: the topic accepts every upload",),
+        plan=("  ~ automatic updates in ", ": off -> on; an apply that was killed left them off"),
+        drift=("  updates off: is_allow_auto_update_schema is false, set by an `apply` for ",),
         ways=(Way((APPLY,)),),
     ),
     "an apply that was killed while the topic was relaxed": Trouble(
         applied_then(*RELAXING),
-        plan=("the topic's own strategy: back to UNDEFINED, and automatic updates as before",),
-        drift=("  relaxed: the topic accepts every upload",),
+        plan=(
+            "  ~ strategy: ALWAYS_COMPATIBLE -> UNDEFINED; an apply that was killed left it",
+            ": off -> on; an apply that was killed left them off",
+        ),
+        drift=("  updates off: ", "  relaxed: the topic accepts every upload"),
         ways=(Way((APPLY,)),),
     ),
 }
