@@ -9,7 +9,8 @@ Findings are values, problems are exceptions, bugs are tracebacks:
     │   └── DependsOnProtoc      exit 1   a definition that another release of protoc may accept
     ├── HistoryError             exit 1   Git does not show which schemas were approved
     ├── RegistryError            exit 1   the registry did not respond, or not as expected
-    │   ├── MissingCredentials   exit 1   the credentials of a target are missing
+    │   ├── UnusableCredentials  exit 1   the credentials of a target are rejected, or cannot be fetched
+    │   │   └── MissingCredentials  exit 1   they are missing
     │   ├── NotPermitted         exit 1   the role does not have the permission
     │   └── SchemaRejected       exit 1   the registry rejected an upload or a connection
     ├── StalePlan                exit 4   the registry has changed since the plan was made
@@ -120,7 +121,11 @@ class RegistryError(SchemactlError):
     """The registry did not respond, or not as expected."""
 
 
-class MissingCredentials(RegistryError):
+class UnusableCredentials(RegistryError):
+    """The credentials of a target are rejected or cannot be fetched, so no request of this target can succeed."""
+
+
+class MissingCredentials(UnusableCredentials):
     """The credentials that a target names are missing."""
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from schemactl.comparison.changes import content_identity, stamp, upload
 from schemactl.core.deadline import OutOfTime, Worker
-from schemactl.core.errors import RegistryError, SchemactlError, StalePlan
+from schemactl.core.errors import RegistryError, SchemactlError, StalePlan, UnusableCredentials
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaVersion
@@ -157,6 +157,7 @@ class _Run:
         self._lock = Lock()
         self._stopping = Event()
         self._interrupted = False
+        self._unusable: UnusableCredentials | None = None
         self._raised: BaseException | None = None
 
     def execute(self, state: RegistryState, parallel: int, waiting: Callable[[], None]) -> Result:
@@ -174,6 +175,9 @@ class _Run:
                 stopped = SchemactlError(
                     "; ".join(messages), fix="run apply again: it continues where this one stopped"
                 )
+        if self._unusable and stopped is None:
+            fix = f"{self._unusable.fix}; then run apply again: it continues where this one stopped"
+            stopped = type(self._unusable)(self._unusable.what, fix=fix)
         if self._fail_fast and self._failures and stopped is None:
             stopped = SchemactlError("a step failed, and --fail-fast ends there", fix="run apply again")
         return Result(self._plan, tuple(self._done), dict(sorted(self._failures.items())), stopped)
@@ -249,6 +253,11 @@ class _Run:
     def _fail(self, number: int, error: SchemactlError) -> None:
         """Record the error of a step, and block the steps that depend on it."""
         if self._interrupted:
+            return
+        if isinstance(error, UnusableCredentials):
+            # Every other step would fail in the same way.
+            self._unusable = self._unusable or error
+            self._stopping.set()
             return
         step = self._plan.steps[number - 1]
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,6 +36,9 @@ from schemactl.report.drift import broker_blocks, misread_block, unreadable_bloc
 
 _MAX_UNTRIED: Final = 50
 """The most untried steps that are listed; the result file has all of them."""
+
+_MAX_SEPARATE: Final = 3
+"""The most failures for one reason that are shown separately."""
 
 UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
 
@@ -215,8 +219,14 @@ def render_result(result: Result, *, color: bool = False) -> str:
     if not result.left and not plan.leaves_out:
         return paint(f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}.", "green", color=color)
     lines = []
-    for number, error in result.failures.items():
-        lines += [f"Failed: {describe(plan.steps[number - 1])}", *_indented(str(error).split("\n"))]
+    for numbers_of_steps in _group_failures(result):
+        steps = [describe(plan.steps[number - 1]) for number in numbers_of_steps]
+        lines.append(f"Failed: {steps[0]}")
+        if len(steps) > 1:
+            lines += _indented([f"and {counted(len(steps) - 1, 'step')} for the same reason:"])
+            more = [f"and {len(steps) - 1 - _MAX_UNTRIED} more"] if len(steps) - 1 > _MAX_UNTRIED else []
+            lines += _indented(_indented([*steps[1 : _MAX_UNTRIED + 1], *more]))
+        lines += _indented(str(result.failures[numbers_of_steps[0]]).split("\n"))
     if result.stopped:
         lines += [f"Stopped: {result.stopped}"]
     if untried := [describe(step) for number, step in result.left if number not in result.failures]:
@@ -233,6 +243,23 @@ def render_result(result: Result, *, color: bool = False) -> str:
     aside = f"; left out: {left_out(plan)}" if plan.leaves_out else ""
     lines.append(paint(f"{total}{aside}.", "red", color=color))
     return "\n".join(lines)
+
+
+def _group_failures(result: Result) -> list[list[int]]:
+    """Return the numbers of the failed steps, together where the errors differ only in names, numbers and paths of the steps."""
+    groups: dict[tuple[type, str], list[int]] = {}
+    for number, error in result.failures.items():
+        name = result.plan.steps[number - 1].name
+        names = [name.topic, str(name.namespace_name)] if isinstance(name, TopicName) else [str(name)]
+        reason = re.sub(r"\b(?:GET|PUT|POST|DELETE) \S+", "REQUEST", str(error))
+        for word in names:
+            reason = re.sub(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", "NAME", reason)
+        groups.setdefault((type(error), reason), []).append(number)
+    grouped = []
+    for group in groups.values():
+        # A few failures are easier to read one after the other.
+        grouped += [group] if len(group) > _MAX_SEPARATE else [[number] for number in group]
+    return sorted(grouped)
 
 
 def describe(step: PlanStep) -> str:

@@ -20,7 +20,7 @@ from urllib.parse import urlencode, urlsplit
 import urllib3
 
 from schemactl.core.deadline import begin_wait, end_wait
-from schemactl.core.errors import MissingCredentials, RegistryError
+from schemactl.core.errors import MissingCredentials, RegistryError, UnusableCredentials
 from schemactl.core.terminal import on_one_line
 from schemactl.registry.pulsar import responses
 from schemactl.registry.pulsar.responses import Reply
@@ -68,6 +68,13 @@ class Credentials:
     def has_secret(self) -> bool:
         """Whether requests carry a token or a client certificate."""
         return self.bearer is not None or self.has_certificate
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether the token expired, by the clock of this machine."""
+        claims = (self.bearer.claims() if self.bearer else None) or {}
+        end_s = _read_time(claims, "exp")
+        return end_s is not None and end_s <= time.time()
 
     def role(self) -> str:
         """Return the role in the token as text for a message."""
@@ -263,7 +270,7 @@ class _OAuth2:
         return value
 
     def _error(self, what: str) -> RegistryError:
-        return RegistryError(
+        return UnusableCredentials(
             f"no token from {self._written['issuer']}: {what}",
             fix=f"check `oauth2` of the target and the variable {self._written['client_secret_env']}",
         )
@@ -287,7 +294,7 @@ def _read_environment(name: str) -> str:
 def _check_token(token: str, where: str) -> str:
     # A header cannot contain other characters, and the error of the HTTP library would show the token.
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise RegistryError(f"{where} holds no token: expected one line of printable ASCII without spaces")
+        raise UnusableCredentials(f"{where} holds no token: expected one line of printable ASCII without spaces")
     return token
 
 

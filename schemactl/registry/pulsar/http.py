@@ -19,7 +19,7 @@ import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 
 from schemactl.core.deadline import OutOfTime, Worker, begin_wait, end_wait
-from schemactl.core.errors import NotPermitted, RegistryError
+from schemactl.core.errors import NotPermitted, RegistryError, UnusableCredentials
 from schemactl.core.json_values import shape_error
 from schemactl.core.terminal import on_one_line
 from schemactl.registry.interface import Warn, no_warning
@@ -141,6 +141,10 @@ class AdminConnection:
     def close(self) -> None:
         """Close the connections."""
         self._watch.close()
+        # The manager only forgets its pools, and their connections would stay open as long as anything refers to them.
+        for pool in self._pools.copy().values():
+            pool.close()
+        self._pools.clear()
         self._manager.clear()
 
     def get(self, path: str, shape: Any, **absent: Any) -> Any:
@@ -278,9 +282,9 @@ class AdminConnection:
             raise RegistryError(f"{of} does not exist in the registry")
         what = f"{self.url}: {what} answers {reply.status}{_source_clause(reply)}"
         message = on_one_line(self.error_message(reply)[:_MAX_MESSAGE])
-        if is_unauthenticated(reply):
+        if is_unauthenticated(reply, has_expired=self._credentials.has_expired):
             reason, fix = self._credentials.why_rejected()
-            raise RegistryError(f"{what}{f' ({message})' if message else ''}: {reason}", fix=fix)
+            raise UnusableCredentials(f"{what}{f' ({message})' if message else ''}: {reason}", fix=fix)
         what = f"{what}{': ' if message else ''}{message}"
         if message.startswith(_UNKNOWN_CLUSTER):
             # Brokers answer 403, which is not about the role.

@@ -195,13 +195,12 @@ class PulsarRegistry(Relaxing):
         def read_topic(name: TopicName) -> Topic | None:
             namespace = name.namespace_name
             topic = self._read_topic(name, existing[namespace, name.domain], common.get(namespace), scope.asked(name))
-            is_enforced = namespace not in namespaces or namespaces[namespace].policies.schema_validation_enforced
-            if topic is None or topic.policies.schema_validation_enforced is not False or not is_enforced:
+            if topic is None or topic.policies.schema_validation_enforced is not False:
                 return topic
             # Brokers also answer false for a topic without the policy. With `applied`, they answer with the value of its namespace.
-            if not self._connection.get(
-                f"{_path(name)}/schemaValidationEnforced?applied=true", bool | None, absent=None
-            ):
+            is_enforced = namespace not in namespaces or namespaces[namespace].policies.schema_validation_enforced
+            path = f"{_path(name)}/schemaValidationEnforced?applied=true"
+            if is_enforced and not self._connection.get(path, bool | None, absent=None):
                 return topic
             return replace(topic, policies=replace(topic.policies, schema_validation_enforced=None))
 

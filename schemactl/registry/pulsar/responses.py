@@ -46,7 +46,7 @@ _ANY_HEADER: Final = 32 + zlib.MAX_WBITS
 """The `wbits` of zlib.decompressobj for a gzip or zlib header."""
 
 
-_UNAUTHORIZED, _CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 401, 409, 412, 500
+_UNAUTHORIZED, _FORBIDDEN, _CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 401, 403, 409, 412, 500
 _GATEWAY = frozenset({502, 503, 504})
 
 _UNEXPECTED = "An unexpected error occurred in the server"
@@ -207,12 +207,13 @@ def is_concurrent_modification(reply: Reply) -> bool:
     return reply.status == _CONFLICT and b'"reason"' in reply.body and error_message(reply) == "Concurrent modification"
 
 
-def is_unauthenticated(reply: Reply) -> bool:
-    """Return whether the broker rejects the credentials.
+def is_unauthenticated(reply: Reply, *, has_expired: bool = False) -> bool:
+    """Return whether the broker, or a gateway before it, rejects the credentials; `has_expired` is about their token.
 
-    A role without permission also gets a 401, but with a reason in JSON.
+    A role without permission also gets a 401 or 403 of Pulsar, but with a reason in JSON. Gateways answer either for an expired token.
     """
-    return reply.status == _UNAUTHORIZED and b'"reason"' not in reply.body
+    is_rejected = reply.status == _UNAUTHORIZED or (reply.status == _FORBIDDEN and has_expired)
+    return is_rejected and b'"reason"' not in reply.body
 
 
 def is_too_big(reply: Reply, size: int) -> bool:
